@@ -1,0 +1,392 @@
+"""3.1, the access method: what one answer to GET /robots.txt means.
+
+``receive`` turns an answer into what is known of the site, ``step`` turns what
+is known into what to do with a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import TypeAlias
+from urllib.parse import urldefrag, urljoin
+
+from scrapy_koster.freshness import expiry, retry_after
+from scrapy_koster.printable import printable
+from scrapy_koster.site import site_of
+
+_REASON_CHARS = 200
+_VALIDATOR_CHARS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The last response to one request for /robots.txt, redirects followed."""
+
+    url: str
+    """The URL that answered."""
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case; repeated fields are joined by a comma."""
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """The request ended without a response that can be read."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """An answer that is kept (3.4): enough to obey it and to renew it."""
+
+    url: str
+    """The URL that answered, after redirects."""
+    status: int
+    body: bytes
+    """The file of a 2xx answer; empty for any other."""
+    etag: str | None
+    last_modified: str | None
+    fetched: float
+    """When it was last fetched or renewed, in seconds since the epoch."""
+    expires: float
+    """Until when it is fresh, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A site whose /robots.txt could not be had: a temporary failure (3.1)."""
+
+    reason: str
+    attempts: int
+    """Attempts that failed in a row."""
+    since: float
+    """When the first of them failed, in seconds since the epoch."""
+    asked: float
+    """When the last of them failed, in seconds since the epoch."""
+    retry: float
+    """Before this it is not asked again, in seconds since the epoch."""
+    stale: Copy | None
+    """The last good copy, if there was one."""
+
+
+Known: TypeAlias = Copy | Failure
+"""What is known of a site; this is what a storage keeps."""
+
+
+class Restricted(Enum):
+    """KOSTER_RESTRICTED: what 401 and 403 mean."""
+
+    DISALLOW = "disallow"
+    ALLOW = "allow"
+
+
+class Unavailable(Enum):
+    """KOSTER_UNAVAILABLE: what a temporary failure means."""
+
+    DEFER = "defer"
+    ALLOW = "allow"
+    DISALLOW = "disallow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The choices that section 3.1 and 3.4 leave to a robot."""
+
+    expiry_secs: float = 604800.0
+    """Life of a copy without cache directives: 7 days (3.4)."""
+    expiry_min_secs: float = 300.0
+    expiry_max_secs: float = 2592000.0
+    restricted_expiry_secs: float = 86400.0
+    """Life of a 401 or 403 without cache directives."""
+    stale_if_error_secs: float = 0.0
+    defer_first_secs: float = 10.0
+    defer_max_secs: float = 600.0
+    defer_limit_secs: float = 300.0
+    restricted: Restricted = Restricted.DISALLOW
+    unavailable: Unavailable = Unavailable.DEFER
+
+
+class Access(Enum):
+    """What a copy says about the site it was asked for."""
+
+    RULES = auto()
+    UNRESTRICTED = auto()
+    RESTRICTED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Obey:
+    """The copy decides."""
+
+    copy: Copy
+    until: float
+    """When to take the next step, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask for /robots.txt; a stale copy is revalidated (3.4)."""
+
+    stale: Copy | None
+
+
+@dataclass(frozen=True, slots=True)
+class Defer:
+    """Defer visits to the site (3.1)."""
+
+    failure: Failure
+    until: float
+    """When to take the next step, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Unavailable, and requests pass (KOSTER_UNAVAILABLE = "allow")."""
+
+    failure: Failure
+    until: float
+    """When to take the next step, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Unavailable, and requests are refused: by choice, or given up deferring."""
+
+    failure: Failure
+    until: float
+    """When to take the next step, in seconds since the epoch."""
+
+
+Step: TypeAlias = Obey | Ask | Defer | Pass | Refuse
+"""What to do with a request now."""
+
+
+def _access(status: int) -> Access | None:
+    # 3.1: "If the server response indicates Success (HTTP 2xx Status Code,) the
+    # robot must read the content, parse it, and follow any instructions"
+    if 200 <= status <= 299:
+        return Access.RULES
+    # 3.1: "On server response indicating access restrictions (HTTP Status Code
+    # 401 or 403) a robot should regard access to the site completely restricted."
+    if status in (401, 403):
+        return Access.RESTRICTED
+    # 3.1: "indicates the resource does not exist (HTTP Status Code 404)". The
+    # other 4xx are left open: unrestricted, but for those that pass with time.
+    if 400 <= status <= 499 and status not in (408, 425, 429):
+        return Access.UNRESTRICTED
+    return None
+
+
+def access(copy: Copy, policy: Policy) -> Access:
+    """Return what *copy* says about its site."""
+    stated = _access(copy.status)
+    if stated is Access.RULES:
+        return Access.RULES
+    if stated is Access.RESTRICTED and policy.restricted is Restricted.DISALLOW:
+        return Access.RESTRICTED
+    return Access.UNRESTRICTED
+
+
+def redirect(answer: Answer) -> str | None:
+    """Return the http or https URL that *answer* redirects to, None if to none."""
+    # 3.1: "On server response indicating Redirection (HTTP Status Code 3XX) a
+    # robot should follow the redirects until a resource can be found."
+    location = answer.headers.get("location", "").strip()
+    if answer.status not in (301, 302, 303, 307, 308) or not location:
+        return None
+    try:
+        target = urldefrag(urljoin(answer.url, location)).url
+        return None if site_of(target) is None else target
+    except ValueError:
+        return None
+
+
+def validators(copy: Copy | None) -> dict[str, str]:
+    """Return the request headers that revalidate *copy* at its URL (3.4)."""
+    if copy is None:
+        return {}
+    fields = {"If-None-Match": copy.etag, "If-Modified-Since": copy.last_modified}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def receive(
+    result: Answer | NoAnswer,
+    known: Known | None,
+    *,
+    now: float,
+    policy: Policy,
+    jitter: float,
+) -> Known:
+    """Return what is known of a site after *result*, where *known* was known.
+
+    *jitter*, 0 to 1, lengthens the back-off of a failure by up to a quarter.
+    """
+    copy = _received(result, known, now=now, policy=policy)
+    if copy is not None:
+        return copy
+    return _failed(result, known, now=now, policy=policy, jitter=jitter)
+
+
+def _received(
+    result: Answer | NoAnswer, known: Known | None, *, now: float, policy: Policy
+) -> Copy | None:
+    match result:
+        case NoAnswer():
+            return None
+        case Answer(status=304):
+            return _renewed(result, _last_copy(known), now=now, policy=policy)
+        case answer:
+            return _copied(answer, now=now, policy=policy)
+
+
+def _copied(answer: Answer, *, now: float, policy: Policy) -> Copy | None:
+    stated = _access(answer.status)
+    if stated is None:
+        return None
+    # Only a file has validators: with those of an error page the file that
+    # takes its place later can be answered by 304, and is never seen.
+    is_file = stated is Access.RULES
+    return Copy(
+        url=answer.url,
+        status=answer.status,
+        body=answer.body if is_file else b"",
+        etag=_validator(answer, "etag") if is_file else None,
+        last_modified=_validator(answer, "last-modified") if is_file else None,
+        fetched=now,
+        expires=_expiry(answer, answer.status, now=now, policy=policy),
+    )
+
+
+def _renewed(answer: Answer, copy: Copy | None, *, now: float, policy: Policy) -> Copy | None:
+    # 3.4: "they must periodically verify the cached copy is fresh before using
+    # its contents"
+    if copy is None or copy.url != answer.url or not validators(copy):
+        return None
+    return replace(
+        copy,
+        etag=_validator(answer, "etag") or copy.etag,
+        last_modified=_validator(answer, "last-modified") or copy.last_modified,
+        fetched=now,
+        expires=_expiry(answer, copy.status, now=now, policy=policy),
+    )
+
+
+def _expiry(answer: Answer, status: int, *, now: float, policy: Policy) -> float:
+    default_secs = policy.expiry_secs
+    if _access(status) is Access.RESTRICTED:
+        default_secs = policy.restricted_expiry_secs
+    return expiry(
+        answer.headers,
+        now=now,
+        default_secs=default_secs,
+        min_secs=policy.expiry_min_secs,
+        max_secs=policy.expiry_max_secs,
+    )
+
+
+def _validator(answer: Answer, name: str) -> str | None:
+    # Section 6: it is kept, and sent back as a request header.
+    value = answer.headers.get(name, "").strip()
+    sound = value.isprintable() and 0 < len(value) <= _VALIDATOR_CHARS
+    return value if sound else None
+
+
+def _last_copy(known: Known | None) -> Copy | None:
+    match known:
+        case Failure(stale=stale):
+            return stale
+        case copy:
+            return copy
+
+
+def _failed(
+    result: Answer | NoAnswer,
+    known: Known | None,
+    *,
+    now: float,
+    policy: Policy,
+    jitter: float,
+) -> Failure:
+    # 3.1: "On the request attempt resulted in temporary failure a robot should
+    # defer visits to the site until such time as the resource can be retrieved."
+    previous = _series(known, now=now, policy=policy)
+    attempts = 1 if previous is None else previous.attempts + 1
+    backoff = _backoff_secs(attempts, policy) * (1 + jitter / 4)
+    return Failure(
+        reason=_reason(result),
+        attempts=attempts,
+        since=now if previous is None else previous.since,
+        asked=now,
+        retry=now + max(backoff, _asked_secs(result, now=now, policy=policy)),
+        stale=_last_copy(known),
+    )
+
+
+def _series(known: Known | None, *, now: float, policy: Policy) -> Failure | None:
+    match known:
+        case Failure(asked=asked) if now - asked <= 2 * policy.defer_max_secs:
+            return known
+        case _:
+            return None
+
+
+def _backoff_secs(attempts: int, policy: Policy) -> float:
+    doubled = policy.defer_first_secs * 2.0 ** min(attempts - 1, 64)
+    return min(doubled, policy.defer_max_secs)
+
+
+def _asked_secs(result: Answer | NoAnswer, *, now: float, policy: Policy) -> float:
+    match result:
+        case NoAnswer():
+            return 0.0
+        case answer:
+            secs = retry_after(answer.headers, now=now) or 0.0
+            return min(secs, policy.defer_max_secs)
+
+
+def _reason(result: Answer | NoAnswer) -> str:
+    match result:
+        case NoAnswer(reason):
+            return printable(reason, _REASON_CHARS)
+        case Answer(status=304):
+            return "HTTP 304 though nothing was asked"
+        case answer:
+            return f"HTTP {answer.status}"
+
+
+def step(known: Known | None, *, now: float, policy: Policy) -> Step:
+    """Return what to do now with a request to a site of which *known* is known."""
+    match known:
+        case None:
+            return Ask(None)
+        case Copy(expires=expires):
+            return Obey(known, expires) if now < expires else Ask(known)
+        case failure:
+            return _step_without(failure, now=now, policy=policy)
+
+
+def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
+    stale, retry = failure.stale, failure.retry
+    if stale is not None and now < (end := stale.expires + policy.stale_if_error_secs):
+        return Obey(stale, min(retry, end)) if now < retry else Ask(stale)
+    match policy.unavailable:
+        case Unavailable.DEFER:
+            return _deferred(failure, now=now, policy=policy)
+        case Unavailable.ALLOW:
+            return Pass(failure, retry) if now < retry else Ask(stale)
+        case Unavailable.DISALLOW:  # pragma: no branch
+            return Refuse(failure, retry) if now < retry else Ask(stale)
+
+
+def _deferred(failure: Failure, *, now: float, policy: Policy) -> Step:
+    limit = failure.since + policy.defer_limit_secs
+    again = max(failure.retry, failure.asked + policy.defer_max_secs)
+    if now < limit and now < failure.retry:
+        return Defer(failure, min(failure.retry, limit))
+    if now < limit or now >= again:
+        return Ask(failure.stale)
+    return Refuse(failure, again)

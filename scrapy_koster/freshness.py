@@ -1,0 +1,106 @@
+"""3.4, expiration: how long a copy is fresh, and when a failure may be retried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timezone
+from email.utils import parsedate_to_datetime
+
+_ELEMENT = re.compile(r'(?:"(?:[^"\\]|\\.)*"?|[^,"])+', re.DOTALL)
+_SECONDS = re.compile(r'("?)([0-9]+)\1')
+
+# RFC 9111 1.2.2: a number too great to represent is taken as 2^31.
+_MOST_SECONDS = 2.0**31
+
+
+def expiry(
+    headers: Mapping[str, str],
+    *,
+    now: float,
+    default_secs: float,
+    min_secs: float,
+    max_secs: float,
+) -> float:
+    """Return the time at which a copy received *now* stops being fresh.
+
+    The bounds hold for the life that the server states, not for the default,
+    which is the user's own choice. A field that cannot be read counts as absent.
+    """
+    # 3.4: "If no cache-control directives are present robots should default to
+    # an expiry of 7 days."
+    life = _stated_life(headers, now=now)
+    if life is None:
+        return now + default_secs
+    return now + min(max(life, min_secs), max_secs)
+
+
+def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
+    """Return the seconds from *now* that Retry-After asks for, None without one.
+
+    RFC 9110 10.2.3: a number of seconds or a date.
+    """
+    field = headers.get("retry-after", "")
+    secs = _seconds(field)
+    if secs is not None:
+        return secs
+    date = _date(field)
+    return None if date is None else max(0.0, date - now)
+
+
+def _stated_life(headers: Mapping[str, str], *, now: float) -> float | None:
+    # 3.4: "Standard HTTP cache-control mechanisms can be used by both origin
+    # server and robots"
+    directives = list(_directives(headers))
+    if any(name in ("no-cache", "no-store") for name, _ in directives):
+        return 0.0
+    # RFC 9111 5.3: Expires is ignored where there is a max-age. RFC 9111 4.2.1:
+    # of conflicting values the most restrictive one.
+    ages = [_seconds(value) for name, value in directives if name == "max-age"]
+    lives = [secs for secs in ages if secs is not None]
+    return min(lives) - _age(headers) if lives else _life_to_expires(headers, now=now)
+
+
+def _directives(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    # RFC 9111 5.4: Pragma counts only where Cache-Control is not present.
+    field = headers.get("cache-control", headers.get("pragma", ""))
+    for element in _ELEMENT.findall(field):
+        name, _, value = element.partition("=")
+        yield name.strip().lower(), value.strip()
+
+
+def _life_to_expires(headers: Mapping[str, str], *, now: float) -> float | None:
+    # 3.4: "Specifically robots should take note of Expires header set by the
+    # origin server."
+    field = headers.get("expires", "")
+    # RFC 9111 5.3: the invalid date "0" means already expired; "-1" is as well
+    # known. Any other invalid date counts as absent here.
+    if field.partition(",")[0].strip() in ("0", "-1"):
+        return 0.0
+    expires = _date(field)
+    if expires is None:
+        return None
+    # RFC 9111 4.2.1: Expires minus Date, so that the server's clock need not be
+    # right. Without Date the time left is already what it is: Age is in it.
+    date = _date(headers.get("date", ""))
+    return expires - now if date is None else expires - date - _age(headers)
+
+
+def _age(headers: Mapping[str, str]) -> float:
+    # RFC 9111 5.1: the first of several values; an invalid one is ignored.
+    return _seconds(headers.get("age", "").partition(",")[0]) or 0.0
+
+
+def _seconds(text: str) -> float | None:
+    # RFC 9111 5.2: a recipient accepts the quoted form too.
+    digits = _SECONDS.fullmatch(text.strip())
+    return None if digits is None else min(float(digits[2]), _MOST_SECONDS)
+
+
+def _date(text: str) -> float | None:
+    try:
+        date = parsedate_to_datetime(text)
+        # RFC 9110 5.6.7: all HTTP dates are in UTC, asctime's without saying so.
+        return (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
+        return None

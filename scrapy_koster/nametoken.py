@@ -1,0 +1,32 @@
+"""3.2.1: the name token by which a robot identifies itself."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+# RFC 1945, section 2.2, as reproduced in section 3.3 of the draft:
+# token = 1*<any CHAR except CTLs or tspecials>
+TOKEN = r"[!#$%&'*+\-.0-9A-Z^_`a-z|~]+"
+
+_TOKEN = re.compile(TOKEN)
+
+
+@lru_cache(maxsize=256)  # a crawl has few, and asks for each URL
+def name_token(user_agent: str | bytes) -> str:
+    """Return the name token of a User-agent header, in lower case.
+
+    A10: it is the leading run of token characters, so that
+    ``FigTree/0.1 Robot libwww-perl/5.04`` is the robot ``figtree``. A bare
+    token is its own token. The empty string, where the header starts with
+    none, names no robot: only the ``*`` record can apply to it.
+    """
+    if isinstance(user_agent, bytes):
+        user_agent = user_agent.decode("latin-1")
+    match = _TOKEN.match(user_agent)
+    return match[0].lower() if match else ""
+
+
+def is_name_token(text: str) -> bool:
+    """Whether *text* is one whole token of RFC 1945."""
+    return _TOKEN.fullmatch(text) is not None

@@ -1,0 +1,401 @@
+"""3.2: the format of a /robots.txt file, and what it says of a URL.
+
+The letters and numbers in the comments (A1, B12, ...) are the rows of the
+decision table in docs/semantics.md, for what the draft leaves open.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from scrapy_koster.nametoken import TOKEN, name_token
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+# One line, behind a line end. B7, B8: with space before the field and the colon.
+# Each takes a time that is linear in the length of the line: where two repeated
+# parts have octets in common, the second matches without any.
+_SP = "[ \t]*"  # 3.3: space = 1*(SP | HT); B2: nothing else is space
+_VALUE = "([^#\n]*[^#\n \t]|)"  # B10: a comment runs from "#" to the line's end
+_FIELD = TOKEN.replace("#", "")  # 3.3: extension = token ":" ...
+_ANY_CASE = re.ASCII | re.IGNORECASE
+_FIELD_AND_VALUE = f"{_SP}({_FIELD}){_SP}:{_SP}{_VALUE}"
+_LINE = re.compile(f"\n{_FIELD_AND_VALUE}")
+_LINE_OR_NONE = re.compile(f"\n(?:{_FIELD_AND_VALUE}|)")
+_AGENT_LINE = re.compile(f"\n{_SP}user-agent{_SP}:{_SP}{_VALUE}", _ANY_CASE)
+_PATH_LINE = re.compile(f"\n{_SP}(?:(d)is|)allow{_SP}:{_SP}/{_VALUE}", _ANY_CASE)
+
+# C3: "unencoded prior to comparison, unless it is the "/" character": an
+# encoded slash becomes a unit of its own, outside of the 256 octets.
+_ENCODED_SLASH = "\u0100"
+_HEX = "0123456789ABCDEFabcdef"
+_ESCAPES = {high + low: chr(int(high + low, 16)) for high in _HEX for low in _HEX}
+_ESCAPES["2F"] = _ESCAPES["2f"] = _ENCODED_SLASH
+
+# A crawl that sends many User-agent headers costs no more than this a file.
+_ROBOTS_KEPT = 8
+
+# A large file is not read again for each refusal that is explained.
+_EXPLAINED_KEPT = 4
+
+_T = TypeVar("_T")
+
+
+class Line(NamedTuple):
+    """One line of the form ``<Field> ":" <value>`` (3.2)."""
+
+    number: int
+    """1-based, in the file."""
+    field: bytes
+    """In lower case."""
+    value: bytes
+    """Without the space around it and without a comment."""
+
+
+class Record(NamedTuple):
+    """3.2: User-agent lines, followed by the instructions to those robots."""
+
+    agents: list[Line]
+    rules: list[Line]
+    """3.3: ruleline = (disallowline | allowline | extension)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What a file says of one URL, and where it says so."""
+
+    allowed: bool
+    section: str
+    """The section of the draft that decided."""
+    record: Record | None
+    """The record that the robot obeys, None where there is none."""
+    rule: Line | None
+    """The Allow or Disallow line that decided, None where none did."""
+
+
+def lines(body: bytes) -> list[bytes]:
+    """Return the lines of a file, without their ends."""
+    return _with_line_feeds(body).split(b"\n")
+
+
+def parse(body: bytes) -> list[Record]:
+    """Return the records of a file, in their order. Never raises."""
+    text = _text(body)
+    return list(_records(text, (span for _, span in _spans(text))))
+
+
+def select(records: Iterable[Record], token: str) -> Record | None:
+    """Return the record that the robot *token* must obey (3.2.1).
+
+    *token* is in lower case, as ``name_token`` returns it.
+    """
+    return _select(
+        (
+            ([agent.value.decode("latin-1") for agent in record.agents], record)
+            for record in records
+        ),
+        token,
+    )
+
+
+def _with_line_feeds(body: bytes) -> bytes:
+    # 5.2: "robots should be liberal in accepting files with different
+    # end-of-line conventions, specifically CR and LF in addition to CRLF".
+    return (
+        body.removeprefix(_BYTE_ORDER_MARK)  # B3
+        .replace(b"\r\n", b"\n")
+        .replace(b"\r", b"\n")
+    )
+
+
+def _text(body: bytes) -> str:
+    """Return a file as a line feed and a character for each octet (B4)."""
+    return "\n" + _with_line_feeds(body).decode("latin-1")
+
+
+_Span: TypeAlias = tuple[int, int]
+"""Where a record stands in a text: from its first agent line to its end."""
+
+
+def _spans(text: str) -> Iterator[tuple[list[str], _Span]]:
+    """Yield the values of each record's agent lines, and its span.
+
+    A record is one or more agent lines and all up to the next agent line that
+    has a rule line before it (B13). B12: a blank line inside it is ignored. B6,
+    B11: so is a line that has no colon or whose field is no token. B14: rules
+    before any agent line are in no record.
+    """
+    agents: list[str] = []
+    start = end = 0
+    for agent in _AGENT_LINE.finditer(text):
+        if agents and _LINE.search(text, end, agent.start()):
+            yield agents, (start, agent.start())
+            agents = []
+        if not agents:
+            start = agent.start()
+        agents.append(agent[1])
+        end = agent.end()
+    if agents and _LINE.search(text, end):  # B15: a record has 1*ruleline
+        yield agents, (start, len(text))
+
+
+def _records(text: str, spans: Iterable[_Span]) -> Iterator[Record]:
+    """Yield the records that stand at *spans*, which are in order."""
+    number = counted = 0
+    for start, end in spans:
+        number += text.count("\n", counted, start)
+        counted = start
+        record = Record([], [])
+        found = _LINE_OR_NONE.findall(text, start, end)
+        for at, (name, value) in enumerate(found, number + 1):
+            if not name:
+                continue
+            field = name.lower().encode()
+            line = Line(at, field, value.encode("latin-1"))
+            (record.agents if field == b"user-agent" else record.rules).append(line)
+        yield record
+
+
+def _select(records: Iterable[tuple[list[str], _T]], token: str) -> _T | None:
+    named = token not in ("", "*")  # A10
+    default = None
+    for agents, record in records:
+        # "The robot must obey the first record in /robots.txt that contains a
+        # User-Agent line whose value contains the name token of the robot as a
+        # substring. The name comparisons are case-insensitive."
+        if named and token in "\n".join(agents).lower():
+            return record
+        # "If no such record exists, it should obey the first record with a
+        # User-agent line with a "*" value, if present."
+        if default is None and "*" in agents:
+            default = record
+            if not named:
+                break
+    # "If no record satisfied either condition, or no records are present at
+    # all, access is unlimited."
+    return default
+
+
+def _find(text: str, token: str) -> _Span | None:
+    """Return where the record stands that the robot *token* must obey."""
+    # Most files name few robots: then the first record for all is enough.
+    return _select(_spans(text), token if token in text.lower() else "")
+
+
+def url_path(url: str | bytes) -> str:
+    """Return the path portion of an absolute *url* (3.2.2), to compare with.
+
+    C4: path, parameters and query as they were sent, without the fragment; an
+    empty path is "/". The escapes are decoded (C3).
+    """
+    return _origin_and_path(url)[1]
+
+
+def _origin_and_path(url: str | bytes) -> tuple[str, str]:
+    if isinstance(url, bytes):
+        url = url.decode("latin-1")
+    elif not url.isascii():  # B4: a URL's text is UTF-8
+        url = url.encode("utf-8", "surrogatepass").decode("latin-1")
+    url = url.partition("#")[0]
+    start = url.find("/")
+    if url.startswith("//", start):
+        start = url.find("/", start + 2)
+    origin = (url if start < 0 else url[:start]).partition("?")[0]
+    path = url[len(origin) :]
+    if path[:1] != "/":
+        path = "/" + path
+    return origin, unescape(path) if "%" in path else path
+
+
+def unescape(path: str) -> str:
+    """Decode each escape once (3.2.2): C3, a malformed one stands for itself."""
+    head, *parts = path.split("%")
+    decoded = [head]
+    for part in parts:
+        octet = _ESCAPES.get(part[:2])
+        decoded.append("%" + part if octet is None else octet + part[2:])
+    return "".join(decoded)
+
+
+def instructions(record: Record) -> Iterator[tuple[str, Line]]:
+    """Yield the Allow and Disallow lines of a record that can match anything.
+
+    Each with its path, in the order in which they are tried (C1). C2: a line
+    without a path matches nothing.
+    """
+    for rule in record.rules:
+        if rule.value and rule.field in (b"disallow", b"allow"):
+            path = rule.value.decode("latin-1")
+            yield (unescape(path) if "%" in path else path), rule
+
+
+def obeyed_rules(body: bytes, token: str) -> list[tuple[str, str]]:
+    """Return the Allow and Disallow lines that the robot *token* must obey.
+
+    Each as "d" or "" and its path without the first slash. C5: a path that has
+    none in front matches nothing.
+    """
+    text = _text(body)
+    span = _find(text, token)
+    if span is None:
+        return []
+    found: list[tuple[str, str]] = _PATH_LINE.findall(text, *span)
+    if text.find("%", *span) >= 0:
+        return [(dis, unescape(path)) for dis, path in found]
+    return found
+
+
+class RobotsTxt:
+    """A /robots.txt file that answers whether a robot may access a URL.
+
+    A robot is given by its name token or by a whole User-agent header (A10).
+    What is kept are the octets of the file, and for each robot that asked the
+    paths of its record as ``_flatten`` returns them.
+    """
+
+    __slots__ = ("_body", "_origin", "_paths")
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._origin = ""
+        self._paths: dict[str | bytes, _Paths] = {}
+
+    def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
+        """Whether *robot* may access *url* (3.2.2)."""
+        try:
+            prefixes, nested = self._paths[robot]
+        except KeyError:
+            prefixes, nested = self._ask(robot)
+        # A file speaks for one site: a URL's path is what follows the origin,
+        # which is the same as that of the URL before.
+        if (
+            isinstance(url, str)
+            and (path := url.removeprefix(self._origin)) != url
+            and "#" not in path
+            and path.isascii()
+        ):
+            if "%" in path:
+                path = unescape(path)
+        else:
+            path = self._locate(url)
+        if nested or len(prefixes) > _FEW:
+            disallowed = _starts_with_odd(path, prefixes, nested)
+        else:
+            disallowed = path.startswith(prefixes)
+        # "The /robots.txt URL is always allowed"
+        return not disallowed or path == "robots.txt"
+
+    def record(self, robot: str | bytes) -> Record | None:
+        """Return the record that *robot* must obey (3.2.1)."""
+        text = _text(self._body)
+        span = _find(text, name_token(robot))
+        return next(_records(text, [span])) if span else None
+
+    def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
+        """Return what ``allowed`` returns, with the line that decided."""
+        record, lines, lengths = _first_lines(self._body, name_token(robot))
+        if record is None:
+            return Ruling(allowed=True, section="3.2.1", record=None, rule=None)
+        path = url_path(url)
+        # "The /robots.txt URL is always allowed"
+        if path == "/robots.txt":
+            return Ruling(allowed=True, section="3.2.2", record=record, rule=None)
+        # "in the order they occur in the record. The first match found is
+        # used. If no match is found, the default assumption is that the URL is
+        # allowed."
+        prefixes = [path[:length] for length in lengths]
+        matches = [lines[prefix] for prefix in prefixes if prefix in lines]
+        first = min(matches, default=None)
+        allowed = first is None or first.field == b"allow"
+        return Ruling(allowed, "3.2.2", record, first)
+
+    def _ask(self, robot: str | bytes) -> _Paths:
+        if len(self._paths) >= _ROBOTS_KEPT:
+            self._paths.clear()
+        paths = self._paths[robot] = _flatten(obeyed_rules(self._body, name_token(robot)))
+        return paths
+
+    def _locate(self, url: str | bytes) -> str:
+        """Return the path of *url* without the first slash, and keep its origin."""
+        origin, path = _origin_and_path(url)
+        # Of "http:/path" it would be the start of many other URLs.
+        self._origin = f"{origin}/" if "//" in origin else ""
+        return path[1:]
+
+
+_Paths: TypeAlias = tuple[tuple[str, ...], dict[str, str]]
+"""The paths of a record that turn the answer, without the first slash: all of
+them in order, and for each that stands within another one the one around it.
+
+A URL is disallowed where the number of those that it starts with is odd.
+"""
+
+_NONE_NESTED: dict[str, str] = {}
+
+# As many prefixes, none within another, as are tried at once in less time than
+# the one that matters is found.
+_FEW = 64
+
+
+def _flatten(rules: list[tuple[str, str]]) -> _Paths:
+    """Return the paths of *rules* that turn the answer.
+
+    "In the order they occur in the record. The first match found is used": so
+    a line is never used behind a line whose path its own path starts with. Of
+    the others that match a URL the longest is the first, and it turns the answer
+    unless that around it gives the same one.
+    """
+    rules.reverse()  # so that of equal paths the first in the file stays
+    places = {path: place for place, (_, path) in enumerate(rules)}
+    turning: list[str] = []
+    nested: dict[str, str] = {}
+    outermost = "\n"  # in no path
+    inside: list[tuple[str, int, str, str | None]] = []
+    for path in sorted(places):
+        place = places[path]
+        dis = rules[place][0]
+        if not path.startswith(outermost):
+            outermost = path
+            # "If no match is found, the default assumption is that the URL is
+            # allowed."
+            if dis:
+                turning.append(path)
+            inside = [(path, place, dis, path if dis else None)]
+            continue
+        while not path.startswith(inside[-1][0]):
+            inside.pop()
+        _, last, answer, around = inside[-1]
+        if place < last:
+            continue
+        if bool(dis) != bool(answer):
+            turning.append(path)
+            if around is not None:
+                nested[path] = around
+            around = path
+        inside.append((path, place, dis, around))
+    return tuple(turning), nested or _NONE_NESTED
+
+
+def _starts_with_odd(path: str, prefixes: tuple[str, ...], nested: dict[str, str]) -> bool:
+    # All that *path* starts with are the last one before it, or around that.
+    prefix = prefixes[bisect_right(prefixes, path) - 1]
+    odd = path.startswith(prefix)
+    while prefix in nested:
+        prefix = nested[prefix]
+        odd ^= path.startswith(prefix)
+    return odd
+
+
+@lru_cache(maxsize=_EXPLAINED_KEPT)
+def _first_lines(body: bytes, token: str) -> tuple[Record | None, dict[str, Line], list[int]]:
+    """Return a robot's record, its first line of each path, and their lengths."""
+    record = RobotsTxt(body).record(token)
+    lines: dict[str, Line] = {}
+    for path, line in instructions(record) if record else ():
+        lines.setdefault(path, line)
+    return record, lines, sorted(set(map(len, lines)))

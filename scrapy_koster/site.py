@@ -1,0 +1,53 @@
+"""3.1: a site is what one /robots.txt speaks for: scheme, host and port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One site of section 3.1, in the one spelling that all its URLs share.
+
+    ``host`` is in lower case (an IPv6 address in brackets), ``port`` is always
+    given. User information is no part of a site.
+    """
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def robots_url(self) -> str:
+        """Where the site's instructions are: the path /robots.txt (3.1)."""
+        return f"{self}/robots.txt"
+
+    def __str__(self) -> str:
+        """The site's origin, without the port where it is the scheme's own."""
+        if self.port == _DEFAULT_PORTS[self.scheme]:
+            return f"{self.scheme}://{self.host}"
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+
+def site_of(url: str) -> Site | None:
+    """Return the site that *url* belongs to, None if robots.txt is not for it.
+
+    Only http and https URLs are subject to robots.txt. Raises ValueError for
+    an http or https URL that names no site: no host, or a port that is none.
+    """
+    try:
+        parts = urlsplit(url)
+        scheme = parts.scheme
+        if scheme not in _DEFAULT_PORTS:
+            return None
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"no site in the URL {url!r}: {error}") from None
+    if not host:
+        raise ValueError(f"no site in the URL {url!r}: it has no host")
+    if ":" in host:
+        host = f"[{host}]"
+    return Site(scheme, host, _DEFAULT_PORTS[scheme] if port is None else port)

@@ -1,0 +1,79 @@
+"""Files of any size that are made to cost a robot more than they should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+_STAR = b"User-agent: *\n"
+
+
+def harmless(size: int) -> bytes:
+    """Return the ordinary file that the others are measured by."""
+    return _cut(_STAR + b"".join(_numbered(b"Disallow: /directory-%d/page\n", size)), size)
+
+
+def _numbered(line: bytes, size: int) -> list[bytes]:
+    return [line % n for n in range(size // len(line) + 1)]
+
+
+def _cut(body: bytes, size: int) -> bytes:
+    return body[:size]
+
+
+def _repeated(line: bytes) -> Callable[[int], bytes]:
+    return lambda size: _cut(_STAR + b"Disallow: /x\n" + line * (size // len(line)), size)
+
+
+def _for_nobody(line: bytes) -> Callable[[int], bytes]:
+    """Name the robot only where it does not count, so that all is looked through."""
+    return lambda size: _cut(b"# figtree\n" + line * (size // len(line)), size)
+
+
+def _nested(size: int) -> bytes:
+    depth = next(n for n in count() if n * (n + 24) // 2 > size)
+    fields = (b"Allow", b"Disallow")
+    rules = [b"%s: /%s\n" % (fields[n % 2], b"a" * n) for n in range(depth, 0, -1)]
+    return _cut(_STAR + b"".join(rules), size)
+
+
+def _shared_prefix(size: int) -> bytes:
+    line = b"Disallow: /" + b"p" * 4000 + b"%d\n"
+    return _cut(_STAR + b"".join(_numbered(line, size)), size)
+
+
+HOSTILE: dict[str, Callable[[int], bytes]] = {
+    "lines of one octet": _repeated(b"a\n"),
+    "empty lines": _repeated(b"\n"),
+    "carriage returns": _repeated(b"\r"),
+    "octets NUL": _repeated(b"\0"),
+    "comment signs": _repeated(b"#"),
+    "comment lines": _repeated(b"#\n"),
+    "colons": _repeated(b":"),
+    "shortest fields": _repeated(b"a:\n"),
+    "shortest rules": _repeated(b"allow:/\n"),
+    "distinct short rules": lambda size: _cut(
+        _STAR + b"".join(_numbered(b"disallow:/%x\n", size)), size
+    ),
+    "nested prefixes": _nested,
+    "a shared prefix of 4 kB": _shared_prefix,
+    "one rule of escapes": lambda size: _cut(_STAR + b"Disallow: /" + b"%41" * (size // 3), size),
+    "rules of escapes": _repeated(b"Disallow: /" + b"%41" * 30 + b"\n"),
+    "broken escapes": _repeated(b"Disallow: /" + b"%" * 90 + b"\n"),
+    "agent lines": _for_nobody(b"User-agent: a\n"),
+    "records of one rule": _for_nobody(b"User-agent: a\nDisallow: /\n"),
+    "agents and what is no rule": _for_nobody(b"User-agent: a\nx\n"),
+    "user-agent without colon": _repeated(b"user-agent\n"),
+    "one long agent": lambda size: (
+        _cut(b"User-agent: " + b"a" * size, size - 13) + b"\nDisallow: /\n"
+    ),
+    "spaces": _repeated(b" "),
+    "spaces behind a field": lambda size: _cut(_STAR + b"Disallow" + b" " * size, size),
+    "spaces behind a colon": lambda size: _cut(_STAR + b"Disallow:" + b" " * size, size),
+    "spaces in a path": lambda size: _cut(_STAR + b"Disallow: /" + b" " * size, size - 1) + b"x",
+    "spaces before a path": lambda size: _cut(_STAR + b"Disallow:" + b" " * size, size - 1) + b"x",
+    "half-spaced lines": _repeated(b"Disallow" + b" " * 500 + b"\n"),
+    "a field without end": lambda size: _cut(_STAR + b"a" * size, size),
+    "almost agent lines": _repeated(b"user-agen: *\n"),
+    "tabs and spaces": _repeated(b" \t"),
+}

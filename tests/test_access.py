@@ -1,0 +1,545 @@
+"""3.1, the access method, as a table; and what follows from it for a request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from email.utils import formatdate
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_koster.access import (
+    Access,
+    Answer,
+    Ask,
+    Copy,
+    Defer,
+    Failure,
+    Known,
+    NoAnswer,
+    Obey,
+    Pass,
+    Policy,
+    Refuse,
+    Restricted,
+    Step,
+    Unavailable,
+    access,
+    receive,
+    redirect,
+    step,
+    validators,
+)
+
+NOW = 1_700_000_000.0
+URL = "http://www.fict.org/robots.txt"
+BODY = b"User-agent: *\nDisallow: /org/plans.html\n"
+POLICY = Policy()
+DAY = 86_400.0
+WEEK = 7 * DAY
+
+FILE = Copy(URL, 200, BODY, '"1"', "Mon, 13 Nov 2023 00:00:00 GMT", NOW - WEEK, NOW - 9)
+BARE = replace(FILE, etag=None, last_modified=None)
+MOVED = replace(FILE, url="http://other.org/robots.txt")
+FAILED = Failure("HTTP 503", 2, since=NOW - 60, asked=NOW - 40, retry=NOW, stale=FILE)
+
+
+def answer(status: int, **headers: str) -> Answer:
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(URL, status, fields, BODY)
+
+
+def received(
+    result: Answer | NoAnswer,
+    known: Known | None = None,
+    policy: Policy = POLICY,
+    jitter: float = 0.0,
+) -> Known:
+    return receive(result, known, now=NOW, policy=policy, jitter=jitter)
+
+
+def copied(result: Answer | NoAnswer, known: Known | None = None) -> Copy:
+    copy = received(result, known)
+    assert isinstance(copy, Copy)
+    return copy
+
+
+def failed(
+    result: Answer | NoAnswer,
+    known: Known | None = None,
+    policy: Policy = POLICY,
+    jitter: float = 0.0,
+) -> Failure:
+    failure = received(result, known, policy, jitter)
+    assert isinstance(failure, Failure)
+    return failure
+
+
+@pytest.mark.parametrize(
+    ("status", "meaning", "body", "life_secs"),
+    [
+        pytest.param(200, Access.RULES, BODY, WEEK, id="200 rules"),
+        pytest.param(204, Access.RULES, BODY, WEEK, id="204 rules"),
+        pytest.param(206, Access.RULES, BODY, WEEK, id="206 rules"),
+        pytest.param(299, Access.RULES, BODY, WEEK, id="299 rules"),
+        pytest.param(404, Access.UNRESTRICTED, b"", WEEK, id="404 unrestricted"),
+        pytest.param(410, Access.UNRESTRICTED, b"", WEEK, id="410 unrestricted"),
+        pytest.param(400, Access.UNRESTRICTED, b"", WEEK, id="400 unrestricted"),
+        pytest.param(402, Access.UNRESTRICTED, b"", WEEK, id="402 unrestricted"),
+        pytest.param(405, Access.UNRESTRICTED, b"", WEEK, id="405 unrestricted"),
+        pytest.param(407, Access.UNRESTRICTED, b"", WEEK, id="407 unrestricted"),
+        pytest.param(451, Access.UNRESTRICTED, b"", WEEK, id="451 unrestricted"),
+        pytest.param(499, Access.UNRESTRICTED, b"", WEEK, id="499 unrestricted"),
+        pytest.param(401, Access.RESTRICTED, b"", DAY, id="401 restricted"),
+        pytest.param(403, Access.RESTRICTED, b"", DAY, id="403 restricted"),
+    ],
+)
+def test_answers_that_are_kept(status: int, meaning: Access, body: bytes, life_secs: float) -> None:
+    copy = copied(answer(status), FAILED)
+    assert copy == Copy(URL, status, body, None, None, NOW, NOW + life_secs)
+    assert access(copy, POLICY) is meaning
+
+
+@pytest.mark.parametrize("status", [200, 401, 403, 404])
+@pytest.mark.parametrize(
+    ("field", "life_secs"),
+    [
+        pytest.param("max-age=3600", 3600, id="stated"),
+        pytest.param("no-cache", 300, id="lower bound"),
+        pytest.param("max-age=99999999", 2_592_000, id="upper bound"),
+    ],
+)
+def test_life_that_the_server_states(status: int, field: str, life_secs: float) -> None:
+    assert copied(answer(status, cache_control=field)).expires == NOW + life_secs
+
+
+def test_life_by_the_policy() -> None:
+    policy = Policy(expiry_secs=1, restricted_expiry_secs=2, expiry_min_secs=5, expiry_max_secs=6)
+    lives = {
+        200: received(answer(200), None, policy),
+        403: received(answer(403), None, policy),
+        404: received(answer(404, cache_control="max-age=1"), None, policy),
+        410: received(answer(410, cache_control="max-age=9"), None, policy),
+    }
+    ends = {s: k.expires - NOW for s, k in lives.items() if isinstance(k, Copy)}
+    assert ends == {200: 1, 403: 2, 404: 5, 410: 6}
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_restricted_sites_are_opened_by_the_setting(status: int) -> None:
+    policy = Policy(restricted=Restricted.ALLOW)
+    assert access(copied(answer(status)), policy) is Access.UNRESTRICTED
+    assert access(copied(answer(200)), policy) is Access.RULES
+
+
+@pytest.mark.parametrize("status", [100, 300, 301, 302, 303, 305, 307, 308, 399])
+def test_redirects_that_end_nowhere(status: int) -> None:
+    assert failed(answer(status, location="ftp://x/")).reason == f"HTTP {status}"
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        pytest.param(answer(408), "HTTP 408", id="408"),
+        pytest.param(answer(425), "HTTP 425", id="425"),
+        pytest.param(answer(429), "HTTP 429", id="429"),
+        pytest.param(answer(500), "HTTP 500", id="500"),
+        pytest.param(answer(503), "HTTP 503", id="503"),
+        pytest.param(answer(599), "HTTP 599", id="599"),
+        pytest.param(answer(-1), "HTTP -1", id="negative status"),
+        pytest.param(answer(99), "HTTP 99", id="status too small"),
+        pytest.param(answer(600), "HTTP 600", id="status too great"),
+        pytest.param(
+            answer(304, etag='"1"'),
+            "HTTP 304 though nothing was asked",
+            id="304 unasked",
+        ),
+        pytest.param(NoAnswer("timeout"), "timeout", id="no answer"),
+        pytest.param(NoAnswer("\x1b[2J\n"), "\\x1b[2J\\n", id="reason made printable"),
+        pytest.param(NoAnswer("x" * 201), "x" * 197 + "...", id="reason cut"),
+    ],
+)
+def test_temporary_failures(result: Answer | NoAnswer, reason: str) -> None:
+    assert failed(result) == Failure(reason, 1, NOW, NOW, NOW + 10, None)
+
+
+RENEWED = replace(FILE, fetched=NOW, expires=NOW + WEEK)
+
+
+@pytest.mark.parametrize(
+    ("result", "known", "copy"),
+    [
+        pytest.param(answer(304), FILE, RENEWED, id="the stale copy"),
+        pytest.param(answer(304), FAILED, RENEWED, id="the copy behind a failure"),
+        pytest.param(
+            answer(304),
+            replace(FILE, etag=None),
+            replace(RENEWED, etag=None),
+            id="a date alone validates",
+        ),
+        pytest.param(
+            answer(304),
+            replace(FILE, last_modified=None),
+            replace(RENEWED, last_modified=None),
+            id="an ETag alone validates",
+        ),
+        pytest.param(
+            answer(304, cache_control="max-age=600"),
+            FILE,
+            replace(RENEWED, expires=NOW + 600),
+            id="life out of the 304",
+        ),
+        pytest.param(
+            answer(304, etag='"2"', last_modified="today"),
+            FILE,
+            replace(RENEWED, etag='"2"', last_modified="today"),
+            id="validators out of the 304",
+        ),
+        pytest.param(
+            answer(304),
+            replace(FILE, status=403),
+            replace(RENEWED, status=403, expires=NOW + DAY),
+            id="a restricted copy lives as one",
+        ),
+    ],
+)
+def test_304_renews(result: Answer, known: Known, copy: Copy) -> None:
+    assert received(result, known) == copy
+
+
+@pytest.mark.parametrize(
+    ("known", "stale"),
+    [
+        pytest.param(None, None, id="nothing known"),
+        pytest.param(BARE, BARE, id="a copy without validators"),
+        pytest.param(MOVED, MOVED, id="a copy from another URL"),
+        pytest.param(replace(FAILED, stale=None), None, id="a failure without a copy"),
+        pytest.param(replace(FAILED, stale=BARE), BARE, id="its copy has no validators"),
+    ],
+)
+def test_304_unasked_is_a_failure(known: Known | None, stale: Copy | None) -> None:
+    assert failed(answer(304), known).stale == stale
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        pytest.param(' W/"1" ', 'W/"1"', id="plain"),
+        pytest.param("", None, id="empty"),
+        pytest.param("x", "x", id="one character"),
+        pytest.param("x" * 1000, "x" * 1000, id="1,000 characters"),
+        pytest.param("x" * 1001, None, id="1,001 characters"),
+        pytest.param('"a\r\nCookie: b"', None, id="line end"),
+        pytest.param('"\0"', None, id="NUL"),
+        pytest.param('"\ud800"', None, id="surrogate"),
+    ],
+)
+def test_validators_that_are_kept(value: str, kept: str | None) -> None:
+    copy = copied(answer(200, etag=value, last_modified=value))
+    assert (copy.etag, copy.last_modified) == (kept, kept)
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_an_error_page_has_no_validators(status: int) -> None:
+    copy = copied(answer(status, etag='"1"', last_modified="today"))
+    assert validators(copy) == {}
+
+
+@pytest.mark.parametrize(
+    ("copy", "headers"),
+    [
+        pytest.param(None, {}, id="no copy"),
+        pytest.param(BARE, {}, id="none kept"),
+        pytest.param(
+            FILE,
+            {
+                "If-None-Match": '"1"',
+                "If-Modified-Since": "Mon, 13 Nov 2023 00:00:00 GMT",
+            },
+            id="both",
+        ),
+        pytest.param(replace(FILE, last_modified=None), {"If-None-Match": '"1"'}, id="ETag alone"),
+    ],
+)
+def test_validators_to_send(copy: Copy | None, headers: dict[str, str]) -> None:
+    assert validators(copy) == headers
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        pytest.param("https://www.fict.org/r", "https://www.fict.org/r", id="https"),
+        pytest.param("HTTP://other.org/r", "http://other.org/r", id="another host"),
+        pytest.param("/r?q", "http://www.fict.org/r?q", id="path"),
+        pytest.param("r", "http://www.fict.org/r", id="relative"),
+        pytest.param("//other.org/", "http://other.org/", id="no scheme"),
+        pytest.param("/r#f", "http://www.fict.org/r", id="fragment"),
+        pytest.param(" /r ", "http://www.fict.org/r", id="spaces"),
+        pytest.param("", None, id="empty"),
+        pytest.param("ftp://www.fict.org/r", None, id="ftp"),
+        pytest.param("javascript:1", None, id="javascript"),
+        pytest.param("data:,Disallow", None, id="data"),
+        pytest.param("file:///etc/passwd", None, id="file"),
+        pytest.param("https:r", None, id="https without a host"),
+        pytest.param("http://:80/", None, id="port without a host"),
+        pytest.param("http://[", None, id="half an IPv6 address"),
+        pytest.param("http://other.org:x/", None, id="port that is no number"),
+        pytest.param("http://other.org:99999/", None, id="port out of range"),
+    ],
+)
+def test_redirect(status: int, location: str, target: str | None) -> None:
+    assert redirect(answer(status, location=location)) == target
+
+
+@pytest.mark.parametrize("status", [200, 201, 300, 304, 305, 306, 404, 503])
+def test_other_statuses_redirect_nowhere(status: int) -> None:
+    assert redirect(answer(status, location="/r")) is None
+
+
+def test_redirect_without_location() -> None:
+    assert redirect(answer(302)) is None
+
+
+DOWN = NoAnswer("timeout")
+
+
+def test_a_failure_continues_the_series() -> None:
+    failure = failed(DOWN, FAILED)
+    assert failure == Failure("timeout", 3, NOW - 60, NOW, NOW + 40, FILE)
+
+
+@pytest.mark.parametrize(
+    ("silent_secs", "attempts"),
+    [
+        pytest.param(1200, 3, id="still the same series"),
+        pytest.param(1201, 1, id="abandoned: a new series"),
+    ],
+)
+def test_an_abandoned_series(silent_secs: float, attempts: int) -> None:
+    failure = failed(DOWN, replace(FAILED, asked=NOW - silent_secs))
+    since = FAILED.since if attempts == 3 else NOW
+    assert (failure.attempts, failure.since) == (attempts, since)
+    assert failure.stale == FILE
+
+
+@pytest.mark.parametrize("status", [200, 403, 404])
+def test_the_last_copy_is_kept_behind_a_failure(status: int) -> None:
+    copy = copied(answer(status))
+    failure = failed(DOWN, copy)
+    assert (failure.stale, failure.attempts) == (copy, 1)
+    assert failed(DOWN, failure).stale == copy
+
+
+@pytest.mark.parametrize(
+    ("attempts", "jitter", "secs"),
+    [
+        pytest.param(1, 0.0, 10, id="first"),
+        pytest.param(2, 0.0, 20, id="doubled"),
+        pytest.param(6, 0.0, 320, id="sixth"),
+        pytest.param(7, 0.0, 600, id="most"),
+        pytest.param(10**9, 0.0, 600, id="no overflow"),
+        pytest.param(2, 0.5, 22.5, id="half the jitter"),
+        pytest.param(2, 1.0, 25, id="all the jitter"),
+        pytest.param(7, 1.0, 750, id="jitter only ever adds"),
+    ],
+)
+def test_back_off(attempts: int, jitter: float, secs: float) -> None:
+    known = replace(FAILED, attempts=attempts - 1)
+    assert failed(DOWN, known, jitter=jitter).retry == NOW + secs
+
+
+@pytest.mark.parametrize(
+    ("field", "secs"),
+    [
+        pytest.param("120", 120, id="longer"),
+        pytest.param("5", 10, id="shorter"),
+        pytest.param("86400", 600, id="capped"),
+        pytest.param(formatdate(NOW + 120, usegmt=True), 120, id="date"),
+        pytest.param("soon", 10, id="malformed"),
+    ],
+)
+def test_retry_after(field: str, secs: float) -> None:
+    assert failed(answer(503, retry_after=field)).retry == NOW + secs
+
+
+def failed_at(now: float, known: Known | None, policy: Policy, jitter: float) -> Failure:
+    failure = receive(DOWN, known, now=now, policy=policy, jitter=jitter)
+    assert isinstance(failure, Failure)
+    return failure
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1100)), min_size=1, max_size=40),
+    st.floats(0.1, 1000),
+    st.floats(0.1, 1000),
+)
+def test_a_series_respects_the_back_off(
+    tries: list[tuple[float, float]], first_secs: float, max_secs: float
+) -> None:
+    policy = Policy(defer_first_secs=first_secs, defer_max_secs=max_secs)
+    known: Failure | None = None
+    now, asked = NOW, []
+    for jitter, late_secs in tries:
+        known = failed_at(now, known, policy, jitter)
+        asked.append(now)
+        assert step(known, now=known.retry - 0.001, policy=policy) != Ask(None)
+        assert known.attempts == len(asked)
+        now = known.retry + late_secs * max_secs / 2000
+    for index, (one, next_one) in enumerate(pairwise(asked)):
+        least = min(first_secs * 2.0**index, max_secs)
+        assert next_one - one >= least - 0.001
+
+
+UP = replace(FILE, expires=NOW + 9)
+LONE = Failure("HTTP 503", 1, NOW - 5, NOW - 5, retry=NOW + 5, stale=None)
+DUE = replace(LONE, retry=NOW)
+STALE = replace(LONE, stale=FILE)
+LATE = replace(LONE, since=NOW - 299)
+GIVEN_UP = replace(LONE, since=NOW - 300)
+GIVEN_UP_DUE = replace(GIVEN_UP, retry=NOW, asked=NOW - 599)
+GIVEN_UP_LONG = replace(GIVEN_UP, retry=NOW, asked=NOW - 600)
+DEFER = Policy()
+SERVE = Policy(stale_if_error_secs=30)
+SERVE_BRIEF = Policy(stale_if_error_secs=12)
+SERVE_OVER = Policy(stale_if_error_secs=9)
+ALLOW = Policy(unavailable=Unavailable.ALLOW)
+DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
+
+
+@pytest.mark.parametrize(
+    ("known", "policy", "expected"),
+    [
+        pytest.param(None, DEFER, Ask(None), id="nothing known"),
+        pytest.param(UP, DEFER, Obey(UP, NOW + 9), id="fresh"),
+        pytest.param(FILE, DEFER, Ask(FILE), id="stale"),
+        pytest.param(FILE, SERVE, Ask(FILE), id="stale, no failure yet"),
+        pytest.param(
+            replace(FILE, expires=NOW),
+            DEFER,
+            Ask(replace(FILE, expires=NOW)),
+            id="just stale",
+        ),
+        pytest.param(LONE, DEFER, Defer(LONE, NOW + 5), id="deferred"),
+        pytest.param(LATE, DEFER, Defer(LATE, NOW + 1), id="deferred up to the limit"),
+        pytest.param(DUE, DEFER, Ask(None), id="retry"),
+        pytest.param(STALE, DEFER, Defer(STALE, NOW + 5), id="stale does not serve"),
+        pytest.param(replace(STALE, retry=NOW), DEFER, Ask(FILE), id="retry, revalidate"),
+        pytest.param(GIVEN_UP, DEFER, Refuse(GIVEN_UP, NOW + 595), id="given up"),
+        pytest.param(
+            GIVEN_UP_DUE,
+            DEFER,
+            Refuse(GIVEN_UP_DUE, NOW + 1),
+            id="given up, asked seldom",
+        ),
+        pytest.param(GIVEN_UP_LONG, DEFER, Ask(None), id="given up, asked again"),
+        pytest.param(
+            replace(GIVEN_UP_LONG, retry=NOW + 5),
+            DEFER,
+            Refuse(replace(GIVEN_UP_LONG, retry=NOW + 5), NOW + 5),
+            id="given up, the site asked for longer",
+        ),
+        pytest.param(
+            replace(GIVEN_UP_LONG, stale=FILE),
+            DEFER,
+            Ask(FILE),
+            id="given up, revalidate",
+        ),
+        pytest.param(STALE, SERVE, Obey(FILE, NOW + 5), id="stale serves until retry"),
+        pytest.param(STALE, SERVE_BRIEF, Obey(FILE, NOW + 3), id="until its own end"),
+        pytest.param(STALE, SERVE_OVER, Defer(STALE, NOW + 5), id="served long enough"),
+        pytest.param(replace(STALE, retry=NOW), SERVE, Ask(FILE), id="serves, but retry"),
+        pytest.param(LONE, SERVE, Defer(LONE, NOW + 5), id="nothing that could serve"),
+        pytest.param(
+            replace(GIVEN_UP, stale=FILE),
+            SERVE,
+            Obey(FILE, NOW + 5),
+            id="given up, stale serves",
+        ),
+        pytest.param(
+            replace(GIVEN_UP_DUE, stale=FILE),
+            SERVE,
+            Ask(FILE),
+            id="given up, stale serves, but retry",
+        ),
+        pytest.param(
+            STALE,
+            replace(DISALLOW, stale_if_error_secs=30),
+            Obey(FILE, NOW + 5),
+            id="stale serves before disallow",
+        ),
+        pytest.param(LONE, ALLOW, Pass(LONE, NOW + 5), id="allow"),
+        pytest.param(GIVEN_UP, ALLOW, Pass(GIVEN_UP, NOW + 5), id="allow has no limit"),
+        pytest.param(DUE, ALLOW, Ask(None), id="allow, retry"),
+        pytest.param(LONE, DISALLOW, Refuse(LONE, NOW + 5), id="disallow"),
+        pytest.param(replace(STALE, retry=NOW), DISALLOW, Ask(FILE), id="disallow, retry"),
+    ],
+)
+def test_step(known: Known | None, policy: Policy, expected: Step) -> None:
+    assert step(known, now=NOW, policy=policy) == expected
+
+
+TIMES = st.floats(NOW - 2000, NOW + 2000)
+COPIES = st.builds(
+    Copy,
+    st.just(URL),
+    st.sampled_from([200, 403, 404]),
+    st.just(b""),
+    st.sampled_from([None, '"1"']),
+    st.none(),
+    TIMES,
+    TIMES,
+)
+FAILURES = st.builds(
+    Failure,
+    st.just("HTTP 503"),
+    st.integers(1, 10**6),
+    TIMES,
+    TIMES,
+    TIMES,
+    st.none() | COPIES,
+)
+KNOWN = st.none() | COPIES | FAILURES
+POLICIES = st.builds(
+    Policy,
+    stale_if_error_secs=st.sampled_from([0.0, 500.0]),
+    unavailable=st.sampled_from(Unavailable),
+    restricted=st.sampled_from(Restricted),
+)
+NAMES = ["cache-control", "expires", "retry-after", "location", "etag", "last-modified"]
+ANSWERS = st.builds(
+    Answer,
+    st.one_of(st.just(URL), st.text()),
+    st.one_of(st.integers(100, 599), st.integers()),
+    st.dictionaries(st.sampled_from(NAMES), st.text() | st.from_regex("https?://.*")),
+    st.binary(max_size=9),
+)
+
+
+@given(ANSWERS)
+def test_any_redirect_leads_to_http_or_nowhere(result: Answer) -> None:
+    target = redirect(result)
+    assert target is None or target.startswith(("http://", "https://"))
+    assert target is None or "#" not in target
+
+
+@given(ANSWERS | st.builds(NoAnswer, st.text()), KNOWN, POLICIES, st.floats(0, 1))
+def test_any_answer_is_a_copy_or_a_failure(
+    result: Answer | NoAnswer, known: Known | None, policy: Policy, jitter: float
+) -> None:
+    after = receive(result, known, now=NOW, policy=policy, jitter=jitter)
+    if isinstance(after, Copy):
+        assert after.fetched == NOW < after.expires
+        assert all(value.isprintable() for value in validators(after).values())
+    else:
+        assert NOW + 10 <= after.retry <= NOW + 750
+        assert after.reason.isprintable()
+        assert len(after.reason) <= 200
+
+
+@given(KNOWN, POLICIES)
+def test_a_step_that_lasts_ends_later_than_now(known: Known | None, policy: Policy) -> None:
+    now_to_do = step(known, now=NOW, policy=policy)
+    assert isinstance(now_to_do, Ask) or now_to_do.until > NOW

@@ -1,0 +1,179 @@
+"""3.4, expiration."""
+
+from __future__ import annotations
+
+import time
+from email.utils import formatdate
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from scrapy_koster.freshness import expiry, retry_after
+
+NOW = 1_700_000_000.0
+DEFAULT, MIN, MAX = 604_800.0, 300.0, 2_592_000.0
+
+
+def http_date(secs: float) -> str:
+    return formatdate(NOW + secs, usegmt=True)
+
+
+def life(headers: dict[str, str]) -> float:
+    until = expiry(headers, now=NOW, default_secs=DEFAULT, min_secs=MIN, max_secs=MAX)
+    return until - NOW
+
+
+def cc(field: str, **others: str) -> dict[str, str]:
+    return {"cache-control": field, **others}
+
+
+def expires(field: str, **others: str) -> dict[str, str]:
+    return {"expires": field, **others}
+
+
+HOUR = http_date(3600)
+
+
+@pytest.mark.parametrize(
+    ("headers", "secs"),
+    [
+        pytest.param(cc("max-age=3600"), 3600, id="max-age"),
+        pytest.param(cc("public, MAX-AGE=3600"), 3600, id="max-age in capitals"),
+        pytest.param(cc('max-age="3600"'), 3600, id="max-age quoted"),
+        pytest.param(cc("max-age = 3600 ,"), 3600, id="max-age with spaces"),
+        pytest.param(cc("max-age=900, max-age=600"), 600, id="the smallest max-age"),
+        pytest.param(cc("max-age=900, max-age=x"), 900, id="the readable max-age"),
+        pytest.param(cc("max-age=3600", age="600"), 3000, id="max-age minus Age"),
+        pytest.param(cc("max-age=3600", age="600, 9"), 3000, id="the first Age"),
+        pytest.param(cc("max-age=3600", age="-600"), 3600, id="negative Age ignored"),
+        pytest.param(cc("max-age=3600", age="old"), 3600, id="malformed Age ignored"),
+        pytest.param(cc("max-age=3600", age="9000"), MIN, id="older than max-age"),
+        pytest.param(cc("max-age=3600, s-maxage=9"), 3600, id="s-maxage is not for us"),
+        pytest.param(cc("s-maxage=3600"), DEFAULT, id="s-maxage alone"),
+        pytest.param(cc('x="no-cache, max-age=9", max-age=3600'), 3600, id="in quotes"),
+        pytest.param(cc('x="\\", no-store", max-age=3600'), 3600, id="escaped quote"),
+        pytest.param(cc("max-age=3600, no-cache"), MIN, id="no-cache"),
+        pytest.param(cc('max-age=3600, no-cache="x"'), MIN, id="no-cache of a field"),
+        pytest.param(cc("No-Store"), MIN, id="no-store"),
+        pytest.param(cc("max-age=0"), MIN, id="max-age=0, lower bound"),
+        pytest.param(cc("max-age=301"), 301, id="just above the lower bound"),
+        pytest.param(cc("max-age=2592001"), MAX, id="upper bound"),
+        pytest.param(cc("max-age=" + "9" * 5000), MAX, id="huge max-age"),
+        pytest.param(cc("max-age=" + "9" * 5000, age="9" * 5000), MIN, id="huge max-age and Age"),
+        pytest.param(cc("no-cache", expires=HOUR), MIN, id="no-cache before Expires"),
+        pytest.param(cc("max-age=600", expires=HOUR), 600, id="max-age before Expires"),
+        pytest.param(cc("max-age=x", expires=HOUR), 3600, id="Expires if none readable"),
+        pytest.param(cc("public", expires=HOUR), 3600, id="Expires if no max-age"),
+        pytest.param({"pragma": "no-cache"}, MIN, id="Pragma alone"),
+        pytest.param(cc("public", pragma="no-cache"), DEFAULT, id="Pragma overruled"),
+        pytest.param(expires(HOUR), 3600, id="Expires"),
+        pytest.param(expires(HOUR, date="x"), 3600, id="Expires, malformed Date"),
+        pytest.param(expires(HOUR, date=http_date(-400)), 4000, id="Expires minus Date"),
+        pytest.param(expires(HOUR, date=http_date(0), age="600"), 3000, id="Expires minus Age"),
+        pytest.param(expires(HOUR, age="600"), 3600, id="no Date, Age is in Expires"),
+        pytest.param(expires(f"{HOUR}, {http_date(9)}"), 3600, id="the first Expires"),
+        pytest.param(expires(http_date(-9)), MIN, id="expired"),
+        pytest.param(expires("0"), MIN, id="Expires 0"),
+        pytest.param(expires(" -1, -1"), MIN, id="Expires -1, repeated"),
+        pytest.param(expires("Fri, 31 Dec 9999 23:59:59 GMT"), MAX, id="year 9999"),
+        pytest.param(expires("Fri, 01 Jan 0000 00:00:00 GMT"), MIN, id="year 0"),
+        pytest.param(expires("Tue Nov 14 23:13:20 2023"), 3600, id="asctime"),
+        pytest.param(expires("Tuesday, 14-Nov-23 23:13:20 GMT"), 3600, id="RFC 850"),
+        pytest.param(expires("Tue, 14 Nov 2023 18:13:20 EST"), 3600, id="odd zone"),
+        pytest.param({}, DEFAULT, id="nothing"),
+        pytest.param(cc(""), DEFAULT, id="empty Cache-Control"),
+        pytest.param(cc("max-age"), DEFAULT, id="max-age without value"),
+        pytest.param(cc("max-age=-1"), DEFAULT, id="negative max-age"),
+        pytest.param(cc("max-age=1.5"), DEFAULT, id="fractional max-age"),
+        pytest.param(cc('max-age="3600'), DEFAULT, id="unbalanced quote"),
+        pytest.param(cc('x="y, max-age=9'), DEFAULT, id="quote without end"),
+        pytest.param(cc("max-age=٣٦٠٠"), DEFAULT, id="digits that are not ASCII"),
+        pytest.param(cc("max-age=3600\0"), DEFAULT, id="NUL"),
+        pytest.param(cc("max\u00adage=3600"), DEFAULT, id="not ASCII"),
+        pytest.param(expires(""), DEFAULT, id="empty Expires"),
+        pytest.param(expires("-2"), DEFAULT, id="Expires a number"),
+        pytest.param(expires("tomorrow"), DEFAULT, id="Expires a word"),
+        pytest.param(expires("Thu, 30 Feb 2023 00:00:00 GMT"), DEFAULT, id="30 February"),
+        pytest.param(expires("Fri, 01 Jan 99999 00:00:00 GMT"), DEFAULT, id="year 99999"),
+        pytest.param(
+            expires("Tue, 14 Nov 2023 18:13:20 +99999999999999"),
+            DEFAULT,
+            id="huge zone",
+        ),
+    ],
+)
+def test_life(headers: dict[str, str], secs: float) -> None:
+    assert life(headers) == secs
+
+
+def test_default_is_not_clamped() -> None:
+    assert expiry({}, now=NOW, default_secs=1, min_secs=MIN, max_secs=MAX) == NOW + 1
+    assert expiry({}, now=NOW, default_secs=9e9, min_secs=1, max_secs=2) == NOW + 9e9
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [",", '"', '\\"', '="', "\\", "a", " ", "no-cache ", "max-age=1;", "(", "9"],
+)
+@pytest.mark.parametrize("start", ["", '"', "max-age="])
+def test_a_long_header_takes_no_time(start: str, piece: str) -> None:
+    text = (start + piece * 100_000)[:100_000]
+    begin = time.process_time()
+    life({"cache-control": text, "expires": text, "date": text, "age": text})
+    life({"expires": text, "date": text, "age": text})
+    retry_after({"retry-after": text}, now=NOW)
+    assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize(
+    ("field", "secs"),
+    [
+        pytest.param("120", 120, id="seconds"),
+        pytest.param(" 0 ", 0, id="at once"),
+        pytest.param("9" * 5000, 2**31, id="huge"),
+        pytest.param(HOUR, 3600, id="date"),
+        pytest.param(http_date(-9), 0, id="date that is past"),
+        pytest.param("", None, id="empty"),
+        pytest.param("-1", None, id="negative"),
+        pytest.param("1.5", None, id="fractional"),
+        pytest.param("120, 60", None, id="repeated"),
+        pytest.param("soon\0", None, id="a word"),
+    ],
+)
+def test_retry_after(field: str, secs: float | None) -> None:
+    assert retry_after({"retry-after": field}, now=NOW) == secs
+
+
+def test_no_retry_after() -> None:
+    assert retry_after({}, now=NOW) is None
+
+
+NAMES = ("cache-control", "expires", "date", "age", "pragma", "retry-after")
+SIGNS = st.sampled_from('=,"\\ :-+()\0²\ud800')
+NUMBERS = st.sampled_from(["1", "29", "0000", "99999", "1e9", "24:60:61"])
+WORDS = SIGNS | NUMBERS | st.sampled_from(["max-age", "no-cache", "Thu", "Feb", "GMT"])
+FIELDS = st.one_of(st.text(), st.lists(WORDS).map("".join), st.lists(WORDS).map(" ".join))
+HEADERS = st.dictionaries(st.sampled_from(NAMES), FIELDS)
+
+
+@given(HEADERS, st.floats(0, 1e11))
+@example({"expires": "Thu, 01 Jan 100 00:00:00 +2359"}, 0.0)
+@example({"expires": "Fri, 31 Dec 9999 23:59:59 -2359"}, 0.0)
+def test_any_headers_give_the_default_or_a_life_within_bounds(
+    headers: dict[str, str], now: float
+) -> None:
+    until = expiry(headers, now=now, default_secs=7, min_secs=300, max_secs=3000)
+    assert until == now + 7 or now + 300 <= until <= now + 3000
+
+
+@given(HEADERS, st.floats(0, 1e11))
+def test_any_retry_after_is_none_or_a_wait(headers: dict[str, str], now: float) -> None:
+    secs = retry_after(headers, now=now)
+    assert secs is None or 0 <= secs < float("inf")
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**7))
+def test_a_stated_age_never_lengthens_a_life(max_age: int, age: int) -> None:
+    field = f"max-age={max_age}"
+    assert life(cc(field, age=str(age))) <= life(cc(field)) == min(max(max_age, MIN), MAX)

@@ -1,0 +1,89 @@
+"""3.1: what one /robots.txt speaks for."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_koster.site import Site, site_of
+
+
+@pytest.mark.parametrize(
+    ("url", "robots_url"),
+    [
+        pytest.param(
+            "http://www.foo.com/welcome.html", "http://www.foo.com/robots.txt", id="example"
+        ),
+        pytest.param(
+            "http://www.bar.com:8001/", "http://www.bar.com:8001/robots.txt", id="example-port"
+        ),
+        pytest.param("https://h/a", "https://h/robots.txt", id="https"),
+        pytest.param("http://h:80/", "http://h/robots.txt", id="default-port"),
+        pytest.param("https://h:443", "https://h/robots.txt", id="default-port-of-https"),
+        pytest.param("https://h:80/", "https://h:80/robots.txt", id="port-of-the-other-scheme"),
+        pytest.param("http://h:/", "http://h/robots.txt", id="empty-port"),
+        pytest.param("http://h:0/", "http://h:0/robots.txt", id="port-0"),
+        pytest.param("http://user:pw@h/a", "http://h/robots.txt", id="user-information"),
+        pytest.param("HTTP://WWW.Foo.COM/", "http://www.foo.com/robots.txt", id="case"),
+        pytest.param("http://[2001:DB8::1]:8001/", "http://[2001:db8::1]:8001/robots.txt", id="v6"),
+        pytest.param("http://h", "http://h/robots.txt", id="no-path"),
+        pytest.param("http://h?x=/a", "http://h/robots.txt", id="no-path-but-a-query"),
+        pytest.param("http://h#f", "http://h/robots.txt", id="no-path-but-a-fragment"),
+        pytest.param("http://h./", "http://h./robots.txt", id="final-dot"),
+    ],
+)
+def test_robots_url(url: str, robots_url: str) -> None:
+    site = site_of(url)
+    assert site is not None
+    assert site.robots_url == robots_url
+    assert f"{site}/robots.txt" == robots_url
+    assert site_of(robots_url) == site
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://h/a",
+        "file:///etc/passwd",
+        "data:,a",
+        "mailto:a@h",
+        "about:blank",
+        "s3://b/k",
+        "a",
+        "",
+    ],
+)
+def test_robots_txt_is_not_for_other_schemes(url: str) -> None:
+    assert site_of(url) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://", "http:///a", "https://:80/", "http://h:port/", "http://h:65536/", "http://[::1/"],
+)
+def test_a_url_that_names_no_site(url: str) -> None:
+    with pytest.raises(ValueError, match="no site in the URL"):
+        site_of(url)
+
+
+def test_sites_differ_in_scheme_host_and_port() -> None:
+    urls = ["http://h/", "https://h/", "http://h:443/", "http://i/", "http://h:81/"]
+    assert len({site_of(url) for url in urls}) == len(urls)
+
+
+def test_a_site_is_frozen() -> None:
+    site = Site("http", "h", 80)
+    with pytest.raises(FrozenInstanceError):
+        site.port = 81  # type: ignore[misc]
+
+
+@given(text=st.text(), make=st.sampled_from(["{}", "http://{}", "https://h:{}"]))
+def test_any_text_has_a_site_or_none_or_is_refused(text: str, make: str) -> None:
+    try:
+        site = site_of(make.format(text))
+    except ValueError:
+        return
+    assert site is None or site_of(site.robots_url) == site

@@ -1,0 +1,206 @@
+"""What a verdict says, in one line and in JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_koster.access import Copy, Failure
+from scrapy_koster.robotstxt import Line, Record, RobotsTxt
+from scrapy_koster.site import Site
+from scrapy_koster.verdict import RFC_9309, Ground, Source, Verdict, shown, text_of, utc
+
+SITE = Site("http", "www.fict.org", 80)
+BODY = b"User-agent: fig\nUser-agent: tree\nDisallow: /org/plans.html\n"
+COPY = Copy("https://fict.org/robots.txt", 200, BODY, None, None, 1e9, 1e9 + 604800)
+FAILURE = Failure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
+RECORD = Record(
+    [Line(1, b"user-agent", b"fig"), Line(2, b"user-agent", b"tree")],
+    [Line(3, b"disallow", b"/org/plans.html")],
+)
+FORBIDDEN = Verdict(
+    allowed=False,
+    url="http://www.fict.org/org/plans.html",
+    site=SITE,
+    robot="fig",
+    ground=Ground.RULE,
+    section="3.2.2",
+    known=COPY,
+    source=Source.STORAGE,
+    record=RECORD,
+    rule=RECORD.rules[0],
+)
+MANY = Record([Line(n, b"user-agent", b"a%d" % n) for n in range(4, 9)], RECORD.rules)
+HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
+
+
+def test_the_record_above_is_what_the_file_says() -> None:
+    ruling = RobotsTxt(BODY).ruling(FORBIDDEN.url, "fig")
+    assert (ruling.record, ruling.rule) == (FORBIDDEN.record, FORBIDDEN.rule)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param(
+            {},
+            "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /org/plans.html' of the"
+            " record at line 1 for fig, tree (3.2.2)",
+            id="a rule",
+        ),
+        pytest.param(
+            {"allowed": True, "rule": None},
+            "allowed by https://fict.org/robots.txt: no rule of the record at line 1 for fig,"
+            " tree matches (3.2.2)",
+            id="no rule",
+        ),
+        pytest.param(
+            {"allowed": True, "record": MANY, "rule": None},
+            "allowed by https://fict.org/robots.txt: no rule of the record at line 4 for a4, a5,"
+            " a6, ... matches (3.2.2)",
+            id="many agents",
+        ),
+        pytest.param(
+            {"allowed": True, "record": None, "rule": None, "section": "3.2.1"},
+            "allowed by https://fict.org/robots.txt: no record for fig (3.2.1)",
+            id="no record",
+        ),
+        pytest.param(
+            {"allowed": True, "record": None, "rule": None, "robot": "", "section": "3.2.1"},
+            "allowed by https://fict.org/robots.txt: no record for * (3.2.1)",
+            id="no name",
+        ),
+        pytest.param(
+            {"section": RFC_9309, "record": None, "rule": None},
+            "forbidden by https://fict.org/robots.txt: the draft allows it, and RFC 9309 does"
+            " not (RFC 9309)",
+            id="RFC 9309",
+        ),
+        pytest.param(
+            {"ground": Ground.RESTRICTED, "known": replace(COPY, status=403), "section": "3.1"},
+            "forbidden by https://fict.org/robots.txt: HTTP 403, restricted (3.1)",
+            id="restricted",
+        ),
+        pytest.param(
+            {"ground": Ground.UNAVAILABLE, "known": FAILURE, "section": "3.1"},
+            "forbidden by http://www.fict.org/robots.txt: it cannot be had (HTTP 503), 3"
+            " attempts failed (3.1)",
+            id="unavailable",
+        ),
+        pytest.param(
+            {"known": replace(FAILURE, attempts=1), "section": "3.1"},
+            "forbidden by http://www.fict.org/robots.txt: it cannot be had (HTTP 503), 1 attempt"
+            " failed (3.1)",
+            id="unavailable once",
+        ),
+        pytest.param(
+            {"rule": HOSTILE},
+            "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /\\x1b[2J\\x00\\xffü"
+            + "x" * 170
+            + "...' of the record at line 1 for fig, tree (3.2.2)",
+            id="hostile",
+        ),
+    ],
+)
+def test_in_one_line(changes: dict[str, Any], said: str) -> None:
+    verdict = replace(FORBIDDEN, **changes)
+    assert str(verdict) == said
+    assert str(verdict).endswith(f": {verdict.because()}")
+
+
+IN_JSON = {
+    "url": "http://www.fict.org/org/plans.html",
+    "site": "http://www.fict.org",
+    "robot": "fig",
+    "allowed": False,
+    "ground": "rule",
+    "section": "3.2.2",
+    "because": FORBIDDEN.because(),
+    "line": 3,
+    "rule": "Disallow: /org/plans.html",
+    "record": {"line": 1, "agents": ["fig", "tree"]},
+    "robots_url": "https://fict.org/robots.txt",
+    "status": 200,
+    "fetched": "2001-09-09T01:46:40Z",
+    "expires": "2001-09-16T01:46:40Z",
+    "reason": None,
+    "retry": None,
+    "source": "storage",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "differing"),
+    [
+        pytest.param({}, {}, id="a rule"),
+        pytest.param({"rule": None}, {"line": None, "rule": None}, id="no rule"),
+        pytest.param({"record": None}, {"record": None}, id="no record"),
+        pytest.param(
+            {"source": Source.FILE},
+            {"source": "file", "fetched": None, "expires": None},
+            id="a file has no dates",
+        ),
+        pytest.param(
+            {"known": FAILURE, "ground": Ground.UNAVAILABLE},
+            {
+                "ground": "unavailable",
+                "robots_url": "http://www.fict.org/robots.txt",
+                "status": None,
+                "fetched": None,
+                "expires": None,
+                "reason": "HTTP 503",
+                "retry": "2001-09-09T01:47:40Z",
+            },
+            id="unavailable",
+        ),
+    ],
+)
+def test_in_json(changes: dict[str, Any], differing: dict[str, Any]) -> None:
+    changed = replace(FORBIDDEN, **changes)
+    verdict = changed.to_dict()
+    assert verdict == IN_JSON | {"because": changed.because()} | differing
+    assert json.loads(json.dumps(verdict)) == verdict
+
+
+def test_json_is_bounded() -> None:
+    agents = [Line(n, b"user-agent", b"a" * 5000) for n in range(5000)]
+    verdict = replace(FORBIDDEN, record=Record(agents, RECORD.rules), rule=HOSTILE).to_dict()
+    assert len(verdict["record"]["agents"]) == 100
+    assert len(json.dumps(verdict)) < 110_000
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "1970-01-01T00:00:00Z"),
+        (1e9 + 0.9, "2001-09-09T01:46:40Z"),
+        (-1.0, "1970-01-01T00:00:00Z"),
+        (1e300, "9999-12-31T23:59:59Z"),
+        (float("inf"), "9999-12-31T23:59:59Z"),
+    ],
+)
+def test_times(seconds: float, text: str) -> None:
+    assert utc(seconds) == text
+
+
+@given(st.binary(), st.integers(3, 40))
+def test_octets_are_shown_harmless_and_bounded(octets: bytes, limit: int) -> None:
+    for text in (shown(octets, limit), text_of(Line(1, octets, octets), limit)):
+        assert text.isprintable()
+        assert len(text) <= limit
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"]), max_size=99))
+def test_what_is_cut_of_utf_8_is_whole_characters(text: str) -> None:
+    expected = text if len(text) <= 20 else text[:17] + "..."
+    assert shown(text.encode(), 20) == expected
+
+
+def test_a_verdict_is_frozen() -> None:
+    with pytest.raises(FrozenInstanceError):
+        FORBIDDEN.allowed = True  # type: ignore[misc]
