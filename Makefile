@@ -1,0 +1,144 @@
+# Needs Python 3.10 or later and make; everything else goes into $(VENV).
+#
+#   make demo         the example project: four robots meet the site of the draft's section 4
+#   make test         the whole suite, on every kind of reactor and without one
+#   make test-floor   the same without coverage and without the long tests, mostly on asyncio
+#   make test-middle  a part of it, for the Pythons in between
+#   make test-quick   the suite on the asyncio reactor alone, without the long tests
+#   make lint         ruff and mypy
+#   make bench        the benchmarks
+#   make clean
+#
+# With other versions, each in a folder of its own:
+#
+#   make test PYTHON=python3.10 VENV=.venv-floor SCRAPY='scrapy==2.18.*'
+
+PYTHON ?= python3
+VENV ?= .venv
+SCRAPY ?= scrapy
+JOBS ?= 3
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+PYTEST := $(BIN)/python -m pytest
+# What has been installed, by the name of what was asked for.
+WANTED := $(shell echo '$(SCRAPY)' | tr -c 'A-Za-z0-9.\n' '_')
+PROJECT := $(VENV)/.project-$(WANTED)
+TEST := $(VENV)/.test-$(WANTED)
+LINT := $(VENV)/.lint-$(WANTED)
+BENCH := $(VENV)/.bench-$(WANTED)
+
+CORE := site robotstxt freshness access robotsmeta verdict printable nametoken syntax checks
+comma := ,
+empty :=
+CORE_FILES := $(subst $(empty) ,$(comma),$(CORE:%=scrapy_koster/%.py))
+# Where make can, it does not mix the lines of what runs at the same time.
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
+# In test-reactor and test-reactorless: all, or those named.
+LOOP_TESTS ?=
+MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt robotsmeta access \
+	freshness storage storage_sqlite parking verdict crawl))
+
+RUNS := test-units test-asyncio test-reactor test-reactorless test-long
+
+.PHONY: demo test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-types bench clean install
+
+demo: $(PROJECT)
+	cd example_project && $(abspath $(BIN))/python demo.py
+
+test: $(TEST)
+	@$(BIN)/coverage erase
+	@echo 'Five runs, $(JOBS) at a time; the output of each comes when it ends. Then one alone.'
+	@failed=0; \
+	$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(SYNC) $(RUNS) || failed=1; \
+	$(MAKE) --no-print-directory test-timed || failed=1; \
+	$(BIN)/coverage combine --quiet && $(BIN)/coverage report || failed=1; \
+	echo 'The core alone:'; \
+	$(BIN)/coverage report --include='$(CORE_FILES)' --fail-under=100 || failed=1; \
+	exit $$failed
+
+test-units: $(TEST)
+	$(BIN)/coverage run -m pytest -m 'not crawl and not long and not timed'
+
+test-asyncio: $(TEST)
+	$(BIN)/coverage run -m pytest -m 'crawl and not long and not timed'
+
+test-reactor: $(TEST)
+	$(PYTEST) --reactor=default -m 'crawl and not long and not timed' $(LOOP_TESTS)
+
+test-reactorless: $(TEST)
+	$(PYTEST) -p no:twisted -m 'crawl and not long and not timed' $(LOOP_TESTS)
+
+test-long: $(TEST)
+	$(PYTEST) -m 'long and not timed'
+
+# By themselves, because they measure.
+test-timed: $(TEST)
+	$(BIN)/coverage run -m pytest -m timed || [ $$? -eq 5 ]  # 5: there are none
+
+# Without coverage, and on the other kinds of reactor the first of the crawl tests alone.
+test-floor: $(TEST)
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(SYNC) \
+		LOOP_TESTS=tests/test_crawl.py floor-units floor-asyncio test-reactor test-reactorless
+
+floor-units: $(TEST)
+	$(PYTEST) -m 'not crawl and not long and not timed'
+
+floor-asyncio: $(TEST)
+	$(PYTEST) -m 'crawl and not long and not timed'
+
+# What depends on the Python more than on Scrapy, and the first of the crawl tests.
+test-middle: $(TEST)
+	$(PYTEST) $(MIDDLE_TESTS)
+
+test-quick: $(TEST)
+	$(PYTEST) -m 'not long and not timed'
+
+lint: lint-rules lint-format lint-types
+
+lint-rules: $(LINT)
+	$(BIN)/ruff check
+
+lint-format: $(LINT)
+	$(BIN)/ruff format --check
+
+lint-types: $(LINT)
+	$(BIN)/mypy --strict scrapy_koster
+	$(if $(wildcard example_project),$(BIN)/mypy --strict example_project)
+	$(if $(wildcard benchmarks),$(BIN)/mypy --strict benchmarks)
+	$(BIN)/mypy tests
+
+bench: $(BENCH)
+	$(BIN)/python benchmarks
+
+clean:
+	rm -rf .venv .venv-* build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache \
+		.hypothesis .scrapy
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+install: $(TEST) $(LINT)
+
+$(PROJECT): pyproject.toml | $(BIN)/python
+	$(PIP) --editable . '$(SCRAPY)'
+	@touch $@
+
+$(TEST): pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[test]' '$(SCRAPY)'
+	@touch $@
+
+$(LINT): pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[lint,test]' '$(SCRAPY)'
+	@touch $@
+
+$(BENCH): pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[bench,test]' '$(SCRAPY)'
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo '$(PYTHON) is not Python 3.10 or later: make ... PYTHON=python3.12'; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || \
+		{ echo '$(PYTHON) cannot make virtual environments.'; \
+		  echo 'On Debian and Ubuntu: apt-get install python3-venv'; exit 1; }
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,105 @@
+"""Runs coroutine tests on whatever reactor there is, or on none.
+
+It sees to it that they end and leave nothing behind.
+The fixtures are `server` (server.py) and `crawl` (crawling.py).
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crawling import Crawl
+from hypothesis import settings
+from loops import Loop, choose_loop
+from server import Server
+
+BOUND_SECS = 60.0
+STOP_SECS = 15.0
+LOOP = pytest.StashKey[Loop]()
+
+# How long an example takes says more of the machine than of what is tested.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    if not pluginmanager.hasplugin("twisted"):
+        parser.addoption("--reactor", help="not used: there is no reactor without pytest-twisted")
+
+
+@pytest.hookimpl(trylast=True)  # after pytest-twisted has installed its reactor
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "bound(seconds): how long a coroutine test may take, in place of 60 seconds"
+    )
+    config.addinivalue_line(
+        "markers", "crawl: runs on every kind of reactor and without one; coroutine tests have it"
+    )
+    config.addinivalue_line(
+        "markers", "long: takes so long that one kind of reactor, and one Python, have to do"
+    )
+    config.addinivalue_line(
+        "markers", "timed: measures how fast something is, and so runs by itself, once"
+    )
+    config.stash[LOOP] = choose_loop(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[LOOP].close()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"loop: {config.stash[LOOP].name}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            item.add_marker("crawl")
+
+
+def pytest_collection_finish() -> None:
+    """What there is now stays: the collections after each test need not look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    if inspect.iscoroutinefunction(pyfuncitem.obj):
+        pyfuncitem.config.stash[LOOP].run(
+            lambda: pyfuncitem.obj(**arguments), bound_secs(pyfuncitem)
+        )
+    else:
+        pyfuncitem.obj(**arguments)
+    return True
+
+
+def bound_secs(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("bound")
+    return float(marker.args[0]) if marker else BOUND_SECS
+
+
+@pytest.fixture
+def loop(pytestconfig: pytest.Config) -> Loop:
+    return pytestconfig.stash[LOOP]
+
+
+@pytest.fixture
+def server(crawl: Crawl) -> Iterator[Server]:  # closed before the crawls that wait for it are
+    with Server() as server:
+        yield server
+    assert not server.errors
+
+
+@pytest.fixture
+def crawl(tmp_path: Path, loop: Loop) -> Iterator[Crawl]:
+    crawl = Crawl(tmp_path)
+    yield crawl
+    if crawl.unfinished():
+        loop.run(crawl.stop_all, STOP_SECS)
