@@ -1,0 +1,73 @@
+"""Where the copies of robots.txt are kept between two crawls (3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Protocol
+
+from scrapy_koster.access import Copy, Known
+from scrapy_koster.site import Site
+
+_LATE_SECS = 86400.0
+
+
+class StorageError(Exception):
+    """The one error that a storage raises; its message says what to do."""
+
+
+class StorageConfig(Protocol):
+    """What the settings say to a storage that is being opened."""
+
+    @property
+    def sqlite_path(self) -> str:
+        """KOSTER_SQLITE_PATH, below the project's data directory."""
+
+    @property
+    def memory_sites(self) -> int:
+        """KOSTER_MEMORY_SITES."""
+
+
+class Storage(Protocol):
+    """What is known of each site; called from any thread, also at once.
+
+    Every method raises StorageError, and nothing else, when the storage
+    fails or is closed.
+    """
+
+    blocking: ClassVar[bool]
+    """Whether a call may wait for a disk, a lock or a network."""
+
+    @classmethod
+    def from_config(cls, config: StorageConfig) -> Storage:
+        """Open the storage; StorageError if it is seen at once to be unusable."""
+
+    def get(self, site: Site) -> Known | None:
+        """Return what is known of *site*; what is not valid is not known."""
+
+    def put(self, site: Site, copy: Known) -> None:
+        """Keep *copy*, for good at return, unless it is superseded already."""
+
+    def sites(self) -> Iterator[tuple[Site, Known]]:
+        """Iterate over all that is known."""
+
+    def forget(self, site: Site) -> bool:
+        """Forget *site*; False if nothing was stored for it."""
+
+    def close(self) -> None:
+        """Give everything back that is held open; again does nothing."""
+
+
+def supersedes(new: Known, old: Known | None) -> bool:
+    """Return whether *new* takes the place of *old*: the later one is kept.
+
+    Writers race by the time of one fetch. A time that is further ahead was
+    read off a wrong clock, and must not keep its place until that time comes.
+    """
+    if old is None:
+        return True
+    late_secs = _learnt(old) - _learnt(new)
+    return not 0 < late_secs <= _LATE_SECS
+
+
+def _learnt(known: Known) -> float:
+    return known.fetched if isinstance(known, Copy) else known.asked

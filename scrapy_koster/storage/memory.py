@@ -1,0 +1,66 @@
+"""A storage that lasts as long as the crawl."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import ClassVar
+
+from scrapy_koster.access import Known
+from scrapy_koster.site import Site
+from scrapy_koster.storage import StorageConfig, StorageError, supersedes
+
+
+class MemoryStorage:
+    """Keeps at most *sites* sites; the least recently used goes out first."""
+
+    blocking: ClassVar[bool] = False
+
+    def __init__(self, sites: int) -> None:
+        self._sites = sites
+        self._lock = Lock()
+        self._known: dict[Site, Known] | None = {}
+
+    @classmethod
+    def from_config(cls, config: StorageConfig) -> MemoryStorage:
+        """Open a storage of KOSTER_MEMORY_SITES sites."""
+        return cls(config.memory_sites)
+
+    def get(self, site: Site) -> Known | None:
+        """Return what is known of *site*, now the most recently used."""
+        with self._locked() as known:
+            found = known.pop(site, None)
+            if found is not None:
+                known[site] = found
+            return found
+
+    def put(self, site: Site, copy: Known) -> None:
+        """Keep *copy*, unless it is superseded already."""
+        with self._locked() as known:
+            old = known.pop(site, None)
+            known[site] = copy if old is None or supersedes(copy, old) else old
+            if len(known) > self._sites:
+                del known[next(iter(known))]
+
+    def sites(self) -> Iterator[tuple[Site, Known]]:
+        """Iterate over what is known at the time of the call."""
+        with self._locked() as known:
+            return iter(list(known.items()))
+
+    def forget(self, site: Site) -> bool:
+        """Forget *site*; False if it was not known."""
+        with self._locked() as known:
+            return known.pop(site, None) is not None
+
+    def close(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._known = None
+
+    @contextmanager
+    def _locked(self) -> Iterator[dict[Site, Known]]:
+        with self._lock:
+            if self._known is None:
+                raise StorageError("the storage is closed: open a new one")
+            yield self._known
