@@ -1,1 +1,16 @@
 """The robots exclusion protocol of Martijn Koster's 1996 draft, for Scrapy."""
+
+from scrapy_koster.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.middleware import KosterMiddleware
+from scrapy_koster.parser import KosterRobotParser
+from scrapy_koster.scheduler import DeferringScheduler
+from scrapy_koster.strictest import StrictestRobotParser
+
+__all__ = [
+    "DeferringScheduler",
+    "KosterMiddleware",
+    "KosterRobotParser",
+    "RobotsForbidden",
+    "RobotsUnavailable",
+    "StrictestRobotParser",
+]

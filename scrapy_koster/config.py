@@ -1,0 +1,238 @@
+"""The settings, read once into one frozen value."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scrapy.utils.misc import load_object
+from scrapy.utils.project import data_path
+
+from scrapy_koster.access import Policy, Restricted, Unavailable
+from scrapy_koster.nametoken import is_name_token
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.robotstxt import RobotParser
+    from scrapy.settings import BaseSettings
+
+    from scrapy_koster.storage import Storage
+
+_E = TypeVar("_E", bound=Enum)
+
+FALLBACK_SCHEDULER = "KOSTER_FALLBACK_SCHEDULER"
+
+DEFAULTS: Mapping[str, Any] = {
+    "KOSTER_PARSER": "scrapy_koster.KosterRobotParser",
+    "KOSTER_STORAGE": "scrapy_koster.storage.sqlite.SQLiteStorage",
+    "KOSTER_SQLITE_PATH": "koster/robots.sqlite3",
+    "KOSTER_MEMORY_SITES": 10000,
+    "KOSTER_EXPIRY_SECS": 604800,
+    "KOSTER_EXPIRY_MIN_SECS": 300,
+    "KOSTER_EXPIRY_MAX_SECS": 2592000,
+    "KOSTER_RESTRICTED_EXPIRY_SECS": 86400,
+    "KOSTER_STALE_IF_ERROR_SECS": 0,
+    "KOSTER_TIMEOUT_SECS": 30,
+    "KOSTER_MAX_BYTES": 512000,
+    "KOSTER_REDIRECT_MAX": 5,
+    "KOSTER_DEFER_FIRST_SECS": 10,
+    "KOSTER_DEFER_MAX_SECS": 600,
+    "KOSTER_DEFER_LIMIT_SECS": 300,
+    "KOSTER_RESTRICTED": "disallow",
+    "KOSTER_UNAVAILABLE": "defer",
+    "KOSTER_DRY_RUN": False,
+    "KOSTER_PAGE_DIRECTIVES": ("meta", "header"),
+    FALLBACK_SCHEDULER: "scrapy.core.scheduler.Scheduler",
+}
+"""Every setting with the prefix KOSTER_, with the value it has by itself."""
+
+_PARSER = ("from_crawler", "allowed")
+_STORAGE = ("blocking", "from_config", "get", "put", "close")
+
+
+class PageSource(Enum):
+    """Where a page may carry its directives (KOSTER_PAGE_DIRECTIVES)."""
+
+    META = "meta"
+    HEADER = "header"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What the settings of a crawl say. See docs/settings.md."""
+
+    robot: str | None
+    """The name token; None: that of each request's User-Agent header (A10)."""
+    policy: Policy
+    parser: type[RobotParser]
+    storage: type[Storage]
+    sqlite_path: str
+    memory_sites: int
+    timeout_secs: float
+    max_bytes: int
+    redirect_max: int
+    dry_run: bool
+    page_directives: frozenset[PageSource]
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Config:
+        """Read the settings of *crawler* and the name token of its spider.
+
+        Raises ValueError, which stops the crawl at its start, for a value that
+        is none; the message names the setting and shows a right value.
+        """
+        settings = crawler.settings
+        _check_names(settings)
+        read = _Reader(settings)
+        return cls(
+            robot=_robot(crawler),
+            policy=_policy(read),
+            parser=read.cls("KOSTER_PARSER", has=_PARSER),
+            storage=read.cls("KOSTER_STORAGE", has=_STORAGE),
+            sqlite_path=data_path(read.text("KOSTER_SQLITE_PATH")),
+            memory_sites=read.whole("KOSTER_MEMORY_SITES", least=1),
+            timeout_secs=read.secs("KOSTER_TIMEOUT_SECS", above=0),
+            max_bytes=read.whole("KOSTER_MAX_BYTES", least=1),
+            redirect_max=read.whole("KOSTER_REDIRECT_MAX", least=0),
+            dry_run=read.flag("KOSTER_DRY_RUN"),
+            page_directives=frozenset(read.members("KOSTER_PAGE_DIRECTIVES", PageSource)),
+        )
+
+
+def checked_robot(robot: Any, where: str) -> str:
+    """Return *robot* where it is a name token.
+
+    Raises ValueError, with *where* it stands and a right one, where not.
+    """
+    if isinstance(robot, bytes):
+        robot = robot.decode("latin-1")
+    if isinstance(robot, str) and is_name_token(robot):
+        return robot
+    raise ValueError(
+        f"{where} = {robot!r} is not a name token. A robot's name token is one word"
+        " without spaces, slashes or version (section 3.2.1 of the draft), such as"
+        f' {where} = "figtree".'
+    )
+
+
+def _robot(crawler: Crawler) -> str | None:
+    robot = getattr(crawler.spider, "robotstxt_user_agent", None)
+    if robot is not None:
+        return checked_robot(robot, "robotstxt_user_agent")
+    robot = crawler.settings.get("ROBOTSTXT_USER_AGENT")
+    return None if robot is None else checked_robot(robot, "ROBOTSTXT_USER_AGENT")
+
+
+def _policy(read: _Reader) -> Policy:
+    policy = Policy(
+        expiry_secs=read.secs("KOSTER_EXPIRY_SECS"),
+        expiry_min_secs=read.secs("KOSTER_EXPIRY_MIN_SECS"),
+        expiry_max_secs=read.secs("KOSTER_EXPIRY_MAX_SECS"),
+        restricted_expiry_secs=read.secs("KOSTER_RESTRICTED_EXPIRY_SECS"),
+        stale_if_error_secs=read.secs("KOSTER_STALE_IF_ERROR_SECS"),
+        defer_first_secs=read.secs("KOSTER_DEFER_FIRST_SECS", above=0),
+        defer_max_secs=read.secs("KOSTER_DEFER_MAX_SECS", above=0),
+        defer_limit_secs=read.secs("KOSTER_DEFER_LIMIT_SECS"),
+        restricted=read.member("KOSTER_RESTRICTED", Restricted),
+        unavailable=read.member("KOSTER_UNAVAILABLE", Unavailable),
+    )
+    for low, high in (
+        ("KOSTER_EXPIRY_MIN_SECS", "KOSTER_EXPIRY_MAX_SECS"),
+        ("KOSTER_DEFER_FIRST_SECS", "KOSTER_DEFER_MAX_SECS"),
+    ):
+        if read.secs(low) > read.secs(high):
+            raise ValueError(
+                f"{low} = {read.secs(low):g} is more than {high} ="
+                f" {read.secs(high):g}. Lower the first or raise the second."
+            )
+    return policy
+
+
+def _check_names(settings: BaseSettings) -> None:
+    for name in settings:
+        if str(name).startswith("KOSTER_") and name not in DEFAULTS:
+            near = difflib.get_close_matches(name, DEFAULTS, 1)
+            hint = f"Did you mean {near[0]}?" if near else "Remove it."
+            raise ValueError(f"{name} is not a setting of scrapy-koster. {hint}")
+
+
+class _Reader:
+    """Settings by name, each with its default, checked."""
+
+    def __init__(self, settings: BaseSettings) -> None:
+        self._settings = settings
+
+    def _value(self, name: str) -> Any:
+        return self._settings.get(name, DEFAULTS[name])
+
+    def _wrong(self, name: str, wanted: str) -> ValueError:
+        return ValueError(
+            f"{name} = {self._value(name)!r} is not {wanted}, such as {name} = {DEFAULTS[name]!r}."
+        )
+
+    def secs(self, name: str, *, above: float = -1) -> float:
+        value = self._value(name)
+        try:
+            secs = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            secs = math.nan
+        if math.isfinite(secs) and secs >= 0 and secs > above:
+            return secs
+        wanted = "more than 0" if above == 0 else "0 or more"
+        raise self._wrong(name, f"a number of seconds, {wanted}")
+
+    def whole(self, name: str, *, least: int) -> int:
+        value = self._value(name)
+        try:
+            number = None if isinstance(value, (bool, float)) else int(value)
+        except (TypeError, ValueError):
+            number = None
+        if number is None or number < least:
+            raise self._wrong(name, f"a whole number, {least} or more")
+        return number
+
+    def flag(self, name: str) -> bool:
+        try:
+            return self._settings.getbool(name, DEFAULTS[name])
+        except (TypeError, ValueError):
+            raise self._wrong(name, "True or False") from None
+
+    def text(self, name: str) -> str:
+        value = self._value(name)
+        if not isinstance(value, (str, os.PathLike)) or not (path := str(value)):
+            raise self._wrong(name, "a path")
+        return path
+
+    def cls(self, name: str, *, has: Sequence[str]) -> Any:
+        try:
+            loaded = load_object(self._value(name))
+        except (ImportError, NameError, TypeError, ValueError) as error:
+            raise self._wrong(name, f"a class or the path of one ({error})") from error
+        if not isinstance(loaded, type):
+            raise self._wrong(name, "a class or the path of one")
+        missing = [attribute for attribute in has if not hasattr(loaded, attribute)]
+        if missing:
+            raise self._wrong(name, f"a class with {', '.join(missing)}")
+        return loaded
+
+    def member(self, name: str, kind: type[_E]) -> _E:
+        value = self._value(name)
+        try:
+            return kind(value)
+        except ValueError:
+            raise self._wrong(name, f"one of {_choices(kind)}") from None
+
+    def members(self, name: str, kind: type[_E]) -> list[_E]:
+        try:
+            return [kind(value) for value in self._settings.getlist(name, DEFAULTS[name])]
+        except (TypeError, ValueError):
+            raise self._wrong(name, f"a list of {_choices(kind)}") from None
+
+
+def _choices(kind: type[Enum]) -> str:
+    return ", ".join(repr(member.value) for member in kind)

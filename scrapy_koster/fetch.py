@@ -1,0 +1,213 @@
+"""The request for a /robots.txt, which stands apart from the crawl."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, signals
+from scrapy.core.downloader.handlers import DownloadHandlers
+from scrapy.exceptions import DownloadTimeoutError, StopDownload
+from scrapy.http import Response
+from scrapy.http.request import NO_CALLBACK
+from scrapy.settings import BaseSettings
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.reactor import is_reactor_installed
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure as TwistedFailure
+from w3lib.url import safe_url_string
+
+from scrapy_koster.access import Answer, Copy, NoAnswer, redirect, validators
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from scrapy_koster.config import Config
+    from scrapy_koster.site import Site
+    from scrapy_koster.stats import Stats
+
+_RECEIVED = "koster_robotstxt_received"
+# No bound: how many sites are asked at the same time is the keeper's to decide.
+_CONNECTIONS = 100_000
+
+
+class Fetcher:
+    """Asks sites for their /robots.txt, apart from the crawl.
+
+    A request goes through the downloader middlewares, so that it is sent as
+    the crawl's own are (User-Agent, proxy), but neither through the
+    downloader's slots nor into its count of concurrent requests: a site that
+    hangs takes no room from the others. What would change what its answer
+    means is switched off in its meta: retries, redirects, cookies, the HTTP
+    cache and the offsite filter.
+    """
+
+    def __init__(self, crawler: Crawler, config: Config, stats: Stats) -> None:
+        self._crawler = crawler
+        self._config = config
+        self._stats = stats
+        self._under_way: set[Deferred[Answer | NoAnswer]] = set()
+        self._cancelled = False
+        self._handlers: DownloadHandlers | None = None
+
+    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+        """Ask *site* on behalf of *page*; a *stale* copy is revalidated (3.4).
+
+        KOSTER_TIMEOUT_SECS bounds the whole of it, redirects included. What
+        goes wrong is returned, not raised.
+        """
+        ended: Deferred[Answer | NoAnswer] = Deferred()
+        late: list[DownloadTimeoutError] = []
+
+        def end(result: Answer | NoAnswer | TwistedFailure) -> None:
+            timer.cancel()
+            self._remove(asking)
+            if isinstance(result, TwistedFailure):
+                result = self._no_answer(late[0] if late else result.value)
+            ended.callback(result)
+
+        def time_out() -> None:
+            secs = self._config.timeout_secs
+            late.append(DownloadTimeoutError(f"no answer within {secs:g} seconds"))
+            asking.cancel()
+
+        timer = call_later(self._config.timeout_secs, time_out)
+        self._stats.asked()
+        asking = deferred_from_coro(self._follow(site, page, stale))
+        self._add(asking)
+        asking.addBoth(end)
+        return await maybe_deferred_to_future(ended)
+
+    def cancel(self) -> None:
+        """End the requests that are under way: the crawl is closing."""
+        self._cancelled = True
+        for asking in list(self._under_way):
+            asking.cancel()
+
+    def _no_answer(self, error: BaseException | None) -> NoAnswer:
+        assert error is not None
+        if not self._cancelled:
+            self._stats.raised(error)
+        return NoAnswer(f"{type(error).__name__}: {error}")
+
+    async def _follow(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+        # 3.1: "a robot should follow the redirects until a resource can be
+        # found"; its rules are those of the site that was asked.
+        url = site.robots_url
+        for _ in range(self._config.redirect_max + 1):
+            answer = await self._ask(url, page, stale)
+            if isinstance(answer, NoAnswer):
+                return answer
+            target = redirect(answer)
+            if target is None:
+                self._stats.answered(answer.status)
+                return answer
+            url = target
+        return NoAnswer(f"more than {self._config.redirect_max} redirects")
+
+    async def _ask(self, url: str, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+        request = self._request(url, page, stale)
+        downloader = self._crawler.engine.downloader
+        # A middleware may answer a request with another one in its place.
+        for _ in range(self._config.redirect_max + 1):
+            result = await downloader.middleware.download_async(self._download, request)
+            if isinstance(result, Response):
+                return self._answer(result)
+            request = result
+        return NoAnswer("a downloader middleware replaces the request again and again")
+
+    async def _download(self, request: Request) -> Response:
+        if self._handlers is None:
+            self._handlers = _handlers(self._crawler)
+        response = await self._handlers.download_request_async(request)
+        # Section 6: now it is the bound of what the body is decompressed to.
+        # Before, it would have refused a file that is only longer than that.
+        request.meta["download_maxsize"] = self._config.max_bytes
+        return response
+
+    def _request(self, url: str, page: Request, stale: Copy | None) -> Request:
+        headers: dict[str, Any] = {
+            "Accept": "text/plain, */*;q=0.1",
+            # A file that comes as it is can be cut where KOSTER_MAX_BYTES is.
+            "Accept-Encoding": "identity",
+            # Present and empty: no default header puts a cookie here.
+            "Cookie": [],
+        }
+        if "User-Agent" in page.headers:
+            headers["User-Agent"] = page.headers["User-Agent"]
+        if stale is not None and stale.url == url:
+            headers |= validators(stale)
+        meta: dict[str, Any] = {
+            "dont_obey_robotstxt": True,
+            "allow_offsite": True,
+            "dont_retry": True,
+            "dont_redirect": True,
+            "dont_merge_cookies": True,
+            "dont_cache": True,
+            "handle_httpstatus_all": True,
+            "autothrottle_dont_adjust_delay": True,
+            "download_timeout": self._config.timeout_secs,
+            "download_maxsize": 0,
+            "download_warnsize": 0,
+            "download_fail_on_dataloss": True,
+            _RECEIVED: [0],
+        }
+        if "proxy" in page.meta and "_scheme_proxy" not in page.meta:
+            meta["proxy"] = page.meta["proxy"]
+            if "_auth_proxy" in page.meta:
+                meta["_auth_proxy"] = page.meta["_auth_proxy"]
+                headers["Proxy-Authorization"] = page.headers.get("Proxy-Authorization", [])
+        return Request(url, headers=headers, meta=meta, callback=NO_CALLBACK, dont_filter=True)
+
+    def _answer(self, response: Response) -> Answer | NoAnswer:
+        headers = {
+            name.decode("latin-1").lower(): b", ".join(values).decode("latin-1")
+            for name, values in response.headers.items()
+        }
+        coding = headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("", "identity"):
+            return NoAnswer(f"its Content-Encoding cannot be decoded: {coding}")
+        if "location" in headers:
+            headers["location"] = safe_url_string(response.headers["Location"] or b"")
+        return Answer(response.url, response.status, headers, self._cut(response.body))
+
+    def _cut(self, body: bytes) -> bytes:
+        """Section 6: "place limits on the resources spent". B16: whole lines."""
+        if len(body) <= self._config.max_bytes:
+            return body
+        kept = body[: self._config.max_bytes]
+        return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
+
+    def _add(self, asking: Deferred[Answer | NoAnswer]) -> None:
+        if not self._under_way:
+            # Not for the whole crawl: each piece of every page would pass it.
+            self._crawler.signals.connect(self._bytes_received, signals.bytes_received)
+        self._under_way.add(asking)
+
+    def _remove(self, asking: Deferred[Answer | NoAnswer]) -> None:
+        self._under_way.discard(asking)
+        if not self._under_way:
+            self._crawler.signals.disconnect(self._bytes_received, signals.bytes_received)
+
+    def _bytes_received(self, data: bytes, request: Request) -> None:
+        received: list[int] | None = request.meta.get(_RECEIVED)
+        if received is None:
+            return
+        received[0] += len(data)
+        if received[0] > self._config.max_bytes:
+            raise StopDownload(fail=False)
+
+
+def _handlers(crawler: Crawler) -> DownloadHandlers:
+    """Return the download handlers of the crawl, or such as take nothing from it.
+
+    Without a reactor those of the crawl open CONCURRENT_REQUESTS connections
+    in all: a site that hangs would keep one from the pages of the others.
+    """
+    if is_reactor_installed():
+        return crawler.engine.downloader.handlers
+    apart = copy(crawler)
+    apart.settings = BaseSettings(crawler.settings)  # type: ignore[assignment]
+    apart.settings.set("CONCURRENT_REQUESTS", _CONNECTIONS, "cmdline")
+    return DownloadHandlers(apart)

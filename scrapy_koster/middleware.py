@@ -1,0 +1,270 @@
+"""The downloader middleware: every request meets the draft here."""
+
+from __future__ import annotations
+
+import logging
+from time import time
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.misc import load_object
+
+from scrapy_koster.access import Access, Failure, Known, Obey, Pass, Refuse, access
+from scrapy_koster.config import Config, checked_robot
+from scrapy_koster.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.keeper import Keeper, Keeping, is_robots_txt
+from scrapy_koster.nametoken import name_token
+from scrapy_koster.parser import KosterRobotParser, has_wildcards, ruling
+from scrapy_koster.printable import printable
+from scrapy_koster.site import Site, site_of
+from scrapy_koster.stats import Stats
+from scrapy_koster.verdict import Ground, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.robotstxt import RobotParser
+
+logger = logging.getLogger(__name__)
+
+_ROBOTS_KNOWN = 1000
+
+
+class KosterMiddleware:
+    """Lets a request pass, or refuses it, as its site's robots.txt says.
+
+    A refused request ends with RobotsForbidden in its errback, or with
+    RobotsUnavailable where the robots.txt could not be had.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            raise NotConfigured
+        self._crawler = crawler
+        self._config = Config.from_crawler(crawler)
+        self._stats = Stats(crawler.stats)
+        self.keeper = Keeper(crawler, self._config, self._stats)
+        # Most requests are to the site of the one before.
+        self._last = Keeping(Site("http", "", 80))
+        self._origin = self._last.origin
+        self._header = user_agent(crawler)
+        self._robot = self._config.robot or self._header
+        self._warned = False
+        self._wildcards_said = False
+        self._robots_seen: set[str | bytes] = set()
+        self._check_parser()
+        self._check_not_twice()
+        self._check_robot(self._robot, self._header)
+        crawler.signals.connect(self._robots_parsed, signal=signals.robots_parsed)
+        crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> KosterMiddleware:
+        """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
+        return cls(crawler)
+
+    def process_request(self, request: Request) -> Coroutine[None, None, None] | None:
+        """Refuse *request*, let it pass, or have it wait until that is known."""
+        meta = request.meta
+        if meta.get("dont_obey_robotstxt"):
+            return None
+        url = request.url
+        if url.startswith(self._origin):
+            kept = self._last
+        else:
+            found = self.keeper.keeping(url)
+            if found is None:
+                return None
+            kept = self._last = found
+            self._origin = kept.origin
+        # Not "in request.headers", which folds the case of the name each time.
+        if "robotstxt_user_agent" in meta or dict.__contains__(request.headers, b"User-Agent"):
+            robot = self._robot_of(request)
+        else:
+            robot = self._robot
+        if time() >= kept.until:
+            return self._wait(request, robot)
+        if not kept.allows(url, robot):
+            self._refuse(request, kept, robot)
+        return None
+
+    async def _wait(self, request: Request, robot: str | bytes) -> None:
+        kept = self.keeper.keeping(request.url)
+        if kept is None or is_robots_txt(request.url):
+            return
+        await self.keeper.wait(kept, request)
+        match self.keeper.step(kept, time()):
+            case Obey() | Pass() | Refuse() if kept.allows(request.url, robot):
+                return
+            case _:
+                self._refuse(request, kept, robot)
+
+    def _refuse(self, request: Request, kept: Keeping, robot: str | bytes) -> None:
+        verdict = self._verdict(request.url, kept, robot)
+        logger.debug(
+            "%(request)s is %(verdict)s",
+            {"request": request, "verdict": verdict},
+            extra={"spider": self._crawler.spider},
+        )
+        if self._config.dry_run:
+            self._stats.would_be_forbidden()
+            request.meta["koster_verdict"] = verdict
+            return
+        self._stats.forbidden(verdict.ground)
+        if verdict.ground is Ground.UNAVAILABLE:
+            self._stats.request_dropped()
+            raise RobotsUnavailable(verdict)
+        raise RobotsForbidden(verdict)
+
+    def _verdict(self, url: str, kept: Keeping, robot: str | bytes) -> Verdict:
+        known, ground, section = self._grounds(kept)
+        said = ruling(kept.parser, url, robot) if ground is Ground.RULE else None
+        return Verdict(
+            allowed=False,
+            url=url,
+            site=kept.site,
+            robot=name_token(robot),
+            ground=ground,
+            section=said.section if said else section,
+            known=known,
+            source=kept.source,
+            record=said.record if said else None,
+            rule=said.rule if said else None,
+        )
+
+    def _grounds(self, kept: Keeping) -> tuple[Known, Ground, str]:
+        match kept.step:
+            case Obey(copy) if access(copy, self._config.policy) is Access.RULES:
+                return copy, Ground.RULE, "3.2.2"
+            case Obey(copy):
+                return copy, Ground.RESTRICTED, "3.1"
+            case Refuse(failure):
+                return failure, Ground.UNAVAILABLE, "3.1"
+            case _:
+                now = time()
+                closing = Failure("the crawl is closing", 0, now, now, now, None)
+                return closing, Ground.UNAVAILABLE, "3.1"
+
+    # The robot.
+
+    def _robot_of(self, request: Request) -> str | bytes:
+        """Return what *request* says of the robot, or else what the crawl does."""
+        header = request.headers.get("User-Agent") or self._header
+        robot = request.meta.get("robotstxt_user_agent")
+        if robot is not None:
+            robot = checked_robot(robot, 'meta["robotstxt_user_agent"]')
+        else:
+            robot = self._config.robot or header
+        if robot not in self._robots_seen and len(self._robots_seen) < _ROBOTS_KNOWN:
+            self._robots_seen.add(robot)
+            self._check_robot(robot, header)
+        return robot
+
+    def _check_robot(self, robot: str | bytes, header: str | bytes) -> None:
+        """Warn once where sites cannot know the robot by its name.
+
+        3.2.1: "The name token a robot chooses for itself should be sent as
+        part of the HTTP User-agent header, and must be well documented."
+        """
+        token = name_token(robot)
+        sent = header.decode("latin-1") if isinstance(header, bytes) else header
+        known = token in sent.lower() and token not in ("", "mozilla")
+        if known or self._warned:
+            return
+        self._warned = True
+        logger.warning(
+            "The name token by which records of a robots.txt are selected is %(token)r,"
+            " and the User-Agent header is %(header)r. Sites know a robot by a name that"
+            " stands in its header (section 3.2.1): set ROBOTSTXT_USER_AGENT to the"
+            ' robot\'s name, such as "figtree", and USER_AGENT to a header that begins'
+            ' with it, such as "FigTree/0.1 (+https://example.com/robot)".',
+            {"token": token, "header": printable(sent)},
+            extra={"spider": self._crawler.spider},
+        )
+
+    def _robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
+        """Warn once where the draft may read a file otherwise than it was meant (C6)."""
+        if not isinstance(robotparser, KosterRobotParser):
+            return
+        record = robotparser.record(self._robot_of(request))
+        if record is None or not has_wildcards(record):
+            return
+        self._stats.wildcards_met()
+        if not self._wildcards_said:
+            self._wildcards_said = True
+            logger.warning(
+                "The robots.txt of %(site)s has wildcards (* or $) in the record that is obeyed."
+                " To the draft they are characters like any others, so pages may be fetched that"
+                " its owner, who writes for RFC 9309, means to forbid. KOSTER_PARSER ="
+                ' "scrapy_koster.StrictestRobotParser" allows only what both allow. Files like'
+                " this one are counted as koster/hazard/wildcards.",
+                {"site": site_of(request.url)},
+                extra={"spider": self._crawler.spider},
+            )
+
+    # The start and the end of the crawl.
+
+    def _check_parser(self) -> None:
+        self._config.parser.from_crawler(self._crawler, b"")
+
+    def _check_not_twice(self) -> None:
+        enabled = self._crawler.settings.get_component_priority_dict_with_base(
+            "DOWNLOADER_MIDDLEWARES"
+        )
+        if any(load_object(path) is RobotsTxtMiddleware for path in enabled):
+            logger.warning(
+                "Scrapy's RobotsTxtMiddleware is enabled too: robots.txt is fetched and"
+                " read twice, by two standards. Switch it off with DOWNLOADER_MIDDLEWARES"
+                ' = {"scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,'
+                " ...}, or use the add-on.",
+                extra={"spider": self._crawler.spider},
+            )
+
+    async def _spider_closed(self) -> None:
+        await self.keeper.close()
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        counts = self.keeper.counts
+        get = self._crawler.stats.get_value
+        if hazards := get("koster/hazard/wildcards", 0):
+            logger.warning(
+                "Files with wildcards in the record that was obeyed: %(hazards)d",
+                {"hazards": hazards},
+                extra={"spider": self._crawler.spider},
+            )
+        logger.info(
+            "Sites: %(obeyed)d obeyed, %(without robots.txt)d without robots.txt,"
+            " %(restricted)d restricted, %(unavailable)d unavailable. Requests refused:"
+            " %(refused)d. Copies of robots.txt: %(fetched)d fetched, %(from storage)d from"
+            " storage, %(revalidated)d revalidated",
+            {
+                **{
+                    name: counts[name]
+                    for name in (
+                        "obeyed",
+                        "without robots.txt",
+                        "restricted",
+                        "unavailable",
+                        "fetched",
+                        "from storage",
+                        "revalidated",
+                    )
+                },
+                "refused": get("robotstxt/forbidden", 0),
+            },
+            extra={"spider": self._crawler.spider},
+        )
+
+
+def user_agent(crawler: Crawler) -> str:
+    """Return the User-Agent header of a request that has none of its own."""
+    for name, value in (crawler.settings["DEFAULT_REQUEST_HEADERS"] or {}).items():
+        if name.lower() == "user-agent" and value is not None:
+            return str(value)
+    spider_wide = getattr(crawler.spider, "user_agent", None)
+    return str(spider_wide or crawler.settings["USER_AGENT"] or "")

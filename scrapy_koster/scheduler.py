@@ -1,0 +1,150 @@
+"""The scheduler that holds back the requests of sites that cannot be asked."""
+
+from __future__ import annotations
+
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from scrapy.core.scheduler import BaseScheduler, Scheduler
+from scrapy.utils.job import job_dir
+from scrapy.utils.misc import build_from_crawler, load_object
+from twisted.internet.defer import Deferred
+
+from scrapy_koster.access import Ask, Defer
+from scrapy_koster.config import DEFAULTS, FALLBACK_SCHEDULER
+from scrapy_koster.engine import wake
+from scrapy_koster.keeper import is_robots_txt
+from scrapy_koster.middleware import KosterMiddleware
+from scrapy_koster.parking import Parking
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+
+    from scrapy_koster.keeper import Keeper, Keeping
+
+_RETURNED = "koster_returned"
+# Requests that are parked in one go, before other things get their turn.
+_PARKED_AT_ONCE = 500
+
+
+class DeferringScheduler(BaseScheduler):
+    """Wraps a scheduler, and parks requests until their site may be visited.
+
+    3.1: "On the request attempt resulted in temporary failure a robot should
+    defer visits to the site until such time as the resource can be retrieved."
+
+    A request whose site's robots.txt is not known is held back here, before it
+    takes a slot of the downloader, and the site is asked. Once that is settled
+    its requests come before those of the wrapped scheduler, which is named by
+    KOSTER_FALLBACK_SCHEDULER.
+    """
+
+    def __init__(self, crawler: Crawler, scheduler: BaseScheduler) -> None:
+        self._crawler = crawler
+        self._scheduler = scheduler
+        self._keeper: Keeper | None = None
+        self._parking = Parking(crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
+        """Build the scheduler that is wrapped. ValueError if that is this one."""
+        path = crawler.settings.get(FALLBACK_SCHEDULER) or DEFAULTS[FALLBACK_SCHEDULER]
+        wrapped = load_object(path)
+        if wrapped is cls:
+            raise ValueError(
+                f"{FALLBACK_SCHEDULER} = {path!r} names the scheduler that falls back to"
+                f' it. Name another, such as "{DEFAULTS[FALLBACK_SCHEDULER]}".'
+            )
+        return cls(crawler, build_from_crawler(wrapped, crawler))
+
+    def __getattr__(self, name: str) -> Any:
+        # What is not in Scrapy's scheduler interface (len(), the queues that
+        # the telnet console shows) is the wrapped scheduler's.
+        return getattr(self._scheduler, name)
+
+    def __len__(self) -> int:
+        return len(self._scheduler) + len(self._parking)  # type: ignore[arg-type]
+
+    def open(self, spider: Spider) -> Deferred[None] | None:
+        """Open the wrapped scheduler."""
+        middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
+        if middleware is not None:
+            self._keeper = middleware.keeper
+            self._keeper.turned = self._turned
+        return self._scheduler.open(spider)
+
+    def close(self, reason: str) -> Deferred[None] | None:
+        """Hand the parked requests back to the wrapped scheduler and close it.
+
+        A scheduler that keeps its requests (JOBDIR) keeps these as well.
+        """
+        if self._keeps_requests():
+            for request in self._parking.drain():
+                self._scheduler.enqueue_request(_returned(request))
+        self._parking.close()
+        return self._scheduler.close(reason)
+
+    def _keeps_requests(self) -> bool:
+        # Scrapy's own without a JOBDIR would only take the memory for them.
+        return bool(job_dir(self._crawler.settings)) or type(self._scheduler) is not Scheduler
+
+    def has_pending_requests(self) -> bool:
+        """Whether requests wait, here or in the wrapped scheduler."""
+        return bool(len(self._parking)) or self._scheduler.has_pending_requests()
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Have the wrapped scheduler take *request*."""
+        return self._scheduler.enqueue_request(request)
+
+    def next_request(self) -> Request | None:
+        """Return a request that may be decided on at once, None if there is none now."""
+        if self._keeper is None:
+            return self._scheduler.next_request()
+        for _ in range(_PARKED_AT_ONCE):
+            request = self._parking.pop() or self._next()
+            if request is None:
+                return None
+            kept = self._held_back(request, self._keeper)
+            if kept is None:
+                return request
+            self._park(kept, request, self._keeper)
+        wake(self._crawler)
+        return None
+
+    def _next(self) -> Request | None:
+        request = self._scheduler.next_request()
+        if request is not None and request.meta.pop(_RETURNED, False):
+            # A redirect of this request must meet the dupefilter again.
+            request = request.replace(dont_filter=False)
+        return request
+
+    def _held_back(self, request: Request, keeper: Keeper) -> Keeping | None:
+        """Return the site for which *request* has to wait, None if for none."""
+        if request.meta.get("dont_obey_robotstxt"):
+            return None
+        try:
+            kept = keeper.keeping(request.url)
+        except ValueError:  # the middleware says so to the request's errback
+            return None
+        now = time()
+        if kept is None or now < kept.until or is_robots_txt(request.url):
+            return None
+        return kept if isinstance(keeper.step(kept, now), (Ask, Defer)) else None
+
+    def _park(self, kept: Keeping, request: Request, keeper: Keeper) -> None:
+        kept.parked = self._parking.push(str(kept.site), request)
+        keeper.want(kept, request)
+
+    def _turned(self, kept: Keeping) -> None:
+        if kept.parked and not isinstance(kept.step, (Ask, Defer)):
+            kept.parked = 0
+            self._parking.open(str(kept.site))
+        wake(self._crawler)
+
+
+def _returned(request: Request) -> Request:
+    """Return a copy that the wrapped scheduler takes although it has seen it."""
+    if request.dont_filter:
+        return request
+    return request.replace(dont_filter=True, meta={**request.meta, _RETURNED: True})

@@ -1,0 +1,82 @@
+"""The stats of a crawl: one method for each fact that is counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scrapy.statscollectors import StatsCollector
+
+    from scrapy_koster.verdict import Ground
+
+
+class Stats:
+    """Writes the facts of docs/stats.md.
+
+    A fact that Scrapy's own middleware counts has Scrapy's name for it.
+    """
+
+    def __init__(self, collector: StatsCollector) -> None:
+        self._collector = collector
+
+    def _inc(self, name: str, count: int = 1) -> None:
+        self._collector.inc_value(name, count)
+
+    def asked(self) -> None:
+        """A site was asked for its robots.txt."""
+        self._inc("robotstxt/request_count")
+
+    def answered(self, status: int) -> None:
+        """A site answered, redirects followed."""
+        self._inc("robotstxt/response_count")
+        self._inc(f"robotstxt/response_status_count/{status}")
+
+    def raised(self, error: BaseException) -> None:
+        """The request for a robots.txt ended with *error*."""
+        self._inc(f"robotstxt/exception_count/{type(error)}")
+
+    def revalidated(self) -> None:
+        """A stale copy was renewed by 304."""
+        self._inc("koster/revalidated")
+
+    def forbidden(self, ground: Ground) -> None:
+        """A request was refused."""
+        self._inc("robotstxt/forbidden")
+        self._inc(f"koster/forbidden/{ground.value}")
+
+    def would_be_forbidden(self) -> None:
+        """A request was not refused because of KOSTER_DRY_RUN."""
+        self._inc("koster/dry_run/forbidden")
+
+    def site_deferred(self) -> None:
+        """Visits to a site began to be deferred."""
+        self._inc("koster/deferred/sites")
+
+    def requests_deferred(self, count: int) -> None:
+        """Requests began to wait for a site that is deferred."""
+        if count:
+            self._inc("koster/deferred/requests", count)
+
+    def request_dropped(self) -> None:
+        """A request was given up together with its site."""
+        self._inc("koster/deferred/dropped")
+
+    def wildcards_met(self) -> None:
+        """A file was met that has wildcards in the record that is obeyed."""
+        self._inc("koster/hazard/wildcards")
+
+    def dropped(self, directive: str) -> None:
+        """What a page yielded was dropped because of its *directive*."""
+        self._inc(f"koster/meta/{directive}")
+
+    def storage_hit(self) -> None:
+        """What is known of a site was found in the storage."""
+        self._inc("koster/storage/hit")
+
+    def storage_miss(self) -> None:
+        """Nothing was found of a site in the storage."""
+        self._inc("koster/storage/miss")
+
+    def storage_error(self) -> None:
+        """The storage failed; that counts as a miss."""
+        self._inc("koster/storage/error")

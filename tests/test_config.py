@@ -1,0 +1,216 @@
+"""The settings are read once; a wrong one stops the crawl at its start, and says what is right."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from crawling import RecordingSpider
+from scrapy.settings import Settings
+
+from scrapy_koster import KosterRobotParser
+from scrapy_koster.access import Policy, Restricted, Unavailable
+from scrapy_koster.config import DEFAULTS, Config, PageSource
+from scrapy_koster.storage.memory import MemoryStorage
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
+NOT_SECS = (-1, "-0.5", "soon", "", True, [1], "nan", "inf", float("inf"), 10**400, "1e400")
+NOT_WHOLE = (-1, 1.5, 10.0, "1.5", "many", "", True, [1])
+NOT_CLASSES = ("nowhere.Nothing", "nothing", "scrapy_koster.Nothing", "os.path.join", "", 3)
+
+WRONG = {
+    "ROBOTSTXT_USER_AGENT": ("Fig Tree", "FigTree/0.1", "", "fig\ntree", 3, ["figtree"]),
+    "KOSTER_PARSER": (*NOT_CLASSES, dict, "scrapy_koster.storage.memory.MemoryStorage"),
+    "KOSTER_STORAGE": (*NOT_CLASSES, dict, "scrapy_koster.KosterRobotParser"),
+    "KOSTER_SQLITE_PATH": ("", 3, b"x"),
+    "KOSTER_MEMORY_SITES": (0, *NOT_WHOLE),
+    "KOSTER_EXPIRY_SECS": NOT_SECS,
+    "KOSTER_EXPIRY_MIN_SECS": (*NOT_SECS, 2_592_001),
+    "KOSTER_EXPIRY_MAX_SECS": (*NOT_SECS, 299),
+    "KOSTER_RESTRICTED_EXPIRY_SECS": NOT_SECS,
+    "KOSTER_STALE_IF_ERROR_SECS": NOT_SECS,
+    "KOSTER_TIMEOUT_SECS": (0, *NOT_SECS),
+    "KOSTER_MAX_BYTES": (0, *NOT_WHOLE),
+    "KOSTER_REDIRECT_MAX": NOT_WHOLE,
+    "KOSTER_DEFER_FIRST_SECS": (0, 601, *NOT_SECS),
+    "KOSTER_DEFER_MAX_SECS": (0, 9, *NOT_SECS),
+    "KOSTER_DEFER_LIMIT_SECS": NOT_SECS,
+    "KOSTER_RESTRICTED": ("Disallow", "defer", "", True, ["allow"]),
+    "KOSTER_UNAVAILABLE": ("Defer", "wait", "", True, ["allow"]),
+    "KOSTER_DRY_RUN": ("perhaps", "", [], "2.5"),
+    "KOSTER_PAGE_DIRECTIVES": ("html", ["meta", "body"], [None], 3, True, [["meta"]]),
+}
+RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
+    ("KOSTER_PARSER", KosterRobotParser, "parser", KosterRobotParser),
+    ("KOSTER_STORAGE", "scrapy_koster.storage.memory.MemoryStorage", "storage", MemoryStorage),
+    ("KOSTER_MEMORY_SITES", "1", "memory_sites", 1),
+    ("KOSTER_TIMEOUT_SECS", "0.5", "timeout_secs", 0.5),
+    ("KOSTER_MAX_BYTES", 1, "max_bytes", 1),
+    ("KOSTER_REDIRECT_MAX", 0, "redirect_max", 0),
+    ("KOSTER_DRY_RUN", "true", "dry_run", True),
+    ("KOSTER_DRY_RUN", "0", "dry_run", False),
+    ("KOSTER_PAGE_DIRECTIVES", [], "page_directives", frozenset()),
+    ("KOSTER_PAGE_DIRECTIVES", "", "page_directives", frozenset()),
+    ("KOSTER_PAGE_DIRECTIVES", "meta", "page_directives", {PageSource.META}),
+    (
+        "KOSTER_PAGE_DIRECTIVES",
+        "meta,header",
+        "page_directives",
+        {PageSource.META, PageSource.HEADER},
+    ),
+    ("ROBOTSTXT_USER_AGENT", "figtree", "robot", "figtree"),
+    ("ROBOTSTXT_USER_AGENT", b"figtree", "robot", "figtree"),
+)
+RIGHT_POLICY = (
+    ("KOSTER_EXPIRY_SECS", 0, "expiry_secs", 0.0),
+    ("KOSTER_EXPIRY_MIN_SECS", "0", "expiry_min_secs", 0.0),
+    ("KOSTER_EXPIRY_MAX_SECS", 300, "expiry_max_secs", 300.0),
+    ("KOSTER_RESTRICTED_EXPIRY_SECS", 1.5, "restricted_expiry_secs", 1.5),
+    ("KOSTER_STALE_IF_ERROR_SECS", 3600, "stale_if_error_secs", 3600.0),
+    ("KOSTER_DEFER_FIRST_SECS", 0.1, "defer_first_secs", 0.1),
+    ("KOSTER_DEFER_MAX_SECS", 10, "defer_max_secs", 10.0),
+    ("KOSTER_DEFER_LIMIT_SECS", 0, "defer_limit_secs", 0.0),
+    ("KOSTER_RESTRICTED", "allow", "restricted", Restricted.ALLOW),
+    ("KOSTER_UNAVAILABLE", "allow", "unavailable", Unavailable.ALLOW),
+    ("KOSTER_UNAVAILABLE", "disallow", "unavailable", Unavailable.DISALLOW),
+)
+
+
+def config(settings: dict[str, Any] | None = None, **spider: Any) -> Config:
+    crawler: Any = SimpleNamespace(settings=Settings(settings), spider=SimpleNamespace(**spider))
+    return Config.from_crawler(crawler)
+
+
+def test_the_defaults():
+    by_default = config()
+    assert by_default.policy == Policy()
+    assert by_default.robot is None
+    assert by_default.parser is KosterRobotParser
+    assert by_default.storage is SQLiteStorage
+    assert Path(by_default.sqlite_path).parts[-2:] == ("koster", "robots.sqlite3")
+    assert by_default.memory_sites == 10_000
+    assert by_default.timeout_secs == 30
+    assert by_default.max_bytes == 512_000
+    assert by_default.redirect_max == 5
+    assert by_default.dry_run is False
+    assert by_default.page_directives == frozenset(PageSource)
+
+
+@pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT)
+def test_a_right_value(name, value, field, read):
+    assert getattr(config({name: value}), field) == read
+
+
+@pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT_POLICY)
+def test_a_right_value_of_the_policy(name, value, field, read):
+    assert getattr(config({name: value}).policy, field) == read
+
+
+def test_none_is_the_default_as_in_scrapy():
+    assert config(dict.fromkeys(WRONG)) == config()
+
+
+def test_the_path_of_the_file(tmp_path):
+    path = tmp_path / "robots.sqlite3"
+    assert config({"KOSTER_SQLITE_PATH": path}).sqlite_path == str(path)
+    assert config({"KOSTER_SQLITE_PATH": str(path)}).sqlite_path == str(path)
+
+
+def test_every_setting_has_wrong_values():
+    assert set(WRONG) == {*DEFAULTS, "ROBOTSTXT_USER_AGENT"} - {"KOSTER_FALLBACK_SCHEDULER"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, values in WRONG.items() for value in values],
+    ids=lambda part: repr(part)[:40],
+)
+def test_a_wrong_value_is_named_and_a_right_one_shown(name, value):
+    with pytest.raises(ValueError, match=name) as caught:
+        config({name: value})
+    message = str(caught.value)
+    shown = re.search(rf"such as {name} = (.+)\.$", message)
+    if shown is None:  # two settings that do not go together
+        assert "is more than" in message
+        assert message.endswith("Lower the first or raise the second.")
+        return
+    right = eval(shown[1], {})
+    config({name: right})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("KOSTER_TIMEOUT", "Did you mean KOSTER_TIMEOUT_SECS?"),
+        ("KOSTER_EXPIRE_SECS", "Did you mean KOSTER_EXPIRY_SECS?"),
+        ("KOSTER_MEMORY_SITE", "Did you mean KOSTER_MEMORY_SITES?"),
+        ("KOSTER_THE_QUICK_BROWN_FOX", "Remove it."),
+    ],
+)
+def test_a_name_that_is_none(name, hint):
+    with pytest.raises(ValueError, match=re.escape(f"{name} is not a setting")) as caught:
+        config({name: 1})
+    assert str(caught.value).endswith(hint)
+
+
+def test_names_of_others_are_not_ours():
+    config({"KOSTER": 1, "MY_KOSTER_SETTING": 1})
+
+
+# The name token.
+
+
+def test_the_name_token_of_the_spider():
+    settings = {"ROBOTSTXT_USER_AGENT": "other"}
+    assert config(settings, robotstxt_user_agent="figtree").robot == "figtree"
+    assert config(settings, robotstxt_user_agent=None).robot == "other"
+
+
+@pytest.mark.parametrize("token", ["FigTree/0.1", "", "fig tree", 3])
+def test_a_wrong_name_token_of_the_spider(token):
+    with pytest.raises(ValueError, match=r'such as robotstxt_user_agent = "figtree"'):
+        config(robotstxt_user_agent=token)
+
+
+# In a crawl. Where one does not begin Scrapy closes none of its download handlers.
+
+unclosed = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@unclosed
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"KOSTER_TIMEOUT_SECS": "soon"},
+        {"KOSTER_STORAGE": "nowhere.Nothing"},
+        {"KOSTER_TIMEOUT": 3},
+        {"ROBOTSTXT_USER_AGENT": "FigTree/0.1"},
+    ],
+    ids=str,
+)
+async def test_a_wrong_setting_stops_the_crawl_at_its_start(crawl, server, wrong):
+    site = server.site()
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        await crawl(urls=[site.url()], settings=wrong)
+    assert site.requests == ()
+
+
+@unclosed
+async def test_a_wrong_setting_of_the_spider(crawl, server):
+    class Wrong(RecordingSpider):
+        custom_settings = {"KOSTER_UNAVAILABLE": "wait"}
+
+    site = server.site()
+    with pytest.raises(ValueError, match="KOSTER_UNAVAILABLE = 'wait' is not one of 'defer'"):
+        await crawl(Wrong, urls=[site.url()])
+    assert site.requests == ()
+
+
+async def test_wrong_settings_do_not_matter_where_nothing_is_obeyed(crawl, server):
+    site = server.site()
+    settings = {"ROBOTSTXT_OBEY": False, "KOSTER_TIMEOUT_SECS": "soon"}
+    result = await crawl(urls=[site.url()], settings=settings)
+    assert result.fetched == (site.url(),)

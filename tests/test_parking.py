@@ -1,0 +1,142 @@
+"""Where requests wait: order, priority, and what goes to the file."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.spiders import Spider
+
+from scrapy_koster.parking import Parking
+
+
+class WaitingSpider(Spider):
+    name = "waiting"
+
+    def parse(self, response):
+        pass
+
+
+@pytest.fixture
+def crawler():
+    crawler = Crawler(WaitingSpider)
+    crawler.spider = WaitingSpider()
+    return crawler
+
+
+@pytest.fixture(params=[100, 3, 0], ids=["memory", "both", "file"])
+def parking(crawler, request):
+    parking = Parking(crawler, in_memory=request.param)
+    yield parking
+    parking.close()
+
+
+def asked(number, priority=0, **arguments):
+    return Request(f"http://a.example/{number}", priority=priority, **arguments)
+
+
+def numbers(parking):
+    found = []
+    while (request := parking.pop()) is not None:
+        found.append(int(request.url.rsplit("/", 1)[1]))
+    return found
+
+
+def test_nothing_comes_out_before_its_site_is_open(parking):
+    assert parking.push("a", asked(1)) == 1
+    assert parking.push("a", asked(2)) == 2
+    assert parking.pop() is None
+    parking.open("b")
+    assert parking.pop() is None
+    assert len(parking) == 2
+    parking.open("a")
+    parking.open("a")
+    assert numbers(parking) == [1, 2]
+    assert len(parking) == 0
+
+
+def test_first_come_first_served_among_equals(parking):
+    for number in range(10):
+        parking.push("a", asked(number))
+    parking.open("a")
+    assert numbers(parking) == list(range(10))
+
+
+def test_higher_priorities_first_across_open_sites(parking):
+    for number, priority in enumerate([0, 5, -1, 5]):
+        parking.push("a", asked(number, priority))
+        parking.push("b", asked(10 + number, priority))
+        parking.push("shut", asked(99, 100))
+    parking.open("a")
+    parking.open("b")
+    assert numbers(parking) == [1, 11, 3, 13, 0, 10, 2, 12]
+    assert len(parking) == 4
+
+
+def test_a_push_closes_its_site_again(parking):
+    parking.push("a", asked(1))
+    parking.push("a", asked(2))
+    parking.open("a")
+    assert parking.pop().url.endswith("/1")
+    parking.push("a", asked(3))
+    assert parking.pop() is None
+    parking.open("a")
+    assert numbers(parking) == [2, 3]
+
+
+def test_drain_takes_all(parking):
+    for number in range(5):
+        parking.push(f"site{number % 2}", asked(number))
+    parking.open("site0")
+    assert sorted(request.url[-1] for request in parking.drain()) == list("01234")
+    assert len(parking) == 0
+    assert parking.pop() is None
+
+
+def test_a_request_comes_back_as_it_went(parking, crawler):
+    request = Request(
+        "http://a.example/1",
+        callback=crawler.spider.parse,
+        meta={"a": [1]},
+        cb_kwargs={"b": 2},
+        dont_filter=True,
+        headers={"X": "y"},
+    )
+    for _ in range(4):
+        parking.push("a", request)
+    parking.open("a")
+    for _ in range(4):
+        back = parking.pop()
+        assert back.to_dict(spider=crawler.spider) == request.to_dict(spider=crawler.spider)
+
+
+def test_what_cannot_be_written_stays_in_memory(crawler):
+    parking = Parking(crawler, in_memory=0)
+    parking.push("a", asked(1, callback=lambda response: None))
+    parking.push("a", asked(2, meta={"lock": lambda: None}))
+    parking.push("a", asked(3))
+    parking.open("a")
+    assert numbers(parking) == [1, 2, 3]
+    parking.close()
+
+
+@given(
+    pushes=st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 2)), max_size=30),
+    opened=st.sets(st.sampled_from("abc")),
+    in_memory=st.integers(0, 10),
+)
+def test_nothing_is_lost_and_order_holds(pushes, opened, in_memory):
+    crawler = Crawler(WaitingSpider)
+    crawler.spider = WaitingSpider()
+    parking = Parking(crawler, in_memory=in_memory)
+    for number, (site, priority) in enumerate(pushes):
+        parking.push(site, asked(number, priority))
+    for site in opened:
+        parking.open(site)
+    out = [number for number, (site, _) in enumerate(pushes) if site in opened]
+    assert numbers(parking) == sorted(out, key=lambda number: (-pushes[number][1], number))
+    assert len(parking) == len(pushes) - len(out)
+    assert len(list(parking.drain())) == len(pushes) - len(out)
+    parking.close()
