@@ -1,0 +1,54 @@
+"""The add-on: one line in settings.py."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.utils.misc import load_object
+
+from scrapy_koster.config import FALLBACK_SCHEDULER
+from scrapy_koster.metamiddleware import RobotsMetaMiddleware
+from scrapy_koster.middleware import KosterMiddleware
+from scrapy_koster.scheduler import DeferringScheduler
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_SCHEDULER = "scrapy_koster.DeferringScheduler"
+
+
+class Addon:
+    """Switches the draft on and Scrapy's own middleware off.
+
+    What the user has set stays as it is: ROBOTSTXT_OBEY = False switches it
+    all off, a component of ours that has a place in the settings keeps it, and
+    a SCHEDULER is wrapped, not replaced.
+    """
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Enable the components."""
+        settings.set("ROBOTSTXT_OBEY", value=True, priority="addon")
+        if not settings.getbool("ROBOTSTXT_OBEY"):
+            return
+        # Its place is in ..._BASE: there is nothing to replace (KeyError).
+        settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
+        settings.setdefault_in_component_priority_dict(
+            "DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100
+        )
+        settings.setdefault_in_component_priority_dict(
+            "SPIDER_MIDDLEWARES", RobotsMetaMiddleware, 100
+        )
+        _wrap_scheduler(settings)
+
+
+def _wrap_scheduler(settings: BaseSettings) -> None:
+    """Follow the Fallbacks section of Scrapy's documentation of add-ons."""
+    if load_object(settings["SCHEDULER"]) is DeferringScheduler:
+        return
+    if not settings.get(FALLBACK_SCHEDULER):
+        settings.set(FALLBACK_SCHEDULER, settings["SCHEDULER"], "addon")
+    # At the user's own priority: the user's scheduler is what is wrapped.
+    priority = max(settings.getpriority("SCHEDULER") or 0, SETTINGS_PRIORITIES["addon"])
+    settings.set("SCHEDULER", _SCHEDULER, priority)

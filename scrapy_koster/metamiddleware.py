@@ -1,0 +1,174 @@
+"""The spider middleware: what a page says about itself is obeyed here."""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from scrapy import Request
+from scrapy.exceptions import NotConfigured
+from scrapy.http import HtmlResponse, Response, XmlResponse
+
+from scrapy_koster.config import Config, PageSource
+from scrapy_koster.nametoken import name_token
+from scrapy_koster.robotsmeta import (
+    NO_DIRECTIVES,
+    Directives,
+    Syntax,
+    directives_of_headers,
+    directives_of_page,
+    part_to_read,
+)
+from scrapy_koster.stats import Stats
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection
+
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+_XHTML = b"http://www.w3.org/1999/xhtml"
+_XHTML_WITHIN_BYTES = 1024
+_NUL_WITHIN_BYTES = 256
+
+_name_token = lru_cache(maxsize=1000)(name_token)
+
+PAGE_DIRECTIVES = "koster_page_directives"
+"""The key of request.meta with the words that forbid something, such as ["noindex"]."""
+
+
+class RobotsMetaMiddleware:
+    """Drops the requests of a page with nofollow, and the items of one with noindex."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        *,
+        sources: Collection[PageSource],
+        dry_run: bool,
+        token: str | None,
+    ) -> None:
+        """Look for directives in *sources*; *token* None is that of each request's header."""
+        self._crawler = crawler
+        self._stats = Stats(crawler.stats)
+        self._reads_headers = PageSource.HEADER in sources
+        self._reads_metas = PageSource.META in sources
+        self._dry_run = dry_run
+        self._token = token
+        self._found: WeakKeyDictionary[Response, Directives] = WeakKeyDictionary()
+        self._logged: set[str] = set()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> RobotsMetaMiddleware:
+        """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
+        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            raise NotConfigured
+        config = Config.from_crawler(crawler)
+        if not config.page_directives:
+            raise NotConfigured("KOSTER_PAGE_DIRECTIVES is empty")
+        return cls(
+            crawler,
+            sources=config.page_directives,
+            dry_run=config.dry_run,
+            token=config.robot,
+        )
+
+    def process_spider_input(self, response: Response) -> None:
+        """Read the page's directives, so that its callback can see them."""
+        request = response.request
+        assert request is not None  # the engine sets it
+        meta = request.meta
+        if meta.get("dont_obey_robotstxt"):
+            # Requests are made with the meta of the page they are on: this may be another's.
+            meta.pop(PAGE_DIRECTIVES, None)
+            return
+        directives = self._directives(response, request)
+        meta[PAGE_DIRECTIVES] = directives.words()
+        if directives is not NO_DIRECTIVES:
+            self._found[response] = directives
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        """Pass on what the page does not forbid, in order."""
+        directives = self._found.get(response)
+        if directives is None:
+            async for output in result:
+                yield output
+            return
+        async for output in result:
+            if self._passes(output, response, directives):
+                yield output
+
+    def _directives(self, response: Response, request: Request) -> Directives:
+        found = NO_DIRECTIVES
+        if self._reads_headers and b"X-Robots-Tag" in response.headers:
+            values = response.headers.getlist(b"X-Robots-Tag")
+            said = [value.decode("latin-1") for value in values]
+            found = directives_of_headers(said, self._token_of(request))
+        if self._reads_metas and _may_have_metas(response):
+            token = self._token_of(request)
+            if part := part_to_read(_octets(response), token):
+                found |= directives_of_page(part, token, syntax=_syntax(response))
+        return found
+
+    def _token_of(self, request: Request) -> str:
+        robot = request.meta.get("robotstxt_user_agent") or self._token
+        return _name_token(robot or request.headers.get(b"User-Agent") or b"")
+
+    def _passes(self, output: Any, response: Response, directives: Directives) -> bool:
+        if isinstance(output, Request):
+            word, said = "nofollow", directives.nofollow
+        else:
+            word, said = "noindex", directives.noindex
+        if said is None or output is None:
+            return True
+        self._stats.dropped(word)
+        self._log(word, said, output, response)
+        return self._dry_run
+
+    def _log(self, word: str, said: str, output: Any, response: Response) -> None:
+        first = word not in self._logged
+        self._logged.add(word)
+        logger.log(
+            logging.INFO if first else logging.DEBUG,
+            "%(dropped)s %(what)s from %(page)s, which says %(said)s.%(more)s",
+            {
+                "dropped": "Would drop" if self._dry_run else "Dropped",
+                "what": output
+                if isinstance(output, Request)
+                else f"an item ({type(output).__name__})",
+                "page": response.url,
+                "said": said,
+                "more": _HOW_TO_SWITCH_OFF if first else "",
+            },
+            extra={"spider": self._crawler.spider},
+        )
+
+
+_HOW_TO_SWITCH_OFF = (
+    " Further ones are logged at DEBUG. KOSTER_PAGE_DIRECTIVES = [] in the settings switches this"
+    " off, dont_obey_robotstxt in the meta of the page's request for that page."
+)
+
+
+def _may_have_metas(response: Response) -> bool:
+    if isinstance(response, HtmlResponse):
+        return True
+    return isinstance(response, XmlResponse) and _XHTML in response.body[:_XHTML_WITHIN_BYTES]
+
+
+def _syntax(response: Response) -> Syntax:
+    content_type = response.headers.get(b"Content-Type") or b""
+    is_xml = isinstance(response, XmlResponse) or b"xhtml+xml" in content_type.lower()
+    return Syntax.XML if is_xml else Syntax.HTML
+
+
+def _octets(response: Response) -> bytes:
+    """Return the page in an encoding that has ASCII as it is: all that is not UTF-16 or 32."""
+    if b"\0" in response.body[:_NUL_WITHIN_BYTES]:
+        return response.text.encode("utf-8", "replace")
+    return response.body

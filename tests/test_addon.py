@@ -1,0 +1,104 @@
+"""The add-on: what it sets, and what it leaves as the user set it."""
+
+from __future__ import annotations
+
+import pytest
+from scrapy.core.scheduler import Scheduler
+from scrapy.crawler import Crawler
+from scrapy.settings import Settings
+from scrapy.spiders import Spider
+from scrapy.utils.misc import load_object
+
+from scrapy_koster import Addon, DeferringScheduler, KosterMiddleware, RobotsMetaMiddleware
+
+SCRAPYS = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
+
+
+class OtherScheduler(Scheduler):
+    """A scheduler that a user has chosen."""
+
+
+def updated(project=None, spider=None):
+    settings = Settings(project or {}, priority="project")
+    settings.setdict(spider or {}, priority="spider")
+    Addon().update_settings(settings)
+    return settings
+
+
+def enabled(settings, name):
+    components = settings.get_component_priority_dict_with_base(name)
+    return {load_object(path): order for path, order in components.items()}
+
+
+def test_one_line_is_all():
+    settings = updated()
+    assert settings.getbool("ROBOTSTXT_OBEY")
+    downloader = enabled(settings, "DOWNLOADER_MIDDLEWARES")
+    assert downloader[KosterMiddleware] == 100
+    assert load_object(SCRAPYS) not in downloader
+    assert enabled(settings, "SPIDER_MIDDLEWARES")[RobotsMetaMiddleware] == 100
+    assert load_object(settings["SCHEDULER"]) is DeferringScheduler
+    assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is Scheduler
+
+
+@pytest.mark.parametrize("priority", ["project", "spider"])
+def test_robotstxt_obey_false_is_the_users_word(priority):
+    settings = updated(**{priority: {"ROBOTSTXT_OBEY": False}})
+    assert not settings.getbool("ROBOTSTXT_OBEY")
+    assert KosterMiddleware not in enabled(settings, "DOWNLOADER_MIDDLEWARES")
+    assert load_object(settings["SCHEDULER"]) is Scheduler
+
+
+@pytest.mark.parametrize("key", [KosterMiddleware, "scrapy_koster.KosterMiddleware"])
+def test_a_component_with_a_place_keeps_it(key):
+    settings = updated({"DOWNLOADER_MIDDLEWARES": {key: 42, SCRAPYS: 90}})
+    downloader = enabled(settings, "DOWNLOADER_MIDDLEWARES")
+    assert downloader[KosterMiddleware] == 42
+    assert load_object(SCRAPYS) not in downloader
+
+
+@pytest.mark.parametrize("priority", ["project", "spider"])
+@pytest.mark.parametrize("scheduler", [OtherScheduler, f"{__name__}.OtherScheduler"])
+def test_the_users_scheduler_is_wrapped(priority, scheduler):
+    settings = updated(**{priority: {"SCHEDULER": scheduler}})
+    assert load_object(settings["SCHEDULER"]) is DeferringScheduler
+    assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is OtherScheduler
+
+
+def test_a_fallback_that_the_user_set_stays():
+    settings = updated({"KOSTER_FALLBACK_SCHEDULER": OtherScheduler})
+    assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is OtherScheduler
+
+
+def test_ours_named_by_the_user_is_not_wrapped_again():
+    settings = updated({"SCHEDULER": "scrapy_koster.DeferringScheduler"})
+    assert load_object(settings["SCHEDULER"]) is DeferringScheduler
+    assert settings.get("KOSTER_FALLBACK_SCHEDULER") is None
+
+
+def test_a_scheduler_cannot_fall_back_to_itself():
+    crawler = Crawler(Spider, {"KOSTER_FALLBACK_SCHEDULER": DeferringScheduler})
+    with pytest.raises(ValueError, match="falls back to it"):
+        DeferringScheduler.from_crawler(crawler)
+
+
+async def test_the_users_scheduler_schedules(crawl, server):
+    class Counting(OtherScheduler):
+        enqueued = 0
+
+        def enqueue_request(self, request):
+            type(self).enqueued += 1
+            return super().enqueue_request(request)
+
+    site = server.site()
+    result = await crawl(urls=site.urls(5), settings={"SCHEDULER": Counting})
+    assert Counting.enqueued == 5
+    assert len(result.fetched) == 5
+
+
+async def test_our_scheduler_without_the_middleware_only_passes_on(crawl, server):
+    site = server.site()
+    settings = {"SCHEDULER": "scrapy_koster.DeferringScheduler"}
+    result = await crawl(urls=site.urls(5), settings=settings, robots=None)
+    assert len(result.fetched) == 5
+    assert site.asked("/robots.txt") == 0

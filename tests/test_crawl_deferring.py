@@ -1,0 +1,381 @@
+"""3.1: visits to a site that cannot be asked are deferred, and hold nobody up."""
+
+from __future__ import annotations
+
+import logging
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import RecordingSpider
+from replies import Hang, Raw, Reply, Reset, redirect, truncated
+from scrapy import Request
+
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
+
+QUICK = {
+    "KOSTER_DEFER_FIRST_SECS": 0.2,
+    "KOSTER_DEFER_MAX_SECS": 1,
+    "KOSTER_DEFER_LIMIT_SECS": 1.5,
+    "KOSTER_TIMEOUT_SECS": 2,
+    "RETRY_ENABLED": False,
+    # Scrapy starts so many tasks for the output of each callback.
+    "CONCURRENT_ITEMS": 1,
+}
+
+
+# A site that hangs.
+
+
+def one_of_five(server, net, *, hangs):
+    """A crawl of four healthy sites, and of one that hangs while 200 requests wait for it."""
+    healthy = [server.site(host=f"127.0.{net}.{n}") for n in range(1, 5)]
+    for site in healthy:
+        site.pages(Reply(body="page", delay=0.2))
+    sites = list(healthy)
+    if hangs:
+        hanging = server.site(host=f"127.0.{net}.5")
+        hanging.robots = Hang()
+        sites.insert(0, hanging)
+    urls = [site.url(f"/page{n}") for n in range(200) for site in sites]
+    settings = {
+        "CONCURRENT_REQUESTS": 16,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
+        "CONCURRENT_ITEMS": 1,
+        "LOG_LEVEL": "INFO",
+    }
+    return healthy, {"urls": urls, "settings": settings}
+
+
+@pytest.mark.timed
+async def test_a_site_that_hangs_takes_nothing_from_the_others(crawl, server):
+    """Beside a control run, at the same time: what slows the machine slows both."""
+    alone, control = one_of_five(server, 3, hangs=False)
+    beside, trial = one_of_five(server, 4, hangs=True)
+    running = [crawl.start(**control), crawl.start(**trial)]
+    await crawl.sleep(6)
+    pages = [sum(len(site.pages_asked) for site in sites) for sites in (alone, beside)]
+    for each in running:
+        await each.stop()
+    assert pages[0] > 100
+    assert pages[1] >= 0.95 * pages[0]
+
+
+async def test_many_sites_that_hang_take_nothing_from_one_that_is_known(crawl, server):
+    hanging = [server.site(host=f"127.0.1.{n}") for n in range(1, 41)]
+    for site in hanging:
+        site.robots = Hang()
+    healthy = server.site()
+    urls = [healthy.url("/first"), *(site.url("/") for site in hanging), *healthy.urls(40)]
+    running = crawl.start(urls=urls, settings={"KOSTER_TIMEOUT_SECS": 60})
+    await crawl.until(lambda: len(healthy.pages_asked) == 41)
+    result = await running.stop()
+    assert len(result.fetched) == 41
+
+
+# A site that comes back.
+
+
+@pytest.mark.parametrize("retry_after", [True, False])
+async def test_a_site_that_comes_back_is_crawled_whole(crawl, server, retry_after):
+    site = server.site()
+    headers = {"Retry-After": "3"} if retry_after else {}
+    began = time.monotonic()
+
+    def robots(asked):
+        if time.monotonic() - began < (2.5 if retry_after else 1.2):
+            return Reply(503, headers=headers)
+        return Reply(body="User-agent: *\nDisallow: /no\n")
+
+    site.robots = robots
+    urls = [*site.urls(50), site.url("/no")]
+    settings = QUICK | {"KOSTER_DEFER_MAX_SECS": 5, "KOSTER_DEFER_LIMIT_SECS": 20}
+    result = await crawl(urls=urls, settings=settings)
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(50))
+    assert len(result.fetched) == 50
+    assert [type(error) for _, error in result.refused] == [RobotsForbidden]
+    times = [asked.at for asked in site.requests if asked.path == "/robots.txt"]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    if retry_after:
+        assert len(times) == 2
+        assert gaps[0] >= 3
+    else:
+        assert all(gap >= 0.2 * 2**n for n, gap in enumerate(gaps)), gaps
+    assert result.stats["koster/deferred/sites"] == 1
+    assert result.stats["koster/deferred/requests"] == 51
+    assert "koster/deferred/dropped" not in result.stats
+    said = result.logged(logging.INFO, "scrapy_koster")
+    assert sum(message.startswith("Deferring") for message in said) == 1
+    assert sum("answers again" in message for message in said) == 1
+
+
+async def test_a_site_that_does_not_come_back_is_given_up(crawl, server):
+    site = server.site()
+    site.robots = Reply(503)
+    result = await crawl(urls=site.urls(20), settings=QUICK)
+    assert site.pages_asked == []
+    assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 20
+    assert "HTTP 503" in str(result.refused[0][1])
+    assert result.stats["koster/deferred/dropped"] == 20
+    assert result.stats["koster/forbidden/unavailable"] == 20
+    assert 1.4 <= result.seconds < 10
+    said = result.logged(logging.INFO, "scrapy_koster")
+    assert sum(message.startswith("Giving up") for message in said) == 1
+
+
+async def test_a_restart_does_not_hammer_a_site_that_fails(crawl, server):
+    site = server.site()
+    site.robots = Reply(503)
+    settings = QUICK | {"KOSTER_DEFER_MAX_SECS": 60, "KOSTER_DEFER_LIMIT_SECS": 0.5}
+    await crawl(urls=site.urls(3), settings=settings)
+    asked = site.asked("/robots.txt")
+    result = await crawl(urls=site.urls(3), settings=settings)
+    assert site.asked("/robots.txt") == asked
+    assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 3
+
+
+# Closing.
+
+SCRIPT = """
+from pathlib import Path
+
+from scrapy import Request, Spider
+from scrapy.crawler import CrawlerProcess
+
+class Waiting(Spider):
+    name = "waiting"
+
+    async def start(self):
+        for url in {urls!r}:
+            yield Request(url)
+        Path("started").touch()
+
+process = CrawlerProcess({settings!r})
+process.crawl(Waiting)
+process.start()
+"""
+
+
+def in_a_process(tmp_path, urls, settings):
+    script = SCRIPT.format(urls=urls, settings=settings)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, "-c", script], stdout=pipe, stderr=pipe, text=True, cwd=tmp_path
+    )
+
+
+async def test_sigint_keeps_what_waits_in_the_jobdir(crawl, server, tmp_path):
+    site = server.site()
+    site.robots = Reply(503)
+    settings = {
+        "JOBDIR": str(tmp_path / "job"),
+        "KOSTER_SQLITE_PATH": str(tmp_path / "robots.sqlite3"),
+        "KOSTER_DEFER_FIRST_SECS": 1,
+        "KOSTER_DEFER_MAX_SECS": 1,
+        "TELNETCONSOLE_ENABLED": False,
+        "LOG_LEVEL": "INFO",
+        "ADDONS": {"scrapy_koster.Addon": 500},
+    }
+    urls = site.urls(200)
+    process = in_a_process(tmp_path, urls, settings)
+    await crawl.until((tmp_path / "started").exists, seconds=30)
+    await crawl.until(lambda: site.asked("/robots.txt") > 0)
+    process.send_signal(2)
+    _, log = process.communicate(timeout=20)
+    assert process.returncode == 0, log
+    assert site.pages_asked == []
+    site.robots = Reply(body="User-agent: *\nDisallow: /no\n")
+    process = in_a_process(tmp_path, [], settings)
+    _, log = process.communicate(timeout=30)
+    assert process.returncode == 0, log
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(200))
+
+
+async def test_stopping_without_a_jobdir_hangs_nowhere(crawl, server):
+    site = server.site()
+    site.robots = Hang()
+    running = crawl.start(urls=site.urls(200))
+    await crawl.until(lambda: site.asked("/robots.txt") > 0)
+    result = await running.stop()
+    assert result.seconds < 10
+    assert site.pages_asked == []
+
+
+async def test_a_redirect_of_a_request_that_waited_meets_the_dupefilter(crawl, server, tmp_path):
+    site = server.site()
+    site.robots = Reply(503)
+    site.page("/old", redirect(site.url("/seen")))
+    jobdir = {"JOBDIR": str(tmp_path / "job"), "KOSTER_DEFER_FIRST_SECS": 0.2}
+    urls = [site.url("/seen"), site.url("/old")]
+    running = crawl.start(urls=urls, settings=jobdir)
+    await crawl.until(lambda: site.asked("/robots.txt") > 0)
+    await running.stop()
+    site.robots = Reply(body="")
+    result = await crawl(urls=[], settings=jobdir)
+    assert Counter(site.pages_asked) == {"/seen": 1, "/old": 1}
+    assert result.stats["dupefilter/filtered"] == 1
+
+
+# In place.
+
+
+async def test_requests_of_pipelines_wait_in_place_without_spinning(crawl, server):
+    site, images = server.site(), server.site(host="127.0.0.2")
+    images.robots = Reply(503)
+
+    class Downloading(RecordingSpider):
+        async def parse(self, response, **arguments):
+            cpu, began = time.process_time(), time.monotonic()
+            try:
+                await self.crawler.engine.download_async(Request(images.url("/image")))
+            except RobotsUnavailable as error:
+                self.refused.append((images.url("/image"), error))
+            self.waited = time.monotonic() - began
+            self.cpu = time.process_time() - cpu
+
+    settings = QUICK | {
+        "KOSTER_DEFER_FIRST_SECS": 1.5,
+        "KOSTER_DEFER_MAX_SECS": 4,
+        "KOSTER_DEFER_LIMIT_SECS": 4,
+    }
+    result = await crawl(Downloading, urls=[site.url("/")], settings=settings)
+    spider = result.crawler.spider
+    assert [type(error) for _, error in result.refused] == [RobotsUnavailable]
+    assert spider.waited >= 3.9
+    assert spider.cpu < 0.05 * spider.waited
+    assert images.pages_asked == []
+
+
+async def test_what_waits_in_place_does_not_keep_a_crawl_from_closing(crawl, server):
+    site, other = server.site(), server.site(host="127.0.0.2")
+    other.robots = Reply(503)
+
+    class Downloading(RecordingSpider):
+        async def parse(self, response, **arguments):
+            try:
+                await self.crawler.engine.download_async(Request(other.url("/x")))
+            except RobotsUnavailable as error:
+                self.refused.append((other.url("/x"), error))
+
+    running = crawl.start(Downloading, urls=[site.url("/")])
+    await crawl.until(lambda: other.asked("/robots.txt") > 0)
+    result = await running.stop()
+    assert result.seconds < 10
+    assert "closing" in str(result.refused[0][1])
+
+
+# Many.
+
+
+def resident_kb():
+    """What this process holds in memory now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() // 1024
+
+
+@pytest.mark.long
+@pytest.mark.bound(400)
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc, as Linux has it")
+async def test_100_000_requests_to_a_deferred_site(crawl, server):
+    """Past 10,000 they are in a file: what is left is a fingerprint of each."""
+    site = server.site()
+    site.robots = Reply(503)
+
+    class Many(RecordingSpider):
+        grown = 0
+        given_up = 0
+
+        async def start(self):
+            start = 0
+            for number in range(100_000):
+                if number == 20_000:
+                    start = resident_kb()
+                request = Request(site.url(f"/{number}"), callback=self.parse, errback=self.fail)
+                self.crawler.engine.crawl(request)
+                if number % 400 == 0:
+                    await crawl.sleep(0)
+            slot: Any = self.crawler.engine._slot
+            await crawl.until(lambda: len(slot.scheduler._scheduler) == 0)
+            self.grown = resident_kb() - start
+            yield {"parked": len(slot.scheduler)}
+
+        def fail(self, failure):
+            assert isinstance(failure.value, RobotsUnavailable)
+            self.given_up += 1
+
+    settings = {
+        "KOSTER_DEFER_FIRST_SECS": 60,
+        "KOSTER_DEFER_LIMIT_SECS": 30,
+        "CONCURRENT_ITEMS": 1,
+        "LOG_LEVEL": "INFO",
+    }
+    result = await crawl(Many, settings=settings)
+    spider = result.crawler.spider
+    assert result.items == ({"parked": 100_000},)
+    assert spider.given_up == 100_000
+    assert result.stats["koster/deferred/dropped"] == 100_000
+    assert site.pages_asked == []
+    # Requests of this size take 200 MB in memory.
+    assert spider.grown < 60_000
+
+
+# At random.
+
+
+def row(rng: random.Random):
+    """An answer to GET /robots.txt out of the table of the access method."""
+    rules = "User-agent: *\nDisallow: /no\n"
+    return rng.choice(
+        [
+            Reply(body=rules),
+            Reply(body=rules, headers={"Cache-Control": "max-age=0"}),
+            Reply(206, body=rules),
+            Reply(503),
+            Reply(500, headers={"Retry-After": "1"}),
+            Reply(429, headers={"Retry-After": "garbage"}),
+            Reply(408),
+            Reset(),
+            Raw(b"garbage\r\n\r\n"),
+            truncated(rules),
+            redirect("/robots.txt"),
+            redirect("ftp://127.0.0.1/robots.txt"),
+            Reply(304),
+            Reply(body=b"not gzip", headers={"Content-Encoding": "gzip"}),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(seed, marks=[pytest.mark.long] if seed >= 4 else []) for seed in range(20)],
+)
+async def test_whatever_sites_answer_each_request_ends_once(crawl, server, seed):
+    rng = random.Random(seed)
+    sites = [server.site(host=f"127.0.2.{n + 1}") for n in range(30)]
+    for site in sites:
+        site.robots = lambda asked: row(rng)
+    urls = [
+        rng.choice(sites).url(f"/{rng.choice(['yes', 'no'])}/{number}") for number in range(2000)
+    ]
+    settings = QUICK | {
+        "CONCURRENT_REQUESTS": 32,
+        "KOSTER_EXPIRY_MIN_SECS": 0,
+        "LOG_LEVEL": "INFO",
+        "KOSTER_MEMORY_SITES": 10,
+    }
+    result = await crawl(urls=urls, settings=settings)
+    ended = Counter(result.fetched) + Counter(url for url, _ in result.refused)
+    assert ended == Counter(urls)
+    assert all(
+        isinstance(error, (RobotsForbidden, RobotsUnavailable)) for _, error in result.refused
+    )
+    asked = [path for site in sites for path in site.pages_asked]
+    assert not [path for path in asked if path.startswith("/no")]
+    assert len(asked) == len(result.fetched)
