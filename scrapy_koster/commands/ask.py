@@ -1,0 +1,84 @@
+"""Learning what is known of sites as a crawl does, in a crawl of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, replace
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, Spider
+
+from scrapy_koster.access import Obey, Pass, Refuse
+from scrapy_koster.config import Config
+from scrapy_koster.keeper import Keeper
+from scrapy_koster.stats import Stats
+from scrapy_koster.verdict import Source
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.robotstxt import RobotParser
+
+QUIET: dict[str, Any] = {
+    # It runs beside the project's crawls, and must not touch what is theirs.
+    "FEEDS": {},
+    "ITEM_PIPELINES": {},
+    "JOBDIR": None,
+    "TELNETCONSOLE_ENABLED": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What a crawl would go by."""
+
+    step: Obey | Pass | Refuse
+    source: Source
+    parser: RobotParser | None
+    """Of the body of the copy, where it has one."""
+
+
+class AskingSpider(Spider):
+    """Asks the sites of *urls* for their robots.txt, and requests nothing else."""
+
+    name = "scrapy-koster"
+
+    def __init__(self, *, urls: Iterable[str], learnt: dict[str, Learnt], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._urls = urls
+        self._learnt = learnt
+
+    async def start(self) -> AsyncIterator[Any]:
+        """Ask. There are no start_urls: a generator has to yield something."""
+        keeper = asking_keeper(self.crawler)
+        try:
+            for url in self._urls:
+                learnt = await known_of(keeper, url)
+                if learnt is None:
+                    return
+                self._learnt[url] = learnt
+        finally:
+            await keeper.close()
+        for request in self.start_urls:
+            yield request
+
+
+def asking_keeper(crawler: Crawler) -> Keeper:
+    """Return a keeper that asks a site once, and does not wait for a better answer."""
+    config = Config.from_crawler(crawler)
+    policy = replace(config.policy, defer_limit_secs=0.0)
+    return Keeper(crawler, replace(config, policy=policy), Stats(crawler.stats))
+
+
+async def known_of(keeper: Keeper, url: str) -> Learnt | None:
+    """Return what a crawl would go by for *url*, an http or https URL.
+
+    None where the crawl was told to end before that was known.
+    """
+    kept = keeper.keeping(url)
+    assert kept is not None
+    await keeper.wait(kept, Request(url))
+    step = keeper.step(kept, time())
+    if isinstance(step, (Obey, Pass, Refuse)):
+        return Learnt(step, kept.source, kept.parser)
+    return None

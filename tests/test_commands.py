@@ -1,0 +1,814 @@
+"""`scrapy robots check | explain | cache`, by Scrapy's own way of running commands."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+from replies import Reply
+from scrapy import Request, cmdline
+from scrapy.commands import ScrapyCommand
+from scrapy.crawler import Crawler
+from scrapy.settings import Settings
+from server import Server
+
+from scrapy_koster.access import Ask, Copy, Failure, Known, Step
+from scrapy_koster.commands import ask
+from scrapy_koster.commands.ink import ink_for
+from scrapy_koster.commands.robots import RobotsCommand
+from scrapy_koster.config import DEFAULTS
+from scrapy_koster.site import site_of
+from scrapy_koster.storage.sqlite import SQLiteStorage
+from scrapy_koster.verdict import utc
+
+ROOT = Path(__file__).parent.parent
+CASES = [
+    json.loads(line)
+    for line in (ROOT / "tests" / "data" / "conformance.jsonl")
+    .read_text(encoding="utf-8")
+    .splitlines()
+]
+ROBOTS = """\
+# comments to webmaster@fict.org
+
+User-agent: unhipbot
+Disallow: /
+
+User-agent: *
+Disallow: /org/plans.html
+Allow: /org/
+Allow: /serv
+Allow: /~mak
+Disallow: /
+"""
+HOSTILE = (
+    b"User-agent: *\x1b]0;owned\x07\nDisallow: /\x1b[2J\0" + b"x" * 100_000 + b"\n"
+    b"User-agent: *\nAllow: /a\x1b[31m\n\x9b\x00 ?\nDisallow: /\xc2\x9b31m\n"
+)
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Robots = Callable[..., Ran]
+
+
+@pytest.fixture
+def robots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Robots:
+    """Run `scrapy robots` in this process, in an empty folder, as cmdline.py runs it."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: object, stdin: bytes = b"", **settings: Any) -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        given = Settings({"COMMANDS_MODULE": "scrapy_koster.commands", **settings})
+        with pytest.raises(SystemExit) as ended:
+            cmdline.execute(["scrapy", "robots", *map(str, arguments)], given)
+        out, err = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Ran(ended.value.code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "robots.txt"
+    path.write_text(ROBOTS)
+    return path
+
+
+@pytest.fixture
+def in_a_process(tmp_path: Path) -> Robots:
+    """Run it as a program, in a project whose settings are those given."""
+
+    def run(*arguments: object, stdin: bytes = b"", env: Any = (), **settings: Any) -> Ran:
+        settings = {"COMMANDS_MODULE": "scrapy_koster.commands"} | settings
+        lines = [f"{name} = {value!r}" for name, value in settings.items()]
+        (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = the_settings\n")
+        (tmp_path / "the_settings.py").write_text("\n".join(lines))
+        path = os.pathsep.join([str(ROOT), *sys.path])
+        ran = subprocess.run(
+            [sys.executable, "-m", "scrapy", "robots", *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "ascii", **dict(env)},
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return Ran(ran.returncode, ran.stdout.decode("ascii"), ran.stderr.decode())
+
+    return run
+
+
+# check
+
+
+def test_check_of_a_clean_file(robots: Robots, file: Path) -> None:
+    assert robots("check", file) == Ran(0, f"{file}: clean\n", "")
+
+
+def test_check_shows_place_code_section_and_mending(robots: Robots) -> None:
+    ran = robots("check", "-", stdin=b"User-agent: a\nDisallow: /a*\nDisallow: /b*\nAllow\n")
+    assert ran == Ran(
+        1,
+        "-:2:13: warning K042 '*' is no wildcard: '/a*' (section 3.2.2, 3.3)\n"
+        '    The "*" is a character like any other; for RFC 9309 it is a wildcard.\n'
+        '    Mend: A path matches all that begins with it: end it before the "*", or list the'
+        " paths.\n"
+        "-:3:13: warning K042 '*' is no wildcard: '/b*' (section 3.2.2, 3.3)\n"
+        '    Mend: A path matches all that begins with it: end it before the "*", or list the'
+        " paths.\n"
+        "-:4:1: error K010 no colon: 'Allow' (section 3.2)\n"
+        "    There is no colon after the field: the line is ignored.\n"
+        "    Mend: Put a colon behind the field.\n"
+        "-: 3 findings: 1 error, 2 warnings\n",
+        "",
+    )
+
+
+def test_check_of_several_files_is_as_bad_as_the_worst(robots: Robots, file: Path) -> None:
+    ran = robots("check", file, "-", file, stdin=b"")
+    assert (ran.status, ran.err) == (1, "")
+    assert re.findall(r"(?m)^(\S+): (clean|\d+ finding)", ran.out) == [
+        (str(file), "clean"),
+        ("-", "1 finding"),
+        (str(file), "clean"),
+    ]
+
+
+def test_check_in_json(robots: Robots, file: Path) -> None:
+    ran = robots("check", "--json", file, "-", stdin=b"User-agent: a\nDisallow: /$\n")
+    clean, found = ran.objects
+    assert (ran.status, clean) == (1, {"name": str(file), "findings": []})
+    assert found == {
+        "name": "-",
+        "findings": [
+            {
+                "line": 2,
+                "column": 12,
+                "severity": "warning",
+                "code": "K043",
+                "message": "'$' is not the end of the path: '/$'",
+                "section": "3.2.2, 3.3",
+                "points": ["C6"],
+                "title": 'The "$" is a character like any other; for RFC 9309 it ends the path.',
+                "mend": 'Remove it, or write %24 where a "$" is meant.',
+                "more": 0,
+            }
+        ],
+    }
+
+
+def test_check_bounds_what_it_lists(robots: Robots) -> None:
+    body = b"User-agent: a\n" + b"".join(b"Disallow: /%d*\n" % n for n in range(30))
+    few, every = robots("check", "-", stdin=body), robots("check", "--all", "-", stdin=body)
+    assert few.out.count("warning K042") == 20
+    assert "    10 more K042 are not listed (--all lists them)\n" in few.out
+    assert few.out.endswith("-: 30 findings: 30 warnings\n")
+    assert every.out.count("warning K042") == 30
+
+
+@pytest.mark.parametrize(
+    ("level", "status", "codes"),
+    [
+        ("note", 1, ["K050", "K042", "K010"]),
+        ("warning", 1, ["K042", "K010"]),
+        ("error", 1, ["K010"]),
+    ],
+)
+def test_check_leaves_out_what_is_less_grave(
+    robots: Robots, level: str, status: int, codes: list[str]
+) -> None:
+    body = b"User-agent: a\nAllow:\nDisallow: /*\nAllow\n"
+    ran = robots("check", "--level", level, "-", stdin=body)
+    assert (ran.status, re.findall(r"K\d+", ran.out)) == (status, codes)
+    assert robots("check", "--level", level, "-", stdin=body[:20]).status == (level == "note")
+
+
+# explain
+
+
+def body_of(case: dict[str, Any]) -> bytes:
+    if "robots_b64" in case:
+        return base64.b64decode(case["robots_b64"])
+    body = case["robots"]
+    assert isinstance(body, str)
+    return body.encode()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['id']}-{case['point']}")
+def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: dict[str, Any]) -> None:
+    (tmp_path / "a.txt").write_bytes(body_of(case))
+    agent = f"--agent={case['agent']}"
+    ran = robots("explain", "--json", "--robots", "a.txt", agent, "--", case["url"])
+    [verdict] = ran.objects
+    assert (verdict["allowed"], verdict["line"]) == (case["allowed"], case["line"])
+    assert ran.status == (0 if case["allowed"] else 1)
+    differs = verdict["rfc9309"]["allowed"] is not case["allowed"]
+    text = robots("explain", "--robots", "a.txt", agent, "--", case["url"])
+    assert text.status == ran.status
+    assert text.out.startswith("allowed " if case["allowed"] else "forbidden ")
+    marked = re.findall(r"(?m)^> +(\d+)  ", text.out)
+    assert marked == ([] if case["line"] is None else [str(case["line"])])
+    assert ("RFC 9309  would" in text.out) is differs
+
+
+@pytest.mark.parametrize("case", CASES[:: len(CASES) // 4], ids=lambda case: case["id"])
+def test_explain_agrees_in_a_process(in_a_process: Robots, case: dict[str, Any]) -> None:
+    ran = in_a_process(
+        "explain", "--json", "--robots", "-", f"--agent={case['agent']}", case["url"],
+        stdin=body_of(case),
+    )  # fmt: skip
+    [verdict] = ran.objects
+    assert (verdict["allowed"], verdict["line"]) == (case["allowed"], case["line"])
+    assert ran.status == (0 if case["allowed"] else 1)
+    assert ran.err == ""
+
+
+def test_explain_shows_the_lines_around(robots: Robots, file: Path) -> None:
+    url = "http://www.fict.org/org/about.html"
+    ran = robots("explain", "--robots", file, "--agent", "FigTree/0.1", url)
+    assert ran == Ran(
+        0,
+        f"allowed {url}\n"
+        "\n"
+        "        6  User-agent: *\n"
+        "        7  Disallow: /org/plans.html\n"
+        ">       8  Allow: /org/\n"
+        "        9  Allow: /serv\n"
+        "       10  Allow: /~mak\n"
+        "      ...\n"
+        "\n"
+        "  robot     figtree\n"
+        "  because   line 8 'Allow: /org/' of the record at line 6 for * (3.2.2)\n"
+        "  robots    http://www.fict.org/robots.txt, HTTP 200\n"
+        "  source    file\n",
+        "",
+    )
+
+
+def test_explain_leaves_out_what_is_far_away(robots: Robots) -> None:
+    body = b"User-agent: a\n" * 5 + b"#\n" * 5 + b"Disallow: /a\n\nDisallow: /b"
+    ran = robots("explain", "--robots", "-", "--agent", "a", "http://h/b", stdin=body)
+    assert [line.split() for line in ran.out.split("\n\n")[1].splitlines()] == [
+        ["1", "User-agent:", "a"],
+        ["2", "User-agent:", "a"],
+        ["3", "User-agent:", "a"],
+        ["..."],
+        ["11", "Disallow:", "/a"],
+        ["12"],
+        [">", "13", "Disallow:", "/b"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "url", "agent", "because"),
+    [
+        (ROBOTS, "http://h/robots.txt", "a", "no rule of the record at line 6 for * matches"),
+        ("User-agent: b\nDisallow: /", "http://h/", "a", "no record for a"),
+        ("User-agent: b\nDisallow: /", "http://h/", "", "no record for *"),
+        ("", "http://h/", "a", "no record for a"),
+    ],
+)
+def test_explain_where_no_rule_decides(
+    robots: Robots, body: str, url: str, agent: str, because: str
+) -> None:
+    ran = robots("explain", "--robots", "-", f"--agent={agent}", url, stdin=body.encode())
+    assert ran.status == 0
+    assert f"because   {because}" in ran.out
+
+
+def test_explain_of_several_urls_is_as_bad_as_the_worst(robots: Robots, file: Path) -> None:
+    urls = [f"http://www.fict.org{path}" for path in ("/serv", "/orgo.gif", "/org/")]
+    ran = robots("explain", "--json", "--robots", file, *urls)
+    assert (ran.status, [row["allowed"] for row in ran.objects]) == (1, [True, False, True])
+    text = robots("explain", "--robots", file, *urls).out
+    assert re.findall(r"(?m)^(allowed|forbidden) (\S+)", text) == [
+        ("allowed", urls[0]),
+        ("forbidden", urls[1]),
+        ("allowed", urls[2]),
+    ]
+
+
+def test_explain_says_where_rfc_9309_differs(robots: Robots) -> None:
+    body = b"User-agent: *\nDisallow: /*.php\nAllow: /a\nDisallow: /a/b\n"
+
+    def run(path: str) -> Ran:
+        return robots("explain", "--robots", "-", f"http://h{path}", stdin=body)
+
+    assert "RFC 9309  would forbid it" in run("/x.php").out
+    assert "RFC 9309  would forbid it" in run("/a/b").out
+    assert "RFC 9309" not in run("/a").out
+    body = b"User-agent: *\nDisallow: /a\nAllow: /a/b\n"
+    assert "RFC 9309  would allow it" in run("/a/b").out
+
+
+@pytest.mark.parametrize(
+    ("settings", "robot"),
+    [
+        ({"USER_AGENT": "FigTree/0.1 (+http://fict.org)"}, "figtree"),
+        ({"USER_AGENT": "FigTree/0.1", "ROBOTSTXT_USER_AGENT": "Rover"}, "rover"),
+        ({"DEFAULT_REQUEST_HEADERS": {"User-Agent": "Header/1"}}, "header"),
+    ],
+)
+def test_explain_is_for_the_robot_of_the_settings(
+    robots: Robots, file: Path, settings: dict[str, Any], robot: str
+) -> None:
+    ran = robots("explain", "--json", "--robots", file, "http://h/", **settings)
+    assert ran.objects[0]["robot"] == robot
+
+
+@pytest.mark.parametrize(
+    ("parser", "allowed", "section"),
+    [
+        ("scrapy_koster.parser.KosterRobotParser", True, "3.2.2"),
+        ("scrapy_koster.strictest.StrictestRobotParser", False, "RFC 9309"),
+        ("scrapy.robotstxt.ProtegoRobotParser", False, "ProtegoRobotParser"),
+    ],
+)
+def test_explain_goes_by_the_parser_of_the_settings(
+    robots: Robots, parser: str, allowed: bool, section: str
+) -> None:
+    body = b"User-agent: *\nDisallow: /a*b\n"
+    settings = {"KOSTER_PARSER": parser}
+    run = ["explain", "--robots", "-", "http://h/aXb"]
+    [verdict] = robots(*run, "--json", stdin=body, **settings).objects
+    assert (verdict["allowed"], verdict["section"]) == (allowed, section)
+    assert robots(*run, stdin=body, **settings).status == (0 if allowed else 1)
+
+
+def test_explain_reads_no_more_than_a_crawl_does(robots: Robots, file: Path) -> None:
+    settings = {"KOSTER_MAX_BYTES": len(ROBOTS) - 1}
+    ran = robots("explain", "--json", "--robots", file, "http://h/x", **settings)
+    assert ran.objects[0]["line"] is None
+
+
+# Sites
+
+
+@dataclass(frozen=True)
+class Sites:
+    """A server, and the command in a project that stores what it learns in a folder."""
+
+    server: Server
+    folder: Path
+    in_a_process: Robots
+
+    def run(self, *arguments: object, **settings: Any) -> Ran:
+        settings["KOSTER_SQLITE_PATH"] = str(self.folder / "robots.sqlite3")
+        return self.in_a_process(*arguments, **settings)
+
+
+@pytest.fixture
+def sites(server: Server, tmp_path: Path, in_a_process: Robots) -> Sites:
+    return Sites(server, tmp_path, in_a_process)
+
+
+def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
+    site = sites.server.site()
+    site.robots = ROBOTS
+    settings = {"USER_AGENT": "FigTree/0.1", "FEEDS": {"items.json": {"format": "json"}}}
+    urls = [site.url("/serv"), site.url("/orgo.gif")]
+    for source in ("fetched", "storage"):
+        ran = sites.run("explain", "--json", *urls, **settings)
+        assert (ran.status, ran.err) == (1, "")
+        verdicts = ran.objects
+        assert [(row["allowed"], row["line"]) for row in verdicts] == [(True, 9), (False, 11)]
+        assert {row["source"] for row in verdicts} == {source}
+        assert {row["robots_url"] for row in verdicts} == {site.url("/robots.txt")}
+        assert {row["status"] for row in verdicts} == {200}
+        assert verdicts[0]["fetched"] < verdicts[0]["expires"]
+    assert site.asked("/robots.txt") == 1
+    assert site.asked("/serv") == 0
+    assert site.requests[0].header("User-Agent") == "FigTree/0.1"
+    assert not (sites.folder / "items.json").exists()
+    text = sites.run("explain", site.url("/serv"), **settings)
+    assert "\n  fetched   20" in text.out
+    assert ", fresh until 20" in text.out
+
+
+@pytest.mark.parametrize(
+    ("http", "settings", "expected"),
+    [
+        (404, {}, (0, "unrestricted", "HTTP 404, unrestricted (3.1)")),
+        (403, {}, (1, "restricted", "HTTP 403, restricted (3.1)")),
+        (403, {"KOSTER_RESTRICTED": "allow"}, (0, "unrestricted", "unrestricted (3.1)")),
+        (503, {}, (3, "unavailable", "it cannot be had (HTTP 503), 1 attempt failed")),
+        (503, {"KOSTER_UNAVAILABLE": "allow"}, (0, "unavailable", "it cannot be had")),
+        (503, {"KOSTER_UNAVAILABLE": "disallow"}, (3, "unavailable", "it cannot be had")),
+    ],
+)
+def test_explain_of_sites_without_rules(
+    sites: Sites, http: int, settings: dict[str, Any], expected: tuple[int, str, str]
+) -> None:
+    status, ground, said = expected
+    site = sites.server.site()
+    site.robots = Reply(http)
+    ran = sites.run("explain", "--json", site.url("/"), **settings)
+    [verdict] = ran.objects
+    assert (ran.status, ran.err) == (status, "")
+    assert (verdict["ground"], verdict["allowed"]) == (ground, status == 0)
+    assert verdict["status"] == (None if http == 503 else http)
+    assert said in verdict["because"]
+
+
+def test_explain_of_a_site_that_is_not_there(sites: Sites) -> None:
+    site = sites.server.down()
+    ran = sites.run("explain", site.url("/"))
+    assert ran.status == 3
+    assert ran.out.startswith(f"unavailable {site.url('/')}\n")
+    assert "\n  retry     not asked again before 20" in ran.out
+
+
+def test_check_asks_sites_too(sites: Sites) -> None:
+    site, without, down = sites.server.site(), sites.server.site(), sites.server.down()
+    site.robots = "User-agent: *\nDisallow: /*\n"
+    urls = [site.url("/page"), without.url("/"), down.url("/")]
+    ran = sites.run("check", *urls)
+    assert ran.status == 3
+    assert ran.out.startswith(f"{urls[0]}:2:12: warning K042 ")
+    assert f"{urls[1]}: HTTP 404: there is no robots.txt" in ran.err
+    assert f"{urls[2]}: it cannot be had" in ran.err
+
+
+def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:
+    settings = {"DOWNLOADER_MIDDLEWARES": {"no.such.Middleware": 1}, "LOG_LEVEL": "CRITICAL"}
+    for verb in ("explain", "check"):
+        ran = sites.run(verb, sites.server.site().url("/"), **settings)
+        assert (ran.status, ran.out) == (3, "")
+        assert "the crawl ended before its site was asked" in ran.err
+
+
+class ClosingKeeper:
+    """A keeper of a crawl that was told to end."""
+
+    def keeping(self, url: str) -> object:
+        return self
+
+    async def wait(self, kept: object, request: Request) -> None:
+        pass
+
+    def step(self, kept: object, now: float) -> Step:
+        return Ask(None)
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_a_crawl_that_was_told_to_end_learns_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ask, "asking_keeper", lambda crawler: ClosingKeeper())
+    learnt: dict[str, ask.Learnt] = {}
+    crawler = Crawler(ask.AskingSpider, {})
+    spider = ask.AskingSpider.from_crawler(crawler, urls=["http://a/"], learnt=learnt)
+    assert [request async for request in spider.start()] == []
+    assert learnt == {}
+
+
+# cache
+
+NOW = 1_800_000_000.0
+SITE = "https://www.fict.org"
+KNOWN: dict[str, Known] = {
+    SITE: Copy(f"{SITE}/robots.txt", 200, ROBOTS.encode(), '"1"', "today", NOW, NOW + 9e8),
+    "http://a.example:8001": Copy("http://b/robots.txt", 404, b"", None, None, 1e9, 1e9 + 60),
+    "http://down.example": Failure("HTTP 503", 2, 1e9, 1e9 + 5, 1e9 + 9, None),
+    "http://stale.example": Failure(
+        "timeout", 1, 1e9, 1e9, 1e9 + 9,
+        Copy("http://stale.example/robots.txt", 200, HOSTILE, None, None, 1e9, 1e9 + 60),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> dict[str, str]:
+    path = str(tmp_path / "koster" / "robots.sqlite3")
+    storage = SQLiteStorage(path)
+    for url, known in KNOWN.items():
+        site = site_of(url)
+        assert site is not None
+        storage.put(site, known)
+    storage.close()
+    return {"KOSTER_SQLITE_PATH": path}
+
+
+def test_cache_list(robots: Robots, stored: dict[str, str]) -> None:
+    ran = robots("cache", "list", **stored)
+    assert (ran.status, ran.err) == (0, "")
+    table = [re.split(r"  +", line) for line in ran.out.splitlines()]
+    assert table[0] == ["SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL"]
+    assert sorted(table[1:]) == [
+        ["http://a.example:8001", "HTTP 404", "0", utc(1e9), f"{utc(1e9 + 60)} (stale)"],
+        ["http://down.example", "HTTP 503", "-", utc(1e9 + 5), "-"],
+        ["http://stale.example", "timeout", "-", utc(1e9), "-"],
+        [SITE, "HTTP 200", str(len(ROBOTS)), utc(NOW), utc(NOW + 9e8)],
+    ]
+    starts = {line.find("HTTP") for line in ran.out.splitlines() if "HTTP" in line}
+    assert len(starts) == 1
+
+
+def test_cache_list_in_json(robots: Robots, stored: dict[str, str]) -> None:
+    rows = {row["site"]: row for row in robots("cache", "list", "--json", **stored).objects}
+    assert set(rows) == set(KNOWN)
+    assert rows[SITE] == {
+        "site": SITE,
+        "url": f"{SITE}/robots.txt",
+        "status": 200,
+        "size": len(ROBOTS),
+        "etag": '"1"',
+        "last_modified": "today",
+        "fetched": utc(NOW),
+        "expires": utc(NOW + 9e8),
+    }
+    assert rows["http://stale.example"]["stale"] is True
+    assert rows["http://down.example"]["reason"] == "HTTP 503"
+
+
+def test_cache_show(robots: Robots, stored: dict[str, str]) -> None:
+    ran = robots("cache", "show", SITE, **stored)
+    assert ran.status == 0
+    assert ran.out.startswith(
+        f"{SITE}\n"
+        f"  answer    {SITE}/robots.txt, HTTP 200\n"
+        f"  size      {len(ROBOTS)} octets\n"
+        f"  fetched   {utc(NOW)}\n"
+        f"  fresh     until {utc(NOW + 9e8)}\n"
+        '  validate  ETag "1" Last-Modified today\n'
+        "\n"
+        "        1  # comments to webmaster@fict.org\n"
+        "        2\n"
+        "        3  User-agent: unhipbot\n"
+    )
+    [row] = robots("cache", "show", "www.fict.org", "--json", **stored).objects
+    assert row["body"] == ROBOTS
+
+
+def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, str]) -> None:
+    down = robots("cache", "show", "http://down.example/page", **stored)
+    assert (down.status, down.out.count("\n")) == (0, 6)
+    assert "  attempts  2\n" in down.out
+    assert robots("cache", "show", "--json", "down.example", **stored).objects[0]["body"] is None
+    stale = robots("cache", "show", "stale.example", **stored)
+    assert f"  stale     the copy of {utc(1e9)}\n" in stale.out
+    assert "Disallow: /\\x1b[2J\\x00xxx" in stale.out
+    empty = robots("cache", "show", "a.example:8001", **stored)
+    assert "(stale)\n  validate  -\n" in empty.out
+
+
+def test_cache_forget(robots: Robots, stored: dict[str, str]) -> None:
+    ran = robots("cache", "forget", "www.fict.org", "http://a.example:8001/x", **stored)
+    assert ran == Ran(0, f"forgotten: {SITE}\nforgotten: http://a.example:8001\n", "")
+    ran = robots("cache", "forget", "www.fict.org", **stored)
+    assert ran == Ran(1, "", "scrapy robots: nothing is stored of www.fict.org\n")
+    assert robots("cache", "show", "www.fict.org", **stored).status == 1
+    assert robots("cache", "forget", "--all", **stored).out.count("forgotten") == 2
+    assert robots("cache", "list", **stored) == Ran(0, "nothing is stored\n", "")
+
+
+def test_cache_makes_no_file(robots: Robots, tmp_path: Path) -> None:
+    assert robots("cache", "list") == Ran(0, "nothing is stored\n", "")
+    assert robots("cache", "show", "fict.org").status == 1
+    assert robots("cache", "forget", "--all") == Ran(0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cache_in_memory_is_empty(robots: Robots) -> None:
+    settings = {"KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage"}
+    assert robots("cache", "list", **settings) == Ran(0, "nothing is stored\n", "")
+
+
+def test_cache_that_fails(robots: Robots, tmp_path: Path) -> None:
+    (tmp_path / "not.sqlite3").write_text("not a database " * 100)
+    ran = robots("cache", "list", KOSTER_SQLITE_PATH=str(tmp_path / "not.sqlite3"))
+    assert (ran.status, ran.out) == (3, "")
+    assert "not.sqlite3' failed" in ran.err
+    assert "KOSTER_SQLITE_PATH" in ran.err
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("", "say what to do: scrapy robots check, explain or cache"),
+        ("chekc", "invalid choice: 'chekc'"),
+        ("check", "the following arguments are required: FILE|URL|-"),
+        ("check nowhere.txt", "cannot read 'nowhere.txt': No such file or directory; give a file"),
+        ("check .", "cannot read '.': Is a directory"),
+        ("check - --what", "not understood: --what; see scrapy robots check -h"),
+        ("check - --level grave", "invalid choice: 'grave'"),
+        ("check http://a/ http:///x", "no site in the URL 'http:///x'"),
+        ("explain", "the following arguments are required: URL"),
+        ("explain ftp://fict.org/", "not an http or https URL: 'ftp://fict.org/'; write https://"),
+        ("explain www.fict.org", "not an http or https URL: 'www.fict.org'; write https://"),
+        ("explain http://a:b/", "no site in the URL 'http://a:b/'"),
+        ("explain --robots nowhere.txt http://a/", "cannot read 'nowhere.txt'"),
+        ("explain --robots - http://a/ -s KOSTER_MAX_BYTES=0", "KOSTER_MAX_BYTES = '0' is not"),
+        ("explain http://a/ -s ROBOTSTXT_USER_AGENT=a/1", "is not a name token"),
+        ("explain -s NONSENSE http://a/", "Invalid -s value, use -s NAME=VALUE"),
+        ("cache", "the following arguments are required:"),
+        ("cache list x", "not understood: x; see scrapy robots cache -h"),
+        ("cache show", "the following arguments are required: SITE"),
+        ("cache show ftp://a/", "no http or https URL: 'ftp://a/'"),
+        ("cache show a:b", "no site in the URL"),
+        ("cache forget", "name the sites to forget, or give --all"),
+        ("cache forget --all a", "name the sites to forget, or give --all"),
+        ("cache list -s KOSTER_MEMORY_SITES=x", "KOSTER_MEMORY_SITES = 'x' is not a whole number"),
+    ],
+)
+def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
+    ran = robots(*arguments.split())
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("verb", "statuses"),
+    [
+        ("check", "0 clean, 1 findings, 2 wrong usage, 3"),
+        ("explain", "0 allowed, 1 forbidden, 2 wrong usage, 3"),
+        ("cache", "0 done, 1 nothing is stored of a site, 2 wrong usage, 3"),
+        ("cache forget", "0 done, 1 nothing is stored of a site, 2 wrong usage, 3"),
+    ],
+)
+def test_help_tells_the_exit_status(robots: Robots, verb: str, statuses: str) -> None:
+    ran = robots(*verb.split(), "--help")
+    assert (ran.status, ran.err) == (0, "")
+    assert f"exit status: {statuses}" in ran.out
+
+
+def test_settings_are_taken_before_and_behind_the_command(robots: Robots, file: Path) -> None:
+    explain = ["explain", "--json", "--robots", file, "http://h/"]
+    for before, behind in (
+        (["-s", "ROBOTSTXT_USER_AGENT=unhipbot"], []),
+        ([], ["-s", "ROBOTSTXT_USER_AGENT=unhipbot"]),
+        (["-s", "ROBOTSTXT_USER_AGENT=unhipbot"], ["-s", "KOSTER_MAX_BYTES=500", "--nolog"]),
+    ):
+        [verdict] = robots(*before, *explain, *behind).objects
+        assert (verdict["robot"], verdict["line"]) == ("unhipbot", 4)
+
+
+# The way in
+
+
+def test_the_entry_point(tmp_path: Path) -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    [value] = re.findall(r'\[project.entry-points."scrapy.commands"\]\nrobots = "(.+)"\n', text)
+    command = EntryPoint("robots", value, "scrapy.commands").load()
+    assert command is RobotsCommand
+    assert issubclass(command, ScrapyCommand)
+    assert not command.requires_project
+
+
+def test_scrapy_lists_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cmdline.execute(["scrapy"], Settings({"COMMANDS_MODULE": "scrapy_koster.commands"}))
+    assert re.search(r"(?m)^  robots +Check a robots.txt, explain", capsys.readouterr().out)
+
+
+# Colours, and what a terminal must not get
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "coloured"),
+    [
+        (Terminal(), {}, True),
+        (Terminal(), {"NO_COLOR": "1"}, False),
+        (Terminal(), {"NO_COLOR": ""}, True),
+        (Terminal(), {"TERM": "dumb"}, False),
+        (Terminal(), {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        (io.StringIO(), {}, False),
+        (io.StringIO(), {"FORCE_COLOR": "1"}, True),
+    ],
+)
+def test_colours(stream: io.StringIO, environ: dict[str, str], coloured: bool) -> None:
+    assert ink_for(stream, environ).coloured is coloured
+
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_colours_change_no_text(
+    robots: Robots, stored: dict[str, str], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for arguments in (
+        ["check", "-"],
+        ["explain", "--robots", file, "http://h/", "http://h/org/"],
+        ["cache", "list"],
+        ["cache", "show", SITE],
+    ):
+        monkeypatch.delenv("FORCE_COLOR", raising=False)
+        plain = robots(*arguments, stdin=b"Disallow /\nUser-agent:\nAllow:", **stored).out
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        coloured = robots(*arguments, stdin=b"Disallow /\nUser-agent:\nAllow:", **stored).out
+        assert "\x1b" not in plain
+        assert "\x1b[" in coloured
+        assert COLOUR.sub("", coloured) == plain
+
+
+def test_hostile_text_is_harmless(robots: Robots, stored: dict[str, str]) -> None:
+    for arguments in (
+        ["check", "-"],
+        ["check", "--json", "--all", "-"],
+        ["explain", "--robots", "-", "http://h/%1b%5b2J%00" + "x" * 100_000, "http://h/a"],
+        ["explain", "--json", "--robots", "-", "http://h/\x1b[2J"],
+        ["cache", "show", "stale.example"],
+        ["cache", "show", "--json", "stale.example"],
+        ["cache", "show", "no\x1b[2Jsuch.example"],
+    ):
+        ran = robots(*arguments, stdin=HOSTILE, **stored)
+        assert ran.out.replace("\n", "").isprintable()
+        assert ran.err.replace("\n", "").isprintable()
+        if "--json" not in arguments:
+            assert all(len(line) < 1300 for line in ran.out.splitlines())
+
+
+def test_output_that_nobody_reads_to_its_end(tmp_path: Path, in_a_process: Robots) -> None:
+    in_a_process("cache", "list")  # writes the project
+    (tmp_path / "a.txt").write_bytes(b"User-agent: *\n" + b"Disallow: /*a\n" * 20_000)
+    command = [sys.executable, "-m", "scrapy", "robots", "check", "--all", "a.txt"]
+    path = os.pathsep.join([str(ROOT), *sys.path])
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+# docs/commands.md
+
+
+def blocks(language: str) -> list[str]:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    return re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
+
+
+def test_the_examples_of_the_documentation(robots: Robots, tmp_path: Path) -> None:
+    [file] = blocks("text")
+    (tmp_path / "robots.txt").write_text(file)
+    example = re.compile(r"(?ms)^\$ scrapy robots (.*?)\n(.*?)^\$ echo \$\?\n(\d)\n")
+    examples = [found for block in blocks("console") for found in example.findall(block)]
+    assert len(examples) == "\n".join(blocks("console")).count("$ scrapy")
+    for command, output, status in examples:
+        assert robots(*shlex.split(command)) == Ran(int(status), output, "")
+
+
+def test_every_option_is_documented(robots: Robots) -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`(--?[a-zA-Z]+)", text))
+    options: set[str] = set()
+    for verb in ("check", "explain", "cache list", "cache show", "cache forget"):
+        options.update(re.findall(r"(?<![\w-])--?[a-zA-Z]+", robots(*verb.split(), "-h").out))
+    assert options - {"--help", "-h"} <= documented
+    assert documented <= options | {"--help", "-h"}
+
+
+def test_every_setting_named_in_the_documentation_exists() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"KOSTER_[A-Z_]+", text)) <= set(DEFAULTS)
+
+
+def test_it_starts_fast(robots: Robots, file: Path) -> None:
+    start = time.process_time()
+    robots("check", file)
+    assert time.process_time() - start < 5
