@@ -1,0 +1,1 @@
+"""A Scrapy project that brings the site of section 4 of the draft with it."""

@@ -1,0 +1,1 @@
+"""The robots of section 4, one for pages with directives, and one for any site."""

@@ -1,0 +1,184 @@
+"""The pages of settings and of stats, against the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crawling import Crawl, RecordingSpider
+from documents import (
+    ROOT,
+    blocks,
+    code,
+    crawls,
+    like,
+    rows,
+    section,
+    settings_of,
+    spider_of,
+    stats_of,
+    text,
+)
+from scrapy.crawler import Crawler
+from server import Server
+
+from scrapy_koster.config import DEFAULTS, Config
+
+SETTINGS = text("docs/settings.md")
+STATS = text("docs/stats.md")
+SCRAPYS = ["ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT"]
+UNITS = {"SECS": "seconds", "BYTES": "octets", "MAX": "redirects", "SITES": "sites"}
+
+
+# docs/settings.md
+
+
+def test_every_setting_has_its_section() -> None:
+    named = re.findall(r"^### (\S+)$", SETTINGS, re.MULTILINE)
+    assert named[:2] == SCRAPYS
+    assert sorted(named[2:]) == sorted(DEFAULTS)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_the_default_of_a_setting_and_its_unit(name: str) -> None:
+    stated = re.search(r"^Default: `(.+?)`(.*)$", section(SETTINGS, f"### {name}"), re.MULTILINE)
+    assert stated
+    assert ast.literal_eval(stated[1]) == DEFAULTS[name]
+    numeric = isinstance(DEFAULTS[name], int) and not isinstance(DEFAULTS[name], bool)
+    assert stated[2].strip() == (UNITS[name.rpartition("_")[2]] if numeric else "")
+
+
+@pytest.mark.parametrize("name", [*SCRAPYS, *DEFAULTS])
+def test_the_example_of_a_setting_is_valid(name: str, crawl: Crawl) -> None:
+    [block] = blocks(section(SETTINGS, f"### {name}"), "python")
+    example = settings_of(block)
+    assert name in example
+    crawler = Crawler(RecordingSpider, crawl.settings(None, example))
+    crawler._apply_settings()
+    Config.from_crawler(crawler)
+
+
+def test_what_is_no_setting_is_not_named() -> None:
+    for page in ("README.md", "CHANGELOG.md", "docs/settings.md", "docs/stats.md"):
+        named = set(re.findall(r"\bKOSTER_[A-Z_]+[A-Z]\b", text(page)))
+        assert named <= set(DEFAULTS), page
+
+
+# docs/stats.md
+
+
+def sources() -> Iterator[ast.AST]:
+    for path in sorted((ROOT / "scrapy_koster").rglob("*.py")):
+        if "commands" not in path.parts:
+            yield from ast.walk(ast.parse(path.read_text("utf-8")))
+
+
+def calls(*names: str) -> Iterator[ast.Call]:
+    """The calls of methods of these names."""
+    for node in sources():
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name)) if name in names:
+                yield node
+
+
+def literal(node: ast.expr) -> str | None:
+    """A string, with {} for what is formatted into it; None if it is none."""
+    match node:
+        case ast.Constant(value=str(value)):
+            return value
+        case ast.JoinedStr(values=values):
+            return "".join(
+                "{}" if isinstance(value, ast.FormattedValue) else literal(value) or ""
+                for value in values
+            )
+        case _:
+            return None
+
+
+def counted() -> set[str]:
+    """The names of stats in the code, with {} for what varies."""
+    names = {literal(call.args[0]) for call in calls("_inc", "inc_value", "set_value", "max_value")}
+    return {name for name in names if name}
+
+
+def documented() -> list[str]:
+    return [code(row[0]) for row in rows(section(STATS, "## Stats"))]
+
+
+def test_every_stat_of_the_code_is_documented() -> None:
+    names = documented()
+    assert len(names) == len(set(names))
+    for name in counted():
+        assert any(like(name).fullmatch(known) for known in names), name
+    for known in names:
+        assert any(like(name).fullmatch(known) for name in counted()), known
+
+
+async def test_every_documented_stat_is_counted(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    found = stats_of(await crawls(crawl, server, tmp_path))
+    patterns = [like(name) for name in documented()]
+    assert not [name for name in found if not any(p.fullmatch(name) for p in patterns)]
+    assert not [p.pattern for p in patterns if not any(p.fullmatch(name) for name in found)]
+
+
+def said() -> set[tuple[str, str]]:
+    """The level and the text of each log call."""
+    levels = ("debug", "info", "warning", "error", "exception", "critical")
+    direct = {
+        (call.func.attr.upper(), literal(call.args[0]))
+        for call in calls(*levels)
+        if isinstance(call.func, ast.Attribute)
+    }
+    ours = {("INFO", literal(call.args[0])) for call in calls("_log")}
+    chosen = {("INFO, DEBUG", literal(call.args[1])) for call in calls("log")}
+    return {
+        (level, re.sub(r"%\((.+?)\)[-0-9.]*[a-z]", r"<\1>", line))
+        for level, line in direct | ours | chosen
+        if line
+    }
+
+
+def test_every_log_line_is_documented() -> None:
+    table = [
+        (level, code(logger), re.findall(r"`([^`]+)`", line)[0].removesuffix(" ..."))
+        for level, logger, line in rows(section(STATS, "## Log lines"))
+    ]
+    code_lines = said()
+    for level, line in code_lines:
+        assert [known for known, _, start in table if line.startswith(start)] == [level], line
+    for _, _, start in table:
+        assert any(line.startswith(start) for _, line in code_lines), start
+    loggers = {
+        f"scrapy_koster.{path.stem}"
+        for path in (ROOT / "scrapy_koster").glob("*.py")
+        if "getLogger" in path.read_text("utf-8")
+    }
+    assert {logger for _, logger, _ in table} == loggers
+
+
+def test_the_meta_keys_are_those_of_the_code() -> None:
+    keys = {code(row[0]) for row in rows(section(STATS, "## Meta keys"))}
+    literals = {literal(node) for node in sources() if isinstance(node, ast.Constant)}
+    assert keys == {
+        "dont_obey_robotstxt",
+        "robotstxt_user_agent",
+        "koster_verdict",
+        "koster_page_directives",
+    }
+    assert keys <= literals
+
+
+async def test_the_spider_that_listens_to_robots_parsed(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    [block] = blocks(section(STATS, "## Signal"), "python")
+    site = server.site()
+    site.robots = "User-agent: figtree\nCrawl-delay: 2\nDisallow: /no\n"
+    listening = type("Listening", (spider_of(block, tmp_path, site), RecordingSpider), {})
+    result = await crawl(listening, urls=[site.url("/")])
+    assert vars(result.crawler.spider)["delay"] == 2
