@@ -1,0 +1,47 @@
+"""The sections of the benchmark, and the command line that runs them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+
+import crawls
+import differential
+import files
+import hostility
+import passing
+import rules
+from report import Table, origin, write
+
+# A section takes the number of rounds and yields its tables as they are done.
+SECTIONS: dict[str, Callable[[int], Iterator[Table]]] = {
+    "files": files.tables,
+    "rules": rules.tables,
+    "hostile": hostility.tables,
+    "differential": differential.tables,
+    "requests": passing.tables,
+    "crawls": crawls.tables,
+}
+
+
+def main() -> int:
+    """Run the sections named, or all; the status is 1 where a goal is not met."""
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(SECTIONS))
+    parser.add_argument("--rounds", type=int, default=15, help="of each measurement")
+    parser.add_argument("--write", action="store_true", help="into docs/performance.md")
+    options = parser.parse_args()
+    unknown = [name for name in options.sections if name not in SECTIONS]
+    if unknown:
+        parser.error(f"no such section: {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+    command = " ".join(["python benchmarks", *sys.argv[1:]])
+    print(origin(command), flush=True)
+    tables = []
+    for name in options.sections or SECTIONS:
+        for table in SECTIONS[name](options.rounds):
+            print(f"\n{table}", flush=True)
+            tables.append(table)
+    if options.write:
+        write(command, tables)
+    return int(any(table.unmet for table in tables))
