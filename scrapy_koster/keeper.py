@@ -239,7 +239,7 @@ class Keeper:
 
     def want(self, kept: Keeping, request: Request) -> None:
         """Have the site asked, now or when it may be: *request* begins to wait."""
-        if isinstance(self.step(kept, time()), Defer):
+        if kept.counted_as == _UNAVAILABLE:  # those from before are counted as it is announced
             self._stats.requests_deferred(1)
         self._press(kept, request)
 

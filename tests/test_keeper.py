@@ -16,6 +16,7 @@ from scrapy.settings import Settings
 from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.asyncio import sleep
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 import scrapy_koster.keeper
 from scrapy_koster.access import Answer, Copy, Failure, NoAnswer, Obey, Refuse
@@ -175,6 +176,22 @@ async def test_a_failure_is_waited_out(driven):
     assert isinstance(kept.step, Obey)
     assert keeper.asked == ["http://a.com"] * 3
     assert keeper.stats.get_value("koster/deferred/sites") == 1
+    await keeper.keeper.close()
+
+
+async def test_each_request_that_is_deferred_is_counted_once(driven, crawl):
+    """Whenever it comes: one in each turn of the loop."""
+    answers = iter([NoAnswer("gone"), NoAnswer("gone")])
+    keeper = driven(
+        lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
+    )
+    waits = []
+    while len(keeper.asked) < 2:
+        waits.append(deferred_from_coro(keeper.wait("http://a.com/x")))
+        await sleep(0)
+    waited = await crawl.together(*map(maybe_deferred_to_future, waits))
+    assert {type(kept.step) for kept in waited} == {Obey}
+    assert keeper.stats.get_value("koster/deferred/requests") == len(waits)
     await keeper.keeper.close()
 
 
