@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import sqlite3
 from heapq import heappop, heappush
 from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from scrapy.utils.request import request_from_dict
@@ -20,10 +23,13 @@ if TYPE_CHECKING:
     Place: TypeAlias = tuple[int, int]
     """What sorts first goes first: the priority, then the order of arrival."""
 
+logger = logging.getLogger(__name__)
+
 _IN_MEMORY = 10_000
 
 _SCHEMA = (
-    "PRAGMA journal_mode = OFF",
+    "PRAGMA locking_mode = EXCLUSIVE",
+    "PRAGMA journal_mode = MEMORY",
     "PRAGMA synchronous = OFF",
     """
     CREATE TABLE parked (
@@ -118,21 +124,26 @@ class Overflow:
     """Requests in a temporary file, which nobody else can name or open.
 
     They are pickled, as Scrapy's own disk queues do: they come from this
-    process and go back to it.
+    process and go back to it. A file of its own, and not one of SQLite's
+    temporary ones: of those nothing can be read any more once the disk is full.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._connection: sqlite3.Connection | None = None
         self._counts: dict[str, int] = {}
+        self._warned = False
 
     def push(self, site: str, place: Place, request: Request) -> bool:
-        """Write *request*; False if it cannot be written (a lambda as callback)."""
+        """Write *request*; False if it cannot be written (a lambda as callback, a full disk)."""
         try:
             data = pickle.dumps(request.to_dict(spider=self._crawler.spider))
+            self._opened().execute("INSERT INTO parked VALUES (?, ?, ?, ?)", (site, *place, data))
         except (pickle.PicklingError, AttributeError, TypeError, ValueError):
             return False
-        self._opened().execute("INSERT INTO parked VALUES (?, ?, ?, ?)", (site, *place, data))
+        except (sqlite3.Error, OSError) as error:
+            self._warn(error)
+            return False
         self._counts[site] = self._counts.get(site, 0) + 1
         return True
 
@@ -168,8 +179,29 @@ class Overflow:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            # An empty name: a temporary file that is deleted when it is closed.
-            self._connection = sqlite3.connect("", isolation_level=None)
-            for statement in _SCHEMA:
-                self._connection.execute(statement)
+            # Where an open file can be deleted it is, at once; elsewhere when the folder can be.
+            with TemporaryDirectory(prefix="koster-", ignore_cleanup_errors=True) as folder:
+                self._connection = _created(Path(folder) / "parked.sqlite3")
         return self._connection
+
+    def _warn(self, error: Exception) -> None:
+        if not self._warned:
+            self._warned = True
+            logger.warning(
+                "Requests that wait for their site are all kept in memory: the temporary file for"
+                " them cannot be written (%(error)s). Give the folder for temporary files (TMPDIR)"
+                " more room",
+                {"error": error},
+                extra={"spider": self._crawler.spider},
+            )
+
+
+def _created(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        for statement in _SCHEMA:
+            connection.execute(statement)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,6 +125,63 @@ def test_what_cannot_be_written_stays_in_memory(crawler):
     parking.push("a", asked(3))
     parking.open("a")
     assert numbers(parking) == [1, 2, 3]
+    parking.close()
+
+
+NO_ROOM = """
+import resource, sys
+from test_parking import *
+
+crawler = Crawler(WaitingSpider)
+crawler.spider = WaitingSpider()
+parking = Parking(crawler, in_memory=10)
+room = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+for number in range(3000):
+    parking.push("a", asked(number, number % 3, headers={"X": "x" * 100}))
+parking.open("a")
+assert numbers(parking) == sorted(range(3000), key=lambda number: (-(number % 3), number))
+parking.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
+@pytest.mark.parametrize("room", [0, 6_000, 300_000])
+def test_nothing_is_lost_when_the_disk_is_full(room):
+    run = subprocess.run(
+        [sys.executable, "-c", NO_ROOM, str(room)],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stderr.count("all kept in memory") == 1
+
+
+def test_without_a_folder_for_temporary_files(crawler, monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    parking = Parking(crawler, in_memory=0)
+    for number in range(3):
+        parking.push("a", asked(number))
+    parking.open("a")
+    assert numbers(parking) == [0, 1, 2]
+    [record] = caplog.records
+    assert "Give the folder for temporary files (TMPDIR) more room" in record.getMessage()
+    parking.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")
+def test_the_file_cannot_be_found(crawler, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    parking = Parking(crawler, in_memory=0)
+    for number in range(1000):
+        parking.push("a", asked(number))
+    assert list(tmp_path.iterdir()) == []
+    parking.open("a")
+    assert numbers(parking) == list(range(1000))
     parking.close()
 
 
