@@ -28,7 +28,7 @@ TEST := $(VENV)/.test-$(WANTED)
 LINT := $(VENV)/.lint-$(WANTED)
 BENCH := $(VENV)/.bench-$(WANTED)
 
-CORE := site robotstxt freshness access robotsmeta verdict printable nametoken syntax checks
+CORE := site robotstxt freshness access metatags robotsmeta verdict printable nametoken syntax checks
 comma := ,
 empty :=
 CORE_FILES := $(subst $(empty) ,$(comma),$(CORE:%=scrapy_koster/%.py))

@@ -12,14 +12,13 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response, XmlResponse
 
 from scrapy_koster.config import Config, PageSource
+from scrapy_koster.metatags import Syntax, part_to_read
 from scrapy_koster.nametoken import name_token
 from scrapy_koster.robotsmeta import (
     NO_DIRECTIVES,
     Directives,
-    Syntax,
     directives_of_headers,
     directives_of_page,
-    part_to_read,
 )
 from scrapy_koster.stats import Stats
 

@@ -20,6 +20,7 @@ CORE = (
     "robotstxt",
     "freshness",
     "access",
+    "metatags",
     "robotsmeta",
     "verdict",
     "printable",

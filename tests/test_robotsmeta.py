@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import operator
 import re
 import time
 
@@ -12,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster import robotsmeta
+from scrapy_koster import metatags
+from scrapy_koster.metatags import Syntax, part_to_read
 from scrapy_koster.robotsmeta import (
     NO_DIRECTIVES,
     Directives,
-    Syntax,
     directives_of_headers,
     directives_of_metas,
     directives_of_page,
-    part_to_read,
 )
 
 META = '<meta name="robots" content="none">'
@@ -57,9 +54,9 @@ def of_page(html: str | bytes, token: str = "figtree", syntax: Syntax = Syntax.H
 def step_by_step(page: str, syntax: Syntax) -> list[str]:
     """Read every tag by itself, as `of_page` does for few."""
     nothing = re.compile(b"")
-    tags = robotsmeta._meta_tags(page.lower().encode(), nothing, syntax)
-    said = [robotsmeta._directives_of_tag(page.encode()[tag], "figtree") for tag in tags]
-    return functools.reduce(operator.or_, said, NO_DIRECTIVES).words()
+    tags = metatags._meta_tags(page.lower().encode(), nothing, syntax)
+    metas = [metatags._name_and_content(page.encode()[tag]) for tag in tags]
+    return directives_of_metas(filter(None, metas), "figtree").words()
 
 
 def both(one: str, other: str) -> list[str]:
