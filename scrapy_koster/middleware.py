@@ -18,6 +18,7 @@ from scrapy_koster.keeper import Keeper, Keeping, is_robots_txt
 from scrapy_koster.nametoken import name_token
 from scrapy_koster.parser import KosterRobotParser, has_wildcards, ruling
 from scrapy_koster.printable import printable
+from scrapy_koster.rewriting import may_rewrite, sent_as
 from scrapy_koster.site import Site, site_of
 from scrapy_koster.stats import Stats
 from scrapy_koster.verdict import Ground, Verdict
@@ -53,6 +54,7 @@ class KosterMiddleware:
         self._origin = self._last.origin
         self._header = user_agent(crawler)
         self._robot = self._config.robot or self._header
+        self._may_rewrite = may_rewrite(crawler)
         self._warned = False
         self._wildcards_said = False
         self._robots_seen: set[str | bytes] = set()
@@ -88,8 +90,8 @@ class KosterMiddleware:
             robot = self._robot
         if time() >= kept.until:
             return self._wait(request, robot)
-        if not kept.allows(url, robot):
-            self._refuse(request, kept, robot)
+        if self._may_rewrite or not kept.allows(url, robot):
+            self._decide(request, kept, robot)
         return None
 
     async def _wait(self, request: Request, robot: str | bytes) -> None:
@@ -97,14 +99,19 @@ class KosterMiddleware:
         if kept is None or is_robots_txt(request.url):
             return
         await self.keeper.wait(kept, request)
-        match self.keeper.step(kept, time()):
-            case Obey() | Pass() | Refuse() if kept.allows(request.url, robot):
-                return
-            case _:
-                self._refuse(request, kept, robot)
+        if isinstance(self.keeper.step(kept, time()), (Obey, Pass, Refuse)):
+            self._decide(request, kept, robot)
+        else:
+            self._refuse(request, request.url, kept, robot)
 
-    def _refuse(self, request: Request, kept: Keeping, robot: str | bytes) -> None:
-        verdict = self._verdict(request.url, kept, robot)
+    def _decide(self, request: Request, kept: Keeping, robot: str | bytes) -> None:
+        for url in sent_as(request.url) if self._may_rewrite else (request.url,):
+            if not kept.allows(url, robot):
+                self._refuse(request, url, kept, robot)
+                return
+
+    def _refuse(self, request: Request, url: str, kept: Keeping, robot: str | bytes) -> None:
+        verdict = self._verdict(url, kept, robot)
         logger.debug(
             "%(request)s is %(verdict)s",
             {"request": request, "verdict": verdict},

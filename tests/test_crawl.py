@@ -9,6 +9,8 @@ from crawling import RecordingSpider
 from replies import Reply
 from scrapy import Request, signals
 from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.access import Copy
@@ -305,6 +307,31 @@ async def test_any_file_gives_a_verdict(crawl, server, robots):
     site.robots = Reply(body=robots)
     result = await crawl(urls=[site.url("/a")])
     assert list(result.fetched) == [site.url("/a")]
+
+
+ON_THE_WAY = ["/x/../secret", "/y?to=%2Fsecret", "/z/%2e./secret/", "/x/./open", "/y?to=%2Fopen"]
+
+
+@pytest.mark.parametrize("handler", [None, "_aiohttp.AiohttpDownloadHandler"])
+async def test_what_is_sent_is_allowed_too(crawl, server, handler):
+    """Some download handlers resolve dots and decode a slash: /secret is asked for."""
+    settings: dict[str, object] = {"CONCURRENT_REQUESTS": 1}
+    if handler is not None:
+        if not is_asyncio_available():
+            pytest.skip("aiohttp needs asyncio")
+        module, name = f"scrapy.core.downloader.handlers.{handler}".rsplit(".", 1)
+        if not hasattr(pytest.importorskip(module), name):
+            pytest.skip("this Scrapy has it not")
+        settings["DOWNLOAD_HANDLERS"] = dict.fromkeys(("http", "https"), f"{module}.{name}")
+    site = server.site()
+    site.robots = Reply(body="User-agent: *\nDisallow: /secret\nDisallow: /y?to=/secret\n")
+    urls = [site.url(path) for path in ON_THE_WAY]
+    result = await crawl(urls=urls, settings=settings)
+    assert not any(path.startswith(("/secret", "/y?to=/secret")) for path in site.pages_asked)
+    verbatim = handler is None and is_reactor_installed()
+    assert result.fetched == tuple(urls if verbatim else urls[3:])
+    lines = [error.verdict.line for _, error in result.refused]
+    assert lines == ([] if verbatim else [2, 3, 2])
 
 
 async def test_a_url_without_a_site_goes_to_the_errback(crawl):
