@@ -18,6 +18,9 @@ from scrapy_koster.site import site_of
 
 _REASON_CHARS = 200
 _VALIDATOR_CHARS = 1000
+# What is later than this was written by a clock that went wrong: it would be
+# fresh, or deferred, until that time comes. Machines may differ by less.
+_SKEW_SECS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +331,9 @@ def _failed(
 
 def _series(known: Known | None, *, now: float, policy: Policy) -> Failure | None:
     match known:
-        case Failure(asked=asked) if now - asked <= 2 * policy.defer_max_secs:
+        case Failure(asked=asked) if (
+            _has_been(asked, now) and now - asked <= 2 * policy.defer_max_secs
+        ):
             return known
         case _:
             return None
@@ -364,14 +369,25 @@ def step(known: Known | None, *, now: float, policy: Policy) -> Step:
         case None:
             return Ask(None)
         case Copy(expires=expires):
-            return Obey(known, expires) if now < expires else Ask(known)
-        case failure:
+            return Obey(known, expires) if _is_fresh(known, now) else Ask(known)
+        case failure if _has_been(failure.asked, now):
             return _step_without(failure, now=now, policy=policy)
+        case failure:
+            return Ask(failure.stale)
+
+
+def _has_been(then: float, now: float) -> bool:
+    return then <= now + _SKEW_SECS
+
+
+def _is_fresh(copy: Copy, now: float, longer_secs: float = 0.0) -> bool:
+    return _has_been(copy.fetched, now) and now < copy.expires + longer_secs
 
 
 def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
     stale, retry = failure.stale, failure.retry
-    if stale is not None and now < (end := stale.expires + policy.stale_if_error_secs):
+    if stale is not None and _is_fresh(stale, now, policy.stale_if_error_secs):
+        end = stale.expires + policy.stale_if_error_secs
         return Obey(stale, min(retry, end)) if now < retry else Ask(stale)
     match policy.unavailable:
         case Unavailable.DEFER:

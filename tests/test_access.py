@@ -481,6 +481,42 @@ def test_step(known: Known | None, policy: Policy, expected: Step) -> None:
     assert step(known, now=NOW, policy=policy) == expected
 
 
+LATER = NOW + 10 * 365 * DAY
+AHEAD = replace(FILE, fetched=LATER, expires=LATER + WEEK)
+
+
+@pytest.mark.parametrize(
+    ("known", "stale"),
+    [
+        (AHEAD, AHEAD),
+        (replace(FAILED, since=LATER, asked=LATER, retry=LATER + 10), FILE),
+        (replace(FAILED, stale=AHEAD), AHEAD),
+    ],
+    ids=["copy", "failure", "copy behind a failure"],
+)
+@pytest.mark.parametrize("unavailable", Unavailable)
+def test_what_a_clock_wrote_that_was_ahead(
+    known: Known, stale: Copy, unavailable: Unavailable
+) -> None:
+    """It neither holds nor defers for ten years: the site is asked."""
+    policy = replace(POLICY, unavailable=unavailable)
+    assert step(known, now=NOW, policy=policy) == Ask(stale)
+    failure = failed(NoAnswer("gone"), known, policy)
+    assert failure.retry < NOW + policy.defer_limit_secs
+    assert not isinstance(step(failure, now=NOW, policy=policy), Obey)
+    assert isinstance(step(failure, now=failure.since + DAY, policy=policy), Ask)
+
+
+@pytest.mark.parametrize("ahead_secs", [0.5, 59])
+def test_clocks_of_several_machines_differ(ahead_secs: float) -> None:
+    asked = NOW + ahead_secs
+    copy = replace(FILE, fetched=asked, expires=asked + WEEK)
+    assert step(copy, now=NOW, policy=POLICY) == Obey(copy, copy.expires)
+    failure = replace(FAILED, asked=asked, retry=asked + 10)
+    assert isinstance(step(failure, now=NOW, policy=POLICY), Defer)
+    assert failed(NoAnswer("gone"), failure).attempts == FAILED.attempts + 1
+
+
 TIMES = st.floats(NOW - 2000, NOW + 2000)
 COPIES = st.builds(
     Copy,
