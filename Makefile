@@ -5,7 +5,7 @@
 #   make test-floor   the same without coverage and without the long tests, mostly on asyncio
 #   make test-middle  a part of it, for the Pythons in between
 #   make test-quick   the suite on the asyncio reactor alone, without the long tests
-#   make lint         ruff and mypy
+#   make lint         ruff, import-linter and mypy
 #   make bench        the benchmarks
 #   make clean
 #
@@ -28,10 +28,7 @@ TEST := $(VENV)/.test-$(WANTED)
 LINT := $(VENV)/.lint-$(WANTED)
 BENCH := $(VENV)/.bench-$(WANTED)
 
-CORE := site robotstxt freshness access metatags robotsmeta verdict printable nametoken syntax checks
-comma := ,
-empty :=
-CORE_FILES := $(subst $(empty) ,$(comma),$(CORE:%=scrapy_koster/%.py))
+CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 # Where make can, it does not mix the lines of what runs at the same time.
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
@@ -42,7 +39,7 @@ MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt ro
 
 RUNS := test-units test-asyncio test-reactor test-reactorless test-long
 
-.PHONY: demo test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-types bench clean install
+.PHONY: demo test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types bench clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -95,13 +92,16 @@ test-middle: $(TEST)
 test-quick: $(TEST)
 	$(PYTEST) -m 'not long and not timed'
 
-lint: lint-rules lint-format lint-types
+lint: lint-rules lint-format lint-imports lint-types
 
 lint-rules: $(LINT)
 	$(BIN)/ruff check
 
 lint-format: $(LINT)
 	$(BIN)/ruff format --check
+
+lint-imports: $(LINT)
+	$(BIN)/lint-imports
 
 lint-types: $(LINT)
 	$(BIN)/mypy --strict scrapy_koster

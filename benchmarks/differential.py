@@ -10,7 +10,7 @@ from corpus import corpus
 from report import Table
 from strategies import PIECES
 
-from scrapy_koster.robotstxt import RobotsTxt
+from scrapy_koster.protocol.robotstxt import RobotsTxt
 
 PAIRS = 1_000_000
 ROBOTS = ["figtree", "googlebot", "bot", "a", ""]

@@ -12,8 +12,8 @@ from peers import KOSTER, PROTEGO, ROBOT, Peer, peers
 from report import Table
 from timing import Times, by_turns, micros
 
-from scrapy_koster.parser import KosterRobotParser
-from scrapy_koster.robotstxt import obeyed_rules, parse
+from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.protocol.robotstxt import obeyed_rules, parse
 
 
 class Goal(NamedTuple):

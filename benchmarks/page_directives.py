@@ -31,7 +31,7 @@ from twisted.python.failure import Failure
 PAGE_BYTES = 100_000
 ROBOT = "figtree"
 ENABLED = {
-    "SPIDER_MIDDLEWARES": {"scrapy_koster.metamiddleware.RobotsMetaMiddleware": 100},
+    "SPIDER_MIDDLEWARES": {"scrapy_koster.crawl.spidermiddleware.RobotsMetaMiddleware": 100},
 }
 ROBOTS = '<meta name="robots" content="%s">'
 

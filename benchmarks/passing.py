@@ -17,8 +17,8 @@ from scrapy.statscollectors import MemoryStatsCollector
 from timing import Times, by_turns, micros
 
 from scrapy_koster import KosterMiddleware
-from scrapy_koster.access import Answer, Copy
-from scrapy_koster.site import Site
+from scrapy_koster.protocol.access import Answer, Copy
+from scrapy_koster.protocol.site import Site
 
 SITE = "http://www.fict.org"
 BODY = b"""User-agent: *

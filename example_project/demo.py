@@ -19,9 +19,9 @@ from scrapy import signals
 from scrapy.crawler import CrawlerProcess
 from scrapy.utils.project import get_project_settings
 
-from scrapy_koster.parser import ruling
-from scrapy_koster.printable import printable
-from scrapy_koster.robotstxt import lines
+from scrapy_koster.parsers.koster import ruling
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.robotstxt import lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

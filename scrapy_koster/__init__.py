@@ -1,12 +1,12 @@
 """The robots exclusion protocol of Martijn Koster's 1996 draft, for Scrapy."""
 
 from scrapy_koster.addon import Addon
-from scrapy_koster.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.metamiddleware import RobotsMetaMiddleware
-from scrapy_koster.middleware import KosterMiddleware
-from scrapy_koster.parser import KosterRobotParser
-from scrapy_koster.scheduler import DeferringScheduler
-from scrapy_koster.strictest import StrictestRobotParser
+from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.scheduler import DeferringScheduler
+from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers.strictest import StrictestRobotParser
 
 __all__ = [
     "Addon",

@@ -8,10 +8,10 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.config import FALLBACK_SCHEDULER
-from scrapy_koster.metamiddleware import RobotsMetaMiddleware
-from scrapy_koster.middleware import KosterMiddleware
-from scrapy_koster.scheduler import DeferringScheduler
+from scrapy_koster.crawl.config import FALLBACK_SCHEDULER
+from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.scheduler import DeferringScheduler
+from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

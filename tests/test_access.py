@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.access import (
+from scrapy_koster.protocol.access import (
     Access,
     Answer,
     Ask,
@@ -27,10 +27,10 @@ from scrapy_koster.access import (
     Step,
     Unavailable,
     access,
-    receive,
-    redirect,
-    step,
-    validators,
+    after_answer,
+    conditional_headers,
+    next_step,
+    redirect_target,
 )
 
 NOW = 1_700_000_000.0
@@ -57,7 +57,7 @@ def received(
     policy: Policy = POLICY,
     jitter: float = 0.0,
 ) -> Known:
-    return receive(result, known, now=NOW, policy=policy, jitter=jitter)
+    return after_answer(result, known, now=NOW, policy=policy, jitter=jitter)
 
 
 def copied(result: Answer | NoAnswer, known: Known | None = None) -> Copy:
@@ -244,7 +244,7 @@ def test_validators_that_are_kept(value: str, kept: str | None) -> None:
 @pytest.mark.parametrize("status", [401, 404])
 def test_an_error_page_has_no_validators(status: int) -> None:
     copy = copied(answer(status, etag='"1"', last_modified="today"))
-    assert validators(copy) == {}
+    assert conditional_headers(copy) == {}
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_an_error_page_has_no_validators(status: int) -> None:
     ],
 )
 def test_validators_to_send(copy: Copy | None, headers: dict[str, str]) -> None:
-    assert validators(copy) == headers
+    assert conditional_headers(copy) == headers
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -291,16 +291,16 @@ def test_validators_to_send(copy: Copy | None, headers: dict[str, str]) -> None:
     ],
 )
 def test_redirect(status: int, location: str, target: str | None) -> None:
-    assert redirect(answer(status, location=location)) == target
+    assert redirect_target(answer(status, location=location)) == target
 
 
 @pytest.mark.parametrize("status", [200, 201, 300, 304, 305, 306, 404, 503])
 def test_other_statuses_redirect_nowhere(status: int) -> None:
-    assert redirect(answer(status, location="/r")) is None
+    assert redirect_target(answer(status, location="/r")) is None
 
 
 def test_redirect_without_location() -> None:
-    assert redirect(answer(302)) is None
+    assert redirect_target(answer(302)) is None
 
 
 DOWN = NoAnswer("timeout")
@@ -366,7 +366,7 @@ def test_retry_after(field: str, secs: float) -> None:
 
 
 def failed_at(now: float, known: Known | None, policy: Policy, jitter: float) -> Failure:
-    failure = receive(DOWN, known, now=now, policy=policy, jitter=jitter)
+    failure = after_answer(DOWN, known, now=now, policy=policy, jitter=jitter)
     assert isinstance(failure, Failure)
     return failure
 
@@ -385,7 +385,7 @@ def test_a_series_respects_the_back_off(
     for jitter, late_secs in tries:
         known = failed_at(now, known, policy, jitter)
         asked.append(now)
-        assert step(known, now=known.retry - 0.001, policy=policy) != Ask(None)
+        assert next_step(known, now=known.retry - 0.001, policy=policy) != Ask(None)
         assert known.attempts == len(asked)
         now = known.retry + late_secs * max_secs / 2000
     for index, (one, next_one) in enumerate(pairwise(asked)):
@@ -478,7 +478,7 @@ DISALLOW = Policy(unavailable=Unavailable.DISALLOW)
     ],
 )
 def test_step(known: Known | None, policy: Policy, expected: Step) -> None:
-    assert step(known, now=NOW, policy=policy) == expected
+    assert next_step(known, now=NOW, policy=policy) == expected
 
 
 LATER = NOW + 10 * 365 * DAY
@@ -500,20 +500,20 @@ def test_what_a_clock_wrote_that_was_ahead(
 ) -> None:
     """It neither holds nor defers for ten years: the site is asked."""
     policy = replace(POLICY, unavailable=unavailable)
-    assert step(known, now=NOW, policy=policy) == Ask(stale)
+    assert next_step(known, now=NOW, policy=policy) == Ask(stale)
     failure = failed(NoAnswer("gone"), known, policy)
     assert failure.retry < NOW + policy.defer_limit_secs
-    assert not isinstance(step(failure, now=NOW, policy=policy), Obey)
-    assert isinstance(step(failure, now=failure.since + DAY, policy=policy), Ask)
+    assert not isinstance(next_step(failure, now=NOW, policy=policy), Obey)
+    assert isinstance(next_step(failure, now=failure.since + DAY, policy=policy), Ask)
 
 
 @pytest.mark.parametrize("ahead_secs", [0.5, 59])
 def test_clocks_of_several_machines_differ(ahead_secs: float) -> None:
     asked = NOW + ahead_secs
     copy = replace(FILE, fetched=asked, expires=asked + WEEK)
-    assert step(copy, now=NOW, policy=POLICY) == Obey(copy, copy.expires)
+    assert next_step(copy, now=NOW, policy=POLICY) == Obey(copy, copy.expires)
     failure = replace(FAILED, asked=asked, retry=asked + 10)
-    assert isinstance(step(failure, now=NOW, policy=POLICY), Defer)
+    assert isinstance(next_step(failure, now=NOW, policy=POLICY), Defer)
     assert failed(NoAnswer("gone"), failure).attempts == FAILED.attempts + 1
 
 
@@ -556,7 +556,7 @@ ANSWERS = st.builds(
 
 @given(ANSWERS)
 def test_any_redirect_leads_to_http_or_nowhere(result: Answer) -> None:
-    target = redirect(result)
+    target = redirect_target(result)
     assert target is None or target.startswith(("http://", "https://"))
     assert target is None or "#" not in target
 
@@ -565,10 +565,10 @@ def test_any_redirect_leads_to_http_or_nowhere(result: Answer) -> None:
 def test_any_answer_is_a_copy_or_a_failure(
     result: Answer | NoAnswer, known: Known | None, policy: Policy, jitter: float
 ) -> None:
-    after = receive(result, known, now=NOW, policy=policy, jitter=jitter)
+    after = after_answer(result, known, now=NOW, policy=policy, jitter=jitter)
     if isinstance(after, Copy):
         assert after.fetched == NOW < after.expires
-        assert all(value.isprintable() for value in validators(after).values())
+        assert all(value.isprintable() for value in conditional_headers(after).values())
     else:
         assert NOW + 10 <= after.retry <= NOW + 750
         assert after.reason.isprintable()
@@ -577,5 +577,5 @@ def test_any_answer_is_a_copy_or_a_failure(
 
 @given(KNOWN, POLICIES)
 def test_a_step_that_lasts_ends_later_than_now(known: Known | None, policy: Policy) -> None:
-    now_to_do = step(known, now=NOW, policy=policy)
+    now_to_do = next_step(known, now=NOW, policy=policy)
     assert isinstance(now_to_do, Ask) or now_to_do.until > NOW

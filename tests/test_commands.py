@@ -25,14 +25,14 @@ from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 from server import Server
 
-from scrapy_koster.access import Ask, Copy, Failure, Known, Step
 from scrapy_koster.commands import ask
 from scrapy_koster.commands.ink import ink_for
 from scrapy_koster.commands.robots import RobotsCommand
-from scrapy_koster.config import DEFAULTS
-from scrapy_koster.site import site_of
+from scrapy_koster.crawl.config import DEFAULTS
+from scrapy_koster.protocol.access import Ask, Copy, Failure, Known, Step
+from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.verdict import utc
 from scrapy_koster.storage.sqlite import SQLiteStorage
-from scrapy_koster.verdict import utc
 
 ROOT = Path(__file__).parent.parent
 CASES = [
@@ -133,20 +133,20 @@ def test_check_of_a_clean_file(robots: Robots, file: Path) -> None:
     assert robots("check", file) == Ran(0, f"{file}: clean\n", "")
 
 
-def test_check_shows_place_code_section_and_mending(robots: Robots) -> None:
+def test_check_shows_place_code_section_and_the_fix(robots: Robots) -> None:
     ran = robots("check", "-", stdin=b"User-agent: a\nDisallow: /a*\nDisallow: /b*\nAllow\n")
     assert ran == Ran(
         1,
         "-:2:13: warning K042 '*' is no wildcard: '/a*' (section 3.2.2, 3.3)\n"
         '    The "*" is a character like any other; for RFC 9309 it is a wildcard.\n'
-        '    Mend: A path matches all that begins with it: end it before the "*", or list the'
+        '    Fix: A path matches all that begins with it: end it before the "*", or list the'
         " paths.\n"
         "-:3:13: warning K042 '*' is no wildcard: '/b*' (section 3.2.2, 3.3)\n"
-        '    Mend: A path matches all that begins with it: end it before the "*", or list the'
+        '    Fix: A path matches all that begins with it: end it before the "*", or list the'
         " paths.\n"
         "-:4:1: error K010 no colon: 'Allow' (section 3.2)\n"
         "    There is no colon after the field: the line is ignored.\n"
-        "    Mend: Put a colon behind the field.\n"
+        "    Fix: Put a colon behind the field.\n"
         "-: 3 findings: 1 error, 2 warnings\n",
         "",
     )
@@ -178,7 +178,7 @@ def test_check_in_json(robots: Robots, file: Path) -> None:
                 "section": "3.2.2, 3.3",
                 "points": ["C6"],
                 "title": 'The "$" is a character like any other; for RFC 9309 it ends the path.',
-                "mend": 'Remove it, or write %24 where a "$" is meant.',
+                "fix": 'Remove it, or write %24 where a "$" is meant.',
                 "more": 0,
             }
         ],
@@ -347,8 +347,8 @@ def test_explain_is_for_the_robot_of_the_settings(
 @pytest.mark.parametrize(
     ("parser", "allowed", "section"),
     [
-        ("scrapy_koster.parser.KosterRobotParser", True, "3.2.2"),
-        ("scrapy_koster.strictest.StrictestRobotParser", False, "RFC 9309"),
+        ("scrapy_koster.parsers.koster.KosterRobotParser", True, "3.2.2"),
+        ("scrapy_koster.parsers.strictest.StrictestRobotParser", False, "RFC 9309"),
         ("scrapy.robotstxt.ProtegoRobotParser", False, "ProtegoRobotParser"),
     ],
 )
@@ -419,9 +419,9 @@ def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
         (404, {}, (0, "unrestricted", "HTTP 404, unrestricted (3.1)")),
         (403, {}, (1, "restricted", "HTTP 403, restricted (3.1)")),
         (403, {"KOSTER_RESTRICTED": "allow"}, (0, "unrestricted", "unrestricted (3.1)")),
-        (503, {}, (3, "unavailable", "it cannot be had (HTTP 503), 1 attempt failed")),
-        (503, {"KOSTER_UNAVAILABLE": "allow"}, (0, "unavailable", "it cannot be had")),
-        (503, {"KOSTER_UNAVAILABLE": "disallow"}, (3, "unavailable", "it cannot be had")),
+        (503, {}, (3, "unavailable", "it cannot be retrieved (HTTP 503), 1 attempt failed")),
+        (503, {"KOSTER_UNAVAILABLE": "allow"}, (0, "unavailable", "it cannot be retrieved")),
+        (503, {"KOSTER_UNAVAILABLE": "disallow"}, (3, "unavailable", "it cannot be retrieved")),
     ],
 )
 def test_explain_of_sites_without_rules(
@@ -454,7 +454,7 @@ def test_check_asks_sites_too(sites: Sites) -> None:
     assert ran.status == 3
     assert ran.out.startswith(f"{urls[0]}:2:12: warning K042 ")
     assert f"{urls[1]}: HTTP 404: there is no robots.txt" in ran.err
-    assert f"{urls[2]}: it cannot be had" in ran.err
+    assert f"{urls[2]}: it cannot be retrieved" in ran.err
 
 
 def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:
@@ -468,13 +468,13 @@ def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:
 class ClosingKeeper:
     """A keeper of a crawl that was told to end."""
 
-    def keeping(self, url: str) -> object:
+    def state_of(self, url: str) -> object:
         return self
 
-    async def wait(self, kept: object, request: Request) -> None:
+    async def wait(self, state: object, request: Request) -> None:
         pass
 
-    def step(self, kept: object, now: float) -> Step:
+    def current_step(self, state: object, now: float) -> Step:
         return Ask(None)
 
     async def close(self) -> None:

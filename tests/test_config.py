@@ -12,8 +12,8 @@ from crawling import RecordingSpider
 from scrapy.settings import Settings
 
 from scrapy_koster import KosterRobotParser
-from scrapy_koster.access import Policy, Restricted, Unavailable
-from scrapy_koster.config import DEFAULTS, Config, PageSource
+from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
+from scrapy_koster.protocol.access import Policy, Restricted, Unavailable
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 

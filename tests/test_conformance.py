@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scrapy_koster.robotstxt import RobotsTxt
+from scrapy_koster.protocol.robotstxt import RobotsTxt
 
 CASES = [
     json.loads(line)

@@ -13,8 +13,8 @@ from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_koster import RobotsForbidden
-from scrapy_koster.access import Copy
-from scrapy_koster.verdict import Ground
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.verdict import Ground
 
 FORBIDDEN = "User-agent: *\nDisallow: /\n"
 BY_ROBOT = """\
@@ -229,7 +229,7 @@ async def test_robotstxt_obey_false_switches_all_off(crawl, server):
 
 
 async def test_the_robots_txt_itself_is_always_allowed(crawl, server):
-    """3.2.2: also while it cannot be had."""
+    """3.2.2: also while it cannot be retrieved."""
     site = server.site()
     site.robots = Reply(503)
     result = await crawl(

@@ -39,7 +39,7 @@ from scrapy.utils.reactor import is_reactor_installed
 from server import Server
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.verdict import Ground
+from scrapy_koster.protocol.verdict import Ground
 
 DOCS = Path(__file__).parent.parent / "docs"
 README = Path(__file__).parent.parent / "README.md"
@@ -365,7 +365,7 @@ async def test_the_comparison_is_what_a_run_gives(crawl, server):
 
 
 def test_the_settings_of_the_page_are_settings():
-    from scrapy_koster.config import DEFAULTS
+    from scrapy_koster.crawl.config import DEFAULTS
 
     page = (DOCS / "access.md").read_text(encoding="utf-8")
     named: Mapping[str, str] = dict(

@@ -16,8 +16,8 @@ from scrapy.utils.reactor import is_reactor_installed
 from server import Site
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.access import Copy
-from scrapy_koster.site import site_of
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 MAX_BYTES = 512_000

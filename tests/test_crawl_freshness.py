@@ -22,12 +22,10 @@ from scrapy import Request, signals
 from scrapy.robotstxt import RobotParser
 from server import Server, Site
 
-import scrapy_koster.keeper
-import scrapy_koster.middleware
-import scrapy_koster.scheduler
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.access import Copy
-from scrapy_koster.site import site_of
+from scrapy_koster.crawl import downloadermiddleware, keeper, scheduler
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage import StorageError
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
@@ -50,7 +48,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (scrapy_koster.keeper, scrapy_koster.middleware, scrapy_koster.scheduler):
+    for module in (keeper, downloadermiddleware, scheduler):
         monkeypatch.setattr(module, "time", clock)
     return clock
 

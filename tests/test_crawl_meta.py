@@ -14,7 +14,7 @@ from scrapy.http import Response
 from server import Server, Site
 
 ENABLED = {
-    "SPIDER_MIDDLEWARES": {"scrapy_koster.metamiddleware.RobotsMetaMiddleware": 100},
+    "SPIDER_MIDDLEWARES": {"scrapy_koster.crawl.spidermiddleware.RobotsMetaMiddleware": 100},
     "USER_AGENT": "FigTree/0.1",
 }
 META = '<html><head><meta name="%s" content="%s"></head><body>x</body></html>'
@@ -134,7 +134,7 @@ async def test_exactly_what_is_allowed_comes_out(
         "koster/meta/noindex": 2 * (len(PAGES) - len(links(ITEMS))),
         "koster/meta/nofollow": len(PAGES) - len(links(LINKS)),
     }
-    told = result.logged(name="scrapy_koster.metamiddleware")
+    told = result.logged(name="scrapy_koster.crawl.spidermiddleware")
     assert len(told) == sum(counted(result).values())
     assert len([line for line in told if "KOSTER_PAGE_DIRECTIVES = []" in line]) == 2
 

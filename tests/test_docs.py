@@ -25,7 +25,7 @@ from documents import (
 from scrapy.crawler import Crawler
 from server import Server
 
-from scrapy_koster.config import DEFAULTS, Config
+from scrapy_koster.crawl.config import DEFAULTS, Config
 
 SETTINGS = text("docs/settings.md")
 STATS = text("docs/stats.md")
@@ -154,8 +154,8 @@ def test_every_log_line_is_documented() -> None:
     for _, _, start in table:
         assert any(line.startswith(start) for _, line in code_lines), start
     loggers = {
-        f"scrapy_koster.{path.stem}"
-        for path in (ROOT / "scrapy_koster").glob("*.py")
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in (ROOT / "scrapy_koster").rglob("*.py")
         if "getLogger" in path.read_text("utf-8")
     }
     assert {logger for _, logger, _ in table} == loggers

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scrapy_koster.freshness import expiry, retry_after
+from scrapy_koster.protocol.freshness import expiry, retry_after
 
 NOW = 1_700_000_000.0
 DEFAULT, MIN, MAX = 604_800.0, 300.0, 2_592_000.0

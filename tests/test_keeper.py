@@ -18,13 +18,13 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
-import scrapy_koster.keeper
-from scrapy_koster.access import Answer, Copy, Failure, NoAnswer, Obey, Refuse
-from scrapy_koster.config import Config
-from scrapy_koster.keeper import Keeper, Keeping
-from scrapy_koster.site import Site
-from scrapy_koster.stats import Stats
-from scrapy_koster.verdict import Source
+import scrapy_koster.crawl.keeper
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.keeper import Keeper, SiteState
+from scrapy_koster.crawl.stats import Stats
+from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer, Obey, Refuse
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.verdict import Source
 
 MEMORY = "scrapy_koster.storage.memory.MemoryStorage"
 SQLITE = "scrapy_koster.storage.sqlite.SQLiteStorage"
@@ -59,13 +59,13 @@ class Driven:
         await sleep(0)
         return self._answer(site, stale)
 
-    def keeping(self, url: str) -> Keeping:
-        kept = self.keeper.keeping(url)
+    def state_of(self, url: str) -> SiteState:
+        kept = self.keeper.state_of(url)
         assert kept is not None
         return kept
 
-    async def wait(self, url: str) -> Keeping:
-        kept = self.keeping(url)
+    async def wait(self, url: str) -> SiteState:
+        kept = self.state_of(url)
         await self.keeper.wait(kept, Request(url))
         return kept
 
@@ -83,9 +83,9 @@ A_COM = ("http://a.com/", "http://a.com", "http://a.com:80/x", "http://A.Com/x",
 @pytest.mark.parametrize("first", A_COM)
 def test_one_site_in_all_its_spellings(driven, first):
     keeper = driven()
-    kept = keeper.keeping(first)
+    kept = keeper.state_of(first)
     for url in (*A_COM, "http://u@a.com/", "http://u:p@a.com:80/?x", "http://a.com?x=/y", first):
-        assert keeper.keeping(url) is kept
+        assert keeper.state_of(url) is kept
     assert str(kept.site) == "http://a.com"
 
 
@@ -108,38 +108,38 @@ OTHERS = (
 def test_other_sites(driven, order):
     keeper = driven()
     urls = [*A_COM, *OTHERS] if order == "it first" else [*OTHERS, *A_COM]
-    kept = {url: keeper.keeping(url) for url in urls}
+    kept = {url: keeper.state_of(url) for url in urls}
     assert len({kept[url] for url in OTHERS}) == len(OTHERS)
     assert kept["http://a.com/"] not in {kept[url] for url in OTHERS}
     for url in reversed(urls):
-        assert keeper.keeping(url) is kept[url]
+        assert keeper.state_of(url) is kept[url]
 
 
 @pytest.mark.parametrize("shorter", ["http://a.co", "http://a.com:8"])
 def test_a_url_without_a_path_is_not_cut_short(driven, shorter):
     """http://a.com is not http://a.co, nor a.com:80 a.com:8."""
     keeper = driven()
-    other = keeper.keeping(f"{shorter}/")
+    other = keeper.state_of(f"{shorter}/")
     for url in ("http://a.com", "http://a.com:80"):
-        assert keeper.keeping(url) is not other
-    assert keeper.keeping(f"{shorter}/") is other
-    assert keeper.keeping(shorter) is other
+        assert keeper.state_of(url) is not other
+    assert keeper.state_of(f"{shorter}/") is other
+    assert keeper.state_of(shorter) is other
 
 
 @pytest.mark.parametrize("url", ["data:,/robots.txt", "ftp://a.com/x", "file:///x", "s3://b/x"])
 def test_what_no_robots_txt_is_for(driven, url):
-    assert driven().keeper.keeping(url) is None
+    assert driven().keeper.state_of(url) is None
 
 
 @pytest.mark.parametrize("url", ["http:///x", "http://a.com:x/", "https://", "http://:80/"])
 def test_no_site(driven, url):
     with pytest.raises(ValueError, match="no site in the URL"):
-        driven().keeper.keeping(url)
+        driven().keeper.state_of(url)
 
 
 def test_aliases_are_bounded(driven):
     keeper = driven()
-    kept = {keeper.keeping(f"http://user{n}@a.com/") for n in range(1000)}
+    kept = {keeper.state_of(f"http://user{n}@a.com/") for n in range(1000)}
     assert len(kept) == 1
     assert len(keeper.keeper._aliases) < 20
 
@@ -242,7 +242,7 @@ async def test_a_stale_copy_is_given_to_the_fetch(driven, monkeypatch):
     keeper = driven(fetch)
     kept = await keeper.wait("http://a.com/x")
     copy = kept.known
-    monkeypatch.setattr(scrapy_koster.keeper, "time", lambda: copy.expires + 1)
+    monkeypatch.setattr(scrapy_koster.crawl.keeper, "time", lambda: copy.expires + 1)
     await keeper.wait("http://a.com/x")
     assert stales == [None, copy]
     await keeper.keeper.close()
@@ -294,6 +294,6 @@ async def test_memory_is_flat(driven, crawl, caplog, storage, sites):
             gc.collect()
             blocks.append(sys.getallocatedblocks())
     await keeper.keeper.close()
-    assert len(keeper.keeper.kept) == ROOM
+    assert len(keeper.keeper.states) == ROOM
     assert keeper.stats.get_value("koster/storage/miss") == sites
     assert max(blocks) - blocks[0] < sites / 10  # one object for each site would be ten times that

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.nametoken import is_name_token, name_token
+from scrapy_koster.protocol.nametoken import is_name_token, name_token
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.spiders import Spider
 
-from scrapy_koster.parking import Parking
+from scrapy_koster.crawl.parking.memory import Parking
 
 
 class WaitingSpider(Spider):

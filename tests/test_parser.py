@@ -9,7 +9,7 @@ from scrapy.robotstxt import RobotParser
 from scrapy.utils.misc import load_object
 from scrapy.utils.test import get_crawler
 
-from scrapy_koster.parser import ExplainingParser, KosterRobotParser, has_wildcards, ruling
+from scrapy_koster.parsers.koster import ExplainingParser, KosterRobotParser, has_wildcards, ruling
 
 BODY = b"""\
 User-agent: figtree
@@ -32,7 +32,7 @@ def test_is_a_robot_parser(parser: KosterRobotParser) -> None:
 
 
 def test_can_be_named_in_the_settings() -> None:
-    name = "scrapy_koster.parser.KosterRobotParser"
+    name = "scrapy_koster.parsers.koster.KosterRobotParser"
     crawler = get_crawler(settings_dict={"ROBOTSTXT_PARSER": name})
     # What Scrapy's middleware does when it starts, to see that the parser works.
     load_object(crawler.settings["ROBOTSTXT_PARSER"]).from_crawler(crawler, b"")

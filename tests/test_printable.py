@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.printable import printable
+from scrapy_koster.protocol.printable import printable
 
 
 @pytest.mark.parametrize(

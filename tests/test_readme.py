@@ -29,7 +29,7 @@ from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 from server import Server
 
-from scrapy_koster.config import DEFAULTS
+from scrapy_koster.crawl.config import DEFAULTS
 
 README = text("README.md")
 BY_NAME = """\

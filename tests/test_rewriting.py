@@ -13,8 +13,8 @@ from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 from scrapy.spiders import Spider
 
-from scrapy_koster.rewriting import may_rewrite, sent_as
-from scrapy_koster.robotstxt import url_path
+from scrapy_koster.crawl.rewriting import may_rewrite, sent_as
+from scrapy_koster.protocol.robotstxt import url_path
 
 PIECES = ["/", ".", "?", "#", "%2F", "%2f", "%2e", "%2E", "%25", "%3f", "%", "..", "./", "../"]
 MORE_PIECES = ["//", ";", "&", "=", "+", "%20", "%41", "~", "a", "b", "\u00e9", "%c3", "\\", "@"]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster import metatags
-from scrapy_koster.metatags import Syntax, part_to_read
-from scrapy_koster.robotsmeta import (
+from scrapy_koster.protocol import metatags
+from scrapy_koster.protocol.metatags import Syntax, part_to_read
+from scrapy_koster.protocol.robotsmeta import (
     NO_DIRECTIVES,
     Directives,
     directives_of_headers,

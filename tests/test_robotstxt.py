@@ -18,8 +18,8 @@ from hostile import HOSTILE, harmless
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scrapy_koster.nametoken import name_token
-from scrapy_koster.robotstxt import (
+from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.robotstxt import (
     Line,
     Record,
     RobotsTxt,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.site import Site, site_of
+from scrapy_koster.protocol.site import Site, site_of
 
 
 @pytest.mark.parametrize(

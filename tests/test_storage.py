@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_koster.access import Copy, Failure, Known
-from scrapy_koster.site import Site, site_of
+from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.storage import Storage, StorageError
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage

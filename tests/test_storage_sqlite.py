@@ -19,8 +19,8 @@ from threading import Barrier
 
 import pytest
 
-from scrapy_koster.access import Copy, Failure
-from scrapy_koster.site import Site
+from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import StorageError
 from scrapy_koster.storage.sqlite import SQLiteStorage, _migrate
 
@@ -155,8 +155,8 @@ def test_opens_when_the_journal_cannot_be_switched(path: Path) -> None:
 
 WRITER = """
 import sys
-from scrapy_koster.access import Copy
-from scrapy_koster.site import Site
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 path, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -362,8 +362,8 @@ def test_a_file_that_is_locked_against_readers(path: Path) -> None:
 
 FULL_DISK = """
 import resource, sys
-from scrapy_koster.access import Copy
-from scrapy_koster.site import Site
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import StorageError
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -404,8 +404,8 @@ def test_no_room_in_the_database(storage: SQLiteStorage) -> None:
 # root is not bound by file modes, so the child becomes somebody else.
 READ_ONLY = """
 import os, sys
-from scrapy_koster.access import Copy
-from scrapy_koster.site import Site
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import StorageError
 from scrapy_koster.storage.sqlite import SQLiteStorage
 

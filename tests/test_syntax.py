@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.robotstxt import ProtegoRobotParser
 
-from scrapy_koster.checks import CHECKS, Severity
-from scrapy_koster.robotstxt import RobotsTxt, instructions, parse
-from scrapy_koster.syntax import MAX_BYTES, check
+from scrapy_koster.checker.checks import CHECKS, Severity
+from scrapy_koster.checker.syntax import MAX_BYTES, check
+from scrapy_koster.protocol.robotstxt import RobotsTxt, instructions, parse
 
 ROOT = Path(__file__).parent.parent
 CORPUS = ROOT.parent / "shared" / "corpus" / "real-robots.jsonl.gz"
@@ -506,7 +506,7 @@ def rows() -> Iterator[list[str]]:
 
 def test_the_documented_codes_are_those_of_the_code() -> None:
     assert list(rows()) == [
-        [c.code, c.severity.value, c.section, c.points, c.title, c.mend] for c in CHECKS.values()
+        [c.code, c.severity.value, c.section, c.points, c.title, c.fix] for c in CHECKS.values()
     ]
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.access import Copy, Failure
-from scrapy_koster.robotstxt import Line, Record, RobotsTxt
-from scrapy_koster.site import Site
-from scrapy_koster.verdict import RFC_9309, Ground, Source, Verdict, shown, text_of, utc
+from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.robotstxt import Line, Record, RobotsTxt
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.verdict import RFC_9309, Ground, Source, Verdict, shown, text_of, utc
 
 SITE = Site("http", "www.fict.org", 80)
 BODY = b"User-agent: fig\nUser-agent: tree\nDisallow: /org/plans.html\n"
@@ -88,14 +88,14 @@ def test_the_record_above_is_what_the_file_says() -> None:
         ),
         pytest.param(
             {"ground": Ground.UNAVAILABLE, "known": FAILURE, "section": "3.1"},
-            "forbidden by http://www.fict.org/robots.txt: it cannot be had (HTTP 503), 3"
+            "forbidden by http://www.fict.org/robots.txt: it cannot be retrieved (HTTP 503), 3"
             " attempts failed (3.1)",
             id="unavailable",
         ),
         pytest.param(
             {"known": replace(FAILURE, attempts=1), "section": "3.1"},
-            "forbidden by http://www.fict.org/robots.txt: it cannot be had (HTTP 503), 1 attempt"
-            " failed (3.1)",
+            "forbidden by http://www.fict.org/robots.txt: it cannot be retrieved (HTTP 503),"
+            " 1 attempt failed (3.1)",
             id="unavailable once",
         ),
         pytest.param(

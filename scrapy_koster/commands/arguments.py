@@ -7,8 +7,8 @@ from typing import Any
 
 from scrapy.commands import ScrapyHelpFormatter
 
-from scrapy_koster.checks import Severity
-from scrapy_koster.syntax import FINDINGS_LISTED
+from scrapy_koster.checker.checks import Severity
+from scrapy_koster.checker.syntax import FINDINGS_LISTED
 
 _CHECK = """\
 Tell where robots.txt files leave the draft (draft-koster-robots-00), and where a
@@ -16,15 +16,15 @@ reader of RFC 9309 takes them otherwise. Each finding is a line
 
   name:line:column: severity CODE message (section of the draft)
 
-and how to mend it. The codes are in docs/check-codes.md."""
+and how to fix it. The codes are in docs/check-codes.md."""
 _CHECK_STATUS = """\
-exit status: 0 clean, 1 findings, 2 wrong usage, 3 a site's robots.txt could not be had"""
+exit status: 0 clean, 1 findings, 2 wrong usage, 3 a site's robots.txt could not be retrieved"""
 
 _EXPLAIN = """\
 Tell whether a robot may fetch a URL, and which line of the site's robots.txt says so.
 It is asked for as a crawl with the settings at hand would ask, or taken from FILE."""
 _EXPLAIN_STATUS = """\
-exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not be had;
+exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not be retrieved;
 of several URLs the highest"""
 
 _CACHE = """\

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 
-from scrapy_koster.access import Obey, Pass, Refuse
-from scrapy_koster.config import Config
-from scrapy_koster.keeper import Keeper
-from scrapy_koster.stats import Stats
-from scrapy_koster.verdict import Source
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.keeper import Keeper
+from scrapy_koster.crawl.stats import Stats
+from scrapy_koster.protocol.access import Obey, Pass, Refuse
+from scrapy_koster.protocol.verdict import Source
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -75,10 +75,10 @@ async def known_of(keeper: Keeper, url: str) -> Learnt | None:
 
     None where the crawl was told to end before that was known.
     """
-    kept = keeper.keeping(url)
-    assert kept is not None
-    await keeper.wait(kept, Request(url))
-    step = keeper.step(kept, time())
+    state = keeper.state_of(url)
+    assert state is not None
+    await keeper.wait(state, Request(url))
+    step = keeper.current_step(state, time())
     if isinstance(step, (Obey, Pass, Refuse)):
-        return Learnt(step, kept.source, kept.parser)
+        return Learnt(step, state.source, state.parser)
     return None

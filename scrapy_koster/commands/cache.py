@@ -8,17 +8,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scrapy_koster.access import Copy, Failure, Known
-from scrapy_koster.printable import printable
-from scrapy_koster.robotstxt import lines
-from scrapy_koster.site import Site, site_of
+from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.robotstxt import lines
+from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.verdict import shown, utc
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
-from scrapy_koster.verdict import shown, utc
 
 if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink
-    from scrapy_koster.config import Config
+    from scrapy_koster.crawl.config import Config
     from scrapy_koster.storage import Storage
 
 _URL_CHARS = 200

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from scrapy_koster.checks import CHECKS, Severity
+from scrapy_koster.checker.checks import CHECKS, Severity
+from scrapy_koster.checker.syntax import Finding, check
 from scrapy_koster.commands.ink import Ink
-from scrapy_koster.printable import printable
-from scrapy_koster.syntax import Finding, check
+from scrapy_koster.protocol.printable import printable
 
 SEVERITIES = {severity.value: severity for severity in Severity}
 _NAME_CHARS = 1000
@@ -33,7 +33,7 @@ def as_text(name: str, findings: list[Finding], ink: Ink) -> Iterator[str]:
         if code not in explained:
             yield f"    {finding.check.title}"
             explained.add(code)
-        yield ink.dim(f"    Mend: {finding.check.mend}")
+        yield ink.dim(f"    Fix: {finding.check.fix}")
         if finding.more:
             yield ink.dim(f"    {finding.more} more {code} are not listed (--all lists them)")
     yield f"{ink.bold(name)}: {_summary(findings, ink)}"
@@ -81,6 +81,6 @@ def _as_dict(finding: Finding) -> dict[str, Any]:
         "section": kind.section,
         "points": kind.points.split(", "),
         "title": kind.title,
-        "mend": kind.mend,
+        "fix": kind.fix,
         "more": finding.more,
     }

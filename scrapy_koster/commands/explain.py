@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scrapy_koster.access import Access, Copy, Obey, Pass, Policy, Refuse, access
-from scrapy_koster.keeper import is_robots_txt
-from scrapy_koster.nametoken import name_token
-from scrapy_koster.parser import ruling
-from scrapy_koster.printable import printable
-from scrapy_koster.robotstxt import Ruling, lines
-from scrapy_koster.strictest import Rfc9309
-from scrapy_koster.verdict import Ground, Verdict, shown
+from scrapy_koster.crawl.keeper import is_robots_txt
+from scrapy_koster.parsers.koster import ruling
+from scrapy_koster.parsers.rfc9309 import Rfc9309
+from scrapy_koster.protocol.access import Access, Copy, Obey, Pass, Policy, Refuse, access
+from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.robotstxt import Ruling, lines
+from scrapy_koster.protocol.verdict import Ground, Verdict, shown
 
 if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
 
     from scrapy_koster.commands.ask import Learnt
     from scrapy_koster.commands.ink import Ink
-    from scrapy_koster.site import Site
+    from scrapy_koster.protocol.site import Site
 
 ALLOWED, FORBIDDEN, UNAVAILABLE = 0, 1, 3
 """Exit statuses; 2 is for wrong usage."""

@@ -16,17 +16,17 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.misc import build_from_crawler
 from scrapy.utils.spider import DefaultSpider
 
-from scrapy_koster.access import Copy, Obey, Pass, Refuse
+from scrapy_koster.checker.syntax import FINDINGS_LISTED, whole_lines
 from scrapy_koster.commands import ask, cache, check, explain
 from scrapy_koster.commands.arguments import add_commands
 from scrapy_koster.commands.ink import Ink, ink_for
-from scrapy_koster.config import Config
-from scrapy_koster.middleware import user_agent
-from scrapy_koster.printable import printable
-from scrapy_koster.site import Site, site_of
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.downloadermiddleware import user_agent
+from scrapy_koster.protocol.access import Copy, Obey, Pass, Refuse
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage import Storage, StorageError
-from scrapy_koster.syntax import FINDINGS_LISTED, whole_lines
-from scrapy_koster.verdict import Source
 
 _READ_MAX_BYTES = 10_000_000
 _NOT_STORED = 1
@@ -243,7 +243,7 @@ def _body(learnt: ask.Learnt | None) -> bytes | str:
         case Obey(Copy(status=status, body=body)):
             return body if 200 <= status <= 299 else f"HTTP {status}: there is no robots.txt"
         case Pass(failure) | Refuse(failure):
-            return f"it cannot be had ({printable(failure.reason)})"
+            return f"it cannot be retrieved ({printable(failure.reason)})"
         case _:
             return "the crawl ended before its site was asked"
 

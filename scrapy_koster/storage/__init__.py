@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Protocol
 
-from scrapy_koster.access import Copy, Known
-from scrapy_koster.site import Site
+from scrapy_koster.protocol.access import Copy, Known
+from scrapy_koster.protocol.site import Site
 
 _LATE_SECS = 86400.0
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import ClassVar
 
-from scrapy_koster.access import Known
-from scrapy_koster.site import Site
+from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import StorageConfig, StorageError, supersedes
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Lock
 from typing import ClassVar, TypeVar
 
-from scrapy_koster.access import Copy, Failure, Known
-from scrapy_koster.site import Site, site_of
+from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.storage import StorageConfig, StorageError, supersedes
 
 _T = TypeVar("_T")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from scrapy_koster.nametoken import TOKEN, name_token
+from scrapy_koster.protocol.nametoken import TOKEN, name_token
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -18,14 +18,20 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure as TwistedFailure
 from w3lib.url import safe_url_string
 
-from scrapy_koster.access import Answer, Copy, NoAnswer, redirect, validators
+from scrapy_koster.protocol.access import (
+    Answer,
+    Copy,
+    NoAnswer,
+    conditional_headers,
+    redirect_target,
+)
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from scrapy_koster.config import Config
-    from scrapy_koster.site import Site
-    from scrapy_koster.stats import Stats
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.stats import Stats
+    from scrapy_koster.protocol.site import Site
 
 _RECEIVED = "koster_robotstxt_received"
 # No bound: how many sites are asked at the same time is the keeper's to decide.
@@ -99,7 +105,7 @@ class Fetcher:
             answer = await self._ask(url, page, stale)
             if isinstance(answer, NoAnswer):
                 return answer
-            target = redirect(answer)
+            target = redirect_target(answer)
             if target is None:
                 self._stats.answered(answer.status)
                 return answer
@@ -137,7 +143,7 @@ class Fetcher:
         if "User-Agent" in page.headers:
             headers["User-Agent"] = page.headers["User-Agent"]
         if stale is not None and stale.url == url:
-            headers |= validators(stale)
+            headers |= conditional_headers(stale)
         meta: dict[str, Any] = {
             "dont_obey_robotstxt": True,
             "allow_offsite": True,

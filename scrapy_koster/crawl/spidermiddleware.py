@@ -11,16 +11,16 @@ from scrapy import Request
 from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response, XmlResponse
 
-from scrapy_koster.config import Config, PageSource
-from scrapy_koster.metatags import Syntax, part_to_read
-from scrapy_koster.nametoken import name_token
-from scrapy_koster.robotsmeta import (
+from scrapy_koster.crawl.config import Config, PageSource
+from scrapy_koster.crawl.stats import Stats
+from scrapy_koster.protocol.metatags import Syntax, part_to_read
+from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.robotsmeta import (
     NO_DIRECTIVES,
     Directives,
     directives_of_headers,
     directives_of_page,
 )
-from scrapy_koster.stats import Stats
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection

@@ -10,18 +10,18 @@ from scrapy.utils.job import job_dir
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.access import Ask, Defer
-from scrapy_koster.config import DEFAULTS, FALLBACK_SCHEDULER
-from scrapy_koster.engine import wake
-from scrapy_koster.keeper import is_robots_txt
-from scrapy_koster.middleware import KosterMiddleware
-from scrapy_koster.parking import Parking
+from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER
+from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.engine import wake
+from scrapy_koster.crawl.keeper import is_robots_txt
+from scrapy_koster.crawl.parking.memory import Parking
+from scrapy_koster.protocol.access import Ask, Defer
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
 
-    from scrapy_koster.keeper import Keeper, Keeping
+    from scrapy_koster.crawl.keeper import Keeper, SiteState
 
 _RETURNED = "koster_returned"
 # Requests that are parked in one go, before other things get their turn.
@@ -71,7 +71,7 @@ class DeferringScheduler(BaseScheduler):
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is not None:
             self._keeper = middleware.keeper
-            self._keeper.turned = self._turned
+            self._keeper.on_change = self._on_change
         return self._scheduler.open(spider)
 
     def close(self, reason: str) -> Deferred[None] | None:
@@ -105,10 +105,10 @@ class DeferringScheduler(BaseScheduler):
             request = self._parking.pop() or self._next()
             if request is None:
                 return None
-            kept = self._held_back(request, self._keeper)
-            if kept is None:
+            state = self._held_back(request, self._keeper)
+            if state is None:
                 return request
-            self._park(kept, request, self._keeper)
+            self._park(state, request, self._keeper)
         wake(self._crawler)
         return None
 
@@ -119,27 +119,27 @@ class DeferringScheduler(BaseScheduler):
             request = request.replace(dont_filter=False)
         return request
 
-    def _held_back(self, request: Request, keeper: Keeper) -> Keeping | None:
+    def _held_back(self, request: Request, keeper: Keeper) -> SiteState | None:
         """Return the site for which *request* has to wait, None if for none."""
         if request.meta.get("dont_obey_robotstxt"):
             return None
         try:
-            kept = keeper.keeping(request.url)
+            state = keeper.state_of(request.url)
         except ValueError:  # the middleware says so to the request's errback
             return None
         now = time()
-        if kept is None or now < kept.until or is_robots_txt(request.url):
+        if state is None or now < state.until or is_robots_txt(request.url):
             return None
-        return kept if isinstance(keeper.step(kept, now), (Ask, Defer)) else None
+        return state if isinstance(keeper.current_step(state, now), (Ask, Defer)) else None
 
-    def _park(self, kept: Keeping, request: Request, keeper: Keeper) -> None:
-        kept.parked = self._parking.push(str(kept.site), request)
-        keeper.want(kept, request)
+    def _park(self, state: SiteState, request: Request, keeper: Keeper) -> None:
+        state.parked = self._parking.push(str(state.site), request)
+        keeper.ask_for(state, request)
 
-    def _turned(self, kept: Keeping) -> None:
-        if kept.parked and not isinstance(kept.step, (Ask, Defer)):
-            kept.parked = 0
-            self._parking.open(str(kept.site))
+    def _on_change(self, state: SiteState) -> None:
+        if state.parked and not isinstance(state.step, (Ask, Defer)):
+            state.parked = 0
+            self._parking.open(str(state.site))
         wake(self._crawler)
 
 

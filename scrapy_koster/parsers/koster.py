@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from scrapy.robotstxt import RobotParser
 
-from scrapy_koster.robotstxt import Record, RobotsTxt, Ruling, instructions
+from scrapy_koster.protocol.robotstxt import Record, RobotsTxt, Ruling, instructions
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

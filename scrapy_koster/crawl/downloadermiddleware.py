@@ -11,17 +11,17 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.access import Access, Failure, Known, Obey, Pass, Refuse, access
-from scrapy_koster.config import Config, checked_robot
-from scrapy_koster.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.keeper import Keeper, Keeping, is_robots_txt
-from scrapy_koster.nametoken import name_token
-from scrapy_koster.parser import KosterRobotParser, has_wildcards, ruling
-from scrapy_koster.printable import printable
-from scrapy_koster.rewriting import may_rewrite, sent_as
-from scrapy_koster.site import Site, site_of
-from scrapy_koster.stats import Stats
-from scrapy_koster.verdict import Ground, Verdict
+from scrapy_koster.crawl.config import Config, checked_robot
+from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.keeper import Keeper, SiteState, is_robots_txt
+from scrapy_koster.crawl.rewriting import may_rewrite, sent_as
+from scrapy_koster.crawl.stats import Stats
+from scrapy_koster.parsers.koster import KosterRobotParser, has_wildcards, ruling
+from scrapy_koster.protocol.access import Access, Failure, Known, Obey, Pass, Refuse, access
+from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.verdict import Ground, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -39,7 +39,7 @@ class KosterMiddleware:
     """Lets a request pass, or refuses it, as its site's robots.txt says.
 
     A refused request ends with RobotsForbidden in its errback, or with
-    RobotsUnavailable where the robots.txt could not be had.
+    RobotsUnavailable where the robots.txt could not be retrieved.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -50,7 +50,7 @@ class KosterMiddleware:
         self._stats = Stats(crawler.stats)
         self.keeper = Keeper(crawler, self._config, self._stats)
         # Most requests are to the site of the one before.
-        self._last = Keeping(Site("http", "", 80))
+        self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
         self._header = user_agent(crawler)
         self._robot = self._config.robot or self._header
@@ -76,42 +76,42 @@ class KosterMiddleware:
             return None
         url = request.url
         if url.startswith(self._origin):
-            kept = self._last
+            state = self._last
         else:
-            found = self.keeper.keeping(url)
+            found = self.keeper.state_of(url)
             if found is None:
                 return None
-            kept = self._last = found
-            self._origin = kept.origin
+            state = self._last = found
+            self._origin = state.origin
         # Not "in request.headers", which folds the case of the name each time.
         if "robotstxt_user_agent" in meta or dict.__contains__(request.headers, b"User-Agent"):
             robot = self._robot_of(request)
         else:
             robot = self._robot
-        if time() >= kept.until:
+        if time() >= state.until:
             return self._wait(request, robot)
-        if self._may_rewrite or not kept.allows(url, robot):
-            self._decide(request, kept, robot)
+        if self._may_rewrite or not state.allows(url, robot):
+            self._decide(request, state, robot)
         return None
 
     async def _wait(self, request: Request, robot: str | bytes) -> None:
-        kept = self.keeper.keeping(request.url)
-        if kept is None or is_robots_txt(request.url):
+        state = self.keeper.state_of(request.url)
+        if state is None or is_robots_txt(request.url):
             return
-        await self.keeper.wait(kept, request)
-        if isinstance(self.keeper.step(kept, time()), (Obey, Pass, Refuse)):
-            self._decide(request, kept, robot)
+        await self.keeper.wait(state, request)
+        if isinstance(self.keeper.current_step(state, time()), (Obey, Pass, Refuse)):
+            self._decide(request, state, robot)
         else:
-            self._refuse(request, request.url, kept, robot)
+            self._refuse(request, request.url, state, robot)
 
-    def _decide(self, request: Request, kept: Keeping, robot: str | bytes) -> None:
+    def _decide(self, request: Request, state: SiteState, robot: str | bytes) -> None:
         for url in sent_as(request.url) if self._may_rewrite else (request.url,):
-            if not kept.allows(url, robot):
-                self._refuse(request, url, kept, robot)
+            if not state.allows(url, robot):
+                self._refuse(request, url, state, robot)
                 return
 
-    def _refuse(self, request: Request, url: str, kept: Keeping, robot: str | bytes) -> None:
-        verdict = self._verdict(url, kept, robot)
+    def _refuse(self, request: Request, url: str, state: SiteState, robot: str | bytes) -> None:
+        verdict = self._verdict(url, state, robot)
         logger.debug(
             "%(request)s is %(verdict)s",
             {"request": request, "verdict": verdict},
@@ -127,24 +127,24 @@ class KosterMiddleware:
             raise RobotsUnavailable(verdict)
         raise RobotsForbidden(verdict)
 
-    def _verdict(self, url: str, kept: Keeping, robot: str | bytes) -> Verdict:
-        known, ground, section = self._grounds(kept)
-        said = ruling(kept.parser, url, robot) if ground is Ground.RULE else None
+    def _verdict(self, url: str, state: SiteState, robot: str | bytes) -> Verdict:
+        known, ground, section = self._grounds(state)
+        said = ruling(state.parser, url, robot) if ground is Ground.RULE else None
         return Verdict(
             allowed=False,
             url=url,
-            site=kept.site,
+            site=state.site,
             robot=name_token(robot),
             ground=ground,
             section=said.section if said else section,
             known=known,
-            source=kept.source,
+            source=state.source,
             record=said.record if said else None,
             rule=said.rule if said else None,
         )
 
-    def _grounds(self, kept: Keeping) -> tuple[Known, Ground, str]:
-        match kept.step:
+    def _grounds(self, state: SiteState) -> tuple[Known, Ground, str]:
+        match state.step:
             case Obey(copy) if access(copy, self._config.policy) is Access.RULES:
                 return copy, Ground.RULE, "3.2.2"
             case Obey(copy):

@@ -32,7 +32,7 @@ class Check:
     points: str
     """The rows of the decision table in docs/semantics.md."""
     title: str
-    mend: str
+    fix: str
 
 
 _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from scrapy_koster.checks import CHECKS, Check
-from scrapy_koster.nametoken import TOKEN
-from scrapy_koster.printable import printable
-from scrapy_koster.robotstxt import Line, Record, instructions, lines, parse, unescape
+from scrapy_koster.checker.checks import CHECKS, Check
+from scrapy_koster.protocol.nametoken import TOKEN
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.robotstxt import Line, Record, instructions, lines, parse, unescape
 
 FINDINGS_LISTED = 20
 """Findings of one code that are listed unless all are asked for."""

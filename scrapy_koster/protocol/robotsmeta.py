@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from scrapy_koster.metatags import EVERY_ROBOT, Syntax, metas_of_page
-from scrapy_koster.nametoken import TOKEN
-from scrapy_koster.printable import printable
+from scrapy_koster.protocol.metatags import EVERY_ROBOT, Syntax, metas_of_page
+from scrapy_koster.protocol.nametoken import TOKEN
+from scrapy_koster.protocol.printable import printable
 
 
 @dataclass(frozen=True, slots=True)

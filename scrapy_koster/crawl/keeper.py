@@ -19,7 +19,10 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred, DeferredList, DeferredSemaphore
 from twisted.python.failure import Failure as TwistedFailure
 
-from scrapy_koster.access import (
+from scrapy_koster.crawl.engine import is_closing
+from scrapy_koster.crawl.fetcher import Fetcher
+from scrapy_koster.crawl.storage_breaker import StorageBreaker
+from scrapy_koster.protocol.access import (
     Access,
     Answer,
     Ask,
@@ -33,15 +36,12 @@ from scrapy_koster.access import (
     Refuse,
     Step,
     access,
-    receive,
-    step,
+    after_answer,
+    next_step,
 )
-from scrapy_koster.engine import is_closing
-from scrapy_koster.fetch import Fetcher
-from scrapy_koster.robotstxt import url_path
-from scrapy_koster.site import site_of
-from scrapy_koster.tolerant import TolerantStorage
-from scrapy_koster.verdict import Source
+from scrapy_koster.protocol.robotstxt import url_path
+from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.verdict import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,15 +51,15 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
     from scrapy.utils.asyncio import CallLaterResult
 
-    from scrapy_koster.config import Config
-    from scrapy_koster.site import Site
-    from scrapy_koster.stats import Stats
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.stats import Stats
+    from scrapy_koster.protocol.site import Site
 
 logger = logging.getLogger(__name__)
 
 # Sites that are asked at the same time, for each request that the crawl may
 # have under way: a robots.txt is small, and one that hangs waits in here.
-_ASKED_AT_ONCE = 4
+_FETCHES_PER_SLOT = 4
 _ALIASES_KEPT = 8
 # Sites that requests wait for stay; so many are passed over for each new one.
 _EVICTED_AT_ONCE = 16
@@ -88,11 +88,11 @@ def _robots_txt_only(url: str, _robot: str | bytes) -> bool:
     return is_robots_txt(url)
 
 
-class Keeping:
-    """What is kept in memory of one site.
+class SiteState:
+    """What is known of one site, in memory.
 
     ``allows(url, robot)`` answers for the site until ``until``, in seconds
-    since the epoch; from then on ``Keeper.step`` has to be asked first.
+    since the epoch; from then on ``Keeper.current_step`` has to be asked first.
     """
 
     __slots__ = (
@@ -152,120 +152,120 @@ class Keeper:
         self._config = config
         self._stats = stats
         self._fetcher = Fetcher(crawler, config, stats)
-        self._storage = TolerantStorage(config, stats)
-        self.kept: OrderedDict[str, Keeping] = OrderedDict()
+        self._storage = StorageBreaker(config, stats)
+        self.states: OrderedDict[str, SiteState] = OrderedDict()
         """By origin, without a default port; the most recently used is last."""
-        self._aliases: dict[str, Keeping] = {}
+        self._aliases: dict[str, SiteState] = {}
         concurrent = crawler.settings.getint("CONCURRENT_REQUESTS")
-        self._turns = DeferredSemaphore(_ASKED_AT_ONCE * max(concurrent, 16))
+        self._turns = DeferredSemaphore(_FETCHES_PER_SLOT * max(concurrent, 16))
         self._tasks: set[Deferred[None]] = set()
-        self._due: list[tuple[float, int, Keeping]] = []
+        self._due: list[tuple[float, int, SiteState]] = []
         self._due_number = itertools.count()
         self._timer: CallLaterResult | None = None
         self._in_place = 0
         self.closing = False
         self.counts: Counter[str] = Counter()
         """Sites by what is known of them, and how it was learnt."""
-        self.turned: Callable[[Keeping], None] | None = None
+        self.on_change: Callable[[SiteState], None] | None = None
         """Called when the step for a site may have become another."""
 
-    def keeping(self, url: str) -> Keeping | None:
-        """Return what is kept of the site of *url*, None if it is subject to none.
+    def state_of(self, url: str) -> SiteState | None:
+        """Return the state of the site of *url*, None if robots.txt is not for it.
 
         Raises ValueError for an http or https URL that names no site.
         """
         end = url.find("/", 8)
         origin = url if end < 0 else url[:end]
-        kept = self.kept.get(origin)
-        if kept is None:
+        state = self.states.get(origin)
+        if state is None:
             return self._find(url, origin)
-        self.kept.move_to_end(origin)
-        return kept
+        self.states.move_to_end(origin)
+        return state
 
-    def _find(self, url: str, origin: str) -> Keeping | None:
-        kept = self._aliases.get(origin)
-        site = site_of(url) if kept is None else kept.site
+    def _find(self, url: str, origin: str) -> SiteState | None:
+        state = self._aliases.get(origin)
+        site = site_of(url) if state is None else state.site
         if site is None:
             return None
         name = str(site)
-        kept = self.kept.get(name)
-        if kept is None:
+        state = self.states.get(name)
+        if state is None:
             self._make_room()
-            kept = self.kept[name] = Keeping(site)
-        elif origin not in self._aliases and len(kept.aliases) < _ALIASES_KEPT:
-            kept.aliases.append(origin)
-            self._aliases[origin] = kept
-        self.kept.move_to_end(name)
-        return kept
+            state = self.states[name] = SiteState(site)
+        elif origin not in self._aliases and len(state.aliases) < _ALIASES_KEPT:
+            state.aliases.append(origin)
+            self._aliases[origin] = state
+        self.states.move_to_end(name)
+        return state
 
     def _make_room(self) -> None:
         """KOSTER_MEMORY_SITES: least recently used out first."""
         for _ in range(_EVICTED_AT_ONCE):
-            if len(self.kept) < self._config.memory_sites:
+            if len(self.states) < self._config.memory_sites:
                 return
-            name, kept = next(iter(self.kept.items()))
-            if kept.asking or kept.wanted:
-                self.kept.move_to_end(name)
+            name, state = next(iter(self.states.items()))
+            if state.asking or state.wanted:
+                self.states.move_to_end(name)
                 continue
-            del self.kept[name]
-            for alias in kept.aliases:
+            del self.states[name]
+            for alias in state.aliases:
                 del self._aliases[alias]
 
-    def step(self, kept: Keeping, now: float) -> Step:
+    def current_step(self, state: SiteState, now: float) -> Step:
         """Return what to do *now* with a request to the site."""
-        if now >= kept.until and kept.looked_up:
-            kept.step = step(kept.known, now=now, policy=self._config.policy)
-            kept.until = 0.0
-            match kept.step:
+        if now >= state.until and state.looked_up:
+            state.step = next_step(state.known, now=now, policy=self._config.policy)
+            state.until = 0.0
+            match state.step:
                 case Obey(copy, until):
-                    kept.allows, kept.until = self._allows(kept, copy), until
+                    state.allows, state.until = self._allows(state, copy), until
                 case Pass(until=until):
-                    kept.allows, kept.until = _everything, until
+                    state.allows, state.until = _everything, until
                 case Refuse(until=until):
-                    kept.allows, kept.until = _robots_txt_only, until
+                    state.allows, state.until = _robots_txt_only, until
                 case Ask() | Defer():
                     pass
-        return kept.step
+        return state.step
 
-    def _allows(self, kept: Keeping, copy: Copy) -> Callable[[str, str | bytes], bool]:
+    def _allows(self, state: SiteState, copy: Copy) -> Callable[[str, str | bytes], bool]:
         match access(copy, self._config.policy):
             case Access.RULES:
-                assert kept.parser is not None  # _keep() has built it
-                return kept.parser.allowed
+                assert state.parser is not None  # _keep() has built it
+                return state.parser.allowed
             case Access.RESTRICTED:
                 return _robots_txt_only
             case Access.UNRESTRICTED:
                 return _everything
 
-    def want(self, kept: Keeping, request: Request) -> None:
+    def ask_for(self, state: SiteState, request: Request) -> None:
         """Have the site asked, now or when it may be: *request* begins to wait."""
-        if kept.counted_as == _UNAVAILABLE:  # those from before are counted as it is announced
+        if state.counted_as == _UNAVAILABLE:  # those from before are counted as it is announced
             self._stats.requests_deferred(1)
-        self._press(kept, request)
+        self._ask_or_schedule(state, request)
 
-    def _press(self, kept: Keeping, request: Request | None) -> None:
+    def _ask_or_schedule(self, state: SiteState, request: Request | None) -> None:
         assert request is not None  # somebody wants it
-        match self.step(kept, time()):
+        match self.current_step(state, time()):
             case Ask():
-                self._ask(kept, request)
+                self._ask(state, request)
             case Defer(until=until):
-                kept.asked_for = request
-                self._remind(kept, until)
+                state.asked_for = request
+                self._remind(state, until)
             case Obey() | Pass() | Refuse():
                 pass
 
-    async def wait(self, kept: Keeping, request: Request) -> None:
+    async def wait(self, state: SiteState, request: Request) -> None:
         """Wait in place until the site is not asked or deferred any more.
 
         At the latest until KOSTER_DEFER_LIMIT_SECS have passed, or until the
         crawl closes.
         """
-        self.want(kept, request)
-        while isinstance(self.step(kept, time()), (Ask, Defer)) and not self.closing:
+        self.ask_for(state, request)
+        while isinstance(self.current_step(state, time()), (Ask, Defer)) and not self.closing:
             told: Deferred[None] = Deferred()
-            kept.waiters.append(told)
+            state.waiters.append(told)
             self._in_place += 1
-            self._press(kept, request)
+            self._ask_or_schedule(state, request)
             self._set_timer()
             try:
                 await maybe_deferred_to_future(told)
@@ -274,54 +274,56 @@ class Keeper:
 
     # Asking.
 
-    def _ask(self, kept: Keeping, request: Request) -> None:
-        if kept.asking or self.closing:
+    def _ask(self, state: SiteState, request: Request) -> None:
+        if state.asking or self.closing:
             return
-        kept.asking = True
-        kept.asked_for = request
-        task = deferred_from_coro(self._learn(kept, request))
+        state.asking = True
+        state.asked_for = request
+        task = deferred_from_coro(self._learn(state, request))
         self._tasks.add(task)
-        task.addBoth(self._learnt, kept, task)
+        task.addBoth(self._learnt, state, task)
 
-    def _learnt(self, result: object, kept: Keeping, task: Deferred[None]) -> None:
+    def _learnt(self, result: object, state: SiteState, task: Deferred[None]) -> None:
         self._tasks.discard(task)
-        kept.asking = False
+        state.asking = False
         if isinstance(result, TwistedFailure) and not self.closing:
             logger.error(
                 "Error while asking for the robots.txt of %(site)s",
-                {"site": kept.site},
+                {"site": state.site},
                 exc_info=failure_to_exc_info(result),
                 extra={"spider": self._crawler.spider},
             )
-            kept.looked_up = True
-            kept.known = self._received(NoAnswer(f"error: {result.value}"), kept.known)
-            kept.until = 0.0
-        self._turn(kept)
+            state.looked_up = True
+            state.known = self._received(NoAnswer(f"error: {result.value}"), state.known)
+            state.until = 0.0
+        self._notify(state)
 
-    async def _learn(self, kept: Keeping, request: Request) -> None:
-        if not kept.looked_up:
-            stored = await self._storage.get(kept.site)
-            await self._keep(kept, stored, self._storage.source, request)
-            if isinstance(self.step(kept, time()), Obey):
+    async def _learn(self, state: SiteState, request: Request) -> None:
+        if not state.looked_up:
+            stored = await self._storage.get(state.site)
+            await self._keep(state, stored, self._storage.source, request)
+            if isinstance(self.current_step(state, time()), Obey):
                 self.counts["from storage"] += 1
-        ask = self.step(kept, time())
+        ask = self.current_step(state, time())
         if not isinstance(ask, Ask):
             return
         await maybe_deferred_to_future(self._turns.acquire())
         try:
-            result = await self._fetcher.fetch(kept.site, request, ask.stale)
+            result = await self._fetcher.fetch(state.site, request, ask.stale)
         finally:
             self._turns.release()
         if self.closing:
             return
-        known = self._received(result, kept.known)
+        known = self._received(result, state.known)
         self._count_copy(result, known)
-        await self._storage.put(kept.site, known)
-        await self._keep(kept, known, Source.FETCHED, request)
+        await self._storage.put(state.site, known)
+        await self._keep(state, known, Source.FETCHED, request)
 
     def _received(self, result: Answer | NoAnswer, known: Known | None) -> Known:
         now = time()
-        learnt = receive(result, known, now=now, policy=self._config.policy, jitter=random.random())
+        learnt = after_answer(
+            result, known, now=now, policy=self._config.policy, jitter=random.random()
+        )
         if isinstance(learnt, Copy):
             # Whatever its life, it decides for those who have waited for it.
             learnt = replace(learnt, expires=max(learnt.expires, now + 1))
@@ -338,17 +340,17 @@ class Keeper:
                 pass
 
     async def _keep(
-        self, kept: Keeping, known: Known | None, source: Source, request: Request
+        self, state: SiteState, known: Known | None, source: Source, request: Request
     ) -> None:
         copy = known.stale if isinstance(known, Failure) else known
         has_rules = copy is not None and access(copy, self._config.policy) is Access.RULES
-        if copy is not None and has_rules and kept.body != copy.body:
-            kept.parser = await self._parse(copy.body, request)
-            kept.body = copy.body
-        kept.known = known
-        kept.source = source
-        kept.looked_up = True
-        kept.until = 0.0
+        if copy is not None and has_rules and state.body != copy.body:
+            state.parser = await self._parse(copy.body, request)
+            state.body = copy.body
+        state.known = known
+        state.source = source
+        state.looked_up = True
+        state.until = 0.0
 
     async def _parse(self, body: bytes, request: Request) -> RobotParser:
         parser = build_from_crawler(self._config.parser, self._crawler, body)
@@ -359,74 +361,74 @@ class Keeper:
 
     # Telling.
 
-    def _turn(self, kept: Keeping) -> None:
+    def _notify(self, state: SiteState) -> None:
         """Tell those who wait for the site that its step may be another."""
-        self._announce(kept, self.step(kept, time()))
-        if kept.wanted:
+        self._announce(state, self.current_step(state, time()))
+        if state.wanted:
             # A failure is tried again in its time, which may have come already.
-            self._press(kept, kept.asked_for)
-        waiters, kept.waiters = kept.waiters, []
+            self._ask_or_schedule(state, state.asked_for)
+        waiters, state.waiters = state.waiters, []
         for waiter in waiters:
             waiter.callback(None)
-        if self.turned is not None:
-            self.turned(kept)
+        if self.on_change is not None:
+            self.on_change(state)
 
-    def _announce(self, kept: Keeping, now_is: Step) -> None:
+    def _announce(self, state: SiteState, now_is: Step) -> None:
         match now_is:
             case Obey(copy):
-                before = kept.counted_as
-                self._count_as(kept, _STANDING[access(copy, self._config.policy)])
+                before = state.counted_as
+                self._count_as(state, _STANDING[access(copy, self._config.policy)])
                 if before == _UNAVAILABLE:
-                    self._log("%(site)s answers again: HTTP %(status)d", kept, status=copy.status)
-            case Defer(failure) if kept.counted_as != _UNAVAILABLE:
-                self._count_as(kept, _UNAVAILABLE)
-                self._deferred(kept, failure)
+                    self._log("%(site)s answers again: HTTP %(status)d", state, status=copy.status)
+            case Defer(failure) if state.counted_as != _UNAVAILABLE:
+                self._count_as(state, _UNAVAILABLE)
+                self._deferred(state, failure)
             case Refuse(failure):
-                self._count_as(kept, _UNAVAILABLE)
-                if kept.wanted:
-                    self._gave_up(kept, failure)
+                self._count_as(state, _UNAVAILABLE)
+                if state.wanted:
+                    self._gave_up(state, failure)
             case Pass():
-                self._count_as(kept, _UNAVAILABLE)
+                self._count_as(state, _UNAVAILABLE)
             case Defer() | Ask():
                 pass
 
-    def _deferred(self, kept: Keeping, failure: Failure) -> None:
+    def _deferred(self, state: SiteState, failure: Failure) -> None:
         self._stats.site_deferred()
-        self._stats.requests_deferred(kept.wanted)
+        self._stats.requests_deferred(state.wanted)
         self._log(
-            "Deferring visits to %(site)s: its robots.txt cannot be had (%(reason)s)."
+            "Deferring visits to %(site)s: its robots.txt cannot be retrieved (%(reason)s)."
             " Requests that wait: %(wanted)d. It is asked again in %(secs).0f seconds",
-            kept,
+            state,
             reason=failure.reason,
-            wanted=kept.wanted,
+            wanted=state.wanted,
             secs=failure.retry - failure.asked,
         )
 
-    def _gave_up(self, kept: Keeping, failure: Failure) -> None:
+    def _gave_up(self, state: SiteState, failure: Failure) -> None:
         self._log(
-            "Giving up %(site)s: its robots.txt cannot be had (%(reason)s), attempts:"
+            "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
             " %(attempts)d. Requests that are refused: %(wanted)d",
-            kept,
+            state,
             reason=failure.reason,
             attempts=failure.attempts,
-            wanted=kept.wanted,
+            wanted=state.wanted,
         )
 
-    def _log(self, message: str, kept: Keeping, **values: object) -> None:
-        logger.info(message, {"site": kept.site, **values}, extra={"spider": self._crawler.spider})
+    def _log(self, message: str, state: SiteState, **values: object) -> None:
+        logger.info(message, {"site": state.site, **values}, extra={"spider": self._crawler.spider})
 
-    def _count_as(self, kept: Keeping, standing: str) -> None:
-        if kept.counted_as is not None:
-            self.counts[kept.counted_as] -= 1
+    def _count_as(self, state: SiteState, standing: str) -> None:
+        if state.counted_as is not None:
+            self.counts[state.counted_as] -= 1
         self.counts[standing] += 1
-        kept.counted_as = standing
+        state.counted_as = standing
 
     # Waiting.
 
-    def _remind(self, kept: Keeping, when: float) -> None:
-        if kept.due is None or when < kept.due:
-            kept.due = when
-            heapq.heappush(self._due, (when, next(self._due_number), kept))
+    def _remind(self, state: SiteState, when: float) -> None:
+        if state.due is None or when < state.due:
+            state.due = when
+            heapq.heappush(self._due, (when, next(self._due_number), state))
             self._set_timer()
 
     def _set_timer(self) -> None:
@@ -447,14 +449,14 @@ class Keeper:
             return
         now = time()
         while self._due and self._due[0][0] <= now:
-            when, _, kept = heapq.heappop(self._due)
-            if kept.due != when:
+            when, _, state = heapq.heappop(self._due)
+            if state.due != when:
                 continue
-            kept.due = None
-            if kept.wanted and isinstance(self.step(kept, now), (Ask, Defer)):
-                self._press(kept, kept.asked_for)
+            state.due = None
+            if state.wanted and isinstance(self.current_step(state, now), (Ask, Defer)):
+                self._ask_or_schedule(state, state.asked_for)
             else:
-                self._turn(kept)
+                self._notify(state)
         self._set_timer()
 
     # Closing.
@@ -462,9 +464,9 @@ class Keeper:
     def _close(self) -> None:
         self.closing = True
         self._fetcher.cancel()
-        for kept in list(self.kept.values()):
-            if kept.waiters:
-                self._turn(kept)
+        for state in list(self.states.values()):
+            if state.waiters:
+                self._notify(state)
 
     async def close(self) -> None:
         """End what is under way and close the storage. Nothing is left behind."""

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import Any
 
-from scrapy_koster.access import Copy, Failure
-from scrapy_koster.printable import printable
-from scrapy_koster.robotstxt import Line, Record
-from scrapy_koster.site import Site
+from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.robotstxt import Line, Record
+from scrapy_koster.protocol.site import Site
 
 RFC_9309 = "RFC 9309"
 """The section of a verdict that the draft would not have reached."""
@@ -30,7 +30,7 @@ class Ground(Enum):
     RESTRICTED = "restricted"
     """The site answered 401 or 403 (3.1)."""
     UNAVAILABLE = "unavailable"
-    """The /robots.txt could not be had (3.1)."""
+    """The /robots.txt could not be retrieved (3.1)."""
 
 
 class Source(Enum):
@@ -111,7 +111,7 @@ class Verdict:
         match self.known:
             case Failure(reason=reason, attempts=attempts):
                 tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-                why = f"it cannot be had ({printable(reason)}), {tries} failed"
+                why = f"it cannot be retrieved ({printable(reason)}), {tries} failed"
             case Copy(status=status) if self.ground is not Ground.RULE:
                 why = f"HTTP {status}, {self.ground.value}"
             case Copy():  # pragma: no branch

@@ -1,6 +1,6 @@
 """3.1, the access method: what one answer to GET /robots.txt means.
 
-``receive`` turns an answer into what is known of the site, ``step`` turns what
+``after_answer`` turns an answer into what is known of the site, ``next_step`` turns what
 is known into what to do with a request.
 """
 
@@ -12,9 +12,9 @@ from enum import Enum, auto
 from typing import TypeAlias
 from urllib.parse import urldefrag, urljoin
 
-from scrapy_koster.freshness import expiry, retry_after
-from scrapy_koster.printable import printable
-from scrapy_koster.site import site_of
+from scrapy_koster.protocol.freshness import expiry, retry_after
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.site import site_of
 
 _REASON_CHARS = 200
 _VALIDATOR_CHARS = 1000
@@ -61,7 +61,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A site whose /robots.txt could not be had: a temporary failure (3.1)."""
+    """A site whose /robots.txt could not be retrieved: a temporary failure (3.1)."""
 
     reason: str
     attempts: int
@@ -194,7 +194,7 @@ def access(copy: Copy, policy: Policy) -> Access:
     return Access.UNRESTRICTED
 
 
-def redirect(answer: Answer) -> str | None:
+def redirect_target(answer: Answer) -> str | None:
     """Return the http or https URL that *answer* redirects to, None if to none."""
     # 3.1: "On server response indicating Redirection (HTTP Status Code 3XX) a
     # robot should follow the redirects until a resource can be found."
@@ -208,7 +208,7 @@ def redirect(answer: Answer) -> str | None:
         return None
 
 
-def validators(copy: Copy | None) -> dict[str, str]:
+def conditional_headers(copy: Copy | None) -> dict[str, str]:
     """Return the request headers that revalidate *copy* at its URL (3.4)."""
     if copy is None:
         return {}
@@ -216,7 +216,7 @@ def validators(copy: Copy | None) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def receive(
+def after_answer(
     result: Answer | NoAnswer,
     known: Known | None,
     *,
@@ -267,7 +267,7 @@ def _copied(answer: Answer, *, now: float, policy: Policy) -> Copy | None:
 def _renewed(answer: Answer, copy: Copy | None, *, now: float, policy: Policy) -> Copy | None:
     # 3.4: "they must periodically verify the cached copy is fresh before using
     # its contents"
-    if copy is None or copy.url != answer.url or not validators(copy):
+    if copy is None or copy.url != answer.url or not conditional_headers(copy):
         return None
     return replace(
         copy,
@@ -363,7 +363,7 @@ def _reason(result: Answer | NoAnswer) -> str:
             return f"HTTP {answer.status}"
 
 
-def step(known: Known | None, *, now: float, policy: Policy) -> Step:
+def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
     """Return what to do now with a request to a site of which *known* is known."""
     match known:
         case None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest
 
 if TYPE_CHECKING:
-    from scrapy_koster.verdict import Verdict
+    from scrapy_koster.protocol.verdict import Verdict
 
 
 class RobotsForbidden(IgnoreRequest):
@@ -19,7 +19,7 @@ class RobotsForbidden(IgnoreRequest):
 
 
 class RobotsUnavailable(IgnoreRequest):
-    """The site's robots.txt could not be had (3.1); ``verdict`` says why."""
+    """The site's robots.txt could not be retrieved (3.1); ``verdict`` says why."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict)

@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, TypeVar
 
 from scrapy.utils.asyncio import run_in_thread
 
-from scrapy_koster.printable import printable
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.verdict import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scrapy_koster.access import Known
-    from scrapy_koster.config import Config
-    from scrapy_koster.site import Site
-    from scrapy_koster.stats import Stats
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.stats import Stats
+    from scrapy_koster.protocol.access import Known
+    from scrapy_koster.protocol.site import Site
     from scrapy_koster.storage import Storage
 
 _T = TypeVar("_T")
 
 # After a failure the storage is let alone for so long: one that is locked
 # would cost each site its time-out.
-_REST_SECS = 30.0
+_OPEN_SECS = 30.0
 
 logger = logging.getLogger(__name__)
 
 
-class TolerantStorage:
+class StorageBreaker:
     """The storage of the settings, opened when it is first needed.
 
     One that blocks is called in a thread. What goes wrong in it is counted,
@@ -44,7 +44,7 @@ class TolerantStorage:
         self._storage: Storage | None = None
         self._opening = Lock()
         self._warned = False
-        self._failed_at = -_REST_SECS
+        self._failed_at = -_OPEN_SECS
         in_memory = issubclass(config.storage, MemoryStorage)
         self.source = Source.MEMORY if in_memory else Source.STORAGE
 
@@ -64,11 +64,11 @@ class TolerantStorage:
     async def close(self) -> None:
         """Close the storage, if it was opened."""
         if self._storage is not None:
-            self._failed_at = -_REST_SECS
+            self._failed_at = -_OPEN_SECS
             await self._tolerate(lambda storage: storage.close())
 
     async def _tolerate(self, use: Callable[[Storage], _T]) -> _T | None:
-        if self._rests():
+        if self._is_open():
             self._stats.storage_error()
             return None
         try:
@@ -86,20 +86,20 @@ class TolerantStorage:
                 )
             return None
 
-    def _rests(self) -> bool:
-        return monotonic() - self._failed_at < _REST_SECS
+    def _is_open(self) -> bool:
+        return monotonic() - self._failed_at < _OPEN_SECS
 
     def _use(self, use: Callable[[Storage], _T]) -> _T | None:
         try:
             storage = self._opened()
             # Many may have come here before the first of them failed.
-            return None if storage is None or self._rests() else use(storage)
+            return None if storage is None or self._is_open() else use(storage)
         except Exception:
             self._failed_at = monotonic()
             raise
 
     def _opened(self) -> Storage | None:
         with self._opening:  # threads of the pool may come here at once
-            if self._storage is None and not self._rests():
+            if self._storage is None and not self._is_open():
                 self._storage = self._config.storage.from_config(self._config)
             return self._storage

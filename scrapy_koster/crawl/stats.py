@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
-    from scrapy_koster.verdict import Ground
+    from scrapy_koster.protocol.verdict import Ground
 
 
 class Stats:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import data_path
 
-from scrapy_koster.access import Policy, Restricted, Unavailable
-from scrapy_koster.nametoken import is_name_token
+from scrapy_koster.protocol.access import Policy, Restricted, Unavailable
+from scrapy_koster.protocol.nametoken import is_name_token
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

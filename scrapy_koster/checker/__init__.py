@@ -1,0 +1,1 @@
+"""Where a robots.txt leaves the draft, or is read in two ways."""

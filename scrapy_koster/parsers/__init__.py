@@ -1,0 +1,1 @@
+"""The parsers that Scrapy, or KOSTER_PARSER, is given."""
