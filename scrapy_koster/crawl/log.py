@@ -1,0 +1,89 @@
+"""Section 6: the one way for text to reach the log of a crawl."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy_koster.protocol.printable import printable
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+_VALUE_CHARS = 1000
+
+
+class UnexpectedError(Exception):
+    """Stands in a traceback for an error whose own text may be anybody's."""
+
+
+class Log:
+    """Writes the lines of one module into the log of one crawl.
+
+    A message is %-formatted with named values, as ``logging`` does it.
+    Whatever is no number is made printable and cut, whoever wrote it: hosts,
+    URLs and reasons come from the network, and so does what a storage or a
+    parser says of them.
+    """
+
+    def __init__(self, name: str, crawler: Crawler) -> None:
+        """*name* is that of the logger: the module's ``__name__``."""
+        self._logger = logging.getLogger(name)
+        self._crawler = crawler
+
+    def debug(self, message: str, **values: object) -> None:
+        """Tell of one request."""
+        self._write(logging.DEBUG, message, values)
+
+    def info(self, message: str, **values: object) -> None:
+        """Tell of one site, or of the whole crawl."""
+        self._write(logging.INFO, message, values)
+
+    def warning(self, message: str, **values: object) -> None:
+        """Tell of what the user should do something about."""
+        self._write(logging.WARNING, message, values)
+
+    def defect(self, message: str, error: BaseException, **values: object) -> None:
+        """Tell, at ERROR, of what should not have happened, with the traceback of *error*."""
+        shown = UnexpectedError(error_text(error)).with_traceback(error.__traceback__)
+        self._write(logging.ERROR, message, values, shown)
+
+    def _write(
+        self,
+        level: int,
+        message: str,
+        values: dict[str, object],
+        error: BaseException | None = None,
+    ) -> None:
+        if self._logger.isEnabledFor(level):
+            self._logger.log(
+                level,
+                message,
+                {name: _harmless(value) for name, value in values.items()},
+                exc_info=error,
+                extra={"spider": self._crawler.spider},
+                stacklevel=3,
+            )
+
+
+def error_text(error: BaseException) -> str:
+    """Return the class and the message of *error*, printable and cut.
+
+    Never raises: an error of a storage or a parser may be anybody's class.
+    """
+    try:
+        return printable(f"{type(error).__name__}: {error}", _VALUE_CHARS)
+    except Exception:  # noqa: BLE001  # its __str__() is broken
+        return printable(type(error).__name__, _VALUE_CHARS)
+
+
+def _harmless(value: object) -> object:
+    match value:
+        case int() | float():
+            return value
+        case str():
+            return printable(value, _VALUE_CHARS)
+        case BaseException():
+            return error_text(value)
+        case _:
+            return printable(str(value), _VALUE_CHARS)

@@ -1,0 +1,108 @@
+"""Section 6: whatever text reaches the log of a crawl is printable and bounded."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from crawling import RecordingSpider
+from scrapy import Request
+from scrapy.crawler import Crawler
+
+from scrapy_koster.crawl.log import Log, error_text
+
+NAME = "scrapy_koster.crawl.somewhere"
+HOSTILE = "\x1b[2J\n\u2028\u202e\ud800\x9b"
+SHOWN = "\\x1b[2J\\n\\u2028\\u202e\\ud800\\x9b"
+
+
+class BrokenError(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+@pytest.fixture
+def crawler() -> Crawler:
+    crawler = Crawler(RecordingSpider)
+    crawler.spider = RecordingSpider()
+    return crawler
+
+
+@pytest.fixture
+def log(crawler: Crawler) -> Log:
+    return Log(NAME, crawler)
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning"])
+def test_a_line_has_its_level_its_logger_its_spider_and_its_caller(
+    level: str, log: Log, crawler: Crawler, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    getattr(log, level)("%(site)s answers", site="http://example.com")
+    [record] = caplog.records
+    assert record.getMessage() == "http://example.com answers"
+    assert (record.levelname, record.name) == (level.upper(), NAME)
+    assert vars(record)["spider"] is crawler.spider
+    assert record.pathname == __file__
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param(f"a{HOSTILE}", f"a{SHOWN}", id="text"),
+        pytest.param(Request("http://example.com/"), "<GET http://example.com/>", id="object"),
+        pytest.param(ValueError(HOSTILE), f"ValueError: {SHOWN}", id="error"),
+        pytest.param(HOSTILE.encode("utf-8", "replace"), None, id="octets"),
+        pytest.param("x" * 1_000_000, "x" * 997 + "...", id="long"),
+        pytest.param(None, "None", id="nothing"),
+    ],
+)
+def test_a_value_is_made_printable(
+    value: object, shown: str | None, log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.info("%(value)s", value=value)
+    [line] = caplog.messages
+    assert line.isprintable()
+    assert shown in (line, None)
+
+
+def test_numbers_are_numbers(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    log.info("%(count)d, %(secs).0f", count=3, secs=2.6)
+    assert caplog.messages == ["3, 3"]
+
+
+def test_what_is_not_logged_is_not_made_text(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    log.debug("%(error)s", error=BrokenError())
+    assert not caplog.records
+
+
+def test_a_traceback_holds_no_text_of_others(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        _raise()
+    except ValueError as error:
+        log.defect("Error with %(site)s", error, site=HOSTILE)
+    [record] = caplog.records
+    assert record.levelname == "ERROR"
+    lines = logging.Formatter("%(message)s").format(record).split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert lines[0] == f"Error with {SHOWN}"
+    assert lines[-1].endswith(f"UnexpectedError: ValueError: {SHOWN}")
+    assert "in _raise" in "".join(lines)
+
+
+def _raise() -> None:
+    raise ValueError(HOSTILE) from KeyError(HOSTILE)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        pytest.param(OSError(28, "No space left"), "OSError: [Errno 28] No space left", id="plain"),
+        pytest.param(ValueError(HOSTILE), f"ValueError: {SHOWN}", id="hostile"),
+        pytest.param(BrokenError(), "BrokenError", id="that has no text"),
+        pytest.param(ValueError("x" * 2000), f"ValueError: {'x' * 985}...", id="long"),
+    ],
+)
+def test_the_text_of_an_error(error: Exception, text: str) -> None:
+    assert error_text(error) == text
