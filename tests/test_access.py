@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from email.utils import formatdate
 from itertools import pairwise
@@ -29,6 +30,7 @@ from scrapy_koster.protocol.access import (
     access,
     after_answer,
     conditional_headers,
+    given_up_at,
     next_step,
     redirect_target,
 )
@@ -323,6 +325,30 @@ def test_an_abandoned_series(silent_secs: float, attempts: int) -> None:
     since = FAILED.since if attempts == 3 else NOW
     assert (failure.attempts, failure.since) == (attempts, since)
     assert failure.stale == FILE
+
+
+def test_how_long_an_attempt_took_does_not_end_the_series() -> None:
+    began = FAILED.asked + 1200
+    for lasted_secs in (0.0, 5000.0):
+        now = began + lasted_secs
+        failure = after_answer(DOWN, FAILED, now=now, policy=POLICY, jitter=0.0, began=began)
+        assert isinstance(failure, Failure)
+        assert (failure.attempts, failure.since, failure.asked) == (3, FAILED.since, now)
+
+
+@pytest.mark.parametrize(
+    ("known", "policy", "secs"),
+    [
+        pytest.param(None, POLICY, math.inf, id="nothing known"),
+        pytest.param(FILE, POLICY, math.inf, id="a copy"),
+        pytest.param(FAILED, POLICY, FAILED.since + 300, id="a failure"),
+        pytest.param(
+            FAILED, Policy(unavailable=Unavailable.ALLOW), math.inf, id="it defers nothing"
+        ),
+    ],
+)
+def test_until_when_requests_wait(known: Known | None, policy: Policy, secs: float) -> None:
+    assert given_up_at(known, policy=policy) == secs
 
 
 @pytest.mark.parametrize("status", [200, 403, 404])

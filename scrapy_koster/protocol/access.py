@@ -6,6 +6,7 @@ is known into what to do with a request.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -223,15 +224,19 @@ def after_answer(
     now: float,
     policy: Policy,
     jitter: float,
+    began: float | None = None,
 ) -> Known:
     """Return what is known of a site after *result*, where *known* was known.
 
     *jitter*, 0 to 1, lengthens the back-off of a failure by up to a quarter.
+    *began* is when it was decided to ask, in seconds since the epoch; by itself
+    *now*.
     """
     copy = _received(result, known, now=now, policy=policy)
     if copy is not None:
         return copy
-    return _failed(result, known, now=now, policy=policy, jitter=jitter)
+    previous = _series(known, began=now if began is None else began, now=now, policy=policy)
+    return _failed(result, known, previous, now=now, policy=policy, jitter=jitter)
 
 
 def _received(
@@ -309,6 +314,7 @@ def _last_copy(known: Known | None) -> Copy | None:
 def _failed(
     result: Answer | NoAnswer,
     known: Known | None,
+    previous: Failure | None,
     *,
     now: float,
     policy: Policy,
@@ -316,7 +322,6 @@ def _failed(
 ) -> Failure:
     # 3.1: "On the request attempt resulted in temporary failure a robot should
     # defer visits to the site until such time as the resource can be retrieved."
-    previous = _series(known, now=now, policy=policy)
     attempts = 1 if previous is None else previous.attempts + 1
     backoff = _backoff_secs(attempts, policy) * (1 + jitter / 4)
     return Failure(
@@ -329,10 +334,15 @@ def _failed(
     )
 
 
-def _series(known: Known | None, *, now: float, policy: Policy) -> Failure | None:
+def _series(known: Known | None, *, began: float, now: float, policy: Policy) -> Failure | None:
+    """Return the failure that one more follows on, None where it begins a series.
+
+    A series ends where nobody asks for long. How long an attempt takes, and how
+    long it waits for its turn, is no part of that.
+    """
     match known:
         case Failure(asked=asked) if (
-            _has_been(asked, now) and now - asked <= 2 * policy.defer_max_secs
+            _has_been(asked, now) and began - asked <= 2 * policy.defer_max_secs
         ):
             return known
         case _:
@@ -398,8 +408,18 @@ def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
             return Refuse(failure, retry) if now < retry else Ask(stale)
 
 
+def given_up_at(known: Known | None, *, policy: Policy) -> float:
+    """Return until when requests wait for a site that fails, in seconds since the epoch.
+
+    Infinite where it does not fail, or where its failure defers nothing.
+    """
+    if isinstance(known, Failure) and policy.unavailable is Unavailable.DEFER:
+        return known.since + policy.defer_limit_secs
+    return math.inf
+
+
 def _deferred(failure: Failure, *, now: float, policy: Policy) -> Step:
-    limit = failure.since + policy.defer_limit_secs
+    limit = given_up_at(failure, policy=policy)
     again = max(failure.retry, failure.asked + policy.defer_max_secs)
     if now < limit and now < failure.retry:
         return Defer(failure, min(failure.retry, limit))
