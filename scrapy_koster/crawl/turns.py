@@ -1,0 +1,137 @@
+"""Whose robots.txt is asked for next: how many sites are asked at the same time.
+
+A robots.txt is small, and most sites answer at once: a few dozen fetches at a
+time keep a crawl busy, and do not compete for the resolver and the processor.
+Sites that hang must not use these up. So a fetch has a *turn* for its first
+moments only; one that lasts longer gives its turn back, and goes on as one of
+the sockets that are open, of which there may be many more.
+
+    turns       56 of 64 for sites that are asked for the first time
+    sockets    448 of 512 likewise, at a limit of 1,024 files
+
+A site that is asked for the first time goes before one that failed before:
+nothing is known of it, and the other has shown that it may hang. The shares
+below keep both going: however many sites hang, retries cannot take more than
+half of all, nor first requests the last eighth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from contextlib import asynccontextmanager
+from enum import Enum
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_SOCKETS_MAX = 1000
+_FILES_UNKNOWN = 512
+
+
+class Order(Enum):
+    """Which sites go first, and the share of turns and of sockets that they may take."""
+
+    FIRST = Fraction(7, 8)
+    """Sites that have not failed."""
+    AGAIN = Fraction(1, 2)
+    """Sites that failed before."""
+
+
+class NoTurnError(Exception):
+    """The time in which a turn was of use has passed."""
+
+
+class Turns:
+    """Gives turns to fetches, *at_once* at a time, and sockets, *sockets* at a time.
+
+    A turn lasts as long as its fetch, and *secs* seconds at most.
+    """
+
+    def __init__(self, *, at_once: int, sockets: int, secs: float) -> None:
+        self._at_once = min(at_once, sockets)
+        self._sockets = sockets
+        self._secs = secs
+        self._queues: dict[Order, deque[Deferred[None]]] = {order: deque() for order in Order}
+        self._turns: Counter[Order] = Counter()
+        self._open: Counter[Order] = Counter()
+
+    @asynccontextmanager
+    async def turn(self, order: Order, within_secs: float = math.inf) -> AsyncIterator[None]:
+        """Wait for a turn, and hold a socket while the context is open.
+
+        Raises NoTurnError if none comes within *within_secs*.
+        """
+        await self._wait(order, within_secs)
+        given_back = False
+
+        def give_back() -> None:
+            nonlocal given_back
+            given_back = True
+            self._turns[order] -= 1
+            self._give()
+
+        timer = call_later(self._secs, give_back)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._open[order] -= 1
+            if given_back:
+                self._give()
+            else:
+                give_back()
+
+    async def _wait(self, order: Order, within_secs: float) -> None:
+        queue = self._queues[order]
+        given: Deferred[None] = Deferred(queue.remove)
+        queue.append(given)
+        timer = None
+        if within_secs < math.inf:
+            timer = call_later(max(0.0, within_secs), _end, given, queue)
+        self._give()
+        try:
+            await maybe_deferred_to_future(given)
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _give(self) -> None:
+        for order, queue in self._queues.items():
+            while queue and self._is_free(order):
+                self._turns[order] += 1
+                self._open[order] += 1
+                queue.popleft().callback(None)
+
+    def _is_free(self, order: Order) -> bool:
+        return _has_room(self._turns, order, self._at_once) and _has_room(
+            self._open, order, self._sockets
+        )
+
+
+def _has_room(taken: Counter[Order], order: Order, most: int) -> bool:
+    return taken.total() < most and taken[order] < max(1, int(order.value * most))
+
+
+def _end(given: Deferred[None], queue: deque[Deferred[None]]) -> None:
+    if not given.called:
+        queue.remove(given)
+        given.errback(NoTurnError())
+
+
+def socket_limit() -> int:
+    """Return how many sockets may be open for robots.txt: half of the files, 1,000 at most."""
+    try:
+        import resource  # noqa: PLC0415  # not on Windows
+    except ImportError:
+        files = _FILES_UNKNOWN
+    else:
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        files = _SOCKETS_MAX * 2 if files == resource.RLIM_INFINITY else files
+    return max(1, min(files // 2, _SOCKETS_MAX))
