@@ -1,0 +1,74 @@
+"""When sites that could not be asked are due again: one timer for all of them."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+from scrapy.utils.asyncio import call_later
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.utils.asyncio import CallLaterResult
+
+    from scrapy_koster.crawl.sites import SiteState
+
+
+class RetryTimer:
+    """Fires for each site once, at the earliest of the times it was scheduled for.
+
+    There is one timer, for the site that is due first: a broad crawl may defer
+    ten thousand. Times are in seconds since the epoch, by *clock*.
+    """
+
+    def __init__(self, fire: Callable[[SiteState], None], clock: Callable[[], float]) -> None:
+        self._fire = fire
+        self._clock = clock
+        self._due: dict[SiteState, float] = {}
+        self._heap: list[tuple[float, int, SiteState]] = []
+        """With entries whose site has become due earlier: ``_due`` says which hold."""
+        self._numbers = itertools.count()
+        self._timer: CallLaterResult | None = None
+        self._set_for = math.inf
+
+    def schedule(self, state: SiteState, when: float) -> None:
+        """Fire for the site at *when*, unless it is due earlier anyway."""
+        if when < self._due.get(state, math.inf):
+            self._due[state] = when
+            heapq.heappush(self._heap, (when, next(self._numbers), state))
+            self._set()
+
+    def stop(self) -> None:
+        """Forget all: nothing fires any more."""
+        self._due.clear()
+        self._heap.clear()
+        self._cancel()
+
+    def _set(self) -> None:
+        first = self._heap[0][0] if self._heap else math.inf
+        if first < self._set_for:
+            self._cancel()
+            self._set_for = first
+            self._timer = call_later(max(0.0, first - self._clock()), self._ring)
+
+    def _cancel(self) -> None:
+        self._set_for = math.inf
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._set_for = math.inf
+        now = self._clock()
+        try:
+            while self._heap and self._heap[0][0] <= now:
+                when, _, state = heapq.heappop(self._heap)
+                if self._due.get(state) == when:
+                    del self._due[state]
+                    self._fire(state)
+        finally:
+            self._set()
