@@ -63,6 +63,23 @@ def test_nothing_comes_out_before_its_site_is_open(parking):
     assert len(parking) == 0
 
 
+def test_what_is_given_up_comes_out_apart_from_what_comes_later(parking):
+    """Its site may be due again, and closed, by the time it comes out."""
+    parking.push("a", asked(1))
+    parking.push("a", asked(2, -1))
+    marked: list[Request] = []
+    parking.give_up("a", marked.append)
+    assert parking.push("a", asked(3, 9)) == 1
+    assert numbers(parking) == [1, 2]
+    assert [request.url[-1] for request in marked] == ["1", "2"]
+    assert len(parking) == 1
+    parking.open("a")
+    assert numbers(parking) == [3]
+    assert len(marked) == 2
+    parking.give_up("a", marked.append)
+    assert len(parking) == 0
+
+
 def test_first_come_first_served_among_equals(parking):
     for number in range(10):
         parking.push("a", asked(number))
