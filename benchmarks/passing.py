@@ -17,6 +17,10 @@ from scrapy.statscollectors import MemoryStatsCollector
 from timing import Times, by_turns, micros
 
 from scrapy_koster import KosterMiddleware
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.keeper import Keeper
+from scrapy_koster.crawl.stats import Stats
+from scrapy_koster.crawl.storage_breaker import StorageBreaker
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site
 
@@ -109,13 +113,20 @@ def _crawler() -> Crawler:
     return crawler
 
 
-def _ours() -> KosterMiddleware:
-    middleware = KosterMiddleware.from_crawler(_crawler())
-
-    async def fetch(_site: Site, _page: Request, _stale: Copy | None) -> Answer:
+class _Fetch:
+    async def fetch(self, _site: Site, _page: Request, _stale: Copy | None) -> Answer:
         return Answer(f"{SITE}/robots.txt", 200, {}, BODY)
 
-    middleware.keeper._fetcher.fetch = fetch  # type: ignore[method-assign, assignment]  # noqa: SLF001
+    def cancel(self) -> None:
+        """Nothing of it lasts."""
+
+
+def _ours() -> KosterMiddleware:
+    crawler = _crawler()
+    config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
+    store = StorageBreaker(config, stats)
+    keeper = Keeper(crawler, config, stats, fetch=_Fetch(), store=store)
+    middleware = KosterMiddleware(crawler, config, stats, keeper)
     waiting = middleware.process_request(Request(SITE))
     assert waiting is not None
     asyncio.run(waiting)

@@ -235,6 +235,8 @@ class Crawl:
     folder: Path
     """For what a crawl writes."""
     runs: list[Running] = field(default_factory=list)
+    always: dict[str, Any] = field(default_factory=dict)
+    """Settings of all its crawls."""
 
     async def __call__(
         self, spider: type[Spider] = RecordingSpider, **arguments: Any
@@ -271,6 +273,7 @@ class Crawl:
             "KOSTER_SQLITE_PATH": str(self.folder / "robots.sqlite3"),
             **reactor_settings(),
             **OBEYING[robots],
+            **self.always,
             **given,
         }
 

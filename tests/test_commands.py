@@ -471,10 +471,7 @@ class ClosingKeeper:
     def state_of(self, url: str) -> object:
         return self
 
-    async def wait(self, state: object, request: Request) -> None:
-        pass
-
-    def current_step(self, state: object, now: float) -> Step:
+    async def wait(self, state: object, request: Request) -> Step:
         return Ask(None)
 
     async def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import resource
 import subprocess
@@ -127,6 +128,67 @@ async def test_a_site_that_does_not_come_back_is_given_up(crawl, server):
     assert 1.4 <= result.seconds < 10
     said = result.logged(logging.INFO, "scrapy_koster")
     assert sum(message.startswith("Giving up") for message in said) == 1
+
+
+async def test_a_time_out_that_is_longer_than_the_back_off_ends_too(crawl, server):
+    """How long an attempt takes is no part of the time between two of them."""
+    site = server.site()
+    site.robots = Hang()
+    settings = QUICK | {
+        "KOSTER_TIMEOUT_SECS": 0.5,
+        "KOSTER_DEFER_FIRST_SECS": 0.05,
+        "KOSTER_DEFER_MAX_SECS": 0.1,
+        "KOSTER_DEFER_LIMIT_SECS": 1.2,
+    }
+    result = await crawl(urls=site.urls(3), settings=settings)
+    assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 3
+    assert site.asked("/robots.txt") in (3, 4)
+    assert result.seconds < 10
+
+
+HANGING = 300
+
+
+@pytest.mark.long
+async def test_many_sites_that_hang_cost_a_new_one_moments(crawl, server):
+    """At the default time-out: without a turn for all, some wait for those before them."""
+    hanging = [server.site(host=f"127.1.{n // 250}.{n % 250 + 1}") for n in range(HANGING)]
+    for site in hanging:
+        site.robots = Hang()
+    healthy = server.site()
+    urls = [*(site.url("/") for site in hanging), healthy.url("/first")]
+    began = time.monotonic()
+    running = crawl.start(urls=urls, settings={"LOG_LEVEL": "INFO"})
+    await crawl.until(lambda: healthy.pages_asked, seconds=20)
+    asked_first = sum(site.asked("/robots.txt") for site in hanging)
+    waited = time.monotonic() - began
+    await running.stop()
+    assert asked_first == HANGING
+    assert waited <= 3
+
+
+HOSTS = int(os.environ.get("KOSTER_TEST_HOSTS", "3000"))
+"""10,000 take two minutes."""
+
+
+@pytest.mark.long
+@pytest.mark.bound(300)
+async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl, server):
+    """At a 60th of the default times. One port, on every address of 127/8."""
+    site = server.site(host="0.0.0.0")
+    site.robots = Hang()
+    urls = [f"http://127.2.{n // 250}.{n % 250 + 1}:{site.port}/page" for n in range(HOSTS)]
+    settings = {
+        "KOSTER_TIMEOUT_SECS": 30 / 60,
+        "KOSTER_DEFER_FIRST_SECS": 10 / 60,
+        "KOSTER_DEFER_MAX_SECS": 600 / 60,
+        "KOSTER_DEFER_LIMIT_SECS": 300 / 60,
+        "LOG_LEVEL": "WARNING",
+    }
+    result = await crawl(urls=urls, settings=settings)
+    assert Counter(url for url, _ in result.refused) == Counter(urls)
+    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
+    assert site.pages_asked == []
 
 
 async def test_a_restart_does_not_hammer_a_site_that_fails(crawl, server):

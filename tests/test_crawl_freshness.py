@@ -19,11 +19,15 @@ from comparison import RULES, SETTINGS
 from crawling import Crawl, CrawlResult, RecordingSpider
 from replies import Asked, Gate, Reply, Reset, redirect
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from server import Server, Site
+from typing_extensions import Self
 
-from scrapy_koster import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl import downloadermiddleware, keeper, scheduler
+from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.keeper import Keeper
+from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage import StorageError
@@ -46,10 +50,17 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(crawl: Crawl) -> Clock:
     clock = Clock()
-    for module in (keeper, downloadermiddleware, scheduler):
-        monkeypatch.setattr(module, "time", clock)
+
+    class Clocked(KosterMiddleware):
+        @classmethod
+        def from_crawler(cls, crawler: Crawler) -> Self:
+            config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
+            keeper = Keeper.from_crawler(crawler, config, stats, clock=clock)
+            return cls(crawler, config, stats, keeper)
+
+    crawl.always["DOWNLOADER_MIDDLEWARES"] = {Clocked: 100, KosterMiddleware: None}
     return clock
 
 

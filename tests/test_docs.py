@@ -128,17 +128,16 @@ async def test_every_documented_stat_is_counted(
 
 def said() -> set[tuple[str, str]]:
     """The level and the text of each log call."""
-    levels = ("debug", "info", "warning", "error", "exception", "critical")
+    levels = {"debug": "DEBUG", "info": "INFO", "warning": "WARNING", "defect": "ERROR"}
     direct = {
-        (call.func.attr.upper(), literal(call.args[0]))
+        (levels[call.func.attr], literal(call.args[0]))
         for call in calls(*levels)
         if isinstance(call.func, ast.Attribute)
     }
-    ours = {("INFO", literal(call.args[0])) for call in calls("_log")}
     chosen = {("INFO, DEBUG", literal(call.args[1])) for call in calls("log")}
     return {
         (level, re.sub(r"%\((.+?)\)[-0-9.]*[a-z]", r"<\1>", line))
-        for level, line in direct | ours | chosen
+        for level, line in direct | chosen
         if line
     }
 
@@ -156,7 +155,7 @@ def test_every_log_line_is_documented() -> None:
     loggers = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for path in (ROOT / "scrapy_koster").rglob("*.py")
-        if "getLogger" in path.read_text("utf-8")
+        if re.search(r"getLogger\(__name__\)|Log\(__name__", path.read_text("utf-8"))
     }
     assert {logger for _, logger, _ in table} == loggers
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,10 +19,11 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
-import scrapy_koster.crawl.keeper
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.keeper import Keeper, SiteState
+from scrapy_koster.crawl.keeper import Keeper
+from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.crawl.stats import Stats
+from scrapy_koster.crawl.storage_breaker import StorageBreaker
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer, Obey, Refuse
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.verdict import Source
@@ -49,25 +51,36 @@ class Driven:
         )
         crawler.stats = MemoryStatsCollector(crawler)
         self.stats: MemoryStatsCollector = crawler.stats
-        self.keeper = Keeper(crawler, Config.from_crawler(crawler), Stats(crawler.stats))
-        self.keeper._fetcher.fetch = self._fetch  # type: ignore[method-assign]
+        config, counted = Config.from_crawler(crawler), Stats(crawler.stats)
+        self.ahead = 0.0
+        self.keeper = Keeper(
+            crawler,
+            config,
+            counted,
+            fetch=self,
+            store=StorageBreaker(config, counted),
+            clock=lambda: time.time() + self.ahead,
+        )
         self.asked: list[str] = []
         self._answer = fetch
 
-    async def _fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
         self.asked.append(str(site))
         await sleep(0)
         return self._answer(site, stale)
 
+    def cancel(self) -> None:
+        """Nothing of it lasts."""
+
     def state_of(self, url: str) -> SiteState:
-        kept = self.keeper.state_of(url)
-        assert kept is not None
-        return kept
+        state = self.keeper.state_of(url)
+        assert state is not None
+        return state
 
     async def wait(self, url: str) -> SiteState:
-        kept = self.state_of(url)
-        await self.keeper.wait(kept, Request(url))
-        return kept
+        state = self.state_of(url)
+        await self.keeper.wait(state, Request(url))
+        return state
 
 
 @pytest.fixture
@@ -83,10 +96,10 @@ A_COM = ("http://a.com/", "http://a.com", "http://a.com:80/x", "http://A.Com/x",
 @pytest.mark.parametrize("first", A_COM)
 def test_one_site_in_all_its_spellings(driven, first):
     keeper = driven()
-    kept = keeper.state_of(first)
+    state = keeper.state_of(first)
     for url in (*A_COM, "http://u@a.com/", "http://u:p@a.com:80/?x", "http://a.com?x=/y", first):
-        assert keeper.state_of(url) is kept
-    assert str(kept.site) == "http://a.com"
+        assert keeper.state_of(url) is state
+    assert str(state.site) == "http://a.com"
 
 
 OTHERS = (
@@ -108,11 +121,11 @@ OTHERS = (
 def test_other_sites(driven, order):
     keeper = driven()
     urls = [*A_COM, *OTHERS] if order == "it first" else [*OTHERS, *A_COM]
-    kept = {url: keeper.state_of(url) for url in urls}
-    assert len({kept[url] for url in OTHERS}) == len(OTHERS)
-    assert kept["http://a.com/"] not in {kept[url] for url in OTHERS}
+    state = {url: keeper.state_of(url) for url in urls}
+    assert len({state[url] for url in OTHERS}) == len(OTHERS)
+    assert state["http://a.com/"] not in {state[url] for url in OTHERS}
     for url in reversed(urls):
-        assert keeper.state_of(url) is kept[url]
+        assert keeper.state_of(url) is state[url]
 
 
 @pytest.mark.parametrize("shorter", ["http://a.co", "http://a.com:8"])
@@ -137,11 +150,13 @@ def test_no_site(driven, url):
         driven().keeper.state_of(url)
 
 
-def test_aliases_are_bounded(driven):
+def test_the_spellings_of_a_site_cost_bounded_memory(driven):
     keeper = driven()
-    kept = {keeper.state_of(f"http://user{n}@a.com/") for n in range(1000)}
-    assert len(kept) == 1
-    assert len(keeper.keeper._aliases) < 20
+    gc.collect()
+    before = sys.getallocatedblocks()
+    states = {keeper.state_of(f"http://user{n}@a.com/") for n in range(20_000)}
+    assert len(states) == len(keeper.keeper.sites) == 1
+    assert sys.getallocatedblocks() - before < 15_000
 
 
 # Waiting.
@@ -150,7 +165,7 @@ def test_aliases_are_bounded(driven):
 async def test_all_who_wait_are_told(driven, crawl):
     keeper = driven()
     waited = await crawl.together(*(keeper.wait(f"http://a.com/{n}") for n in range(200)))
-    assert {type(kept.step) for kept in waited} == {Obey}
+    assert {type(state.step) for state in waited} == {Obey}
     assert keeper.asked == ["http://a.com"]
     await keeper.keeper.close()
 
@@ -158,11 +173,11 @@ async def test_all_who_wait_are_told(driven, crawl):
 async def test_what_is_known_asks_for_nothing(driven):
     keeper = driven()
     for _ in range(3):
-        kept = await keeper.wait("http://a.com/x")
-    assert isinstance(kept.known, Copy)
-    assert kept.source is Source.FETCHED
-    assert not kept.allows("http://a.com/directory/7/x", "figtree")
-    assert kept.allows("http://a.com/x", "figtree")
+        state = await keeper.wait("http://a.com/x")
+    assert isinstance(state.known, Copy)
+    assert state.source is Source.FETCHED
+    assert not state.allows("http://a.com/directory/7/x", "figtree")
+    assert state.allows("http://a.com/x", "figtree")
     assert keeper.asked == ["http://a.com"]
     await keeper.keeper.close()
 
@@ -172,8 +187,8 @@ async def test_a_failure_is_waited_out(driven):
     keeper = driven(
         lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
     )
-    kept = await keeper.wait("http://a.com/x")
-    assert isinstance(kept.step, Obey)
+    state = await keeper.wait("http://a.com/x")
+    assert isinstance(state.step, Obey)
     assert keeper.asked == ["http://a.com"] * 3
     assert keeper.stats.get_value("koster/deferred/sites") == 1
     await keeper.keeper.close()
@@ -190,7 +205,7 @@ async def test_each_request_that_is_deferred_is_counted_once(driven, crawl):
         waits.append(deferred_from_coro(keeper.wait("http://a.com/x")))
         await sleep(0)
     waited = await crawl.together(*map(maybe_deferred_to_future, waits))
-    assert {type(kept.step) for kept in waited} == {Obey}
+    assert {type(state.step) for state in waited} == {Obey}
     assert keeper.stats.get_value("koster/deferred/requests") == len(waits)
     await keeper.keeper.close()
 
@@ -201,11 +216,11 @@ async def test_a_failure_is_given_up(driven):
         KOSTER_DEFER_FIRST_SECS=0.05,
         KOSTER_DEFER_LIMIT_SECS=0.2,
     )
-    kept = await keeper.wait("http://a.com/x")
-    assert isinstance(kept.step, Refuse)
-    assert isinstance(kept.known, Failure)
-    assert not kept.allows("http://a.com/x", "figtree")
-    assert kept.allows("http://a.com/robots.txt", "figtree")
+    state = await keeper.wait("http://a.com/x")
+    assert isinstance(state.step, Refuse)
+    assert isinstance(state.known, Failure)
+    assert not state.allows("http://a.com/x", "figtree")
+    assert state.allows("http://a.com/robots.txt", "figtree")
     await keeper.keeper.close()
 
 
@@ -214,8 +229,8 @@ async def test_an_error_of_ours_is_a_failure_and_is_logged(driven, caplog):
         raise ZeroDivisionError
 
     keeper = driven(broken, KOSTER_DEFER_LIMIT_SECS=0)
-    kept = await keeper.wait("http://a.com/x")
-    assert isinstance(kept.step, Refuse)
+    state = await keeper.wait("http://a.com/x")
+    assert isinstance(state.step, Refuse)
     [record] = [r for r in caplog.records if r.levelno >= logging.ERROR]
     assert record.getMessage() == "Error while asking for the robots.txt of http://a.com"
     assert record.exc_info
@@ -225,14 +240,14 @@ async def test_an_error_of_ours_is_a_failure_and_is_logged(driven, caplog):
 async def test_a_copy_is_found_in_the_storage(driven):
     for source in (Source.FETCHED, Source.STORAGE):
         keeper = driven(KOSTER_STORAGE=SQLITE)
-        kept = await keeper.wait("http://a.com/x")
-        assert kept.source is source
+        state = await keeper.wait("http://a.com/x")
+        assert state.source is source
         await keeper.keeper.close()
     assert keeper.asked == []
     assert keeper.stats.get_value("koster/storage/hit") == 1
 
 
-async def test_a_stale_copy_is_given_to_the_fetch(driven, monkeypatch):
+async def test_a_stale_copy_is_given_to_the_fetch(driven):
     stales: list[Copy | None] = []
 
     def fetch(site: Site, stale: Copy | None) -> Answer:
@@ -240,9 +255,9 @@ async def test_a_stale_copy_is_given_to_the_fetch(driven, monkeypatch):
         return found(site, stale)
 
     keeper = driven(fetch)
-    kept = await keeper.wait("http://a.com/x")
-    copy = kept.known
-    monkeypatch.setattr(scrapy_koster.crawl.keeper, "time", lambda: copy.expires + 1)
+    state = await keeper.wait("http://a.com/x")
+    copy = state.known
+    keeper.ahead = copy.expires + 1 - time.time()
     await keeper.wait("http://a.com/x")
     assert stales == [None, copy]
     await keeper.keeper.close()
@@ -287,13 +302,13 @@ async def test_memory_is_flat(driven, crawl, caplog, storage, sites):
     blocks = []
     for first in range(0, sites, BATCH):
         urls = [f"http://s{number}.example/page" for number in range(first, first + BATCH)]
-        for kept in await crawl.together(*map(keeper.wait, urls)):
-            kept.allows(str(kept.site), "figtree")
+        for state in await crawl.together(*map(keeper.wait, urls)):
+            state.allows(str(state.site), "figtree")
         keeper.asked.clear()
         if not (first + BATCH) % EVERY:
             gc.collect()
             blocks.append(sys.getallocatedblocks())
     await keeper.keeper.close()
-    assert len(keeper.keeper.states) == ROOM
+    assert len(keeper.keeper.sites) == ROOM
     assert keeper.stats.get_value("koster/storage/miss") == sites
     assert max(blocks) - blocks[0] < sites / 10  # one object for each site would be ten times that

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
-from time import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
@@ -67,7 +66,7 @@ def asking_keeper(crawler: Crawler) -> Keeper:
     """Return a keeper that asks a site once, and does not wait for a better answer."""
     config = Config.from_crawler(crawler)
     policy = replace(config.policy, defer_limit_secs=0.0)
-    return Keeper(crawler, replace(config, policy=policy), Stats(crawler.stats))
+    return Keeper.from_crawler(crawler, replace(config, policy=policy), Stats(crawler.stats))
 
 
 async def known_of(keeper: Keeper, url: str) -> Learnt | None:
@@ -77,8 +76,7 @@ async def known_of(keeper: Keeper, url: str) -> Learnt | None:
     """
     state = keeper.state_of(url)
     assert state is not None
-    await keeper.wait(state, Request(url))
-    step = keeper.current_step(state, time())
+    step = await keeper.wait(state, Request(url))
     if isinstance(step, (Obey, Pass, Refuse)):
         return Learnt(step, state.source, state.parser)
     return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.keeper import is_robots_txt
+from scrapy_koster.crawl.sites import is_robots_txt
 from scrapy_koster.parsers.koster import ruling
 from scrapy_koster.parsers.rfc9309 import Rfc9309
 from scrapy_koster.protocol.access import Access, Copy, Obey, Pass, Policy, Refuse, access

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from time import time
 from typing import TYPE_CHECKING
 
 from scrapy import signals
@@ -13,11 +12,12 @@ from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.config import Config, checked_robot
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.keeper import Keeper, SiteState, is_robots_txt
+from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.rewriting import may_rewrite, sent_as
+from scrapy_koster.crawl.sites import SiteState, is_robots_txt
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.parsers.koster import KosterRobotParser, has_wildcards, ruling
-from scrapy_koster.protocol.access import Access, Failure, Known, Obey, Pass, Refuse, access
+from scrapy_koster.protocol.access import Access, Failure, Known, Obey, Pass, Refuse, Step, access
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
+    from typing_extensions import Self
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +43,13 @@ class KosterMiddleware:
     RobotsUnavailable where the robots.txt could not be retrieved.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
-        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured
+    def __init__(self, crawler: Crawler, config: Config, stats: Stats, keeper: Keeper) -> None:
+        """See ``from_crawler``, which makes what it is given."""
         self._crawler = crawler
-        self._config = Config.from_crawler(crawler)
-        self._stats = Stats(crawler.stats)
-        self.keeper = Keeper(crawler, self._config, self._stats)
+        self._config = config
+        self._stats = stats
+        self.keeper = keeper
+        self._clock = keeper.clock
         # Most requests are to the site of the one before.
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
@@ -65,9 +66,12 @@ class KosterMiddleware:
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> KosterMiddleware:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
-        return cls(crawler)
+        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            raise NotConfigured
+        config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
+        return cls(crawler, config, stats, Keeper.from_crawler(crawler, config, stats))
 
     def process_request(self, request: Request) -> Coroutine[None, None, None] | None:
         """Refuse *request*, let it pass, or have it wait until that is known."""
@@ -88,7 +92,7 @@ class KosterMiddleware:
             robot = self._robot_of(request)
         else:
             robot = self._robot
-        if time() >= state.until:
+        if self._clock() >= state.until:
             return self._wait(request, robot)
         if self._may_rewrite or not state.allows(url, robot):
             self._decide(request, state, robot)
@@ -98,20 +102,23 @@ class KosterMiddleware:
         state = self.keeper.state_of(request.url)
         if state is None or is_robots_txt(request.url):
             return
-        await self.keeper.wait(state, request)
-        if isinstance(self.keeper.current_step(state, time()), (Obey, Pass, Refuse)):
+        failure = self.keeper.given_up.pop(request, None)
+        step = Refuse(failure, 0.0) if failure else await self.keeper.wait(state, request)
+        if failure is None and isinstance(step, (Obey, Pass, Refuse)):
             self._decide(request, state, robot)
         else:
-            self._refuse(request, request.url, state, robot)
+            self._refuse(request, request.url, state, robot, step)
 
     def _decide(self, request: Request, state: SiteState, robot: str | bytes) -> None:
         for url in sent_as(request.url) if self._may_rewrite else (request.url,):
             if not state.allows(url, robot):
-                self._refuse(request, url, state, robot)
+                self._refuse(request, url, state, robot, state.step)
                 return
 
-    def _refuse(self, request: Request, url: str, state: SiteState, robot: str | bytes) -> None:
-        verdict = self._verdict(url, state, robot)
+    def _refuse(
+        self, request: Request, url: str, state: SiteState, robot: str | bytes, step: Step
+    ) -> None:
+        verdict = self._verdict(url, state, robot, step)
         logger.debug(
             "%(request)s is %(verdict)s",
             {"request": request, "verdict": verdict},
@@ -127,8 +134,8 @@ class KosterMiddleware:
             raise RobotsUnavailable(verdict)
         raise RobotsForbidden(verdict)
 
-    def _verdict(self, url: str, state: SiteState, robot: str | bytes) -> Verdict:
-        known, ground, section = self._grounds(state)
+    def _verdict(self, url: str, state: SiteState, robot: str | bytes, step: Step) -> Verdict:
+        known, ground, section = self._grounds(step)
         said = ruling(state.parser, url, robot) if ground is Ground.RULE else None
         return Verdict(
             allowed=False,
@@ -143,8 +150,8 @@ class KosterMiddleware:
             rule=said.rule if said else None,
         )
 
-    def _grounds(self, state: SiteState) -> tuple[Known, Ground, str]:
-        match state.step:
+    def _grounds(self, step: Step) -> tuple[Known, Ground, str]:
+        match step:
             case Obey(copy) if access(copy, self._config.policy) is Access.RULES:
                 return copy, Ground.RULE, "3.2.2"
             case Obey(copy):
@@ -152,7 +159,7 @@ class KosterMiddleware:
             case Refuse(failure):
                 return failure, Ground.UNAVAILABLE, "3.1"
             case _:
-                now = time()
+                now = self._clock()
                 closing = Failure("the crawl is closing", 0, now, now, now, None)
                 return closing, Ground.UNAVAILABLE, "3.1"
 
@@ -233,39 +240,7 @@ class KosterMiddleware:
 
     async def _spider_closed(self) -> None:
         await self.keeper.close()
-        self._sum_up()
-
-    def _sum_up(self) -> None:
-        counts = self.keeper.counts
-        get = self._crawler.stats.get_value
-        if hazards := get("koster/hazard/wildcards", 0):
-            logger.warning(
-                "Files with wildcards in the record that was obeyed: %(hazards)d",
-                {"hazards": hazards},
-                extra={"spider": self._crawler.spider},
-            )
-        logger.info(
-            "Sites: %(obeyed)d obeyed, %(without robots.txt)d without robots.txt,"
-            " %(restricted)d restricted, %(unavailable)d unavailable. Requests refused:"
-            " %(refused)d. Copies of robots.txt: %(fetched)d fetched, %(from storage)d from"
-            " storage, %(revalidated)d revalidated",
-            {
-                **{
-                    name: counts[name]
-                    for name in (
-                        "obeyed",
-                        "without robots.txt",
-                        "restricted",
-                        "unavailable",
-                        "fetched",
-                        "from storage",
-                        "revalidated",
-                    )
-                },
-                "refused": get("robotstxt/forbidden", 0),
-            },
-            extra={"spider": self._crawler.spider},
-        )
+        self.keeper.announcer.sum_up()
 
 
 def user_agent(crawler: Crawler) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import time
+from operator import setitem
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.scheduler import BaseScheduler, Scheduler
@@ -13,15 +13,17 @@ from twisted.internet.defer import Deferred
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine import wake
-from scrapy_koster.crawl.keeper import is_robots_txt
 from scrapy_koster.crawl.parking.memory import Parking
-from scrapy_koster.protocol.access import Ask, Defer
+from scrapy_koster.crawl.sites import is_robots_txt
+from scrapy_koster.protocol.access import Ask, Defer, Refuse
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
 
-    from scrapy_koster.crawl.keeper import Keeper, SiteState
+    from scrapy_koster.crawl.keeper import Keeper
+    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.access import Step
 
 _RETURNED = "koster_returned"
 # Requests that are parked in one go, before other things get their turn.
@@ -105,6 +107,8 @@ class DeferringScheduler(BaseScheduler):
             request = self._parking.pop() or self._next()
             if request is None:
                 return None
+            if request in self._keeper.given_up:
+                return request
             state = self._held_back(request, self._keeper)
             if state is None:
                 return request
@@ -127,7 +131,7 @@ class DeferringScheduler(BaseScheduler):
             state = keeper.state_of(request.url)
         except ValueError:  # the middleware says so to the request's errback
             return None
-        now = time()
+        now = keeper.clock()
         if state is None or now < state.until or is_robots_txt(request.url):
             return None
         return state if isinstance(keeper.current_step(state, now), (Ask, Defer)) else None
@@ -139,8 +143,17 @@ class DeferringScheduler(BaseScheduler):
     def _on_change(self, state: SiteState) -> None:
         if state.parked and not isinstance(state.step, (Ask, Defer)):
             state.parked = 0
-            self._parking.open(str(state.site))
+            self._open(str(state.site), state.step)
         wake(self._crawler)
+
+    def _open(self, site: str, step: Step) -> None:
+        match step:
+            case Refuse(failure):
+                assert self._keeper is not None  # it told
+                given_up = self._keeper.given_up
+                self._parking.give_up(site, lambda request: setitem(given_up, request, failure))
+            case _:
+                self._parking.open(site)
 
 
 def _returned(request: Request) -> Request:

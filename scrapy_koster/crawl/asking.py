@@ -1,0 +1,218 @@
+"""The asking for what is not known of a site: in the storage first, then at the site."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from scrapy import signals
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.misc import build_from_crawler
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.python.failure import Failure as TwistedFailure
+
+from scrapy_koster.crawl.turns import NoTurnError, Order, Turns, socket_limit
+from scrapy_koster.protocol.access import (
+    Access,
+    Answer,
+    Ask,
+    Copy,
+    Failure,
+    Known,
+    NoAnswer,
+    Obey,
+    access,
+    after_answer,
+    given_up_at,
+)
+from scrapy_koster.protocol.verdict import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.robotstxt import RobotParser
+
+    from scrapy_koster.crawl.announcer import Announcer
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.access import Step
+    from scrapy_koster.protocol.site import Site
+
+# Turns, for each request that the crawl may have under way.
+_FETCHES_PER_SLOT = 4
+_CONCURRENT_LEAST = 16
+# So that 300 sites that hang pass on their turns, 56 at a time, within 2 seconds.
+_TURN_SECS = 0.3
+
+_NO_TURN = "it was not asked again in time: too many other sites hang"
+
+
+class Fetch(Protocol):
+    """What asks sites for their /robots.txt. See ``fetcher``."""
+
+    async def fetch(self, site: Site, page: Request, stale: Copy | None, /) -> Answer | NoAnswer:
+        """Ask *site* on behalf of *page*; a *stale* copy is revalidated."""
+
+    def cancel(self) -> None:
+        """End what is under way."""
+
+
+class Store(Protocol):
+    """What is kept between crawls; it never fails. See ``storage_breaker``."""
+
+    source: Source
+
+    async def get(self, site: Site) -> Known | None:
+        """Return what is stored of *site*."""
+
+    async def put(self, site: Site, known: Known) -> None:
+        """Store what is known of *site*."""
+
+    async def close(self) -> None:
+        """Give back what is held open."""
+
+
+class Asker:
+    """Learns what is not known of sites, each by one fetch at a time.
+
+    ``learnt(state)`` is called whenever an attempt has ended.
+    """
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        config: Config,
+        announcer: Announcer,
+        *,
+        fetch: Fetch,
+        store: Store,
+        clock: Callable[[], float],
+        chance: Callable[[], float],
+        learnt: Callable[[SiteState], None],
+    ) -> None:
+        self._crawler = crawler
+        self._config = config
+        self._announcer = announcer
+        self._fetch = fetch
+        self._store = store
+        self._clock = clock
+        self._chance = chance
+        self._learnt = learnt
+        concurrent = max(crawler.settings.getint("CONCURRENT_REQUESTS"), _CONCURRENT_LEAST)
+        self._turns = Turns(
+            at_once=_FETCHES_PER_SLOT * concurrent,
+            sockets=socket_limit(),
+            secs=_TURN_SECS,
+        )
+        self._asked: set[SiteState] = set()
+        self._tasks: set[Deferred[None]] = set()
+        self._cancelled = False
+
+    def asks(self, state: SiteState) -> bool:
+        """Whether an attempt is under way for the site, or waits for its turn."""
+        return state in self._asked
+
+    def ask(self, state: SiteState, page: Request) -> None:
+        """Begin an attempt on behalf of *page*, unless one is under way."""
+        if self._cancelled or state in self._asked:
+            return
+        self._asked.add(state)
+        task = deferred_from_coro(self._attempt(state, page))
+        self._tasks.add(task)
+        task.addBoth(self._ended, state, task)
+
+    def cancel(self) -> None:
+        """End what is under way, and begin nothing any more."""
+        self._cancelled = True
+        self._fetch.cancel()
+
+    async def close(self) -> None:
+        """Wait until all has ended, and close the storage."""
+        self.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        await maybe_deferred_to_future(DeferredList(list(self._tasks), consumeErrors=True))
+        await self._store.close()
+
+    def _ended(self, result: object, state: SiteState, task: Deferred[None]) -> None:
+        self._tasks.discard(task)
+        self._asked.discard(state)
+        if isinstance(result, TwistedFailure) and not self._cancelled:
+            assert result.value is not None
+            self._announcer.failed(state, result.value)
+            known = self._after(NoAnswer(f"error: {result.value}"), state.known, self._clock())
+            state.learn(known, Source.FETCHED, state.parser)
+        self._learnt(state)
+
+    async def _attempt(self, state: SiteState, page: Request) -> None:
+        began = self._clock()
+        if state.known is None and (stored := await self._store.get(state.site)) is not None:
+            await self._take(state, stored, self._store.source, page)
+            if isinstance(self._step(state), Obey):
+                self._announcer.from_storage()
+        if not isinstance(self._step(state), Ask):
+            return
+        result = await self._result(state, page)
+        if result is None or self._cancelled:
+            return
+        known = self._after(result, state.known, began)
+        self._announcer.answered(result, known)
+        await self._store.put(state.site, known)
+        await self._take(state, known, Source.FETCHED, page)
+
+    async def _result(self, state: SiteState, page: Request) -> Answer | NoAnswer | None:
+        """Ask the site in its turn; None if by then nobody waits for that."""
+        order = Order.AGAIN if isinstance(state.known, Failure) else Order.FIRST
+        left_secs = given_up_at(state.known, policy=self._config.policy) - self._clock()
+        try:
+            # A site that is asked although it was given up has no such limit.
+            async with self._turns.turn(order, left_secs if left_secs > 0 else math.inf):
+                step = self._step(state)
+                if not isinstance(step, Ask) or state.on_behalf_of is None:
+                    return None
+                return await self._fetch.fetch(state.site, page, step.stale)
+        except NoTurnError:
+            return NoAnswer(_NO_TURN)
+
+    def _step(self, state: SiteState) -> Step:
+        return state.take_step(now=self._clock(), policy=self._config.policy)
+
+    def _after(self, result: Answer | NoAnswer, known: Known | None, began: float) -> Known:
+        now = self._clock()
+        learnt = after_answer(
+            result,
+            known,
+            now=now,
+            policy=self._config.policy,
+            jitter=self._chance(),
+            began=began,
+        )
+        if isinstance(learnt, Copy):
+            # Whatever its life, it decides for those who have waited for it.
+            learnt = replace(learnt, expires=max(learnt.expires, now + 1))
+        return learnt
+
+    async def _take(self, state: SiteState, known: Known, source: Source, page: Request) -> None:
+        state.learn(known, source, await self._parser(state, _copy(known), page))
+
+    async def _parser(
+        self, state: SiteState, copy: Copy | None, page: Request
+    ) -> RobotParser | None:
+        """Return the parser of *copy*, which is that of the site where the file is the same."""
+        if copy is None or access(copy, self._config.policy) is not Access.RULES:
+            return None
+        before = _copy(state.known)
+        if state.parser is not None and before is not None and before.body == copy.body:
+            return state.parser
+        parser = build_from_crawler(self._config.parser, self._crawler, copy.body)
+        await self._crawler.signals.send_catch_log_async(
+            signal=signals.robots_parsed, robotparser=parser, request=page
+        )
+        return parser
+
+
+def _copy(known: Known | None) -> Copy | None:
+    return known.stale if isinstance(known, Failure) else known
