@@ -10,6 +10,7 @@ import crawls
 import differential
 import files
 import hostility
+import page_directives
 import passing
 import rules
 from report import Table, origin, write
@@ -21,6 +22,7 @@ SECTIONS: dict[str, Callable[[int], Iterator[Table]]] = {
     "hostile": hostility.tables,
     "differential": differential.tables,
     "requests": passing.tables,
+    "pages": page_directives.tables,
     "crawls": crawls.tables,
 }
 

@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from scrapy.utils.misc import load_object
+
+import scrapy_koster
+from scrapy_koster.crawl.config import DEFAULTS
 
 pytest.importorskip("importlinter", reason="pip install import-linter")
 pytest.importorskip("ruff", reason="pip install ruff")
@@ -89,3 +93,37 @@ def test_what_import_linter_cannot_say_ruff_says(copy: Path, code: str) -> None:
     ruff = [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", "PTH,T20,TID"]
     run = subprocess.run([*ruff, str(file)], cwd=copy, capture_output=True, text=True, check=False)
     assert run.returncode == 1, run.stdout
+
+
+PROMISED = (
+    "scrapy_koster.Addon",
+    "scrapy_koster.DeferringScheduler",
+    "scrapy_koster.KosterMiddleware",
+    "scrapy_koster.KosterRobotParser",
+    "scrapy_koster.RobotsForbidden",
+    "scrapy_koster.RobotsMetaMiddleware",
+    "scrapy_koster.RobotsUnavailable",
+    "scrapy_koster.StrictestRobotParser",
+    "scrapy_koster.storage.Storage",
+    "scrapy_koster.storage.StorageConfig",
+    "scrapy_koster.storage.StorageError",
+    "scrapy_koster.storage.supersedes",
+    "scrapy_koster.storage.memory.MemoryStorage",
+    "scrapy_koster.storage.sqlite.SQLiteStorage",
+)
+
+
+@pytest.mark.parametrize("path", PROMISED)
+def test_a_path_that_settings_and_imports_may_have(path: str) -> None:
+    assert load_object(path).__name__ == path.rpartition(".")[2]
+
+
+def test_the_package_offers_what_is_promised() -> None:
+    direct = {path.removeprefix("scrapy_koster.") for path in PROMISED}
+    assert set(scrapy_koster.__all__) == {name for name in direct if "." not in name}
+
+
+@pytest.mark.parametrize("name", [name for name, value in DEFAULTS.items() if "." in str(value)])
+def test_the_default_of_a_setting_that_is_a_path(name: str) -> None:
+    path = str(DEFAULTS[name])
+    assert path.startswith(("koster/", "scrapy.core.")) or path in PROMISED
