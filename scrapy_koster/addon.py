@@ -10,6 +10,7 @@ from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.config import FALLBACK_SCHEDULER
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.notconfigured import not_disabled
 from scrapy_koster.crawl.scheduler import DeferringScheduler
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
 
@@ -29,18 +30,19 @@ class Addon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Enable the components."""
-        settings.set("ROBOTSTXT_OBEY", value=True, priority="addon")
-        if not settings.getbool("ROBOTSTXT_OBEY"):
-            return
-        # Its place is in ..._BASE: there is nothing to replace (KeyError).
-        settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
-        settings.setdefault_in_component_priority_dict(
-            "DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100
-        )
-        settings.setdefault_in_component_priority_dict(
-            "SPIDER_MIDDLEWARES", RobotsMetaMiddleware, 100
-        )
-        _wrap_scheduler(settings)
+        with not_disabled(type(self).__name__):
+            _enable(settings)
+
+
+def _enable(settings: BaseSettings) -> None:
+    settings.set("ROBOTSTXT_OBEY", value=True, priority="addon")
+    if not settings.getbool("ROBOTSTXT_OBEY"):
+        return
+    # Its place is in ..._BASE: there is nothing to replace (KeyError).
+    settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
+    settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100)
+    settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", RobotsMetaMiddleware, 100)
+    _wrap_scheduler(settings)
 
 
 def _wrap_scheduler(settings: BaseSettings) -> None:

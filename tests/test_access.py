@@ -511,6 +511,13 @@ LATER = NOW + 10 * 365 * DAY
 AHEAD = replace(FILE, fetched=LATER, expires=LATER + WEEK)
 
 
+@pytest.mark.parametrize("unavailable", Unavailable)
+def test_a_defect_of_the_robot_opens_nothing(unavailable: Unavailable) -> None:
+    policy = replace(POLICY, unavailable=unavailable)
+    failure = received(NoAnswer("error: it failed", is_defect=True), policy=policy)
+    assert not isinstance(next_step(failure, now=NOW + 1, policy=policy), (Obey, Pass))
+
+
 @pytest.mark.parametrize(
     ("known", "stale"),
     [

@@ -143,7 +143,8 @@ class Asker:
         if isinstance(result, TwistedFailure) and not self._cancelled:
             assert result.value is not None
             self._announcer.failed(state, result.value)
-            known = self._after(NoAnswer(f"error: {result.value}"), state.known, self._clock())
+            defect = NoAnswer(f"error: {result.value}", is_defect=True)
+            known = self._after(defect, state.known, self._clock())
             state.learn(known, Source.FETCHED, state.parser)
         self._learnt(state)
 

@@ -8,8 +8,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import data_path
 
@@ -94,7 +96,7 @@ class Config:
             policy=_policy(read),
             parser=read.cls("KOSTER_PARSER", has=_PARSER),
             storage=read.cls("KOSTER_STORAGE", has=_STORAGE),
-            sqlite_path=data_path(read.text("KOSTER_SQLITE_PATH")),
+            sqlite_path=_below_data_dir(read.text("KOSTER_SQLITE_PATH")),
             memory_sites=read.whole("KOSTER_MEMORY_SITES", least=1),
             timeout_secs=read.secs("KOSTER_TIMEOUT_SECS", above=0),
             max_bytes=read.whole("KOSTER_MAX_BYTES", least=1),
@@ -126,6 +128,22 @@ def _robot(crawler: Crawler) -> str | None:
         return checked_robot(robot, "robotstxt_user_agent")
     robot = crawler.settings.get("ROBOTSTXT_USER_AGENT")
     return None if robot is None else checked_robot(robot, "ROBOTSTXT_USER_AGENT")
+
+
+def _below_data_dir(path: str) -> str:
+    """Return where data_path of Scrapy puts *path*, and raise nothing.
+
+    It raises NotConfigured where there are settings of a project, but no
+    scrapy.cfg at or above the working folder (scrapyd, scripts): that is
+    taken as outside of a project. A folder that it could not make is one that
+    the storage cannot make either, and says so when it is opened.
+    """
+    try:
+        return data_path(path)
+    except NotConfigured:
+        return str(Path(".scrapy", path))
+    except OSError as error:
+        return str(Path(error.filename or ".scrapy", path))
 
 
 def _policy(read: _Reader) -> Policy:

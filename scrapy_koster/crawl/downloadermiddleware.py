@@ -13,6 +13,7 @@ from scrapy.utils.misc import load_object
 from scrapy_koster.crawl.config import Config, checked_robot
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.keeper import Keeper
+from scrapy_koster.crawl.notconfigured import not_disabled
 from scrapy_koster.crawl.rewriting import may_rewrite, sent_as
 from scrapy_koster.crawl.sites import SiteState, is_robots_txt
 from scrapy_koster.crawl.stats import Stats
@@ -70,8 +71,9 @@ class KosterMiddleware:
         """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
-        config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
-        return cls(crawler, config, stats, Keeper.from_crawler(crawler, config, stats))
+        with not_disabled(cls.__name__):
+            config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
+            return cls(crawler, config, stats, Keeper.from_crawler(crawler, config, stats))
 
     def process_request(self, request: Request) -> Coroutine[None, None, None] | None:
         """Refuse *request*, let it pass, or have it wait until that is known."""

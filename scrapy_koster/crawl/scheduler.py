@@ -6,15 +6,17 @@ from operator import setitem
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.scheduler import BaseScheduler, Scheduler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.utils.job import job_dir
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER
+from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, Config
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine import wake
 from scrapy_koster.crawl.parking.memory import Parking
 from scrapy_koster.crawl.sites import is_robots_txt
+from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.protocol.access import Ask, Defer, Refuse
 
 if TYPE_CHECKING:
@@ -69,12 +71,15 @@ class DeferringScheduler(BaseScheduler):
         return len(self._scheduler) + len(self._parking)  # type: ignore[arg-type]
 
     def open(self, spider: Spider) -> Deferred[None] | None:
-        """Open the wrapped scheduler."""
+        """Open the wrapped scheduler. RuntimeError if the crawl would not be obedient."""
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is not None:
             self._keeper = middleware.keeper
             self._keeper.on_change = self._on_change
-        return self._scheduler.open(spider)
+        opened = self._scheduler.open(spider)  # what is closed after an error has to be open
+        if self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            _check_built(self._crawler)
+        return opened
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Hand the parked requests back to the wrapped scheduler and close it.
@@ -161,3 +166,29 @@ def _returned(request: Request) -> Request:
     if request.dont_filter:
         return request
     return request.replace(dont_filter=True, meta={**request.meta, _RETURNED: True})
+
+
+def _check_built(crawler: Crawler) -> None:
+    """Raise RuntimeError where a crawl that is to obey lacks a component for it.
+
+    Another add-on, the settings or a subclass may have taken it out. Scrapy's
+    own middleware obeys too. Where RobotsMetaMiddleware has no place in the
+    settings, or nothing to look at, that is the user's choice.
+    """
+    downloader = (KosterMiddleware, RobotsTxtMiddleware)
+    if not any(crawler.get_downloader_middleware(each) for each in downloader):
+        raise RuntimeError(
+            "ROBOTSTXT_OBEY is True, and there is no KosterMiddleware in the crawl to obey"
+            " robots.txt. Look in DOWNLOADER_MIDDLEWARES for what takes it out; to crawl without"
+            " it set ROBOTSTXT_OBEY = False."
+        )
+    enabled = crawler.settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
+    if (
+        any(load_object(path) is RobotsMetaMiddleware for path in enabled)
+        and Config.from_crawler(crawler).page_directives
+        and crawler.get_spider_middleware(RobotsMetaMiddleware) is None
+    ):
+        raise RuntimeError(
+            "RobotsMetaMiddleware has a place in SPIDER_MIDDLEWARES, and is not in the crawl. To"
+            " crawl without it set KOSTER_PAGE_DIRECTIVES = []."
+        )

@@ -12,6 +12,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response, XmlResponse
 
 from scrapy_koster.crawl.config import Config, PageSource
+from scrapy_koster.crawl.notconfigured import not_disabled
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.nametoken import name_token
@@ -65,15 +66,16 @@ class RobotsMetaMiddleware:
         """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
-        config = Config.from_crawler(crawler)
-        if not config.page_directives:
-            raise NotConfigured("KOSTER_PAGE_DIRECTIVES is empty")
-        return cls(
-            crawler,
-            sources=config.page_directives,
-            dry_run=config.dry_run,
-            token=config.robot,
-        )
+        with not_disabled(cls.__name__):
+            config = Config.from_crawler(crawler)
+            if config.page_directives:
+                return cls(
+                    crawler,
+                    sources=config.page_directives,
+                    dry_run=config.dry_run,
+                    token=config.robot,
+                )
+        raise NotConfigured("KOSTER_PAGE_DIRECTIVES is empty")
 
     def process_spider_input(self, response: Response) -> None:
         """Read the page's directives, so that its callback can see them."""

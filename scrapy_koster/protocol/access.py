@@ -41,6 +41,8 @@ class NoAnswer:
     """The request ended without a response that can be read."""
 
     reason: str
+    is_defect: bool = False
+    """It is the robot that failed, not the site."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class Failure:
     """Before this it is not asked again, in seconds since the epoch."""
     stale: Copy | None
     """The last good copy, if there was one."""
+    is_defect: bool = False
+    """It is the robot that failed, not the site: KOSTER_UNAVAILABLE opens nothing."""
 
 
 Known: TypeAlias = Copy | Failure
@@ -331,6 +335,7 @@ def _failed(
         asked=now,
         retry=now + max(backoff, _asked_secs(result, now=now, policy=policy)),
         stale=_last_copy(known),
+        is_defect=isinstance(result, NoAnswer) and result.is_defect,
     )
 
 
@@ -402,9 +407,9 @@ def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
     match policy.unavailable:
         case Unavailable.DEFER:
             return _deferred(failure, now=now, policy=policy)
-        case Unavailable.ALLOW:
+        case Unavailable.ALLOW if not failure.is_defect:
             return Pass(failure, retry) if now < retry else Ask(stale)
-        case Unavailable.DISALLOW:  # pragma: no branch
+        case Unavailable.ALLOW | Unavailable.DISALLOW:  # pragma: no branch
             return Refuse(failure, retry) if now < retry else Ask(stale)
 
 
