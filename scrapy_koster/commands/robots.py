@@ -21,7 +21,7 @@ from scrapy_koster.commands import ask, cache, check, explain
 from scrapy_koster.commands.arguments import add_commands
 from scrapy_koster.commands.ink import Ink, ink_for
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.downloadermiddleware import user_agent
+from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Copy, Obey, Pass, Refuse
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of

@@ -10,17 +10,17 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.crawl.config import Config, checked_robot
+from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.notconfigured import not_disabled
 from scrapy_koster.crawl.rewriting import may_rewrite, sent_as
+from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.sites import SiteState, is_robots_txt
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.parsers.koster import KosterRobotParser, has_wildcards, ruling
 from scrapy_koster.protocol.access import Access, Failure, Known, Obey, Pass, Refuse, Step, access
 from scrapy_koster.protocol.nametoken import name_token
-from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.verdict import Ground, Verdict
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 logger = logging.getLogger(__name__)
-
-_ROBOTS_KNOWN = 1000
 
 
 class KosterMiddleware:
@@ -54,15 +52,11 @@ class KosterMiddleware:
         # Most requests are to the site of the one before.
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
-        self._header = user_agent(crawler)
-        self._robot = self._config.robot or self._header
+        self._robot = Robot(crawler, self._config.robot)
         self._may_rewrite = may_rewrite(crawler)
-        self._warned = False
         self._wildcards_said = False
-        self._robots_seen: set[str | bytes] = set()
         self._check_parser()
         self._check_not_twice()
-        self._check_robot(self._robot, self._header)
         crawler.signals.connect(self._robots_parsed, signal=signals.robots_parsed)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
@@ -91,9 +85,9 @@ class KosterMiddleware:
             self._origin = state.origin
         # Not "in request.headers", which folds the case of the name each time.
         if "robotstxt_user_agent" in meta or dict.__contains__(request.headers, b"User-Agent"):
-            robot = self._robot_of(request)
+            robot = self._robot.name_of(request)
         else:
-            robot = self._robot
+            robot = self._robot.name
         if self._clock() >= state.until:
             return self._wait(request, robot)
         if self._may_rewrite or not state.allows(url, robot):
@@ -165,48 +159,13 @@ class KosterMiddleware:
                 closing = Failure("the crawl is closing", 0, now, now, now, None)
                 return closing, Ground.UNAVAILABLE, "3.1"
 
-    # The robot.
-
-    def _robot_of(self, request: Request) -> str | bytes:
-        """Return what *request* says of the robot, or else what the crawl does."""
-        header = request.headers.get("User-Agent") or self._header
-        robot = request.meta.get("robotstxt_user_agent")
-        if robot is not None:
-            robot = checked_robot(robot, 'meta["robotstxt_user_agent"]')
-        else:
-            robot = self._config.robot or header
-        if robot not in self._robots_seen and len(self._robots_seen) < _ROBOTS_KNOWN:
-            self._robots_seen.add(robot)
-            self._check_robot(robot, header)
-        return robot
-
-    def _check_robot(self, robot: str | bytes, header: str | bytes) -> None:
-        """Warn once where sites cannot know the robot by its name.
-
-        3.2.1: "The name token a robot chooses for itself should be sent as
-        part of the HTTP User-agent header, and must be well documented."
-        """
-        token = name_token(robot)
-        sent = header.decode("latin-1") if isinstance(header, bytes) else header
-        known = token in sent.lower() and token not in ("", "mozilla")
-        if known or self._warned:
-            return
-        self._warned = True
-        logger.warning(
-            "The name token by which records of a robots.txt are selected is %(token)r,"
-            " and the User-Agent header is %(header)r. Sites know a robot by a name that"
-            " stands in its header (section 3.2.1): set ROBOTSTXT_USER_AGENT to the"
-            ' robot\'s name, such as "figtree", and USER_AGENT to a header that begins'
-            ' with it, such as "FigTree/0.1 (+https://example.com/robot)".',
-            {"token": token, "header": printable(sent)},
-            extra={"spider": self._crawler.spider},
-        )
+    # What is obeyed.
 
     def _robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         """Warn once where the draft may read a file otherwise than it was meant (C6)."""
         if not isinstance(robotparser, KosterRobotParser):
             return
-        record = robotparser.record(self._robot_of(request))
+        record = robotparser.record(self._robot.name_of(request))
         if record is None or not has_wildcards(record):
             return
         self._stats.wildcards_met()
@@ -243,12 +202,3 @@ class KosterMiddleware:
     async def _spider_closed(self) -> None:
         await self.keeper.close()
         self.keeper.announcer.sum_up()
-
-
-def user_agent(crawler: Crawler) -> str:
-    """Return the User-Agent header of a request that has none of its own."""
-    for name, value in (crawler.settings["DEFAULT_REQUEST_HEADERS"] or {}).items():
-        if name.lower() == "user-agent" and value is not None:
-            return str(value)
-    spider_wide = getattr(crawler.spider, "user_agent", None)
-    return str(spider_wide or crawler.settings["USER_AGENT"] or "")

@@ -141,7 +141,7 @@ class Fetcher:
             "Cookie": [],
         }
         if "User-Agent" in page.headers:
-            headers["User-Agent"] = page.headers["User-Agent"]
+            headers["User-Agent"] = page.headers.getlist("User-Agent")
         if stale is not None and stale.url == url:
             headers |= conditional_headers(stale)
         meta: dict[str, Any] = {

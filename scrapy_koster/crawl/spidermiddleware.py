@@ -13,6 +13,7 @@ from scrapy.http import HtmlResponse, Response, XmlResponse
 
 from scrapy_koster.crawl.config import Config, PageSource
 from scrapy_koster.crawl.notconfigured import not_disabled
+from scrapy_koster.crawl.robot import sent_user_agent
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.nametoken import name_token
@@ -118,7 +119,8 @@ class RobotsMetaMiddleware:
 
     def _token_of(self, request: Request) -> str:
         robot = request.meta.get("robotstxt_user_agent") or self._token
-        return _name_token(robot or request.headers.get(b"User-Agent") or b"")
+        # The header that was sent, whoever set it: it is to that robot that the page speaks.
+        return _name_token(robot or sent_user_agent(request.headers))
 
     def _passes(self, output: Any, response: Response, directives: Directives) -> bool:
         if isinstance(output, Request):

@@ -1,0 +1,116 @@
+"""3.2.1: the robot, by the name that decides for it and by the header that it sends."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from scrapy import signals
+from scrapy.http import Headers
+from scrapy.utils.python import without_none_values
+
+from scrapy_koster.crawl.config import checked_robot
+from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.printable import printable
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+_NAMES_CHECKED = 1000
+
+
+def sent_user_agent(headers: Headers) -> str:
+    """Return the User-Agent header that is sent with *headers*, "" for none.
+
+    Several are sent in lines of their own, which is the same as one line with
+    commas (RFC 9110, 5.3).
+    """
+    # Not headers.getlist(), which folds the case of the name each time.
+    return b", ".join(dict.get(headers, b"User-Agent") or ()).decode("latin-1")
+
+
+def user_agent(crawler: Crawler) -> str:
+    """Return the User-Agent header of a request that has none of its own.
+
+    As Scrapy's DefaultHeadersMiddleware and UserAgentMiddleware set it: one
+    that is set is not set again, though it is empty.
+    """
+    headers = Headers()
+    for name, value in without_none_values(
+        crawler.settings["DEFAULT_REQUEST_HEADERS"] or {}
+    ).items():
+        headers.setdefault(name, value)
+    if said := getattr(crawler.spider, "user_agent", crawler.settings["USER_AGENT"]):
+        headers.setdefault(b"User-Agent", said)
+    return sent_user_agent(headers)
+
+
+class Robot:
+    """By which name a request is decided on, and whether sites know the robot by it.
+
+    A name is a name token, or a User-Agent header, which begins with one (A10).
+    The header that is sent is known only when the request has passed all
+    downloader middlewares, long after it has been decided on.
+    """
+
+    def __init__(self, crawler: Crawler, token: str | None) -> None:
+        """Go by *token*; by each request's User-Agent header where it is None."""
+        self._crawler = crawler
+        self._token = token
+        self.name = token or user_agent(crawler)
+        """Of a request that says nothing of the robot itself."""
+        self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
+        self._checked: set[tuple[str, str]] = set()
+        crawler.signals.connect(self._sent, signal=signals.request_reached_downloader)
+
+    def name_of(self, request: Request) -> str:
+        """Return what *request* says of the robot, or else what the crawl does."""
+        said = request.meta.get("robotstxt_user_agent")
+        if said is not None:
+            name = checked_robot(said, 'meta["robotstxt_user_agent"]')
+        elif self._token is None and b"User-Agent" in request.headers:
+            name = sent_user_agent(request.headers)
+        else:
+            name = self.name
+        if name != self.name:
+            self._names[request] = name
+        return name
+
+    def _sent(self, request: Request) -> None:
+        """Compare what is sent with what *request* was decided by, once for each of both."""
+        header = sent_user_agent(request.headers)
+        name = self._names.get(request, self.name)
+        if (name, header) in self._checked or request.meta.get("dont_obey_robotstxt"):
+            return
+        self._checked.add((name, header))
+        if not _is_known(name_token(name), header):
+            self._warn(name_token(name), header)
+            self._stop()
+        elif len(self._checked) >= _NAMES_CHECKED:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._crawler.signals.disconnect(self._sent, signal=signals.request_reached_downloader)
+
+    def _warn(self, token: str, header: str) -> None:
+        """3.2.1: "The name token a robot chooses for itself should be sent as
+        part of the HTTP User-agent header, and must be well documented."
+        """
+        logger.warning(
+            "The name token by which records of a robots.txt are selected is %(token)r,"
+            " and the User-Agent header is %(header)r. Sites know a robot by a name that"
+            " stands in its header (section 3.2.1): set ROBOTSTXT_USER_AGENT to the"
+            ' robot\'s name, such as "figtree", and USER_AGENT to a header that begins'
+            ' with it, such as "FigTree/0.1 (+https://example.com/robot)". A downloader'
+            " middleware that sets the header belongs before KosterMiddleware.",
+            {"token": token, "header": printable(header)},
+            extra={"spider": self._crawler.spider},
+        )
+
+
+def _is_known(token: str, header: str) -> bool:
+    return token in header.lower() and token not in ("", "mozilla")

@@ -1,0 +1,120 @@
+"""3.2.1: the name that decides is that of the header which is sent."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from replies import Reply
+from scrapy import Request
+
+from scrapy_koster.protocol.nametoken import name_token
+
+BY_ROBOT = """\
+User-agent: figtree
+Disallow: /for/figtree
+
+User-agent: *
+Disallow: /for/others
+"""
+FIGTREE = "FigTree/0.1 (+http://fict.org)"
+OTHER = "Other/2"
+
+HEADERS = {
+    "text": FIGTREE,
+    "octets": FIGTREE.encode(),
+    "list": [FIGTREE],
+    "two": [OTHER, FIGTREE.encode()],
+    "no ASCII": "FigTree/\u00fc",
+    "empty": "",
+    "empty list": [],
+    "none": None,
+}
+
+
+def everywhere(header: Any) -> dict[str, dict[str, Any]]:
+    """The arguments of a crawl with this header, by where it stands."""
+    other = {"USER_AGENT": OTHER}
+    return {
+        "USER_AGENT": {"settings": {"USER_AGENT": header}},
+        "default header": {"settings": {"DEFAULT_REQUEST_HEADERS": {"User-Agent": header}}},
+        "default header, octets": {
+            "settings": {"DEFAULT_REQUEST_HEADERS": {b"user-agent": header}}
+        },
+        "default headers": {
+            "settings": {"DEFAULT_REQUEST_HEADERS": {"user-agent": header, b"USER-AGENT": OTHER}}
+        },
+        "default header over USER_AGENT": {
+            "settings": {"DEFAULT_REQUEST_HEADERS": {"User-Agent": header}, **other}
+        },
+        "spider": {"settings": other, "arguments": {"user_agent": header}},
+        "request": {"settings": other, "headers": {"User-Agent": header}},
+    }
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+@pytest.mark.parametrize("where", everywhere(None))
+@pytest.mark.filterwarnings("ignore:.*user_agent.*:scrapy.exceptions.ScrapyDeprecationWarning")
+async def test_what_decides_is_what_is_sent(crawl, server, where, header):
+    site = server.site()
+    site.robots = Reply(body=BY_ROBOT)
+    urls = [site.url(path) for path in ("/page", "/for/figtree", "/for/others")]
+    result = await crawl(urls=urls, **everywhere(header)[where])
+    robots_txt, *pages = site.requests
+    sent = robots_txt.header("User-Agent") or ""
+    assert {page.header("User-Agent") or "" for page in pages} == {sent}
+    forbidden = urls[1] if name_token(sent) == "figtree" else urls[2]
+    [(url, error)] = result.refused
+    assert (url, error.verdict.robot) == (forbidden, name_token(sent))
+
+
+class Late:
+    """A downloader middleware that sets the header after ours has decided."""
+
+    headers: Any = FIGTREE
+
+    def process_request(self, request: Request) -> None:
+        request.headers["User-Agent"] = self.headers
+
+
+class LateNone(Late):
+    headers = []
+
+
+class LateKnown(Late):
+    headers = "FigTree/9"
+
+
+@pytest.mark.parametrize(
+    ("late", "arguments", "warned"),
+    [
+        (Late, {}, True),
+        (LateNone, {}, True),
+        (Late, {"headers": {"User-Agent": OTHER}}, True),
+        (Late, {"settings": {"ROBOTSTXT_USER_AGENT": "other"}}, True),
+        (Late, {"settings": {"ROBOTSTXT_USER_AGENT": "figtree"}}, False),
+        (Late, {"meta": {"robotstxt_user_agent": "figtree"}}, False),
+        (LateKnown, {"settings": {"USER_AGENT": FIGTREE}}, False),
+        (Late, {"meta": {"dont_obey_robotstxt": True}}, False),
+    ],
+)
+async def test_warns_of_a_header_that_was_not_decided_by(crawl, server, late, arguments, warned):
+    site = server.site()
+    settings = {"DOWNLOADER_MIDDLEWARES": {late: 950}, **arguments.get("settings", {})}
+    result = await crawl(urls=site.urls(3), **{**arguments, "settings": settings})
+    assert len(result.fetched) == 3
+    warnings = [said for said in result.logged(logging.WARNING) if "name token" in said]
+    assert len(warnings) == warned
+
+
+async def test_warns_of_one_header_among_many(crawl, server):
+    class LateOnce(Late):
+        def process_request(self, request: Request) -> None:
+            request.headers["User-Agent"] = FIGTREE if request.url.endswith("7") else OTHER
+
+    site = server.site()
+    settings = {"USER_AGENT": OTHER, "DOWNLOADER_MIDDLEWARES": {LateOnce: 950}}
+    result = await crawl(urls=site.urls(10), settings=settings)
+    [warning] = [said for said in result.logged(logging.WARNING) if "name token" in said]
+    assert "is 'other', and the User-Agent header is 'FigTree/0.1 (+http://fict.org)'" in warning
