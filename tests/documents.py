@@ -140,7 +140,7 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
         "KOSTER_DEFER_FIRST_SECS": 0.2,
         "KOSTER_DEFER_LIMIT_SECS": 0.5,
     }
-    storages = {"KOSTER_SQLITE_PATH": str(folder)}  # no file
+    storages = {"KOSTER_SQLITE_PATH": str(folder), "KOSTER_MAX_BYTES": 40}  # no file; half of one
     return [
         await crawl(_Slow, urls=urls, settings=settings),
         await crawl(_Slow, urls=urls[:2], settings={"KOSTER_DRY_RUN": True}),

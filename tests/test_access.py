@@ -190,7 +190,7 @@ RENEWED = replace(FILE, fetched=NOW, expires=NOW + WEEK)
         pytest.param(
             answer(304, cache_control="max-age=600"),
             FILE,
-            replace(RENEWED, expires=NOW + 600),
+            replace(RENEWED, expires=NOW + 600, life_stated=True),
             id="life out of the 304",
         ),
         pytest.param(

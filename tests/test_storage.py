@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.access import Copy, Failure, Known, Policy
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.storage import Storage, StorageError
+from scrapy_koster.storage import Storage, StorageError, judged
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -74,6 +74,8 @@ KNOWN = {
     "text that is not ASCII": replace(COPY, etag='"\xe9\u20ac"'),
     "whole seconds": replace(COPY, fetched=1.0, expires=2.0),
     "before the epoch": replace(COPY, fetched=-1.5, expires=-0.5),
+    "cut": replace(COPY, cut_bytes=512_000),
+    "life stated": replace(COPY, life_stated=True),
     "failure": FAILURE,
     "failure with a reason of two lines": replace(FAILURE, reason="a\nb\0c"),
     "failure without a reason": replace(FAILURE, reason=""),
@@ -294,3 +296,66 @@ def test_memory_of_no_site_keeps_nothing() -> None:
 def test_what_the_caller_may_wait_for() -> None:
     assert not MemoryStorage.blocking
     assert SQLiteStorage.blocking
+
+
+# What is read back, by the settings of today.
+
+POLICY = Policy(expiry_secs=1000, restricted_expiry_secs=100, expiry_max_secs=5000)
+BODY = b"User-agent: *\nDisallow: /a\nDisallow: /b\n"
+WHOLE = replace(COPY, body=BODY, fetched=0.0, expires=9e9)
+CUT = replace(WHOLE, cut_bytes=50)
+
+
+@pytest.mark.parametrize(
+    ("stored", "max_bytes", "body", "cut_bytes"),
+    [
+        pytest.param(WHOLE, 100, BODY, None, id="whole"),
+        pytest.param(WHOLE, len(BODY), BODY, None, id="just whole"),
+        pytest.param(WHOLE, 30, BODY[:27], 30, id="cut for the first time"),
+        pytest.param(WHOLE, 5, b"", 5, id="nothing is left"),
+        pytest.param(CUT, 50, BODY, 50, id="cut before, at the same limit"),
+        pytest.param(CUT, 45, BODY, 50, id="cut before, and the rest is short enough"),
+        pytest.param(CUT, 30, BODY[:27], 30, id="cut again"),
+    ],
+)
+def test_a_file_is_cut_at_the_limit_of_today(
+    stored: Copy, max_bytes: int, body: bytes, cut_bytes: int | None
+) -> None:
+    for known in (stored, replace(FAILURE, stale=stored)):
+        found = judged(known, policy=POLICY, max_bytes=max_bytes)
+        copy = found.stale if isinstance(found, Failure) else found
+        assert copy is not None
+        assert (copy.body, copy.cut_bytes) == (body, cut_bytes)
+        assert copy.etag == COPY.etag
+
+
+def test_a_file_that_was_cut_shorter_is_not_known() -> None:
+    assert judged(CUT, policy=POLICY, max_bytes=51) is None
+    failure = replace(FAILURE, stale=CUT)
+    assert judged(failure, policy=POLICY, max_bytes=51) == replace(FAILURE, stale=None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "life_secs"),
+    [
+        pytest.param(replace(WHOLE, life_stated=True), 5000, id="stated"),
+        pytest.param(replace(WHOLE, life_stated=True, expires=9.0), 9, id="stated, shorter"),
+        pytest.param(WHOLE, 1000, id="by default"),
+        pytest.param(replace(WHOLE, status=403), 100, id="restricted, by default"),
+        pytest.param(replace(WHOLE, status=403, life_stated=True), 5000, id="restricted, stated"),
+    ],
+)
+def test_a_copy_lives_no_longer_than_today(stored: Copy, life_secs: float) -> None:
+    for fetched in (0.0, 7.0):
+        moved = replace(stored, fetched=fetched, expires=stored.expires + fetched)
+        found = judged(moved, policy=POLICY, max_bytes=100)
+        assert isinstance(found, Copy)
+        assert found.expires == fetched + life_secs
+
+
+def test_a_failure_is_deferred_no_longer_than_today() -> None:
+    policy = Policy(defer_max_secs=8)
+    far = replace(FAILURE, retry=FAILURE.asked + 700)
+    assert judged(far, policy=policy, max_bytes=100) == replace(far, retry=FAILURE.asked + 10)
+    near = replace(FAILURE, retry=FAILURE.asked + 9)
+    assert judged(near, policy=policy, max_bytes=100) == near

@@ -134,7 +134,7 @@ def test_the_umask_binds(tmp_path: Path, umask: int) -> None:
 
 def test_the_file_says_what_it_is(storage: SQLiteStorage, path: Path) -> None:
     assert execute(path, "PRAGMA application_id") == [(0x4B6F7374,)]
-    assert execute(path, "PRAGMA user_version") == [(1,)]
+    assert execute(path, "PRAGMA user_version") == [(2,)]
     assert execute(path, "PRAGMA journal_mode") == [("wal",)]
 
 
@@ -207,6 +207,40 @@ def test_a_file_that_was_migrated_meanwhile(storage: SQLiteStorage) -> None:
     storage.put(A, COPY)
     _migrate(storage._connection)
     assert storage.get(A) == COPY
+
+
+VERSION_1 = (
+    """
+    CREATE TABLE known (
+        site TEXT NOT NULL PRIMARY KEY,
+        url TEXT, status INTEGER, body BLOB, etag TEXT, last_modified TEXT,
+        fetched REAL, expires REAL,
+        reason TEXT, attempts INTEGER, since REAL, asked REAL, retry REAL
+    )
+    """,
+    f"PRAGMA application_id = {0x4B6F7374}",
+    "PRAGMA user_version = 1",
+    f"""
+    INSERT INTO known (site, url, status, body, etag, last_modified, fetched, expires) VALUES
+    ('{A}', '{COPY.url}', 200, x'{COPY.body.hex()}', '{COPY.etag}', 'x', 1.0, 2.0)
+    """,
+    f"""
+    INSERT INTO known (site, reason, attempts, since, asked, retry) VALUES
+    ('{B}', '503', 1, 1.0, 2.0, 3.0)
+    """,
+)
+
+
+def test_a_file_of_version_1_is_read_and_migrated(path: Path) -> None:
+    execute(path, *VERSION_1)
+    for _ in range(2):
+        with closing(SQLiteStorage(str(path))) as storage:
+            assert storage.get(A) == replace(COPY, life_stated=True)
+            assert storage.get(B) == replace(FAILURE, stale=None)
+    assert execute(path, "PRAGMA user_version") == [(2,)]
+    with closing(SQLiteStorage(str(path))) as storage:
+        storage.put(A, replace(COPY, fetched=5.0, cut_bytes=10))
+        assert storage.get(A) == replace(COPY, fetched=5.0, cut_bytes=10)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")
@@ -311,9 +345,9 @@ def test_a_file_that_lost_its_table(storage: SQLiteStorage, path: Path) -> None:
 
 def test_a_newer_version(path: Path) -> None:
     SQLiteStorage(str(path)).close()
-    execute(path, "PRAGMA user_version = 2")
+    execute(path, "PRAGMA user_version = 3")
     before = path.read_bytes()
-    assert "version 2, made by a newer scrapy-koster" in refusal(path)
+    assert "version 3, made by a newer scrapy-koster" in refusal(path)
     assert path.read_bytes() == before
 
 
@@ -488,6 +522,10 @@ TAMPERED = {
     "expires never": "expires = 9e999",
     "expires before all": "expires = -9e999",
     "no expires": "expires = NULL",
+    "cut_bytes of text": "cut_bytes = 'all'",
+    "cut_bytes of zero": "cut_bytes = 0",
+    "life_stated of text": "life_stated = 'yes'",
+    "life_stated beyond": "life_stated = 2",
     "copy and half a failure": "reason = '503'",
     "nothing at all": "url = NULL, status = NULL, body = NULL, etag = NULL, "
     "last_modified = NULL, fetched = NULL, expires = NULL",

@@ -17,7 +17,15 @@ from typing import NamedTuple
 from scrapy_koster.checker.checks import CHECKS, Check
 from scrapy_koster.protocol.nametoken import TOKEN
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotstxt import Line, Record, instructions, lines, parse, unescape
+from scrapy_koster.protocol.robotstxt import (
+    Line,
+    Record,
+    instructions,
+    lines,
+    parse,
+    unescape,
+    whole_lines,
+)
 
 FINDINGS_LISTED = 20
 """Findings of one code that are listed unless all are asked for."""
@@ -103,14 +111,6 @@ def check(body: bytes, limit: int | None = FINDINGS_LISTED) -> list[Finding]:
         for seen in same
     ]
     return sorted(findings, key=lambda f: (f.line, f.column, f.check.code))
-
-
-def whole_lines(body: bytes, max_bytes: int) -> bytes:
-    """Return the lines of a file that are whole in its first *max_bytes* (B16)."""
-    if len(body) <= max_bytes:
-        return body
-    kept = body[:max_bytes]
-    return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
 
 
 def _finding(seen: _Seen, more: int) -> Finding:

@@ -16,7 +16,7 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.misc import build_from_crawler
 from scrapy.utils.spider import DefaultSpider
 
-from scrapy_koster.checker.syntax import FINDINGS_LISTED, whole_lines
+from scrapy_koster.checker.syntax import FINDINGS_LISTED
 from scrapy_koster.commands import ask, cache, check, explain
 from scrapy_koster.commands.arguments import add_commands
 from scrapy_koster.commands.ink import Ink, ink_for
@@ -24,6 +24,7 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Copy, Obey, Pass, Refuse
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.robotstxt import whole_lines
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage import Storage, StorageError

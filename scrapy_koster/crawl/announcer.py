@@ -81,6 +81,16 @@ class Announcer:
             case _:
                 pass
 
+    def cut(self, state: SiteState, cut_bytes: int) -> None:
+        """Only the first *cut_bytes* octets of the site's file are read."""
+        self._stats.cut()
+        self._log.info(
+            "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: what is"
+            " behind the last whole line of these is not read",
+            site=state.site,
+            cut_bytes=cut_bytes,
+        )
+
     def failed(self, state: SiteState, error: BaseException) -> None:
         """Something that is ours went wrong."""
         self._log.defect(

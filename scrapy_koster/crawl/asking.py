@@ -208,6 +208,8 @@ class Asker:
         before = _copy(state.known)
         if state.parser is not None and before is not None and before.body == copy.body:
             return state.parser
+        if copy.cut_bytes is not None:
+            self._announcer.cut(state, copy.cut_bytes)
         parser = build_from_crawler(self._config.parser, self._crawler, copy.body)
         await self._crawler.signals.send_catch_log_async(
             signal=signals.robots_parsed, robotparser=parser, request=page

@@ -25,6 +25,7 @@ from scrapy_koster.protocol.access import (
     conditional_headers,
     redirect_target,
 )
+from scrapy_koster.protocol.robotstxt import whole_lines
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -176,14 +177,15 @@ class Fetcher:
             return NoAnswer(f"its Content-Encoding cannot be decoded: {coding}")
         if "location" in headers:
             headers["location"] = safe_url_string(response.headers["Location"] or b"")
-        return Answer(response.url, response.status, headers, self._cut(response.body))
-
-    def _cut(self, body: bytes) -> bytes:
-        """Section 6: "place limits on the resources spent". B16: whole lines."""
-        if len(body) <= self._config.max_bytes:
-            return body
-        kept = body[: self._config.max_bytes]
-        return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
+        # Section 6: "place limits on the resources spent".
+        limit = self._config.max_bytes
+        return Answer(
+            response.url,
+            response.status,
+            headers,
+            whole_lines(response.body, limit),
+            cut_bytes=limit if len(response.body) > limit else None,
+        )
 
     def _add(self, asking: Deferred[Answer | NoAnswer]) -> None:
         if not self._under_way:

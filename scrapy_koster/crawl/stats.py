@@ -65,6 +65,10 @@ class Stats:
         """A file was met that has wildcards in the record that is obeyed."""
         self._inc("koster/hazard/wildcards")
 
+    def cut(self) -> None:
+        """A file was met that is longer than KOSTER_MAX_BYTES."""
+        self._inc("koster/cut")
+
     def dropped(self, directive: str) -> None:
         """What a page yielded was dropped because of its *directive*."""
         self._inc(f"koster/meta/{directive}")

@@ -11,6 +11,7 @@ from scrapy.utils.asyncio import run_in_thread
 
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.verdict import Source
+from scrapy_koster.storage import judged
 from scrapy_koster.storage.memory import MemoryStorage
 
 if TYPE_CHECKING:
@@ -49,8 +50,10 @@ class StorageBreaker:
         self.source = Source.MEMORY if in_memory else Source.STORAGE
 
     async def get(self, site: Site) -> Known | None:
-        """Return what is stored of *site*."""
+        """Return what is stored of *site*, as the settings of this crawl have it."""
         known = await self._tolerate(lambda storage: storage.get(site))
+        if known is not None:
+            known = judged(known, policy=self._config.policy, max_bytes=self._config.max_bytes)
         if known is None:
             self._stats.storage_miss()
         else:

@@ -13,12 +13,13 @@ from enum import Enum, auto
 from typing import TypeAlias
 from urllib.parse import urldefrag, urljoin
 
-from scrapy_koster.protocol.freshness import expiry, retry_after
+from scrapy_koster.protocol.freshness import expiry, retry_after, states_life
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
 
 _REASON_CHARS = 200
 _VALIDATOR_CHARS = 1000
+_JITTER = 0.25
 # What is later than this was written by a clock that went wrong: it would be
 # fresh, or deferred, until that time comes. Machines may differ by less.
 _SKEW_SECS = 60.0
@@ -34,6 +35,8 @@ class Answer:
     headers: Mapping[str, str]
     """Names in lower case; repeated fields are joined by a comma."""
     body: bytes = b""
+    cut_bytes: int | None = None
+    """The limit at which the body was cut, None where it is whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,10 @@ class Copy:
     """When it was last fetched or renewed, in seconds since the epoch."""
     expires: float
     """Until when it is fresh, in seconds since the epoch."""
+    cut_bytes: int | None = None
+    """The limit at which the file was cut, None where the body is the whole of it."""
+    life_stated: bool = False
+    """Whether its server stated how long it is fresh; else the policy's default is its life."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +277,8 @@ def _copied(answer: Answer, *, now: float, policy: Policy) -> Copy | None:
         last_modified=_validator(answer, "last-modified") if is_file else None,
         fetched=now,
         expires=_expiry(answer, answer.status, now=now, policy=policy),
+        cut_bytes=answer.cut_bytes if is_file else None,
+        life_stated=states_life(answer.headers, now=now),
     )
 
 
@@ -284,20 +293,24 @@ def _renewed(answer: Answer, copy: Copy | None, *, now: float, policy: Policy) -
         last_modified=_validator(answer, "last-modified") or copy.last_modified,
         fetched=now,
         expires=_expiry(answer, copy.status, now=now, policy=policy),
+        life_stated=states_life(answer.headers, now=now),
     )
 
 
 def _expiry(answer: Answer, status: int, *, now: float, policy: Policy) -> float:
-    default_secs = policy.expiry_secs
-    if _access(status) is Access.RESTRICTED:
-        default_secs = policy.restricted_expiry_secs
     return expiry(
         answer.headers,
         now=now,
-        default_secs=default_secs,
+        default_secs=_default_life_secs(status, policy),
         min_secs=policy.expiry_min_secs,
         max_secs=policy.expiry_max_secs,
     )
+
+
+def _default_life_secs(status: int, policy: Policy) -> float:
+    if _access(status) is Access.RESTRICTED:
+        return policy.restricted_expiry_secs
+    return policy.expiry_secs
 
 
 def _validator(answer: Answer, name: str) -> str | None:
@@ -327,7 +340,7 @@ def _failed(
     # 3.1: "On the request attempt resulted in temporary failure a robot should
     # defer visits to the site until such time as the resource can be retrieved."
     attempts = 1 if previous is None else previous.attempts + 1
-    backoff = _backoff_secs(attempts, policy) * (1 + jitter / 4)
+    backoff = _backoff_secs(attempts, policy) * (1 + _JITTER * jitter)
     return Failure(
         reason=_reason(result),
         attempts=attempts,
@@ -376,6 +389,18 @@ def _reason(result: Answer | NoAnswer) -> str:
             return "HTTP 304 though nothing was asked"
         case answer:
             return f"HTTP {answer.status}"
+
+
+def longest_life_secs(copy: Copy, policy: Policy) -> float:
+    """Return how long a copy like this one may be fresh under *policy*."""
+    if copy.life_stated:
+        return policy.expiry_max_secs
+    return _default_life_secs(copy.status, policy)
+
+
+def longest_deferral_secs(policy: Policy) -> float:
+    """Return how long after a failure a site is asked again at the latest."""
+    return policy.defer_max_secs * (1 + _JITTER)
 
 
 def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:

@@ -35,6 +35,11 @@ def expiry(
     return now + min(max(life, min_secs), max_secs)
 
 
+def states_life(headers: Mapping[str, str], *, now: float) -> bool:
+    """Return whether *headers* state a life, so that ``expiry`` takes no default."""
+    return _stated_life(headers, now=now) is not None
+
+
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
     """Return the seconds from *now* that Retry-After asks for, None without one.
 

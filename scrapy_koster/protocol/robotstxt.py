@@ -78,6 +78,18 @@ class Ruling:
     """The Allow or Disallow line that decided, None where none did."""
 
 
+def whole_lines(body: bytes, max_bytes: int) -> bytes:
+    """Return the lines that are whole in the first *max_bytes* of a file.
+
+    B16: what is cut at a limit (section 6) is cut where a line ends: half a
+    path would forbid or allow more than the whole.
+    """
+    if len(body) <= max_bytes:
+        return body
+    kept = body[:max_bytes]
+    return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
+
+
 def lines(body: bytes) -> list[bytes]:
     """Return the lines of a file, without their ends."""
     return _with_line_feeds(body).split(b"\n")

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar, Protocol
 
-from scrapy_koster.protocol.access import Copy, Known
+from scrapy_koster.protocol.access import (
+    Copy,
+    Failure,
+    Known,
+    Policy,
+    longest_deferral_secs,
+    longest_life_secs,
+)
+from scrapy_koster.protocol.robotstxt import whole_lines
 from scrapy_koster.protocol.site import Site
 
 _LATE_SECS = 86400.0
@@ -67,6 +76,34 @@ def supersedes(new: Known, old: Known | None) -> bool:
         return True
     late_secs = _learnt(old) - _learnt(new)
     return not 0 < late_secs <= _LATE_SECS
+
+
+def judged(known: Known, *, policy: Policy, max_bytes: int) -> Known | None:
+    """Return *known*, which may have been stored under other settings, by those of today.
+
+    None for a copy that was cut where today more of the file is read: it must
+    be fetched again, for a 304 would renew what was cut.
+    """
+    match known:
+        case Copy():
+            return _judged(known, policy, max_bytes)
+        case Failure(stale=stale, asked=asked, retry=retry):  # pragma: no branch
+            return replace(
+                known,
+                stale=None if stale is None else _judged(stale, policy, max_bytes),
+                retry=min(retry, asked + longest_deferral_secs(policy)),
+            )
+
+
+def _judged(copy: Copy, policy: Policy, max_bytes: int) -> Copy | None:
+    if copy.cut_bytes is not None and copy.cut_bytes < max_bytes:
+        return None
+    return replace(
+        copy,
+        body=whole_lines(copy.body, max_bytes),
+        expires=min(copy.expires, copy.fetched + longest_life_secs(copy, policy)),
+        cut_bytes=copy.cut_bytes if len(copy.body) <= max_bytes else max_bytes,
+    )
 
 
 def _learnt(known: Known) -> float:

@@ -19,28 +19,34 @@ _T = TypeVar("_T")
 
 _APPLICATION_ID = 0x4B6F7374  # "Kost"
 _MIGRATIONS = (
-    """
-    CREATE TABLE known (
-        site TEXT NOT NULL PRIMARY KEY,
-        url TEXT, status INTEGER, body BLOB, etag TEXT, last_modified TEXT,
-        fetched REAL, expires REAL,
-        reason TEXT, attempts INTEGER, since REAL, asked REAL, retry REAL
-    )
-    """,
+    (
+        """
+        CREATE TABLE known (
+            site TEXT NOT NULL PRIMARY KEY,
+            url TEXT, status INTEGER, body BLOB, etag TEXT, last_modified TEXT,
+            fetched REAL, expires REAL,
+            reason TEXT, attempts INTEGER, since REAL, asked REAL, retry REAL
+        )
+        """,
+    ),
+    (
+        "ALTER TABLE known ADD COLUMN cut_bytes INTEGER",
+        "ALTER TABLE known ADD COLUMN life_stated INTEGER",
+    ),
 )
-"""The statement that makes version n + 1 of the file out of version n."""
+"""The statements that make version n + 1 of the file out of version n."""
 
 _BUSY_SECS = 2.0
 _BODY_MAX_BYTES = 10 * 2**20
 _TEXT_MAX_BYTES = 2**16
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
-_NO_COPY = (None,) * 7
+_NO_COPY = (None,) * 9
 _NO_FAILURE = (None,) * 5
-_COPY, _FAILURE = slice(0, 7), slice(7, 12)
+_COPY, _FAILURE = slice(0, 9), slice(9, 14)
 
 _GET = """
-    SELECT url, status, body, etag, last_modified, fetched, expires,
+    SELECT url, status, body, etag, last_modified, fetched, expires, cut_bytes, life_stated,
            reason, attempts, since, asked, retry
     FROM known WHERE site = :site
     AND ifnull(length(CAST(body AS BLOB)), 0) <= :body_max
@@ -51,10 +57,10 @@ _GET = """
 """
 _PUT = """
     INSERT OR REPLACE INTO known (
-        site, url, status, body, etag, last_modified, fetched, expires,
+        site, url, status, body, etag, last_modified, fetched, expires, cut_bytes, life_stated,
         reason, attempts, since, asked, retry
     )
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -179,8 +185,9 @@ def _migrate(connection: sqlite3.Connection) -> None:
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         # Read again: another process may have migrated while this one waited.
-        for statement in _MIGRATIONS[_version(connection) :]:
-            connection.execute(statement)
+        for statements in _MIGRATIONS[_version(connection) :]:
+            for statement in statements:
+                connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
 
@@ -218,8 +225,8 @@ def _copy_row(copy: Copy) -> tuple[object, ...]:
             f"a robots.txt of {len(copy.body)} bytes is not stored, only up to "
             f"{_BODY_MAX_BYTES} are: lower KOSTER_MAX_BYTES"
         )
-    answer = (copy.url, copy.status, copy.body)
-    return (*answer, copy.etag, copy.last_modified, copy.fetched, copy.expires)
+    answer = (copy.url, copy.status, copy.body, copy.etag, copy.last_modified)
+    return (*answer, copy.fetched, copy.expires, copy.cut_bytes, copy.life_stated)
 
 
 def _site(name: object) -> Site | None:
@@ -240,7 +247,7 @@ def _known(copy: tuple[object, ...], failure: tuple[object, ...]) -> Known:
 
 
 def _copy(row: tuple[object, ...]) -> Copy:
-    url, status, body, etag, last_modified, fetched, expires = row
+    url, status, body, etag, last_modified, fetched, expires, cut_bytes, life_stated = row
     return Copy(
         url=_line(url),
         status=_count(status, range(100, 1000)),
@@ -249,6 +256,9 @@ def _copy(row: tuple[object, ...]) -> Copy:
         last_modified=None if last_modified is None else _line(last_modified),
         fetched=_time(fetched),
         expires=_time(expires),
+        cut_bytes=None if cut_bytes is None else _count(cut_bytes, range(1, 2**63)),
+        # None in version 1: stated, and so bounded by KOSTER_EXPIRY_MAX_SECS.
+        life_stated=life_stated is None or bool(_count(life_stated, range(2))),
     )
 
 
