@@ -51,14 +51,16 @@ class StorageBreaker:
 
     async def get(self, site: Site) -> Known | None:
         """Return what is stored of *site*, as the settings of this crawl have it."""
-        known = await self._tolerate(lambda storage: storage.get(site))
-        if known is not None:
-            known = judged(known, policy=self._config.policy, max_bytes=self._config.max_bytes)
+        known = await self._tolerate(lambda storage: self._judged(storage.get(site)))
         if known is None:
             self._stats.storage_miss()
         else:
             self._stats.storage_hit()
         return known
+
+    def _judged(self, known: Known | None) -> Known | None:
+        config = self._config
+        return known and judged(known, policy=config.policy, max_bytes=config.max_bytes)
 
     async def put(self, site: Site, known: Known) -> None:
         """Store what is known of *site*."""
