@@ -4,7 +4,7 @@
     Reply(200, "User-agent: *\nDisallow: /", delay=0.5)
     Reply(200, rules, gate=gate)        # sent once the test has called gate.open()
 
-`Hang`, `Reset`, `Raw`, `Endless`, `Trickle`, and the functions `truncated`, `overlong` and
+`Hang`, `Reset`, `Raw`, `Endless`, `Flood`, `Trickle`, and the functions `truncated`, `overlong` and
 `gzip_bomb`, do what no good server does. `redirect` is a function too.
 """
 
@@ -199,6 +199,21 @@ class Endless(Reply):
         while True:
             await wire.send(piece)
             await asyncio.sleep(self.pause)
+
+
+@dataclass(frozen=True)
+class Flood(Reply):
+    """Sends `body` as it is, then `piece` (if any) again and again until the client goes."""
+
+    piece: bytes = field(default=b"", kw_only=True)
+
+    async def send(self, wire: Wire) -> bool:
+        wire.throttle()
+        await wire.send(self.octets)
+        while self.piece and not wire.writer.transport.is_closing():
+            await wire.send(self.piece)
+            await asyncio.sleep(0)
+        return False
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
-from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.exceptions import DownloadTimeoutError, StopDownload
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
-from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure as TwistedFailure
 from w3lib.url import safe_url_string
 
+from scrapy_koster.crawl.engine import MeteredHandlers
+from scrapy_koster.crawl.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
 from scrapy_koster.protocol.access import (
     Answer,
     Copy,
@@ -35,8 +33,7 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.site import Site
 
 _RECEIVED = "koster_robotstxt_received"
-# No bound: how many sites are asked at the same time is the keeper's to decide.
-_CONNECTIONS = 100_000
+_METER = "koster_robotstxt_meter"
 
 
 class Fetcher:
@@ -56,7 +53,7 @@ class Fetcher:
         self._stats = stats
         self._under_way: set[Deferred[Answer | NoAnswer]] = set()
         self._cancelled = False
-        self._handlers: DownloadHandlers | None = None
+        self._handlers: MeteredHandlers | None = None
 
     async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
         """Ask *site* on behalf of *page*; a *stale* copy is revalidated (3.4).
@@ -126,8 +123,14 @@ class Fetcher:
 
     async def _download(self, request: Request) -> Response:
         if self._handlers is None:
-            self._handlers = _handlers(self._crawler)
-        response = await self._handlers.download_request_async(request)
+            self._handlers = MeteredHandlers(self._crawler)
+        meter = request.meta[_METER] = Meter(self._config.max_bytes)
+        try:
+            with meter.counting():
+                response = await self._handlers.download(request)
+        finally:
+            meter.end()
+            meter.check()
         # Section 6: now it is the bound of what the body is decompressed to.
         # Before, it would have refused a file that is only longer than that.
         request.meta["download_maxsize"] = self._config.max_bytes
@@ -168,6 +171,9 @@ class Fetcher:
         return Request(url, headers=headers, meta=meta, callback=NO_CALLBACK, dont_filter=True)
 
     def _answer(self, response: Response) -> Answer | NoAnswer:
+        octets = sum(len(name) + sum(map(len, values)) for name, values in response.headers.items())
+        if octets > HEADERS_MAX_BYTES:  # of a handler that is not metered
+            return NoAnswer(HEADERS_TOO_LONG)
         headers = {
             name.decode("latin-1").lower(): b", ".join(values).decode("latin-1")
             for name, values in response.headers.items()
@@ -190,13 +196,21 @@ class Fetcher:
     def _add(self, asking: Deferred[Answer | NoAnswer]) -> None:
         if not self._under_way:
             # Not for the whole crawl: each piece of every page would pass it.
+            self._crawler.signals.connect(self._headers_received, signals.headers_received)
             self._crawler.signals.connect(self._bytes_received, signals.bytes_received)
         self._under_way.add(asking)
 
     def _remove(self, asking: Deferred[Answer | NoAnswer]) -> None:
         self._under_way.discard(asking)
         if not self._under_way:
+            self._crawler.signals.disconnect(self._headers_received, signals.headers_received)
             self._crawler.signals.disconnect(self._bytes_received, signals.bytes_received)
+
+    @staticmethod
+    def _headers_received(request: Request) -> None:
+        meter: Meter | None = request.meta.get(_METER)
+        if meter is not None:
+            meter.headers_ended()
 
     def _bytes_received(self, data: bytes, request: Request) -> None:
         received: list[int] | None = request.meta.get(_RECEIVED)
@@ -205,17 +219,3 @@ class Fetcher:
         received[0] += len(data)
         if received[0] > self._config.max_bytes:
             raise StopDownload(fail=False)
-
-
-def _handlers(crawler: Crawler) -> DownloadHandlers:
-    """Return the download handlers of the crawl, or such as take nothing from it.
-
-    Without a reactor those of the crawl open CONCURRENT_REQUESTS connections
-    in all: a site that hangs would keep one from the pages of the others.
-    """
-    if is_reactor_installed():
-        return crawler.engine.downloader.handlers
-    apart = copy(crawler)
-    apart.settings = BaseSettings(crawler.settings)  # type: ignore[assignment]
-    apart.settings.set("CONCURRENT_REQUESTS", _CONNECTIONS, "cmdline")
-    return DownloadHandlers(apart)

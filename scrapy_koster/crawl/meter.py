@@ -1,0 +1,162 @@
+"""Section 6: "place limits on the resources spent": what an answer is on the wire.
+
+Scrapy tells of the octets of a body as they come, and of headers once they have ended. Whatever
+has no end before that, or around it, is read on: header lines, folded lines, interim answers
+(1xx), chunk extensions, trailers. So the octets are counted where a connection hands them to the
+reader of HTTP, and one that sends too many is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import DownloadCancelledError
+from twisted.web.client import HTTPConnectionPool
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from twisted.internet.defer import Deferred
+    from twisted.internet.interfaces import IStreamClientEndpoint
+    from twisted.web._newclient import HTTP11ClientProtocol
+
+HEADERS_MAX_BYTES = 65536
+"""Real ones have 1 to 4 kB. That of KOSTER_MAX_BYTES is of the file, whatever its headers are."""
+
+HEADERS_TOO_LONG = f"its headers are longer than {HEADERS_MAX_BYTES} octets"
+
+
+class Meter:
+    """Counts the octets of one answer, from the first on."""
+
+    def __init__(self, body_max_bytes: int) -> None:
+        self._body_max_bytes = body_max_bytes
+        self._limit = HEADERS_MAX_BYTES
+        self._received = 0
+        self._complaint: str | None = None
+        self._drop: Callable[[], None] | None = None
+
+    def headers_ended(self) -> None:
+        """From now on a body comes; its chunks' framing may be as long as itself."""
+        self._limit = HEADERS_MAX_BYTES + 2 * self._body_max_bytes
+
+    def watch(self, protocol: Any, receive: str, drop: Callable[[], None]) -> None:
+        """Count what *protocol* is given by its method *receive*; *drop* ends its connection."""
+        self._drop = drop
+        # That of the class: another meter may have watched a connection that is used again.
+        pass_on = partial(getattr(type(protocol), receive), protocol)
+        setattr(protocol, receive, partial(self._pass_on, pass_on))
+
+    def _pass_on(self, receive: Callable[[bytes], None], data: bytes) -> None:
+        try:
+            self.count(data)
+        except DownloadCancelledError:
+            self.end()
+        else:
+            receive(data)
+
+    def count(self, data: bytes) -> None:
+        """Add *data*, which has not been read yet, to what has.
+
+        Raises DownloadCancelledError if that was too much already. (Headers
+        may end within *data*: whether they were too long is known afterwards.)
+        """
+        if self._received > self._limit:
+            too_long = f"its answer is longer than {self._limit} octets"
+            in_headers = self._limit == HEADERS_MAX_BYTES
+            self._complaint = HEADERS_TOO_LONG if in_headers else too_long
+        self.check()
+        self._received += len(data)
+
+    def check(self) -> None:
+        """Raise DownloadCancelledError if too much came."""
+        if self._complaint is not None:
+            raise DownloadCancelledError(self._complaint)
+
+    def end(self) -> None:
+        """Drop the connection."""
+        if self._drop is not None:
+            self._drop()
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count on the connection that is opened, or used again, within."""
+        token = _METER.set(self)
+        try:
+            yield
+        finally:
+            _METER.reset(token)
+
+
+_METER: ContextVar[Meter] = ContextVar("meter")
+
+
+class MeteredPool(HTTPConnectionPool):
+    """For Twisted's agents: each connection is for one request, and counted.
+
+    One that is kept may be replaced behind the pool's back when it fails.
+    """
+
+    def __init__(self, reactor: Any) -> None:
+        super().__init__(reactor, persistent=False)  # type: ignore[no-untyped-call]
+
+    def getConnection(  # noqa: N802  # Twisted's name
+        self, key: Hashable, endpoint: IStreamClientEndpoint
+    ) -> Deferred[HTTP11ClientProtocol]:
+        """Return a new connection."""
+        meter = _METER.get()
+
+        def watch(connection: HTTP11ClientProtocol) -> HTTP11ClientProtocol:
+            transport: Any = connection.transport
+
+            def drop() -> None:
+                if connection.state != "CONNECTION_LOST":
+                    transport.abortConnection()
+
+            meter.watch(connection, "dataReceived", drop)
+            return connection
+
+        return super().getConnection(key, endpoint).addCallback(watch)
+
+
+def meter_connector(connector: Any) -> None:
+    """Count on the connections of an ``aiohttp.TCPConnector``."""
+    connect = connector.connect
+
+    async def metered(*args: Any, **kwargs: Any) -> Any:
+        meter = _METER.get()
+        meter.check()  # a request whose connection was dropped is sent again
+        connection = await connect(*args, **kwargs)
+        meter.watch(connection.protocol, "data_received", connection.transport.abort)
+        return connection
+
+    connector.connect = metered
+
+
+def meter_backend(backend: Any) -> None:
+    """Count on the connections of an ``AsyncNetworkBackend`` of httpcore."""
+    connect = backend.connect_tcp
+
+    async def metered(*args: Any, **kwargs: Any) -> Any:
+        return _metered(await connect(*args, **kwargs))
+
+    backend.connect_tcp = metered
+
+
+def _metered(stream: Any) -> Any:
+    read, start_tls = stream.read, stream.start_tls
+
+    async def metered(*args: Any, **kwargs: Any) -> bytes:
+        data: bytes = await read(*args, **kwargs)
+        _METER.get().count(data)
+        return data
+
+    async def over_tls(*args: Any, **kwargs: Any) -> Any:
+        return _metered(await start_tls(*args, **kwargs))
+
+    stream.read, stream.start_tls = metered, over_tls
+    return stream

@@ -1,0 +1,148 @@
+"""Section 6: what of an answer has no end ends the attempt, at once and after few octets."""
+
+from __future__ import annotations
+
+import pytest
+from comparison import SETTINGS
+from crawling import Crawl
+from replies import Flood, Reply, redirect
+from scrapy import Request
+from scrapy.http import Response
+from server import Server
+
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
+
+MAX_BYTES = 100_000
+# What the parsers of HTTP take in one go, and buffers at both ends, are some hundred kB.
+SENT_AT_MOST = HEADERS_MAX_BYTES + 2 * MAX_BYTES + 1_000_000
+SETTINGS_OF_FLOODS = {**SETTINGS, "KOSTER_MAX_BYTES": MAX_BYTES, "KOSTER_DEFER_LIMIT_SECS": 0.1}
+
+STATUS = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = STATUS + b"Transfer-Encoding: chunked\r\n\r\n"
+LAST_CHUNK = CHUNKED + b"3\r\n#ab\r\n0\r\n"
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+FLOODS = {
+    "a status line": Flood(200, b"HTTP/1.1 200 ", piece=b"x" * 4096),
+    "no HTTP": Flood(200, piece=b"x" * 4096),
+    "lines that are no HTTP": Flood(200, piece=b"xxxxxx\n" * 600),
+    "empty lines": Flood(200, piece=b"\r\n" * 600),
+    "the name of a header": Flood(200, STATUS, piece=b"x" * 4096),
+    "the value of a header": Flood(200, STATUS + b"X: ", piece=b"x" * 4096),
+    "headers": Flood(200, STATUS, piece=b"X-Padding: %b\r\n" % (b"a" * 40) * 100),
+    "lengths": Flood(200, STATUS, piece=b"Content-Length: 3\r\n" * 100),
+    "headers without colon": Flood(200, STATUS, piece=b"x" * 200 + b"\r\n"),
+    "folded lines": Flood(200, STATUS + b"X: a\r\n", piece=b" aaaaaaaaaaaaa\r\n" * 200),
+    "interim answers": Flood(200, piece=INTERIM * 100),
+    "continuations": Flood(200, piece=b"HTTP/1.1 100 Continue\r\n\r\n" * 100),
+    "the length of a chunk": Flood(200, CHUNKED, piece=b"0" * 4096),
+    "the extension of a chunk": Flood(200, CHUNKED + b"1;", piece=b"x" * 4096),
+    "extensions of small chunks": Flood(200, CHUNKED, piece=b"1;%b\r\n#\r\n" % (b"x" * 900)),
+    "trailers": Flood(200, LAST_CHUNK, piece=b"X-Padding: aaaaaaaaaaaa\r\n" * 100),
+    "a trailer": Flood(200, LAST_CHUNK, piece=b"x" * 4096),
+    "what follows a 304": Flood(200, b"HTTP/1.1 304 Not Modified\r\n\r\n", piece=b"x" * 4096),
+}
+# A body without end is cut (test_crawl_fetch.py); what comes after the end of one is not read.
+ENDLESS_OVER_TLS = ("headers", "interim answers", "extensions of small chunks")
+
+
+async def refused(crawl: Crawl, server: Server, flood: Flood, scheme: str = "http") -> str:
+    """The reason why the page of a site was not fetched that floods."""
+    site = server.site(scheme)
+    site.robots = flood
+    result = await crawl(urls=[site.url("/page")], settings=SETTINGS_OF_FLOODS)
+    [(_, error)] = result.refused
+    assert isinstance(error, RobotsUnavailable)
+    assert site.pages_asked == []
+    assert site.sent("/robots.txt") < SENT_AT_MOST
+    reason = str(error)
+    assert "no answer within" not in reason
+    return reason
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_an_attempt_ends_at_once(crawl: Crawl, server: Server, flood: str) -> None:
+    await refused(crawl, server, FLOODS[flood])
+
+
+@pytest.mark.parametrize("flood", ENDLESS_OVER_TLS)
+async def test_it_does_over_tls(crawl: Crawl, server: Server, flood: str) -> None:
+    await refused(crawl, server, FLOODS[flood], "https")
+
+
+@pytest.mark.parametrize("flood", ["interim answers", "continuations"])
+async def test_the_reason_names_headers(crawl: Crawl, server: Server, flood: str) -> None:
+    assert HEADERS_TOO_LONG in await refused(crawl, server, FLOODS[flood])
+
+
+async def test_the_reason_names_the_answer(crawl: Crawl, server: Server) -> None:
+    reason = await refused(crawl, server, FLOODS["extensions of small chunks"])
+    assert "its answer is longer than 265536 octets" in reason
+
+
+async def test_behind_a_redirect(crawl: Crawl, server: Server) -> None:
+    """Over a connection that may have been kept from the first request."""
+    site = server.site()
+    site.robots = redirect("/moved")
+    site.page("/moved", FLOODS["interim answers"])
+    result = await crawl(urls=[site.url("/page")], settings=SETTINGS_OF_FLOODS)
+    [(_, error)] = result.refused
+    assert HEADERS_TOO_LONG in str(error)
+    assert site.sent("/moved") < SENT_AT_MOST
+
+
+async def test_from_a_proxy(crawl: Crawl, server: Server) -> None:
+    proxy = server.proxy()
+    proxy.page("http://example.org/robots.txt", FLOODS["interim answers"])
+    result = await crawl(
+        urls=["http://example.org/page"],
+        meta={"proxy": proxy.url()},
+        settings=SETTINGS_OF_FLOODS,
+    )
+    [(_, error)] = result.refused
+    assert HEADERS_TOO_LONG in str(error)
+    assert proxy.sent("http://example.org/robots.txt") < SENT_AT_MOST
+
+
+RULES = b"User-agent: *\nDisallow: /secret\n"
+LONG_RULES = RULES + b"# %b\n" % (b"x" * 98) * 4990
+SMALL_CHUNKS = b"".join(b"8\r\n%b\r\n" % LONG_RULES[i : i + 8] for i in range(0, 160_000, 8))
+WELL_MEANT = {
+    "long": Reply(200, LONG_RULES),
+    "with many headers": Reply(200, LONG_RULES, headers=[("X", "x" * 400)] * 120),
+    "in small chunks": Flood(200, CHUNKED + SMALL_CHUNKS + b"0\r\n\r\n"),
+    "after an interim answer": Flood(
+        200, INTERIM + STATUS + b"Content-Length: %d\r\n\r\n" % len(LONG_RULES) + LONG_RULES
+    ),
+}
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("answer", WELL_MEANT)
+async def test_what_is_long_and_has_an_end_is_obeyed(
+    crawl: Crawl, server: Server, answer: str, scheme: str
+) -> None:
+    site = server.site(scheme)
+    site.robots = WELL_MEANT[answer]
+    urls = [site.url("/page"), site.url("/secret")]
+    result = await crawl(urls=urls, settings=SETTINGS)
+    assert result.fetched == (site.url("/page"),)
+    assert [type(error) for _, error in result.refused] == [RobotsForbidden]
+    assert site.pages_asked == ["/page"]
+
+
+class Headers:
+    """Stands for a download handler whose connections are not metered."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if not request.url.endswith("/robots.txt"):
+            return response
+        return response.replace(headers={"X": ["x" * 1000] * 70})
+
+
+async def test_headers_of_a_handler_that_is_not_metered(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    settings = {**SETTINGS_OF_FLOODS, "DOWNLOADER_MIDDLEWARES": {Headers: 1000}}
+    result = await crawl(urls=[site.url("/page")], settings=settings)
+    [(_, error)] = result.refused
+    assert HEADERS_TOO_LONG in str(error)
