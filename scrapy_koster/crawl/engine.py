@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.settings import BaseSettings
-from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_koster.crawl.meter import MeteredPool, meter_backend, meter_connector
 
@@ -40,57 +39,62 @@ _CONNECTIONS = 100_000
 class MeteredHandlers:
     """The download handlers of a crawl, over connections of their own that are metered.
 
-    That holds for Scrapy's own for HTTP/1.1 and for aiohttp. What a handler
-    that somebody else wrote reads of an answer cannot be seen from outside.
+    That holds for those of Scrapy: for HTTP/1.1, aiohttp and httpx. What a
+    handler that somebody else wrote reads cannot be seen from outside.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._handlers = _handlers(crawler)
+        self._handlers = crawler.engine.downloader.handlers
+        self._apart = _apart(crawler)
         self._metered: dict[str, DownloadHandlerProtocol | None] = {}
 
     async def download(self, request: Request) -> Response:
         """Return the response; to be called while a meter is counting."""
         scheme = request.url.partition(":")[0]
         if scheme not in self._metered:
-            self._metered[scheme] = _metered(self._handlers._get_handler(scheme))  # noqa: SLF001
+            self._metered[scheme] = self._meter(scheme)
         handler = self._metered[scheme]
         if handler is None:
             return await self._handlers.download_request_async(request)
         return await handler.download_request(request)
 
+    def _meter(self, scheme: str) -> DownloadHandlerProtocol | None:
+        handler = self._handlers._get_handler(scheme)  # noqa: SLF001
+        kinds = {kind.__name__ for kind in type(handler).__mro__}
+        if "HTTP11DownloadHandler" in kinds:
+            return _with_metered_pool(handler)
+        if kinds.isdisjoint(_METERS):
+            return None
+        handler = self._apart._get_handler(scheme)  # noqa: SLF001
+        for kind in kinds & _METERS.keys():
+            _METERS[kind](handler)
+        return handler
 
-def _handlers(crawler: Crawler) -> DownloadHandlers:
-    """Return the download handlers of the crawl, or such as take nothing from it.
 
-    Without a reactor those of the crawl open CONCURRENT_REQUESTS connections
-    in all: a site that hangs would keep one from the pages of the others.
+def _apart(crawler: Crawler) -> DownloadHandlers:
+    """Return download handlers that take nothing from the crawl.
+
+    aiohttp and httpx open CONCURRENT_REQUESTS connections in all: a site that
+    hangs would keep one from the pages of the others.
     """
-    if is_reactor_installed():
-        return crawler.engine.downloader.handlers
     apart = copy(crawler)
     apart.settings = BaseSettings(crawler.settings)  # type: ignore[assignment]
     apart.settings.set("CONCURRENT_REQUESTS", _CONNECTIONS, "cmdline")
     return DownloadHandlers(apart)
 
 
-def _metered(handler: Any) -> DownloadHandlerProtocol | None:
-    """Return *handler* with connections that are metered, None if it is not known how."""
-    kinds = {kind.__name__ for kind in type(handler).__mro__}
-    if "HTTP11DownloadHandler" in kinds:
-        from twisted.internet import reactor  # noqa: PLC0415  # it would install one
+def _with_metered_pool(handler: Any) -> DownloadHandlerProtocol:
+    from twisted.internet import reactor  # noqa: PLC0415  # it would install one
 
-        pool = MeteredPool(reactor)
-        pool._factory = handler._pool._factory  # noqa: SLF001
-        handler = copy(handler)  # that of the crawl keeps its own
-        handler._pool = pool  # noqa: SLF001
-    elif "AiohttpDownloadHandler" in kinds:
-        meter_connector(handler._session.connector)  # noqa: SLF001
-    elif "HttpxDownloadHandler" in kinds:
-        _meter_clients(handler)
-    else:
-        return None
-    metered: DownloadHandlerProtocol = handler
-    return metered
+    pool = MeteredPool(reactor)
+    pool._factory = handler._pool._factory  # noqa: SLF001
+    metered: Any = copy(handler)  # that of the crawl keeps its own
+    metered._pool = pool  # noqa: SLF001
+    return metered  # type: ignore[no-any-return]
+
+
+def _meter_session(handler: Any) -> None:
+    meter_connector(handler._session.connector)  # noqa: SLF001
 
 
 def _meter_clients(handler: Any) -> None:
@@ -104,3 +108,9 @@ def _meter_clients(handler: Any) -> None:
 
     handler._make_client = metered  # noqa: SLF001
     handler._default_client = metered()  # noqa: SLF001  # it has no connection yet
+
+
+_METERS = {
+    "AiohttpDownloadHandler": _meter_session,
+    "HttpxDownloadHandler": _meter_clients,
+}
