@@ -19,6 +19,7 @@ from timing import Times, by_turns, micros
 from scrapy_koster import KosterMiddleware
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.keeper import Keeper
+from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
 from scrapy_koster.protocol.access import Answer, Copy
@@ -124,7 +125,7 @@ class _Fetch:
 def _ours() -> KosterMiddleware:
     crawler = _crawler()
     config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
-    store = StorageBreaker(config, stats)
+    store = StorageBreaker(config, stats, Log(__name__, crawler))
     keeper = Keeper(crawler, config, stats, fetch=_Fetch(), store=store)
     middleware = KosterMiddleware(crawler, config, stats, keeper)
     waiting = middleware.process_request(Request(SITE))

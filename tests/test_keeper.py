@@ -21,6 +21,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.keeper import Keeper
+from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
@@ -58,7 +59,7 @@ class Driven:
             config,
             counted,
             fetch=self,
-            store=StorageBreaker(config, counted),
+            store=StorageBreaker(config, counted, Log("storage", crawler)),
             clock=lambda: time.time() + self.ahead,
         )
         self.asked: list[str] = []

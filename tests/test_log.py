@@ -66,6 +66,11 @@ def test_a_value_is_made_printable(
     assert shown in (line, None)
 
 
+def test_a_line_without_values(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    log.info("100 % of it")
+    assert caplog.messages == ["100 % of it"]
+
+
 def test_numbers_are_numbers(log: Log, caplog: pytest.LogCaptureFixture) -> None:
     log.info("%(count)d, %(secs).0f", count=3, secs=2.6)
     assert caplog.messages == ["3, 3"]

@@ -12,6 +12,7 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure as TwistedFailure
 
+from scrapy_koster.crawl.log import error_text
 from scrapy_koster.crawl.turns import NoTurnError, Order, Turns, socket_limit
 from scrapy_koster.protocol.access import (
     Access,
@@ -143,7 +144,7 @@ class Asker:
         if isinstance(result, TwistedFailure) and not self._cancelled:
             assert result.value is not None
             self._announcer.failed(state, result.value)
-            defect = NoAnswer(f"error: {result.value}", is_defect=True)
+            defect = NoAnswer(error_text(result.value), is_defect=True)
             known = self._after(defect, state.known, self._clock())
             state.learn(known, Source.FETCHED, state.parser)
         self._learnt(state)

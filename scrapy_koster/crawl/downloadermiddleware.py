@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from scrapy import signals
@@ -13,6 +12,7 @@ from scrapy.utils.misc import load_object
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.keeper import Keeper
+from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.notconfigured import not_disabled
 from scrapy_koster.crawl.rewriting import may_rewrite, sent_as
 from scrapy_koster.crawl.robot import Robot
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
     from typing_extensions import Self
 
-logger = logging.getLogger(__name__)
-
 
 class KosterMiddleware:
     """Lets a request pass, or refuses it, as its site's robots.txt says.
@@ -45,6 +43,7 @@ class KosterMiddleware:
     def __init__(self, crawler: Crawler, config: Config, stats: Stats, keeper: Keeper) -> None:
         """See ``from_crawler``, which makes what it is given."""
         self._crawler = crawler
+        self._log = Log(__name__, crawler)
         self._config = config
         self._stats = stats
         self.keeper = keeper
@@ -115,11 +114,7 @@ class KosterMiddleware:
         self, request: Request, url: str, state: SiteState, robot: str | bytes, step: Step
     ) -> None:
         verdict = self._verdict(url, state, robot, step)
-        logger.debug(
-            "%(request)s is %(verdict)s",
-            {"request": request, "verdict": verdict},
-            extra={"spider": self._crawler.spider},
-        )
+        self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
         if self._config.dry_run:
             self._stats.would_be_forbidden()
             request.meta["koster_verdict"] = verdict
@@ -171,14 +166,13 @@ class KosterMiddleware:
         self._stats.wildcards_met()
         if not self._wildcards_said:
             self._wildcards_said = True
-            logger.warning(
+            self._log.warning(
                 "The robots.txt of %(site)s has wildcards (* or $) in the record that is obeyed."
                 " To the draft they are characters like any others, so pages may be fetched that"
                 " its owner, who writes for RFC 9309, means to forbid. KOSTER_PARSER ="
                 ' "scrapy_koster.StrictestRobotParser" allows only what both allow. Files like'
                 " this one are counted as koster/hazard/wildcards.",
-                {"site": site_of(request.url)},
-                extra={"spider": self._crawler.spider},
+                site=site_of(request.url),
             )
 
     # The start and the end of the crawl.
@@ -191,12 +185,11 @@ class KosterMiddleware:
             "DOWNLOADER_MIDDLEWARES"
         )
         if any(load_object(path) is RobotsTxtMiddleware for path in enabled):
-            logger.warning(
+            self._log.warning(
                 "Scrapy's RobotsTxtMiddleware is enabled too: robots.txt is fetched and"
                 " read twice, by two standards. Switch it off with DOWNLOADER_MIDDLEWARES"
                 ' = {"scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,'
-                " ...}, or use the add-on.",
-                extra={"spider": self._crawler.spider},
+                " ...}, or use the add-on."
             )
 
     async def _spider_closed(self) -> None:

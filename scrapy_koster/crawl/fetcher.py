@@ -15,6 +15,7 @@ from twisted.python.failure import Failure as TwistedFailure
 from w3lib.url import safe_url_string
 
 from scrapy_koster.crawl.engine import MeteredHandlers
+from scrapy_koster.crawl.log import error_text
 from scrapy_koster.crawl.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
 from scrapy_koster.protocol.access import (
     Answer,
@@ -23,6 +24,7 @@ from scrapy_koster.protocol.access import (
     conditional_headers,
     redirect_target,
 )
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import whole_lines
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ class Fetcher:
         assert error is not None
         if not self._cancelled:
             self._stats.raised(error)
-        return NoAnswer(f"{type(error).__name__}: {error}")
+        return NoAnswer(error_text(error))
 
     async def _follow(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
         # 3.1: "a robot should follow the redirects until a resource can be
@@ -180,7 +182,7 @@ class Fetcher:
         }
         coding = headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
-            return NoAnswer(f"its Content-Encoding cannot be decoded: {coding}")
+            return NoAnswer(f"its Content-Encoding cannot be decoded: {printable(coding)}")
         if "location" in headers:
             headers["location"] = safe_url_string(response.headers["Location"] or b"")
         # Section 6: "place limits on the resources spent".

@@ -20,6 +20,7 @@ from scrapy_koster.crawl.announcer import Announcer
 from scrapy_koster.crawl.asking import Asker
 from scrapy_koster.crawl.engine import is_closing
 from scrapy_koster.crawl.fetcher import Fetcher
+from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.retry_timer import RetryTimer
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
@@ -99,7 +100,7 @@ class Keeper:
             config,
             stats,
             fetch=Fetcher(crawler, config, stats),
-            store=StorageBreaker(config, stats),
+            store=StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler)),
             clock=clock,
         )
 

@@ -56,10 +56,11 @@ class Log:
         error: BaseException | None = None,
     ) -> None:
         if self._logger.isEnabledFor(level):
+            shown = {name: _harmless(value) for name, value in values.items()}
             self._logger.log(
                 level,
                 message,
-                {name: _harmless(value) for name, value in values.items()},
+                *([shown] if shown else []),  # without values a message is taken as it stands
                 exc_info=error,
                 extra={"spider": self._crawler.spider},
                 stacklevel=3,

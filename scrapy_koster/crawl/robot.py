@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -11,14 +10,12 @@ from scrapy.http import Headers
 from scrapy.utils.python import without_none_values
 
 from scrapy_koster.crawl.config import checked_robot
+from scrapy_koster.crawl.log import Log
 from scrapy_koster.protocol.nametoken import name_token
-from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-
-logger = logging.getLogger(__name__)
 
 _NAMES_CHECKED = 1000
 
@@ -60,6 +57,7 @@ class Robot:
     def __init__(self, crawler: Crawler, token: str | None) -> None:
         """Go by *token*; by each request's User-Agent header where it is None."""
         self._crawler = crawler
+        self._log = Log(__name__, crawler)
         self._token = token
         self.name = token or user_agent(crawler)
         """Of a request that says nothing of the robot itself."""
@@ -100,15 +98,15 @@ class Robot:
         """3.2.1: "The name token a robot chooses for itself should be sent as
         part of the HTTP User-agent header, and must be well documented."
         """
-        logger.warning(
-            "The name token by which records of a robots.txt are selected is %(token)r,"
-            " and the User-Agent header is %(header)r. Sites know a robot by a name that"
+        self._log.warning(
+            "The name token by which records of a robots.txt are selected is '%(token)s',"
+            " and the User-Agent header is '%(header)s'. Sites know a robot by a name that"
             " stands in its header (section 3.2.1): set ROBOTSTXT_USER_AGENT to the"
             ' robot\'s name, such as "figtree", and USER_AGENT to a header that begins'
             ' with it, such as "FigTree/0.1 (+https://example.com/robot)". A downloader'
             " middleware that sets the header belongs before KosterMiddleware.",
-            {"token": token, "header": printable(header)},
-            extra={"spider": self._crawler.spider},
+            token=token,
+            header=header,
         )
 
 

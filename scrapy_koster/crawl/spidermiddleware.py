@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -12,6 +11,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response, XmlResponse
 
 from scrapy_koster.crawl.config import Config, PageSource
+from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.notconfigured import not_disabled
 from scrapy_koster.crawl.robot import sent_user_agent
 from scrapy_koster.crawl.stats import Stats
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
 
     from scrapy.crawler import Crawler
-
-logger = logging.getLogger(__name__)
 
 _XHTML = b"http://www.w3.org/1999/xhtml"
 _XHTML_WITHIN_BYTES = 1024
@@ -53,7 +51,7 @@ class RobotsMetaMiddleware:
         token: str | None,
     ) -> None:
         """Look for directives in *sources*; *token* None is that of each request's header."""
-        self._crawler = crawler
+        self._log = Log(__name__, crawler)
         self._stats = Stats(crawler.stats)
         self._reads_headers = PageSource.HEADER in sources
         self._reads_metas = PageSource.META in sources
@@ -130,25 +128,20 @@ class RobotsMetaMiddleware:
         if said is None or output is None:
             return True
         self._stats.dropped(word)
-        self._log(word, said, output, response)
+        self._tell(word, said, output, response)
         return self._dry_run
 
-    def _log(self, word: str, said: str, output: Any, response: Response) -> None:
+    def _tell(self, word: str, said: str, output: Any, response: Response) -> None:
         first = word not in self._logged
         self._logged.add(word)
-        logger.log(
-            logging.INFO if first else logging.DEBUG,
+        log = self._log.info if first else self._log.debug
+        log(
             "%(dropped)s %(what)s from %(page)s, which says %(said)s.%(more)s",
-            {
-                "dropped": "Would drop" if self._dry_run else "Dropped",
-                "what": output
-                if isinstance(output, Request)
-                else f"an item ({type(output).__name__})",
-                "page": response.url,
-                "said": said,
-                "more": _HOW_TO_SWITCH_OFF if first else "",
-            },
-            extra={"spider": self._crawler.spider},
+            dropped="Would drop" if self._dry_run else "Dropped",
+            what=output if isinstance(output, Request) else f"an item ({type(output).__name__})",
+            page=response.url,
+            said=said,
+            more=_HOW_TO_SWITCH_OFF if first else "",
         )
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from scrapy.utils.asyncio import run_in_thread
 
-from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage import judged
 from scrapy_koster.storage.memory import MemoryStorage
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.log import Log
     from scrapy_koster.crawl.stats import Stats
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.site import Site
@@ -29,8 +28,6 @@ _T = TypeVar("_T")
 # would cost each site its time-out.
 _OPEN_SECS = 30.0
 
-logger = logging.getLogger(__name__)
-
 
 class StorageBreaker:
     """The storage of the settings, opened when it is first needed.
@@ -39,9 +36,10 @@ class StorageBreaker:
     and said once in a crawl; after a failure it has a rest.
     """
 
-    def __init__(self, config: Config, stats: Stats) -> None:
+    def __init__(self, config: Config, stats: Stats, log: Log) -> None:
         self._config = config
         self._stats = stats
+        self._log = log
         self._storage: Storage | None = None
         self._opening = Lock()
         self._warned = False
@@ -84,10 +82,10 @@ class StorageBreaker:
             self._stats.storage_error()
             if not self._warned:
                 self._warned = True
-                logger.warning(
+                self._log.warning(
                     "The storage of robots.txt failed. The crawl goes on, without it"
                     " while it fails, and this is not said again: %(error)s",
-                    {"error": printable(str(error), 500)},
+                    error=error,
                 )
             return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 import sqlite3
 from pathlib import Path
@@ -10,6 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from scrapy.utils.request import request_from_dict
+
+from scrapy_koster.crawl.log import Log
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     Place: TypeAlias = tuple[int, int]
     """What sorts first goes first: the priority, then the order of arrival."""
-
-logger = logging.getLogger(__name__)
 
 _SCHEMA = (
     "PRAGMA locking_mode = EXCLUSIVE",
@@ -46,6 +45,7 @@ class Overflow:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._log = Log(__name__, crawler)
         self._connection: sqlite3.Connection | None = None
         self._counts: dict[str, int] = {}
         self._warned = False
@@ -103,12 +103,11 @@ class Overflow:
     def _warn(self, error: Exception) -> None:
         if not self._warned:
             self._warned = True
-            logger.warning(
+            self._log.warning(
                 "Requests that wait for their site are all kept in memory: the temporary file for"
                 " them cannot be written (%(error)s). Give the folder for temporary files (TMPDIR)"
                 " more room",
-                {"error": error},
-                extra={"spider": self._crawler.spider},
+                error=error,
             )
 
 
