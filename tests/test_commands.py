@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -736,7 +737,14 @@ def test_colours_change_no_text(
         assert COLOUR.sub("", coloured) == plain
 
 
+NASTY_HOST = "a\u2028b\u202e\x9b31m\x1bc.example"
+
+
 def test_hostile_text_is_harmless(robots: Robots, stored: dict[str, str]) -> None:
+    with closing(SQLiteStorage(stored["KOSTER_SQLITE_PATH"])) as storage:
+        site = site_of(f"http://{NASTY_HOST}/")
+        assert site is not None
+        storage.put(site, Failure("\x1b[2J", 1, NOW, NOW, NOW, None))
     for arguments in (
         ["check", "-"],
         ["check", "--json", "--all", "-"],
@@ -745,6 +753,21 @@ def test_hostile_text_is_harmless(robots: Robots, stored: dict[str, str]) -> Non
         ["cache", "show", "stale.example"],
         ["cache", "show", "--json", "stale.example"],
         ["cache", "show", "no\x1b[2Jsuch.example"],
+        ["cache", "list"],
+        ["cache", "show", NASTY_HOST],
+        ["cache", "forget", "--all"],
+        ["cache", "forget", f"{NASTY_HOST}2"],
+        ["cache", "show", f"http://{NASTY_HOST}:x\x1b\u2028/"],
+        ["cache", f"{NASTY_HOST}"],
+        ["explain", f"ftp://{NASTY_HOST}/\x1b" + "x" * 100_000],
+        ["explain", f"http://{NASTY_HOST}:x\u202e/\x1b" + "x" * 100_000],
+        ["explain", "--agent", NASTY_HOST, "--robots", "-", f"http://{NASTY_HOST}/"],
+        ["explain", "--robots", NASTY_HOST, "http://h/"],
+        ["check", f"{NASTY_HOST}.txt"],
+        ["check", f"--level={NASTY_HOST}", "-"],
+        ["check", f"--l=\x1b{NASTY_HOST}", "-"],
+        ["check", "-", f"--{NASTY_HOST}"],
+        [NASTY_HOST],
     ):
         ran = robots(*arguments, stdin=HOSTILE, **stored)
         assert ran.out.replace("\n", "").isprintable()

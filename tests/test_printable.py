@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.printable import escaped, printable
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,9 @@ def test_result_is_printable_and_bounded(text: str | bytes, limit: int) -> None:
 @given(st.text(st.characters(exclude_categories=["C", "Z"]), max_size=200))
 def test_printable_text_is_shown_as_it_is(text: str) -> None:
     assert printable(text) == text
+
+
+@given(st.text(st.characters()))
+def test_all_is_escaped_and_nothing_is_cut(text: str) -> None:
+    assert escaped(text).isprintable()
+    assert len(escaped(text)) >= len(text)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
-from typing import Any
+from typing import Any, NoReturn
 
 from scrapy.commands import ScrapyHelpFormatter
 
 from scrapy_koster.checker.checks import Severity
 from scrapy_koster.checker.syntax import FINDINGS_LISTED
+from scrapy_koster.protocol.printable import printable
+
+_MESSAGE_CHARS = 1000
 
 _CHECK = """\
 Tell where robots.txt files leave the draft (draft-koster-robots-00), and where a
@@ -47,9 +50,20 @@ class _Formatter(RawDescriptionHelpFormatter, ScrapyHelpFormatter):
     """Keeps the line ends of what is said below and above the options."""
 
 
+class _Parser(ArgumentParser):
+    """Says what is wrong with arguments in one printable line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the exit status for wrong usage."""
+        super().error(printable(message, _MESSAGE_CHARS))
+
+
 def add_commands(parser: ArgumentParser) -> None:
     """Add a parser for each of the commands to that of ``scrapy robots``."""
-    verbs = parser.add_subparsers(title="commands", dest="verb", metavar="", prog="scrapy robots")
+    parser.allow_abbrev = False  # its message shows an ambiguous argument as it is
+    verbs = parser.add_subparsers(
+        title="commands", dest="verb", metavar="", prog="scrapy robots", parser_class=_Parser
+    )
     _add_check(verbs)
     _add_explain(verbs)
     _add_cache(verbs)

@@ -72,9 +72,9 @@ def _row(site: Site, known: Known, now: float) -> tuple[str, ...]:
     match known:
         case Copy(status=status, body=body, fetched=fetched, expires=expires):
             until = utc(expires) if now < expires else f"{utc(expires)} (stale)"
-            return str(site), f"HTTP {status}", str(len(body)), utc(fetched), until
+            return printable(str(site)), f"HTTP {status}", str(len(body)), utc(fetched), until
         case Failure(reason=reason, asked=asked):  # pragma: no branch
-            return str(site), printable(reason, 40), "-", utc(asked), "-"
+            return printable(str(site)), printable(reason, 40), "-", utc(asked), "-"
 
 
 def list_as_json(known: list[tuple[Site, Known]]) -> Iterator[str]:
@@ -85,7 +85,7 @@ def list_as_json(known: list[tuple[Site, Known]]) -> Iterator[str]:
 
 def show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator[str]:
     """Yield what is known of one site, and the file."""
-    yield ink.bold(str(site))
+    yield ink.bold(printable(str(site)))
     for name, value in _facts(known, now):
         yield f"  {ink.dim(f'{name:<9}')} {value}"
     copy = known.stale if isinstance(known, Failure) else known

@@ -118,7 +118,7 @@ def as_text(explained: Explained, ink: Ink) -> Iterator[str]:
 def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
     verdict = explained.verdict
     facts = verdict.to_dict()
-    yield "robot", verdict.robot or "(no name token: only the * record can apply)"
+    yield "robot", printable(verdict.robot) or "(no name token: only the * record can apply)"
     yield "because", verdict.because()
     if facts["status"] is None:
         yield "robots", facts["robots_url"]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
+from scrapy_koster.protocol.printable import escaped
+
+_OF_AN_INK = re.compile(r"(\x1b\[(?:31;1|33;1|32;1|36|1|2|0)m)")
+
 
 @dataclass(frozen=True, slots=True)
 class Ink:
-    """Puts ANSI colours around text, or none."""
+    """Puts ANSI colours around text, or none. What it paints is made printable."""
 
     coloured: bool
 
@@ -38,7 +43,16 @@ class Ink:
         return self._painted("2", text)
 
     def _painted(self, code: str, text: str) -> str:
+        text = escaped(text)
         return f"\x1b[{code}m{text}\x1b[0m" if self.coloured else text
+
+    def harmless(self, line: str) -> str:
+        """Return *line* with escapes for whatever is not printable and none of this ink's codes."""
+        if not self.coloured:
+            return escaped(line)
+        # Every other part is a code: split() gives what is between them, and them.
+        parts = _OF_AN_INK.split(line)
+        return "".join(part if number % 2 else escaped(part) for number, part in enumerate(parts))
 
 
 PLAIN = Ink(coloured=False)

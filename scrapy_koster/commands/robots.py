@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import time
 from typing import Any, ClassVar
@@ -23,13 +24,14 @@ from scrapy_koster.commands.ink import Ink, ink_for
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Copy, Obey, Pass, Refuse
-from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.printable import escaped, printable
 from scrapy_koster.protocol.robotstxt import whole_lines
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage import Storage, StorageError
 
 _READ_MAX_BYTES = 10_000_000
+_MESSAGE_CHARS = 1000
 _NOT_STORED = 1
 _NOT_HAD = 3
 
@@ -55,6 +57,10 @@ class RobotsCommand(ScrapyCommand):
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
         """Take the settings from the options, and see what will be needed."""
+        with _usage_errors():
+            self._prepare(args, opts)
+
+    def _prepare(self, args: list[str], opts: Namespace) -> None:
         if opts.verb is None:
             raise UsageError("say what to do: scrapy robots check, explain or cache")
         if args:
@@ -79,9 +85,11 @@ class RobotsCommand(ScrapyCommand):
     def run(self, args: list[str], opts: Namespace) -> None:  # noqa: ARG002
         """Run the command; ``exitcode`` is its answer."""
         run = {"check": self._check, "explain": self._explain, "cache": self._cache}
+        ink = ink_for(sys.stdout, os.environ)
         try:
-            for line in run[opts.verb](opts, ink_for(sys.stdout, os.environ)):
-                _print(line)
+            with _usage_errors():
+                for line in run[opts.verb](opts, ink):
+                    _print(line, ink)
             sys.stdout.flush()
         except BrokenPipeError:
             # Who read the output has seen enough; Python would flush it at exit.
@@ -174,7 +182,7 @@ class RobotsCommand(ScrapyCommand):
         for name, sites in named:
             forgotten = [site for site in sites if storage.forget(site)]
             for site in forgotten:
-                yield f"forgotten: {site}"
+                yield f"forgotten: {printable(str(site))}"
             if not forgotten:
                 self._worse(_NOT_STORED)
                 _warn(f"nothing is stored of {printable(name)}")
@@ -258,10 +266,23 @@ def _given(body: bytes, url: str, config: Config, crawler: Crawler) -> ask.Learn
     return ask.Learnt(Obey(copy, now), Source.FILE, parser)
 
 
-def _print(line: str) -> None:
+# The one way to the terminal, for text that may come from anywhere.
+
+
+def _print(line: str, ink: Ink) -> None:
     encoding = sys.stdout.encoding or "utf-8"
-    print(line.encode(encoding, "backslashreplace").decode(encoding))
+    print(ink.harmless(line).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _warn(message: str) -> None:
-    print(f"scrapy robots: {message}", file=sys.stderr)
+    print(f"scrapy robots: {escaped(message)}", file=sys.stderr)
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Scrapy prints their messages as they are."""
+    try:
+        yield
+    except UsageError as error:
+        error.args = (printable(str(error), _MESSAGE_CHARS),)
+        raise

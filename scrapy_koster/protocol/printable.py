@@ -12,8 +12,13 @@ def printable(text: str | bytes, limit: int = 200) -> str:
     start = text[: limit + 1]
     if isinstance(start, bytes):
         start = start.decode("latin-1")
-    shown = "".join(map(_shown, start))
+    shown = escaped(start)
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
+
+
+def escaped(text: str) -> str:
+    """Return all of *text* with escapes for what is not printable."""
+    return text if text.isprintable() else "".join(map(_shown, text))
 
 
 def _shown(character: str) -> str:

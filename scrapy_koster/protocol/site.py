@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from scrapy_koster.protocol.printable import printable
+
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -45,9 +47,11 @@ def site_of(url: str) -> Site | None:
             return None
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise ValueError(f"no site in the URL {url!r}: {error}") from None
+        raise ValueError(
+            f"no site in the URL '{printable(url)}': {printable(str(error))}"
+        ) from None
     if not host:
-        raise ValueError(f"no site in the URL {url!r}: it has no host")
+        raise ValueError(f"no site in the URL '{printable(url)}': it has no host")
     if ":" in host:
         host = f"[{host}]"
     return Site(scheme, host, _DEFAULT_PORTS[scheme] if port is None else port)
