@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import logging
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from crawling import RecordingSpider
@@ -111,3 +114,69 @@ def _raise() -> None:
 )
 def test_the_text_of_an_error(error: Exception, text: str) -> None:
     assert error_text(error) == text
+
+
+SOURCE = Path(__file__).parent.parent / "scrapy_koster"
+WAYS_OUT = {
+    "crawl/log.py": {"import logging", "logging.getLogger"},
+    "commands/robots.py": {"print", "sys.stdout", "sys.stderr"},
+}
+"""The modules that text may leave by, and how."""
+
+
+def ways_out(module: ast.Module) -> Iterator[str]:
+    """All that could write text to a log or a terminal."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                modules = [getattr(node, "module", None), *(name.name for name in names)]
+                yield from (f"import {name}" for name in modules if name in WRITERS)
+            case ast.Attribute(value=ast.Name("sys"), attr="stdout" | "stderr" as stream):
+                yield f"sys.{stream}"
+            case ast.Call(func=ast.Name("print" as name)):
+                yield name
+            case ast.Attribute(attr="getLogger" | "logger" | "print_exc" | "print_help" as name):
+                yield f"logging.{name}"
+            case _:
+                pass
+
+
+WRITERS = ("logging", "warnings", "traceback", "pprint", "scrapy.utils.log", "twisted.logger")
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: path.stem)
+def test_text_leaves_by_one_way(path: Path) -> None:
+    allowed = WAYS_OUT.get(path.relative_to(SOURCE).as_posix(), set())
+    assert set(ways_out(ast.parse(path.read_text("utf-8")))) <= allowed
+
+
+def test_the_one_way_of_commands() -> None:
+    """print() is for the two functions that make text harmless."""
+    module = ast.parse((SOURCE / "commands" / "robots.py").read_text("utf-8"))
+    printing = {
+        node.name
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef) and "print" in set(ways_out_of(node))
+    }
+    assert printing == {"_print", "_warn"}
+
+
+def ways_out_of(function: ast.FunctionDef) -> Iterator[str]:
+    return ways_out(ast.Module([function], []))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import logging",
+        "from logging import getLogger",
+        "import warnings",
+        "print(1)",
+        "sys.stdout.write('')",
+        "sys.stderr.flush()",
+        "self._crawler.spider.logger.info('')",
+        "from twisted.logger import Logger",
+    ],
+)
+def test_ways_out_are_seen(code: str) -> None:
+    assert list(ways_out(ast.parse(code)))
