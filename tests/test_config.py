@@ -163,6 +163,28 @@ def test_names_of_others_are_not_ours():
 # The name token.
 
 
+class Shown:
+    def __repr__(self) -> str:
+        return "\x1b\u2028" * 100_000
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"ROBOTSTXT_USER_AGENT": "\x1b[2J\u2028 " * 100_000},
+        {"KOSTER_EXPIRY_SECS": Shown()},
+        {"KOSTER_PARSER": "no.such" + "\x1b\u2028" * 10_000},
+        {"KOSTER_\x1b\u2028": 1},
+    ],
+    ids=lambda settings: ascii(next(iter(settings))),
+)
+def test_what_it_says_is_printable_and_short(settings):
+    with pytest.raises(ValueError, match="not a") as caught:
+        config(settings)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
+
+
 def test_the_name_token_of_the_spider():
     settings = {"ROBOTSTXT_USER_AGENT": "other"}
     assert config(settings, robotstxt_user_agent="figtree").robot == "figtree"

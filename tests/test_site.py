@@ -69,6 +69,24 @@ def test_a_url_that_names_no_site(url: str) -> None:
         site_of(url)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://\u2100x\x1b\u2028/",
+        "http://h:\x1b\u202e/",
+        "http://[::\x1b]/",
+        f"http://h:{'x' * 100_000}/",
+        f"http:///{'x' * 100_000}",
+    ],
+    ids=lambda url: ascii(url[:20]),
+)
+def test_what_it_says_of_such_a_url_is_printable_and_short(url: str) -> None:
+    with pytest.raises(ValueError, match="no site in the URL") as caught:
+        site_of(url)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+
+
 def test_sites_differ_in_scheme_host_and_port() -> None:
     urls = ["http://h/", "https://h/", "http://h:443/", "http://i/", "http://h:81/"]
     assert len({site_of(url) for url in urls}) == len(urls)

@@ -17,6 +17,7 @@ from scrapy.utils.project import data_path
 
 from scrapy_koster.protocol.access import Policy, Restricted, Unavailable
 from scrapy_koster.protocol.nametoken import is_name_token
+from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -116,7 +117,7 @@ def checked_robot(robot: Any, where: str) -> str:
     if isinstance(robot, str) and is_name_token(robot):
         return robot
     raise ValueError(
-        f"{where} = {robot!r} is not a name token. A robot's name token is one word"
+        f"{where} = {printable(repr(robot))} is not a name token. A robot's name token is one word"
         " without spaces, slashes or version (section 3.2.1 of the draft), such as"
         f' {where} = "figtree".'
     )
@@ -176,7 +177,7 @@ def _check_names(settings: BaseSettings) -> None:
         if str(name).startswith("KOSTER_") and name not in DEFAULTS:
             near = difflib.get_close_matches(name, DEFAULTS, 1)
             hint = f"Did you mean {near[0]}?" if near else "Remove it."
-            raise ValueError(f"{name} is not a setting of scrapy-koster. {hint}")
+            raise ValueError(f"{printable(str(name))} is not a setting of scrapy-koster. {hint}")
 
 
 class _Reader:
@@ -189,9 +190,8 @@ class _Reader:
         return self._settings.get(name, DEFAULTS[name])
 
     def _wrong(self, name: str, wanted: str) -> ValueError:
-        return ValueError(
-            f"{name} = {self._value(name)!r} is not {wanted}, such as {name} = {DEFAULTS[name]!r}."
-        )
+        value = printable(repr(self._value(name)))
+        return ValueError(f"{name} = {value} is not {wanted}, such as {name} = {DEFAULTS[name]!r}.")
 
     def secs(self, name: str, *, above: float = -1) -> float:
         value = self._value(name)
@@ -230,7 +230,9 @@ class _Reader:
         try:
             loaded = load_object(self._value(name))
         except (ImportError, NameError, TypeError, ValueError) as error:
-            raise self._wrong(name, f"a class or the path of one ({error})") from error
+            raise self._wrong(
+                name, f"a class or the path of one ({printable(str(error))})"
+            ) from error
         if not isinstance(loaded, type):
             raise self._wrong(name, "a class or the path of one")
         missing = [attribute for attribute in has if not hasattr(loaded, attribute)]
