@@ -5,8 +5,9 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from scrapy.core.downloader.handlers import DownloadHandlers
+from scrapy import signals
 from scrapy.settings import BaseSettings
+from scrapy.utils.misc import build_from_crawler
 
 from scrapy_koster.crawl.meter import MeteredPool, meter_backend, meter_connector
 
@@ -44,8 +45,8 @@ class MeteredHandlers:
     """
 
     def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
         self._handlers = crawler.engine.downloader.handlers
-        self._apart = _apart(crawler)
         self._metered: dict[str, DownloadHandlerProtocol | None] = {}
 
     async def download(self, request: Request) -> Response:
@@ -65,14 +66,14 @@ class MeteredHandlers:
             return _with_metered_pool(handler)
         if kinds.isdisjoint(_METERS):
             return None
-        handler = self._apart._get_handler(scheme)  # noqa: SLF001
+        handler = _another(type(handler), self._crawler)
         for kind in kinds & _METERS.keys():
             _METERS[kind](handler)
         return handler
 
 
-def _apart(crawler: Crawler) -> DownloadHandlers:
-    """Return download handlers that take nothing from the crawl.
+def _another(cls: Any, crawler: Crawler) -> DownloadHandlerProtocol:
+    """Return a download handler that takes nothing from the crawl.
 
     aiohttp and httpx open CONCURRENT_REQUESTS connections in all: a site that
     hangs would keep one from the pages of the others.
@@ -80,7 +81,9 @@ def _apart(crawler: Crawler) -> DownloadHandlers:
     apart = copy(crawler)
     apart.settings = BaseSettings(crawler.settings)  # type: ignore[assignment]
     apart.settings.set("CONCURRENT_REQUESTS", _CONNECTIONS, "cmdline")
-    return DownloadHandlers(apart)
+    handler: DownloadHandlerProtocol = build_from_crawler(cls, apart)
+    crawler.signals.connect(handler.close, signals.engine_stopped, weak=False)
+    return handler
 
 
 def _with_metered_pool(handler: Any) -> DownloadHandlerProtocol:
