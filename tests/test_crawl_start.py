@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -319,7 +320,7 @@ def test_the_commands_without_a_scrapy_cfg(server, folder, tmp_path, monkeypatch
     site.robots = RULES
     (tmp_path / "fict_settings.py").write_text("COMMANDS_MODULE = 'scrapy_koster.commands'\n")
     monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "fict_settings")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
 
     def robots(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "scrapy", "robots", *arguments]
