@@ -19,9 +19,9 @@ from scrapy import signals
 from scrapy.crawler import CrawlerProcess
 from scrapy.utils.project import get_project_settings
 
-from scrapy_koster.parsers.koster import ruling
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import lines
+from scrapy_koster.protocol.verdict import ExplainingParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ class Crawl:
 
     def __init__(self, process: CrawlerProcess, spider: str) -> None:
         self.spider = spider
-        self._parser: RobotParser | None = None
+        self._parser: object = None
         self._visits: dict[str, Visit] = {}
         self._pages: set[str] = set()
         self._crawler = process.create_crawler(spider)
@@ -76,8 +76,10 @@ class Crawl:
         visit = self._visits.get(path)
         if visit is None or not visit.fetched:
             return visit.line if visit else None
-        said = ruling(self._parser, visit.url, self.spider)
-        return said.rule.number if said and said.rule else None
+        if not isinstance(self._parser, ExplainingParser):
+            return None
+        said = self._parser.ruling(visit.url, self.spider)
+        return said.rule.number if said.rule else None
 
     def yielded(self, path: str) -> bool:
         """Whether an item of this page came out."""

@@ -9,8 +9,6 @@ from crawling import RecordingSpider
 from replies import Reply
 from scrapy import Request, signals
 from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.asyncio import is_asyncio_available
-from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.protocol.access import Copy
@@ -309,29 +307,25 @@ async def test_any_file_gives_a_verdict(crawl, server, robots):
     assert list(result.fetched) == [site.url("/a")]
 
 
-ON_THE_WAY = ["/x/../secret", "/y?to=%2Fsecret", "/z/%2e./secret/", "/x/./open", "/y?to=%2Fopen"]
+ON_THE_WAY = ["/x/../secret", "/y?to=%2Fsecret", "/z/%2e./secret/", "/b;", "/c;?q=1", "/x/./open"]
 
 
-@pytest.mark.parametrize("handler", [None, "_aiohttp.AiohttpDownloadHandler"])
-async def test_what_is_sent_is_allowed_too(crawl, server, handler):
-    """Some download handlers resolve dots and decode a slash: /secret is asked for."""
-    settings: dict[str, object] = {"CONCURRENT_REQUESTS": 1}
-    if handler is not None:
-        if not is_asyncio_available():
-            pytest.skip("aiohttp needs asyncio")
-        module, name = f"scrapy.core.downloader.handlers.{handler}".rsplit(".", 1)
-        if not hasattr(pytest.importorskip(module), name):
-            pytest.skip("this Scrapy has it not")
-        settings["DOWNLOAD_HANDLERS"] = dict.fromkeys(("http", "https"), f"{module}.{name}")
+async def test_what_may_be_sent_is_allowed_too(crawl, server):
+    """Whichever handler sends it: test_wire.py has all of them."""
     site = server.site()
-    site.robots = Reply(body="User-agent: *\nDisallow: /secret\nDisallow: /y?to=/secret\n")
+    forbidden = ["/secret", "/y?to=/secret", "/b", "/c?q"]
+    allowed = "Allow: /b;\nAllow: /c;\n"
+    rules = [f"Disallow: {path}\n" for path in forbidden]
+    site.robots = Reply(body=f"User-agent: *\n{allowed}{''.join(rules)}")
     urls = [site.url(path) for path in ON_THE_WAY]
-    result = await crawl(urls=urls, settings=settings)
-    assert not any(path.startswith(("/secret", "/y?to=/secret")) for path in site.pages_asked)
-    verbatim = handler is None and is_reactor_installed()
-    assert result.fetched == tuple(urls if verbatim else urls[3:])
-    lines = [error.verdict.line for _, error in result.refused]
-    assert lines == ([] if verbatim else [2, 3, 2])
+    result = await crawl(urls=urls, settings={"CONCURRENT_REQUESTS": 1})
+    assert result.fetched == (urls[-1],)
+    verdicts = [error.verdict for _, error in result.refused]
+    assert [verdict.url for verdict in verdicts] == urls[:-1]
+    assert [verdict.line for verdict in verdicts] == [4, 5, 4, 6, 7]
+    assert [verdict.spelling for verdict in verdicts] == [
+        site.url(path) for path in ["/secret", "/y?to=/secret", "/secret/", "/b", "/c?q=1"]
+    ]
 
 
 async def test_a_url_without_a_site_goes_to_the_errback(crawl):

@@ -9,7 +9,8 @@ from scrapy.robotstxt import RobotParser
 from scrapy.utils.misc import load_object
 from scrapy.utils.test import get_crawler
 
-from scrapy_koster.parsers.koster import ExplainingParser, KosterRobotParser, has_wildcards, ruling
+from scrapy_koster.parsers.koster import KosterRobotParser, has_wildcards
+from scrapy_koster.protocol.verdict import ExplainingParser
 
 BODY = b"""\
 User-agent: figtree
@@ -59,11 +60,6 @@ def test_says_which_line_decided(parser: KosterRobotParser) -> None:
     rule = parser.ruling("http://h/tmp", "figtree").rule
     assert rule is not None
     assert (rule.number, rule.field, rule.value) == (2, b"disallow", b"/tmp")
-
-
-def test_a_parser_that_cannot_tell_tells_nothing(parser: KosterRobotParser) -> None:
-    assert ruling(parser, "http://h/tmp", "figtree") == parser.ruling("http://h/tmp", "figtree")
-    assert ruling(object(), "http://h/tmp", "figtree") is None
 
 
 @pytest.mark.parametrize(

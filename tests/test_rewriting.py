@@ -1,4 +1,7 @@
-"""What becomes of a URL on its way: held against the libraries that send it."""
+"""What becomes of a URL on its way: held against the libraries that send it.
+
+test_wire.py holds it against the handlers themselves.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request
-from scrapy.crawler import Crawler
-from scrapy.settings import Settings
-from scrapy.spiders import Spider
 
-from scrapy_koster.crawl.rewriting import may_rewrite, sent_as
+from scrapy_koster.protocol.rewriting import is_plain, sent_as
 from scrapy_koster.protocol.robotstxt import url_path
 
 PIECES = ["/", ".", "?", "#", "%2F", "%2f", "%2e", "%2E", "%25", "%3f", "%", "..", "./", "../"]
@@ -34,13 +34,20 @@ def paths(url: str) -> list[str]:
         ("/../../b#/../c", ["/../../b", "/b"]),
         ("/a/..", ["/a/..", "/"]),
         ("/a/.", ["/a/.", "/a", "/a/"]),
-        ("//../b", ["//../b", "/b"]),
+        ("//../b", ["//../b", "////../b", "/b"]),
         ("/a/%2e%2E/b", ["/a/../b", "/b"]),
         ("/a?/../b", ["/a?/../b"]),
         ("/a?b=%2Fc", ["/a?b=%2Fc", "/a?b=/c"]),
         ("?b=%2fc", ["/?b=%2fc", "/?b=/c"]),
         ("/a%2Fb", ["/a%2Fb"]),
         ("/.a/..b/c..", ["/.a/..b/c.."]),
+        ("/b;", ["/b;", "/b"]),
+        ("/b;?q", ["/b;?q", "/b?q"]),
+        ("/b;c?q", ["/b;c?q", "/b?q"]),
+        ("/a;b/c", ["/a;b/c"]),
+        ("/a?", ["/a?", "/a"]),
+        ("//a", ["//a", "////a"]),
+        ("/a\tb\n ", ["/a\tb\n ", "/ab ", "/ab"]),
     ],
 )
 def test_what_it_may_be_sent_as(url: str, expected: list[str]) -> None:
@@ -70,22 +77,13 @@ def test_nothing_else_is_sent(library: Callable[[], Callable[[str], str]], data)
     assert sent in [url_path(each) for each in sent_as(url)]
 
 
-HTTP11 = "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"
+@given(pieces=st.lists(st.sampled_from(PIECES + MORE_PIECES), max_size=6))
+def test_what_is_plain_has_one_spelling(pieces: list[str]) -> None:
+    url = Request("http://a.example/" + "".join(pieces)).url
+    if is_plain(url.removeprefix("http://a.example/")):
+        assert {url_path(each) for each in sent_as(url)} == {url_path(url)}
 
 
-class Other:
-    pass
-
-
-@pytest.mark.parametrize(
-    ("handlers", "expected"),
-    [
-        ({"http": HTTP11, "https": HTTP11}, False),
-        ({"http": HTTP11, "https": None}, False),
-        ({"http": HTTP11, "https": f"{__name__}.Other"}, True),
-        ({"http": Other, "https": HTTP11}, True),
-    ],
-)
-def test_which_handlers_rewrite(handlers: dict[str, object], expected: bool) -> None:
-    crawler = Crawler(Spider, Settings({"DOWNLOAD_HANDLERS": handlers}))
-    assert may_rewrite(crawler) is expected
+@pytest.mark.parametrize("path", ["", "a", "page/1/index.html?q=1&r=a,b", "%C3%A9", "a.b-c_d~e#f"])
+def test_ordinary_paths_are_plain(path: str) -> None:
+    assert is_plain(path)

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.robotstxt import ProtegoRobotParser
 
-from scrapy_koster.parsers.koster import ExplainingParser, KosterRobotParser
+from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.robotstxt import Line
-from scrapy_koster.protocol.verdict import RFC_9309
+from scrapy_koster.protocol.verdict import RFC_9309, ExplainingParser
 
 HERE = Path(__file__).parent
 CASES = (HERE / "data" / "conformance.jsonl").read_text(encoding="utf-8").splitlines()

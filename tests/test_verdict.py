@@ -115,6 +115,7 @@ def test_in_one_line(changes: dict[str, Any], said: str) -> None:
 
 IN_JSON = {
     "url": "http://www.fict.org/org/plans.html",
+    "sent_as": None,
     "site": "http://www.fict.org",
     "robot": "fig",
     "allowed": False,

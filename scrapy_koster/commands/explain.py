@@ -7,18 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.sites import is_robots_txt
-from scrapy_koster.parsers.koster import ruling
 from scrapy_koster.parsers.rfc9309 import Rfc9309
 from scrapy_koster.protocol.access import Access, Copy, Obey, Pass, Policy, Refuse, access
-from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotstxt import Ruling, lines
-from scrapy_koster.protocol.verdict import Ground, Verdict, shown
+from scrapy_koster.protocol.rewriting import sent_as
+from scrapy_koster.protocol.robotstxt import is_robots_txt, lines
+from scrapy_koster.protocol.verdict import Ground, Settled, Verdict, shown, verdict_on
 
 if TYPE_CHECKING:
-    from scrapy.robotstxt import RobotParser
-
     from scrapy_koster.commands.ask import Learnt
     from scrapy_koster.commands.ink import Ink
     from scrapy_koster.protocol.site import Site
@@ -48,48 +44,29 @@ class Explained:
 
 def explain(url: str, site: Site, robot: str, learnt: Learnt, policy: Policy) -> Explained:
     """Return what a crawl would do with *url*, and why."""
-    match learnt.step:
-        case Obey(copy) if access(copy, policy) is Access.RULES:
-            assert learnt.parser is not None
-            said = _ruling(learnt.parser, url, robot)
-            ground, rfc9309 = Ground.RULE, Rfc9309(copy.body).allowed(url, robot)
-        case Obey(copy) if access(copy, policy) is Access.RESTRICTED:
-            # RFC 9309, 2.3.1.3: 400 to 499, "the crawler MAY access any resources"
-            said, ground, rfc9309 = _told(allowed=is_robots_txt(url)), Ground.RESTRICTED, True
-        case Obey():
-            said, ground, rfc9309 = _told(allowed=True), Ground.UNRESTRICTED, True
-        case Pass():
-            # RFC 9309, 2.3.1.4: "the crawler MUST assume complete disallow"
-            said, ground, rfc9309 = _told(allowed=True), Ground.UNAVAILABLE, False
-        case Refuse():  # pragma: no branch
-            said, ground, rfc9309 = _told(allowed=is_robots_txt(url)), Ground.UNAVAILABLE, False
-    known = learnt.step.copy if isinstance(learnt.step, Obey) else learnt.step.failure
-    verdict = Verdict(
-        allowed=said.allowed,
-        url=url,
+    verdict = verdict_on(
+        url,
+        robot,
         site=site,
-        robot=name_token(robot),
-        ground=ground,
-        section=said.section,
-        known=known,
+        step=learnt.step,
+        parser=learnt.parser,
         source=learnt.source,
-        record=said.record,
-        rule=said.rule,
+        policy=policy,
     )
-    return Explained(verdict, rfc9309 or is_robots_txt(url))
+    return Explained(verdict, is_robots_txt(url) or _by_rfc_9309(url, robot, learnt.step, policy))
 
 
-def _ruling(parser: RobotParser, url: str, robot: str) -> Ruling:
-    said = ruling(parser, url, robot)
-    if said is not None:
-        return said
-    # KOSTER_PARSER is a class that can only answer yes or no.
-    allowed, name = parser.allowed(url, robot), type(parser).__name__
-    return Ruling(allowed=allowed, section=name, record=None, rule=None)
-
-
-def _told(*, allowed: bool) -> Ruling:
-    return Ruling(allowed=allowed, section="3.1", record=None, rule=None)
+def _by_rfc_9309(url: str, robot: str, step: Settled, policy: Policy) -> bool:
+    match step:
+        case Obey(copy) if access(copy, policy) is Access.RULES:
+            rfc9309 = Rfc9309(copy.body)
+            return all(rfc9309.allowed(each, robot) for each in sent_as(url))
+        case Obey():
+            # 2.3.1.3: 400 to 499, "the crawler MAY access any resources"
+            return True
+        case Pass() | Refuse():  # pragma: no branch
+            # 2.3.1.4: "the crawler MUST assume complete disallow"
+            return False
 
 
 def as_json(explained: Explained) -> str:
@@ -119,6 +96,8 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
     verdict = explained.verdict
     facts = verdict.to_dict()
     yield "robot", printable(verdict.robot) or "(no name token: only the * record can apply)"
+    if facts["sent_as"] is not None:
+        yield "sent as", f"{facts['sent_as']} by some download handlers"
     yield "because", verdict.because()
     if facts["status"] is None:
         yield "robots", facts["robots_url"]

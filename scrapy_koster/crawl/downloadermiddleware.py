@@ -14,15 +14,15 @@ from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.notconfigured import not_disabled
-from scrapy_koster.crawl.rewriting import may_rewrite, sent_as
 from scrapy_koster.crawl.robot import Robot
-from scrapy_koster.crawl.sites import SiteState, is_robots_txt
+from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.crawl.stats import Stats
-from scrapy_koster.parsers.koster import KosterRobotParser, has_wildcards, ruling
-from scrapy_koster.protocol.access import Access, Failure, Known, Obey, Pass, Refuse, Step, access
-from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.parsers.koster import KosterRobotParser, has_wildcards
+from scrapy_koster.protocol.access import Failure, Obey, Pass, Refuse, Step
+from scrapy_koster.protocol.rewriting import is_plain, sent_as
+from scrapy_koster.protocol.robotstxt import is_robots_txt
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.verdict import Ground, Verdict
+from scrapy_koster.protocol.verdict import Ground, Settled, permission, verdict_on
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -52,7 +52,6 @@ class KosterMiddleware:
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
         self._robot = Robot(crawler, self._config.robot)
-        self._may_rewrite = may_rewrite(crawler)
         self._wildcards_said = False
         self._check_parser()
         self._check_not_twice()
@@ -74,7 +73,8 @@ class KosterMiddleware:
         if meta.get("dont_obey_robotstxt"):
             return None
         url = request.url
-        if url.startswith(self._origin):
+        path = url.removeprefix(self._origin)
+        if path != url:
             state = self._last
         else:
             found = self.keeper.state_of(url)
@@ -82,6 +82,7 @@ class KosterMiddleware:
                 return None
             state = self._last = found
             self._origin = state.origin
+            path = url.removeprefix(self._origin)
         # Not "in request.headers", which folds the case of the name each time.
         if "robotstxt_user_agent" in meta or dict.__contains__(request.headers, b"User-Agent"):
             robot = self._robot.name_of(request)
@@ -89,8 +90,8 @@ class KosterMiddleware:
             robot = self._robot.name
         if self._clock() >= state.until:
             return self._wait(request, robot)
-        if self._may_rewrite or not state.allows(url, robot):
-            self._decide(request, state, robot)
+        if not (state.allows(url, robot) and is_plain(path)) or "verbatim_url" in meta:
+            self._decide(request, state, robot, state.step)
         return None
 
     async def _wait(self, request: Request, robot: str | bytes) -> None:
@@ -99,21 +100,33 @@ class KosterMiddleware:
             return
         failure = self.keeper.given_up.pop(request, None)
         step = Refuse(failure, 0.0) if failure else await self.keeper.wait(state, request)
-        if failure is None and isinstance(step, (Obey, Pass, Refuse)):
-            self._decide(request, state, robot)
-        else:
-            self._refuse(request, request.url, state, robot, step)
+        self._decide(request, state, robot, step)
 
-    def _decide(self, request: Request, state: SiteState, robot: str | bytes) -> None:
-        for url in sent_as(request.url) if self._may_rewrite else (request.url,):
-            if not state.allows(url, robot):
-                self._refuse(request, url, state, robot, state.step)
-                return
+    def _decide(self, request: Request, state: SiteState, robot: str | bytes, step: Step) -> None:
+        settled = self._settled(step)
+        allows = permission(settled, state.parser, self._config.policy)
+        if not all(allows(url, robot) for url in sent_as(request.url)):
+            self._refuse(request, state, robot, settled)
+
+    def _settled(self, step: Step) -> Settled:
+        """Return *step*; of a site that is not known yet, that the crawl is closing."""
+        if isinstance(step, (Obey, Pass, Refuse)):
+            return step
+        now = self._clock()
+        return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
 
     def _refuse(
-        self, request: Request, url: str, state: SiteState, robot: str | bytes, step: Step
+        self, request: Request, state: SiteState, robot: str | bytes, step: Settled
     ) -> None:
-        verdict = self._verdict(url, state, robot, step)
+        verdict = verdict_on(
+            request.url,
+            robot,
+            site=state.site,
+            step=step,
+            parser=state.parser,
+            source=state.source,
+            policy=self._config.policy,
+        )
         self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
         if self._config.dry_run:
             self._stats.would_be_forbidden()
@@ -124,35 +137,6 @@ class KosterMiddleware:
             self._stats.request_dropped()
             raise RobotsUnavailable(verdict)
         raise RobotsForbidden(verdict)
-
-    def _verdict(self, url: str, state: SiteState, robot: str | bytes, step: Step) -> Verdict:
-        known, ground, section = self._grounds(step)
-        said = ruling(state.parser, url, robot) if ground is Ground.RULE else None
-        return Verdict(
-            allowed=False,
-            url=url,
-            site=state.site,
-            robot=name_token(robot),
-            ground=ground,
-            section=said.section if said else section,
-            known=known,
-            source=state.source,
-            record=said.record if said else None,
-            rule=said.rule if said else None,
-        )
-
-    def _grounds(self, step: Step) -> tuple[Known, Ground, str]:
-        match step:
-            case Obey(copy) if access(copy, self._config.policy) is Access.RULES:
-                return copy, Ground.RULE, "3.2.2"
-            case Obey(copy):
-                return copy, Ground.RESTRICTED, "3.1"
-            case Refuse(failure):
-                return failure, Ground.UNAVAILABLE, "3.1"
-            case _:
-                now = self._clock()
-                closing = Failure("the crawl is closing", 0, now, now, now, None)
-                return closing, Ground.UNAVAILABLE, "3.1"
 
     # What is obeyed.
 

@@ -15,9 +15,9 @@ from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, Config
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine import wake
 from scrapy_koster.crawl.parking.memory import Parking
-from scrapy_koster.crawl.sites import is_robots_txt
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.protocol.access import Ask, Defer, Refuse
+from scrapy_koster.protocol.robotstxt import is_robots_txt
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

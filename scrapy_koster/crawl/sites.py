@@ -6,22 +6,9 @@ from collections import OrderedDict
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from scrapy_koster.protocol.access import (
-    Access,
-    Ask,
-    Copy,
-    Defer,
-    Known,
-    Obey,
-    Pass,
-    Refuse,
-    Step,
-    access,
-    next_step,
-)
-from scrapy_koster.protocol.robotstxt import url_path
+from scrapy_koster.protocol.access import Ask, Defer, Known, Obey, Pass, Refuse, Step, next_step
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.verdict import Source
+from scrapy_koster.protocol.verdict import Source, permission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +19,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.announcer import Standing
     from scrapy_koster.protocol.access import Policy
+    from scrapy_koster.protocol.verdict import Permission
 
 # Sites that requests wait for stay; so many are passed over for each new one.
 _EVICTED_AT_ONCE = 16
@@ -39,21 +27,8 @@ _SPELLINGS_KEPT = 1000
 _SPELLING_CHARS = 300
 
 
-def is_robots_txt(url: str) -> bool:
-    """Whether *url* is "the /robots.txt URL", always allowed (3.2.2)."""
-    return url_path(url) == "/robots.txt"
-
-
 def _nothing(_url: str, _robot: str | bytes) -> bool:
     return False
-
-
-def _everything(_url: str, _robot: str | bytes) -> bool:
-    return True
-
-
-def _robots_txt_only(url: str, _robot: str | bytes) -> bool:
-    return is_robots_txt(url)
 
 
 class SiteState:
@@ -94,7 +69,7 @@ class SiteState:
         self.parser: RobotParser | None = None
         """Of the copy that is known, where that has rules."""
         self.step: Step = Ask(None)
-        self.allows: Callable[[str, str | bytes], bool] = _nothing
+        self.allows: Permission = _nothing
         self.until = 0.0
         self.on_behalf_of: Request | None = None
         """The request that the site is asked for next time."""
@@ -122,25 +97,13 @@ class SiteState:
         if now >= self.until:
             self.step = next_step(self.known, now=now, policy=policy)
             match self.step:
-                case Obey(copy, until):
-                    self.allows, self.until = self._allowed_by(copy, policy), until
-                case Pass(until=until):
-                    self.allows, self.until = _everything, until
-                case Refuse(until=until):
-                    self.allows, self.until = _robots_txt_only, until
+                case Obey(until=until) | Pass(until=until) | Refuse(until=until):
+                    # Where access is by rules, learn() was given the parser.
+                    self.allows = permission(self.step, self.parser, policy)
+                    self.until = until
                 case Ask() | Defer():
                     self.allows, self.until = _nothing, 0.0
         return self.step
-
-    def _allowed_by(self, copy: Copy, policy: Policy) -> Callable[[str, str | bytes], bool]:
-        match access(copy, policy):
-            case Access.RULES:
-                assert self.parser is not None  # learn() was given it
-                return self.parser.allowed
-            case Access.RESTRICTED:
-                return _robots_txt_only
-            case Access.UNRESTRICTED:
-                return _everything
 
 
 class Sites:

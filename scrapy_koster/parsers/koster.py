@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from scrapy.robotstxt import RobotParser
 
-from scrapy_koster.protocol.robotstxt import Record, RobotsTxt, Ruling, instructions
+from scrapy_koster.protocol.robotstxt import Record, RobotsTxt, instructions
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from typing_extensions import Self
-
-
-@runtime_checkable
-class ExplainingParser(Protocol):
-    """A RobotParser that can tell which line decided."""
-
-    def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
-        """Return what ``allowed`` returns, with the line that decided."""
-        ...
-
-
-def ruling(parser: object, url: str, robot: str | bytes) -> Ruling | None:
-    """Return what *parser* says of *url*, None where it can only answer yes or no."""
-    return parser.ruling(url, robot) if isinstance(parser, ExplainingParser) else None
 
 
 def has_wildcards(record: Record) -> bool:

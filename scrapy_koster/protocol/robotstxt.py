@@ -208,6 +208,11 @@ def url_path(url: str | bytes) -> str:
     return _origin_and_path(url)[1]
 
 
+def is_robots_txt(url: str | bytes) -> bool:
+    """Whether *url* is "the /robots.txt URL", always allowed (3.2.2)."""
+    return url_path(url) == "/robots.txt"
+
+
 def _origin_and_path(url: str | bytes) -> tuple[str, str]:
     if isinstance(url, bytes):
         url = url.decode("latin-1")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import Access, Copy, Failure, Obey, Pass, Policy, Refuse, access
+from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotstxt import Line, Record
+from scrapy_koster.protocol.rewriting import sent_as
+from scrapy_koster.protocol.robotstxt import Line, Record, Ruling, is_robots_txt
 from scrapy_koster.protocol.site import Site
 
 RFC_9309 = "RFC 9309"
@@ -43,6 +46,59 @@ class Source(Enum):
     """Given by hand: `scrapy robots explain --robots FILE`."""
 
 
+class Parser(Protocol):
+    """What has read a file, and answers for it."""
+
+    def allowed(self, url: str, robot: str | bytes, /) -> bool:
+        """Whether *robot*, a name token or a User-Agent header, may fetch *url*."""
+        ...
+
+
+@runtime_checkable
+class ExplainingParser(Parser, Protocol):
+    """A parser that can tell which line decided."""
+
+    def ruling(self, url: str, robot: str | bytes, /) -> Ruling:
+        """Return what ``allowed`` returns, with the line that decided."""
+        ...
+
+
+Settled: TypeAlias = Obey | Pass | Refuse
+"""The steps by which a request is decided."""
+
+Permission: TypeAlias = Callable[[str, str | bytes], bool]
+"""Whether a robot (the second) may fetch a URL (the first) of one site."""
+
+
+def permission(step: Settled, parser: Parser | None, policy: Policy) -> Permission:
+    """Return what decides on the URLs of a site.
+
+    *parser* has read the body of the copy; it is needed where access is by rules.
+    """
+    match step:
+        case Obey(copy):
+            match access(copy, policy):
+                case Access.RULES:
+                    assert parser is not None
+                    return parser.allowed
+                case Access.UNRESTRICTED:
+                    return _everything
+                case Access.RESTRICTED:  # pragma: no branch
+                    return _robots_txt_only
+        case Pass():
+            return _everything
+        case Refuse():  # pragma: no branch
+            return _robots_txt_only
+
+
+def _everything(_url: str, _robot: str | bytes) -> bool:
+    return True
+
+
+def _robots_txt_only(url: str, _robot: str | bytes) -> bool:
+    return is_robots_txt(url)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """Whether a robot may fetch a URL, and why.
@@ -66,6 +122,8 @@ class Verdict:
     """The record that the robot obeys, None where there is none."""
     rule: Line | None = None
     """The Allow or Disallow line that decided, None where none did."""
+    spelling: str | None = None
+    """What ``url`` may be sent as, where that decided and not ``url`` as it stands."""
 
     @property
     def robots_url(self) -> str:
@@ -88,6 +146,7 @@ class Verdict:
         dated = copy is not None and self.source is not Source.FILE
         return {
             "url": printable(self.url, _TEXT_CHARS),
+            "sent_as": printable(self.spelling, _TEXT_CHARS) if self.spelling else None,
             "site": str(self.site),
             "robot": self.robot,
             "allowed": self.allowed,
@@ -132,6 +191,62 @@ class Verdict:
         """One line: what was decided, where that stands, for which robot."""
         may = "allowed" if self.allowed else "forbidden"
         return f"{may} by {printable(self.robots_url)}: {self.because()}"
+
+
+def verdict_on(
+    url: str,
+    robot: str | bytes,
+    *,
+    site: Site,
+    step: Settled,
+    parser: Parser | None,
+    source: Source,
+    policy: Policy,
+) -> Verdict:
+    """Return the verdict on *url*, a URL of *site*, in the spellings that may be sent.
+
+    The first that is forbidden decides, or else *url* as it stands.
+    """
+    allows = permission(step, parser, policy)
+    forbidden = next((each for each in sent_as(url) if not allows(each, robot)), None)
+    spelling = url if forbidden is None else forbidden
+    ground = _ground(step, policy)
+    told = _told(parser, spelling, robot) if ground is Ground.RULE else None
+    return Verdict(
+        allowed=forbidden is None,
+        url=url,
+        site=site,
+        robot=name_token(robot),
+        ground=ground,
+        section=told.section if told else "3.1",
+        known=step.copy if isinstance(step, Obey) else step.failure,
+        source=source,
+        record=told.record if told else None,
+        rule=told.rule if told else None,
+        spelling=None if spelling == url else spelling,
+    )
+
+
+def _ground(step: Settled, policy: Policy) -> Ground:
+    match step:
+        case Obey(copy):
+            return _GROUNDS[access(copy, policy)]
+        case Pass() | Refuse():  # pragma: no branch
+            return Ground.UNAVAILABLE
+
+
+_GROUNDS = {
+    Access.RULES: Ground.RULE,
+    Access.UNRESTRICTED: Ground.UNRESTRICTED,
+    Access.RESTRICTED: Ground.RESTRICTED,
+}
+
+
+def _told(parser: Parser | None, url: str, robot: str | bytes) -> Ruling:
+    if isinstance(parser, ExplainingParser):
+        return parser.ruling(url, robot)
+    # KOSTER_PARSER is a class that can only answer yes or no.
+    return Ruling(allowed=False, section=type(parser).__name__, record=None, rule=None)
 
 
 def shown(text: bytes, limit: int) -> str:

@@ -1,0 +1,95 @@
+"""3.2.2: the spellings in which a URL may reach its site.
+
+The path that a rule is compared with is that of the URL "as it is sent", and no
+download handler sends every URL as it stands. Seen on the wire:
+
+=========================  =======================================================
+Scrapy's HTTP/1.1          drops an empty ``;`` and an empty ``?``; doubles the
+                           slashes of a path that begins with two (Python 3.12.4 on)
+Scrapy's HTTP/2            drops the parameters of the last segment, ``;x``
+aiohttp                    resolves segments of dots, decodes %2F in the query
+httpx                      resolves segments of dots
+any of them, verbatim_url  drops tabs, line ends, and space at both ends
+=========================  =======================================================
+
+So a URL passes only if it is allowed in each of these spellings, whichever
+handler will send it: handlers change with each version of a library, and many a
+server resolves dots if the handler does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_ENCODED_DOT = re.compile("%2e", re.IGNORECASE)
+_ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
+_SPACE_AND_CONTROLS = "".join(map(chr, range(0x21)))
+_WITHOUT_LINE_ENDS = str.maketrans("", "", "\t\n\r")
+
+
+def is_plain(path: str) -> bool:
+    """Whether a URL with this path and query, as a Request spells it, has one spelling.
+
+    It may be asked of the path without its first slash. It is asked for every
+    request: of the characters that matter an ordinary URL has none.
+    """
+    return not (
+        ";" in path
+        or ("%" in path and "%2" in path)
+        or "/." in path
+        or "//" in path
+        or path[:1] in ("/", ".")
+    )
+
+
+def sent_as(url: str) -> Iterator[str]:
+    """Yield *url*, and what else it may be sent as.
+
+    Escapes that are written otherwise are left out: they are decoded before
+    they are compared (C3), but for that of a slash.
+    """
+    yield url
+    sent = url.lstrip(_SPACE_AND_CONTROLS).translate(_WITHOUT_LINE_ENDS).partition("#")[0]
+    for stripped in dict.fromkeys([sent, sent.rstrip(" ")]):
+        for spelling in _rewritten(stripped):
+            yield spelling
+            if spelling.endswith(" "):
+                yield spelling.rstrip(" ")
+
+
+def _rewritten(url: str) -> Iterator[str]:
+    head, mark, query = url.partition("?")
+    start = head.find("/", head.find("//") + 2)
+    origin, path = (head, "/") if start < 0 else (head[:start], head[start:])
+    queries = [mark + query, mark + _ENCODED_SLASH.sub("/", query)] if query else [mark, ""]
+    paths = [
+        *_without_params(path),
+        *_without_dots(path),
+        *_without_dots(_ENCODED_DOT.sub(".", path)),
+    ]
+    for spelt in dict.fromkeys(paths):
+        for behind in dict.fromkeys(queries):
+            yield origin + spelt + behind
+
+
+def _without_params(path: str) -> Iterator[str]:
+    cut = path.find(";", path.rfind("/"))
+    for spelt in (path, path[:cut] if cut >= 0 else path):
+        yield spelt
+        if spelt.startswith("//"):
+            yield f"//{spelt}"
+
+
+def _without_dots(path: str) -> Iterator[str]:
+    """RFC 3986, 5.2.4: the last segment with or without its slash."""
+    segments = path.split("/")[1:]
+    kept: list[str] = []
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    yield "/" + "/".join(kept)
+    if segments and segments[-1] in (".", ".."):
+        yield "/" + "/".join([*kept, ""])
