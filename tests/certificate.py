@@ -15,13 +15,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 @cache
-def tls_context(host: str) -> ssl.SSLContext:
+def tls_context(host: str, *protocols: str) -> ssl.SSLContext:
+    """For *protocols*, such as `h2`, or whatever the client speaks."""
     key = ec.generate_private_key(ec.SECP256R1())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with TemporaryDirectory() as folder:
         pem = Path(folder, "site.pem")
         pem.write_bytes(_private(key) + _signed(host, key).public_bytes(serialization.Encoding.PEM))
         context.load_cert_chain(pem)
+    if protocols:
+        context.set_alpn_protocols(protocols)
     return context
 
 

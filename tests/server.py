@@ -22,6 +22,7 @@ Without handlers a site has no robots.txt (404) and answers every other path wit
 - `server.site("https")`: with a certificate of its own making.
 - `server.down()`: refuses connections until `site.come_up()`; so does `site.go_down()`.
 - `server.proxy()`: a forward proxy; see `Proxy`.
+- `server.http2()`: an https site that speaks HTTP/2 alone.
 - `server.gate()`: see `Reply.gate`.
 
 The server has a thread and an event loop of its own, so that it does not depend on what the crawl's
@@ -33,6 +34,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Coroutine
@@ -40,6 +42,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+import h2.config
+import h2.connection
+import h2.events
 from certificate import tls_context
 from replies import Asked, Chooser, Gate, Handler, Reply, Wire, chooser
 
@@ -134,8 +139,11 @@ class Site:
             self.port,
             limit=HEAD_LIMIT_BYTES,
             backlog=1000,
-            ssl=tls_context(self.host) if self.scheme == "https" else None,
+            ssl=self._tls() if self.scheme == "https" else None,
         )
+
+    def _tls(self) -> ssl.SSLContext:
+        return tls_context(self.host)
 
     async def _close(self) -> None:
         if self._listener is not None:
@@ -235,6 +243,37 @@ class Proxy(Site):
         far_writer.close()
 
 
+class Http2Site(Site):
+    """A site that speaks HTTP/2 alone, and answers with `Reply` at once."""
+
+    def _tls(self) -> ssl.SSLContext:
+        return tls_context(self.host, "h2")
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        config = h2.config.H2Configuration(client_side=False, validate_inbound_headers=False)
+        talk = h2.connection.H2Connection(config)
+        talk.initiate_connection()
+        writer.write(talk.data_to_send())
+        while data := await reader.read(1 << 16):
+            for event in talk.receive_data(data):
+                if isinstance(event, h2.events.RequestReceived):
+                    self._reply(talk, event)
+            writer.write(talk.data_to_send())
+            await writer.drain()
+        return False
+
+    def _reply(self, talk: h2.connection.H2Connection, event: h2.events.RequestReceived) -> None:
+        fields = [(name.decode(), value.decode("latin-1")) for name, value in event.headers]
+        given = dict(fields)
+        asked = Asked(
+            given[":method"], given[":path"], tuple(fields), b"", self.port, time.monotonic()
+        )
+        self._requests.append(asked)
+        reply = (self._handler(asked) or self._default)(asked)
+        talk.send_headers(event.stream_id, [(":status", str(reply.status))])
+        talk.send_data(event.stream_id, reply.octets, end_stream=True)
+
+
 class Server:
     """The thread in which all sites of one test run."""
 
@@ -251,6 +290,9 @@ class Server:
 
     def proxy(self, *, host: str = "127.0.0.1") -> Proxy:
         return self._opened(Proxy(self, "http", host))
+
+    def http2(self, *, host: str = "127.0.0.1") -> Http2Site:
+        return self._opened(Http2Site(self, "https", host))
 
     def down(self, scheme: str = "http", *, host: str = "127.0.0.1") -> Site:
         """A site that refuses connections until `come_up()`; nobody else gets its port."""
@@ -329,9 +371,10 @@ class NotHttp(Exception):
 async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     request_line, *fields = head.rstrip("\r\n").split("\r\n")
-    if request_line.count(" ") != 2:
+    method, _, rest = request_line.partition(" ")
+    target, _, version = rest.rpartition(" ")  # with its spaces, where a client sends some
+    if not target or not version.startswith("HTTP/"):
         raise NotHttp(request_line)
-    method, target, _version = request_line.split(" ")
     headers = tuple(
         (name, value.strip()) for name, _, value in (line.partition(":") for line in fields)
     )
@@ -355,4 +398,4 @@ def _page(asked: Asked) -> Reply:
     )
 
 
-__all__ = ["Asked", "Gate", "Proxy", "Server", "Site"]
+__all__ = ["Asked", "Gate", "Http2Site", "Proxy", "Server", "Site"]
