@@ -78,7 +78,7 @@ CHECKS = {
             _WARNING,
             "6",
             "B16",
-            "The file is larger than 512,000 octets: the rest is not read.",
+            "The file is larger than a crawl reads: the rest is lost.",
             "Shorten it: rules by directory in place of rules by page.",
         ),
         Check(

@@ -92,14 +92,17 @@ _RULES = (b"disallow", b"allow")
 _TOKEN = re.compile(TOKEN.encode())
 
 
-def check(body: bytes, limit: int | None = FINDINGS_LISTED) -> list[Finding]:
+def check(
+    body: bytes, limit: int | None = FINDINGS_LISTED, *, max_bytes: int = MAX_BYTES
+) -> list[Finding]:
     """Return the findings of a file, in the order of its lines. Never raises.
 
-    At most *limit* of one code are listed, all of them where it is None.
+    At most *limit* of one code are listed, all of them where it is None. A crawl
+    reads whole lines up to *max_bytes*, and so does this.
     """
     listed: dict[str, list[_Seen]] = {}
     more: dict[str, int] = {}
-    for seen in _seen(body):
+    for seen in _seen(body, max_bytes):
         same = listed.setdefault(seen.code, [])
         if limit is None or len(same) < limit:
             same.append(seen)
@@ -126,9 +129,9 @@ def _text(text: bytes | int) -> str:
     return f"'{printable(start, _SHOWN)}'"
 
 
-def _seen(body: bytes) -> Iterator[_Seen]:
+def _seen(body: bytes, max_bytes: int) -> Iterator[_Seen]:
     """Yield what is seen; of one code, in the order of the lines."""
-    read = whole_lines(body, MAX_BYTES)
+    read = whole_lines(body, max_bytes)
     numbered = list(enumerate(lines(read), 1))
     sources = [_taken_apart(number, text) for number, text in numbered if text.strip(_SPACE)]
     is_html = _is_html(read)
@@ -143,8 +146,8 @@ def _seen(body: bytes) -> Iterator[_Seen]:
     if body.startswith(b"\xef\xbb\xbf"):
         yield _Seen("K004", 1, 1, "the file begins with a byte order mark")
     if len(read) < len(body):
-        said = "the {} octets from here on are not read"
-        yield _Seen("K005", len(numbered), 1, said, (len(body) - len(read),))
+        said = "the {} octets from here on are not read: a crawl reads {} (KOSTER_MAX_BYTES)"
+        yield _Seen("K005", len(numbered), 1, said, (len(body) - len(read), max_bytes))
     elif not any(source.text[: source.said_end].strip(_SPACE) for source in sources):
         yield _Seen("K001", 1, 1, "the file says nothing: it restricts nobody")
     for source in sources:
