@@ -225,6 +225,7 @@ def body_of(case: dict[str, Any]) -> bytes:
 
 # Of these URLs a crawl decides by another spelling too, in which they may be sent.
 AS_SENT: dict[str, tuple[bool, int | None]] = {
+    "C4-004": (True, None),  # /s? which Request makes /s
     "C7-006": (False, 2),  # /b/../a/
     "C7-009": (False, 2),  # /./a/
 }
@@ -812,6 +813,96 @@ def test_output_that_nobody_reads_to_its_end(tmp_path: Path, in_a_process: Robot
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+# Each is a command, its exit status, and a part of what it says on standard error.
+STREAMS = [
+    ("check - <&-", 2, "cannot read '-': standard input is closed"),
+    ("check bad.txt >&-", 4, "cannot write to standard output: it is closed"),
+    ("check bad.txt >/dev/full", 4, "cannot write to standard output: No space left on device"),
+    ("explain --robots bad.txt http://h/a >/dev/full", 4, "No space left"),
+    ("cache list >&-", 4, "it is closed"),
+    ("check bad.txt 2>&-", 1, ""),
+    ("check nowhere 2>&-", 2, ""),
+    ("cache forget a 2>&-", 1, ""),
+    ("check - <&- >&- 2>&-", 2, ""),
+    ("explain http://127.0.0.1:1/ --logfile /dev/null/log", 4, "NotADirectoryError"),
+]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_streams_that_are_closed_or_full(tmp_path: Path, in_a_process: Robots) -> None:
+    in_a_process("cache", "list")  # writes the project
+    (tmp_path / "bad.txt").write_bytes(b"User-agent: *\nDisallow: /a*\nDisallow: /a\n")
+    path = os.pathsep.join([str(ROOT), *sys.path])
+    running = [
+        subprocess.Popen(
+            f"exec {shlex.quote(sys.executable)} -m scrapy robots {command}",
+            shell=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for command, _, _ in STREAMS
+    ]
+    ended = [(process.communicate(timeout=60), process.returncode) for process in running]
+    for (command, status, said), ((out, err), code) in zip(STREAMS, ended, strict=True):
+        assert (command, code) == (command, status), err
+        assert said in err.replace("\n", " ")
+        assert "Traceback" not in err or status == 4
+        assert (out != "") is (command == "check bad.txt 2>&-"), command
+
+
+def test_what_nobody_reads_is_done_all_the_same(tmp_path: Path, in_a_process: Robots) -> None:
+    storage = SQLiteStorage(str(tmp_path / "robots.sqlite3"))
+    for number in range(3000):
+        site = site_of(f"http://{number}.example")
+        assert site is not None
+        storage.put(site, Failure("HTTP 503", 1, 1e9, 1e9, 1e9, None))
+    storage.close()
+    settings = {"KOSTER_SQLITE_PATH": str(tmp_path / "robots.sqlite3")}
+    in_a_process("check", "nowhere", **settings)  # writes the project
+    path = os.pathsep.join([str(ROOT), *sys.path])
+    ran = subprocess.run(
+        f"{shlex.quote(sys.executable)} -m scrapy robots cache forget --all | head -n 1",
+        shell=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert (ran.stdout.count(b"\n"), ran.stderr) == (1, b"")
+    assert in_a_process("cache", "list", **settings).out == "nothing is stored\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "decided"),
+    [
+        ("http://h/se\tcr\net", "http://h/secret"),
+        ("  http://h/secret\r\n", "http://h/secret"),
+        ("http://h/a b\u00e9", "http://h/a%20b%C3%A9"),
+        ("http://h/s?", "http://h/s"),
+    ],
+)
+def test_explain_decides_on_what_a_request_would_be(robots: Robots, url: str, decided: str) -> None:
+    assert Request(url).url == decided
+    body = b"User-agent: *\nDisallow: /secret\n"
+    [verdict] = robots("explain", "--json", "--robots", "-", url, stdin=body).objects
+    assert (verdict["url"], verdict["allowed"]) == (decided, "secret" not in decided)
+
+
+def test_check_goes_by_the_size_that_a_crawl_reads(robots: Robots) -> None:
+    body = b"User-agent: *\n" + b"Disallow: /abcdefgh\n" * 29_250
+    assert len(body) == 585_014
+    command = ["check", "--level", "warning", "-"]
+    ran = robots(*command, stdin=body)
+    assert "octets from here on are not read: a crawl reads 512000 (KOSTER_MAX_BYTES)" in ran.out
+    assert "K005" not in robots(*command, "-s", "KOSTER_MAX_BYTES=10000000", stdin=body).out
+    few = robots(*command, "-s", "KOSTER_MAX_BYTES=100", stdin=body).out
+    assert re.search(r"(?m)^-:6:1: warning K005 the \d+ octets .*: a crawl reads 100 ", few)
 
 
 # docs/commands.md

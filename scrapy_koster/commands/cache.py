@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Any
 
+from scrapy.exceptions import UsageError
+
+from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import lines
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.verdict import shown, utc
+from scrapy_koster.storage import StorageError
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -21,12 +26,100 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.storage import Storage
 
+_ABOUT = """\
+Look at what the configured storage (KOSTER_STORAGE) knows of sites, and forget it."""
+_STATUSES = """\
+exit status: 0 done, 1 nothing is stored of a site, 2 wrong usage, 3 the storage failed,
+4 the command failed"""
+
+_NOT_STORED = 1
+_STORAGE_FAILED = 3
 _URL_CHARS = 200
 _LINE_CHARS = 1000
 _COLUMNS = ("SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL")
 
 
-def open_storage(config: Config) -> closing[Storage]:
+class Cache(Verb):
+    """``scrapy robots cache list | show SITE | forget SITE``."""
+
+    name = "cache"
+
+    def add_to(self, verbs: Any) -> None:
+        """Add its parser, with one for each of its actions."""
+        brief = "list, show and forget stored copies"
+        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        actions = parser.add_subparsers(
+            title="actions", dest="cache_verb", metavar="", required=True
+        )
+
+        def action(name: str, brief: str, about: str) -> Any:
+            return add_parser(actions, name, brief=brief, about=about, statuses=_STATUSES)
+
+        listing = action(
+            "list", "list the sites that are stored", "List the sites that are stored."
+        )
+        listing.add_argument("--json", action="store_true", help="one JSON object for each site")
+        show = action("show", "show what is stored of a site", "Show what is stored of a site.")
+        show.add_argument("site", metavar="SITE", help="URL of the site, or host and port")
+        show.add_argument("--json", action="store_true", help="one JSON object")
+        forget = action("forget", "forget sites", "Forget sites: they are asked anew.")
+        forget.add_argument(
+            "sites", nargs="*", metavar="SITE", help="URL of a site, or host and port"
+        )
+        forget.add_argument("--all", action="store_true", help="forget all sites")
+        for each in (listing, show, forget):
+            add_global_options(each)
+
+    def run(self, run: Run) -> Iterator[str]:
+        """Yield what the action answers."""
+        try:
+            with _open_storage(run.config) as storage:
+                yield from _ACTIONS[run.opts.cache_verb](run, storage)
+        except StorageError as error:
+            run.warn(printable(str(error), 1000), _STORAGE_FAILED)
+
+
+def _list(run: Run, storage: Storage) -> Iterator[str]:
+    known = list(storage.sites())
+    return _list_as_json(known) if run.opts.json else _list_as_text(known, run.ink, now=time())
+
+
+def _show(run: Run, storage: Storage) -> Iterator[str]:
+    name = run.opts.site
+    found = [(site, known) for site in _sites_named(name) if (known := storage.get(site))]
+    if not found:
+        run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
+    for site, known in found:
+        if run.opts.json:
+            yield _show_as_json(site, known)
+        else:
+            yield from _show_as_text(site, known, run.ink, now=time())
+
+
+def _forget(run: Run, storage: Storage) -> Iterator[str]:
+    opts = run.opts
+    if opts.all == bool(opts.sites):
+        raise UsageError("name the sites to forget, or give --all")
+    if opts.all:
+        named = [("", [site]) for site, _ in list(storage.sites())]
+    else:
+        named = [(name, _sites_named(name)) for name in opts.sites]
+    for name, sites in named:
+        forgotten = [site for site in sites if storage.forget(site)]
+        for site in forgotten:
+            yield f"forgotten: {printable(str(site))}"
+        if not forgotten:
+            run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
+
+
+_ACTIONS: dict[str, Callable[[Run, Storage], Iterator[str]]] = {
+    "list": _list,
+    "show": _show,
+    "forget": _forget,
+}
+
+
+def _open_storage(config: Config) -> closing[Storage]:
     """Return the configured storage, to be used in a ``with`` statement.
 
     A crawl makes the file of a storage; to look at it does not.
@@ -37,21 +130,22 @@ def open_storage(config: Config) -> closing[Storage]:
     return closing(config.storage.from_config(config))
 
 
-def sites_named(text: str) -> list[Site]:
+def _sites_named(text: str) -> list[Site]:
     """Return the sites that *text* may mean: a URL of one, or a host (and port).
 
-    Raises ValueError, with what to write, where it is neither.
+    UsageError where it is neither.
     """
-    if "://" in text:
-        site = site_of(text)
-        if site is None:
-            raise ValueError(f"no http or https URL: {text!r}")
-        return [site]
-    sites = [site_of(f"{scheme}://{text}/") for scheme in ("https", "http")]
-    return [site for site in sites if site is not None]
+    urls = [text] if "://" in text else [f"{scheme}://{text}/" for scheme in ("https", "http")]
+    try:
+        sites = [site for url in urls if (site := site_of(url))]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if not sites:
+        raise UsageError(f"no http or https URL: {text!r}")
+    return sites
 
 
-def list_as_text(known: list[tuple[Site, Known]], ink: Ink, *, now: float) -> Iterator[str]:
+def _list_as_text(known: list[tuple[Site, Known]], ink: Ink, *, now: float) -> Iterator[str]:
     """Yield a table of sites."""
     if not known:
         yield "nothing is stored"
@@ -77,13 +171,13 @@ def _row(site: Site, known: Known, now: float) -> tuple[str, ...]:
             return printable(str(site)), printable(reason, 40), "-", utc(asked), "-"
 
 
-def list_as_json(known: list[tuple[Site, Known]]) -> Iterator[str]:
+def _list_as_json(known: list[tuple[Site, Known]]) -> Iterator[str]:
     """Yield one JSON object a line for each site."""
     for site, about in known:
         yield json.dumps(_as_dict(site, about))
 
 
-def show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator[str]:
+def _show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator[str]:
     """Yield what is known of one site, and the file."""
     yield ink.bold(printable(str(site)))
     for name, value in _facts(known, now):
@@ -96,7 +190,7 @@ def show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator[
         yield f"  {ink.dim(f'{number:>7}')}  {shown(line, _LINE_CHARS)}".rstrip()
 
 
-def show_as_json(site: Site, known: Known) -> str:
+def _show_as_json(site: Site, known: Known) -> str:
     """Return one JSON object in one line, with the file."""
     copy = known.stale if isinstance(known, Failure) else known
     body = copy.body.decode(errors="backslashreplace") if copy else None

@@ -8,22 +8,110 @@ from collections.abc import Iterator
 from typing import Any
 
 from scrapy_koster.checker.checks import CHECKS, Severity
-from scrapy_koster.checker.syntax import Finding, check
+from scrapy_koster.checker.syntax import FINDINGS_LISTED, Finding, check
+from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.ink import Ink
+from scrapy_koster.commands.verb import (
+    NOT_RETRIEVED,
+    Run,
+    Verb,
+    add_global_options,
+    add_parser,
+    is_url,
+    requested,
+)
+from scrapy_koster.protocol.access import Copy, Obey, Pass, Refuse
 from scrapy_koster.protocol.printable import printable
 
-SEVERITIES = {severity.value: severity for severity in Severity}
+_ABOUT = """\
+Tell where robots.txt files leave the draft (draft-koster-robots-00), and where a
+reader of RFC 9309 takes them otherwise. Each finding is a line
+
+  name:line:column: severity CODE message (section of the draft)
+
+and how to fix it. The codes are in docs/check-codes.md."""
+_STATUSES = """\
+exit status: 0 clean, 1 findings, 2 wrong usage, 3 a site's robots.txt could not be retrieved,
+4 the command failed"""
+
+_FINDINGS = 1
 _NAME_CHARS = 1000
 
 
-def findings_of(body: bytes, least: Severity, limit: int | None) -> list[Finding]:
-    """Return the findings that are at least as grave as *least*."""
+class Check(Verb):
+    """``scrapy robots check FILE|URL|-``."""
+
+    name = "check"
+
+    def add_to(self, verbs: Any) -> None:
+        """Add its parser."""
+        brief = "tell where a robots.txt leaves the draft"
+        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser.add_argument(
+            "files",
+            nargs="+",
+            metavar="FILE|URL|-",
+            help="file, site (any URL of it), or standard input",
+        )
+        parser.add_argument("--json", action="store_true", help="one JSON object for each file")
+        parser.add_argument(
+            "--all",
+            action="store_true",
+            help=f"list more than {FINDINGS_LISTED} findings of one code",
+        )
+        parser.add_argument(
+            "--level",
+            choices=[severity.value for severity in Severity],
+            default="note",
+            help="leave out what is less grave (default: note)",
+        )
+        add_global_options(parser)
+
+    def run(self, run: Run) -> Iterator[str]:
+        """Yield the findings."""
+        opts, max_bytes = run.opts, run.config.max_bytes
+        limit = None if opts.all else FINDINGS_LISTED
+        for name, body in _bodies(run):
+            if isinstance(body, str):
+                run.warn(f"{printable(name)}: {body}", NOT_RETRIEVED)
+                continue
+            found = check(body, limit, max_bytes=max_bytes)
+            findings = _at_least(Severity(opts.level), found)
+            run.worse(_FINDINGS if findings else 0)
+            if opts.json:
+                yield _as_json(name, findings)
+            else:
+                yield from _as_text(name, findings, run.ink)
+
+
+def _bodies(run: Run) -> list[tuple[str, bytes | str]]:
+    """Return each file, or why there is none, with its name."""
+    names = {name: requested(name) for name in run.opts.files if is_url(name)}
+    learnt = run.learn(names.values())
+    return [
+        (name, _body(learnt.get(names[name])) if name in names else run.read(name))
+        for name in run.opts.files
+    ]
+
+
+def _body(learnt: Learnt | None) -> bytes | str:
+    """Return the file that a site has, or why there is none."""
+    match learnt.step if learnt else None:
+        case Obey(Copy(status=status, body=body)):
+            return body if 200 <= status <= 299 else f"HTTP {status}: there is no robots.txt"
+        case Pass(failure) | Refuse(failure):
+            return f"it cannot be retrieved ({printable(failure.reason)})"
+        case _:
+            return "the crawl ended before its site was asked"
+
+
+def _at_least(least: Severity, findings: list[Finding]) -> list[Finding]:
     order = list(Severity)
     grave = order[: order.index(least) + 1]
-    return [finding for finding in check(body, limit) if finding.check.severity in grave]
+    return [finding for finding in findings if finding.check.severity in grave]
 
 
-def as_text(name: str, findings: list[Finding], ink: Ink) -> Iterator[str]:
+def _as_text(name: str, findings: list[Finding], ink: Ink) -> Iterator[str]:
     """Yield lines for people, of which those of the findings are for programs too."""
     name = printable(name, _NAME_CHARS)
     explained: set[str] = set()
@@ -65,7 +153,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def as_json(name: str, findings: list[Finding]) -> str:
+def _as_json(name: str, findings: list[Finding]) -> str:
     """Return one JSON object in one line."""
     return json.dumps({"name": name, "findings": [_as_dict(finding) for finding in findings]})
 

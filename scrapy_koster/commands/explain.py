@@ -3,28 +3,100 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from time import time
+from typing import TYPE_CHECKING, Any
 
+from scrapy.utils.misc import build_from_crawler
+
+from scrapy_koster.commands.ask import Learnt
+from scrapy_koster.commands.verb import (
+    NOT_RETRIEVED,
+    Run,
+    Verb,
+    add_global_options,
+    add_parser,
+    requested,
+    site_named,
+)
+from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.parsers.rfc9309 import Rfc9309
 from scrapy_koster.protocol.access import Access, Copy, Obey, Pass, Policy, Refuse, access
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.robotstxt import is_robots_txt, lines
-from scrapy_koster.protocol.verdict import Ground, Settled, Verdict, shown, verdict_on
+from scrapy_koster.protocol.robotstxt import is_robots_txt, lines, whole_lines
+from scrapy_koster.protocol.verdict import Ground, Settled, Source, Verdict, shown, verdict_on
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.ask import Learnt
     from scrapy_koster.commands.ink import Ink
     from scrapy_koster.protocol.site import Site
 
-ALLOWED, FORBIDDEN, UNAVAILABLE = 0, 1, 3
-"""Exit statuses; 2 is for wrong usage."""
+_ABOUT = """\
+Tell whether a robot may fetch a URL, and which line of the site's robots.txt says so.
+It is asked for as a crawl with the settings at hand would ask, or taken from FILE."""
+_STATUSES = """\
+exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not be retrieved,
+4 the command failed; of several URLs the highest"""
+
+_ALLOWED, _FORBIDDEN = 0, 1
 
 _AROUND = 2
 _HEAD = 3
 _WIDTH = 100
+
+
+class Explain(Verb):
+    """``scrapy robots explain URL``."""
+
+    name = "explain"
+
+    def add_to(self, verbs: Any) -> None:
+        """Add its parser."""
+        brief = "tell which line allows or forbids a URL"
+        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser.add_argument("urls", nargs="+", metavar="URL", help="http or https URL of a page")
+        parser.add_argument(
+            "--agent",
+            metavar="TOKEN",
+            help="name token of the robot, or its User-Agent header (default: of the settings)",
+        )
+        parser.add_argument(
+            "--robots", metavar="FILE", help="a robots.txt to go by; - for standard input"
+        )
+        parser.add_argument("--json", action="store_true", help="one JSON object for each URL")
+        add_global_options(parser)
+
+    def run(self, run: Run) -> Iterator[str]:
+        """Yield the verdicts."""
+        opts, config = run.opts, run.config
+        robot = opts.agent if opts.agent is not None else config.robot or user_agent(run.crawler)
+        urls = [requested(url) for url in opts.urls]
+        learnt = run.learn(urls) if opts.robots is None else _given(urls, run)
+        for number, url in enumerate(urls):
+            if url not in learnt:
+                message = f"{printable(url)}: the crawl ended before its site was asked"
+                run.warn(message, NOT_RETRIEVED)
+                continue
+            explained = explain(url, site_named(url), robot, learnt[url], config.policy)
+            run.worse(explained.status)
+            if opts.json:
+                yield _as_json(explained)
+                continue
+            if number:
+                yield ""
+            yield from _as_text(explained, run.ink)
+
+
+def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
+    """Return what a crawl would go by if FILE was each site's robots.txt."""
+    body, now = whole_lines(run.read(run.opts.robots), run.config.max_bytes), time()
+    parser = build_from_crawler(run.config.parser, run.crawler, body)
+    copies = {
+        url: Copy(site_named(url).robots_url, 200, body, None, None, fetched=now, expires=now)
+        for url in urls
+    }
+    return {url: Learnt(Obey(copy, now), Source.FILE, parser) for url, copy in copies.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +110,8 @@ class Explained:
     def status(self) -> int:
         """The exit status that says it."""
         if self.verdict.allowed:
-            return ALLOWED
-        return UNAVAILABLE if self.verdict.ground is Ground.UNAVAILABLE else FORBIDDEN
+            return _ALLOWED
+        return NOT_RETRIEVED if self.verdict.ground is Ground.UNAVAILABLE else _FORBIDDEN
 
 
 def explain(url: str, site: Site, robot: str, learnt: Learnt, policy: Policy) -> Explained:
@@ -69,18 +141,18 @@ def _by_rfc_9309(url: str, robot: str, step: Settled, policy: Policy) -> bool:
             return False
 
 
-def as_json(explained: Explained) -> str:
+def _as_json(explained: Explained) -> str:
     """Return one JSON object in one line."""
     verdict = explained.verdict.to_dict()
     return json.dumps({**verdict, "rfc9309": {"allowed": explained.rfc9309}})
 
 
-def as_text(explained: Explained, ink: Ink) -> Iterator[str]:
+def _as_text(explained: Explained, ink: Ink) -> Iterator[str]:
     """Yield lines for people."""
     verdict = explained.verdict
     paint = ink.green if verdict.allowed else ink.red
     may = "allowed" if verdict.allowed else "forbidden"
-    if explained.status == UNAVAILABLE:
+    if explained.status == NOT_RETRIEVED:
         paint, may = ink.yellow, "unavailable"
     yield f"{paint(may)} {ink.bold(printable(verdict.url, 1000))}"
     yield ""

@@ -1,0 +1,86 @@
+"""Standard input, output and error, any of which may be closed, full, or read by nobody.
+
+This is the one way to the terminal, for text that may come from anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from scrapy.exceptions import UsageError
+
+from scrapy_koster.commands.ink import Ink
+from scrapy_koster.protocol.printable import escaped
+
+_READ_MAX_BYTES = 10_000_000
+
+
+class Streams:
+    """The three streams as the command found them.
+
+    One that is closed is opened on nothing: its number would be given to the
+    next file that is opened, such as the database, and what is printed would
+    land in there.
+    """
+
+    def __init__(self) -> None:
+        self._stdin_closed = sys.stdin is None
+        self._written = sys.stdout is not None
+        self.failure = None if self._written else "it is closed"
+        """Why standard output takes nothing more; None too where nobody reads it to its end."""
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            if getattr(sys, name) is None:
+                setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+    def read(self, name: str, *, at_least_bytes: int) -> bytes:
+        """Return what is in a file, or in standard input where *name* is "-".
+
+        At most the larger of 10,000,000 octets and *at_least_bytes*. UsageError
+        where it cannot be read.
+        """
+        most = max(_READ_MAX_BYTES, at_least_bytes)
+        try:
+            if name != "-":
+                with Path(name).open("rb") as file:
+                    return file.read(most)
+            if self._stdin_closed:
+                raise UsageError("cannot read '-': standard input is closed")
+            return sys.stdin.buffer.read(most)
+        except (OSError, ValueError) as error:  # ValueError: a name with NUL in it
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(
+                f"cannot read {name!r}: {reason}; give a file, a URL with http:// or"
+                " https://, or - for standard input"
+            ) from None
+
+    def write(self, line: str, ink: Ink) -> None:
+        """Print *line*, painted by *ink*, unless standard output takes nothing more."""
+        encoding = sys.stdout.encoding or "utf-8"
+        shown = ink.harmless(line).encode(encoding, "backslashreplace").decode(encoding)
+        self._output(lambda: print(shown))
+
+    def flush(self) -> None:
+        """Have written what was printed, as far as standard output takes it."""
+        self._output(sys.stdout.flush)
+
+    def _output(self, output: Callable[[], None]) -> None:
+        if not self._written:
+            return
+        try:
+            output()
+        except OSError as error:
+            # Who reads a pipe may have seen enough.
+            self.failure = None if isinstance(error, BrokenPipeError) else error.strerror
+            self._written = False
+            # Python would flush the rest when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    @staticmethod
+    def warn(message: str) -> None:
+        """Say on standard error what could not be done, if that takes it."""
+        with suppress(OSError):
+            print(f"scrapy robots: {escaped(message)}", file=sys.stderr, flush=True)

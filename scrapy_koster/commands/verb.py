@@ -1,0 +1,170 @@
+"""What a command of ``scrapy robots`` is, and what one run of it is given."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn
+
+from scrapy import Request
+from scrapy.commands import ScrapyHelpFormatter
+from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
+from scrapy.exceptions import UsageError
+from scrapy.settings import Settings
+from scrapy.utils.spider import DefaultSpider
+
+from scrapy_koster.commands.ask import QUIET, AskingSpider, Learnt
+from scrapy_koster.commands.ink import Ink
+from scrapy_koster.commands.streams import Streams
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.site import Site, site_of
+
+NOT_RETRIEVED = 3
+"""The exit status where an answer could not be had; 2 is for wrong usage."""
+
+_MESSAGE_CHARS = 1000
+_ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+
+
+@dataclass
+class Run:
+    """One run of a command: its options, and what it may ask for."""
+
+    opts: Namespace
+    ink: Ink
+    streams: Streams
+    settings: Settings
+    status: int = 0
+    """The exit status so far."""
+
+    @cached_property
+    def crawler(self) -> Crawler:
+        """A crawler with the settings at hand, which crawls nothing."""
+        return Crawler(DefaultSpider, self.settings)
+
+    @cached_property
+    def config(self) -> Config:
+        """The KOSTER_ settings; UsageError where one is wrong."""
+        try:
+            return Config.from_crawler(self.crawler)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+    def worse(self, status: int) -> None:
+        """End with *status*, if it is the highest so far."""
+        self.status = max(self.status, status)
+
+    def warn(self, message: str, status: int) -> None:
+        """Say what could not be done, and end with *status* at least."""
+        self.worse(status)
+        self.streams.warn(message)
+
+    def read(self, name: str) -> bytes:
+        """Return what is in a file; UsageError where it cannot be read."""
+        return self.streams.read(name, at_least_bytes=self.config.max_bytes + 1)
+
+    def learn(self, urls: Iterable[str]) -> dict[str, Learnt]:
+        """Return what a crawl would go by for each of *urls*. It can be called once.
+
+        Those are left out whose site was not asked before the crawl ended.
+        """
+        wanted = list(urls)
+        learnt: dict[str, Learnt] = {}
+        if wanted:
+            self.settings.setdict(QUIET, priority="cmdline")
+            process = _crawler_process(self.settings)
+            process.crawl(AskingSpider, urls=wanted, learnt=learnt)
+            process.start()
+        return learnt
+
+
+def _crawler_process(settings: Settings) -> AsyncCrawlerProcess | CrawlerProcess:
+    """Make the process that Scrapy makes for its own commands.
+
+    Not by ``requires_crawler_process``: what goes wrong there ends with status 1.
+    """
+    on_asyncio = settings["TWISTED_REACTOR"] == _ASYNCIO_REACTOR
+    if on_asyncio and not settings.getbool("FORCE_CRAWLER_PROCESS"):
+        return AsyncCrawlerProcess(settings)
+    if not settings.getbool("TWISTED_REACTOR_ENABLED"):
+        return AsyncCrawlerProcess(settings)
+    return CrawlerProcess(settings)
+
+
+class Verb(ABC):
+    """A command of ``scrapy robots``: it owns its arguments and its run."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def add_to(self, verbs: Any) -> None:
+        """Add a parser for the arguments to *verbs*, by ``add_parser``."""
+
+    @abstractmethod
+    def run(self, run: Run) -> Iterator[str]:
+        """Yield the lines of the answer, and say by ``run.worse`` what it is."""
+
+
+class _Formatter(RawDescriptionHelpFormatter, ScrapyHelpFormatter):
+    """Keeps the line ends of what is said above and below the options."""
+
+
+class VerbParser(ArgumentParser):
+    """Says what is wrong with arguments in one printable line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the exit status for wrong usage."""
+        super().error(printable(message, _MESSAGE_CHARS))
+
+
+def add_parser(verbs: Any, name: str, *, brief: str, about: str, statuses: str) -> ArgumentParser:
+    """Add the parser of a command to that of what it is a command of."""
+    parser: ArgumentParser = verbs.add_parser(
+        name, help=brief, description=about, epilog=statuses, formatter_class=_Formatter
+    )
+    return parser
+
+
+def add_global_options(parser: ArgumentParser) -> None:
+    """Take Scrapy's options behind the command too; others stand before it."""
+    group = parser.add_argument_group("Global Options")
+    group.add_argument(
+        "-s", "--set", dest="set_behind", metavar="NAME=VALUE", action="append", default=SUPPRESS,
+        help="set/override setting (may be repeated)",
+    )  # fmt: skip
+    group.add_argument("-L", "--loglevel", metavar="LEVEL", default=SUPPRESS, help="log level")
+    group.add_argument("--logfile", metavar="FILE", default=SUPPRESS, help="log file")
+    group.add_argument(
+        "--nolog", action="store_true", default=SUPPRESS, help="disable logging completely"
+    )
+
+
+def is_url(name: str) -> bool:
+    """Whether *name* is meant as an http or https URL."""
+    return name.lower().startswith(("http://", "https://"))
+
+
+def site_named(url: str) -> Site:
+    """Return the site of *url*; UsageError where it names none."""
+    try:
+        site = site_of(url)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if site is None:
+        raise UsageError(f"not an http or https URL: {url!r}; write https://example.com/page")
+    return site
+
+
+def requested(url: str) -> str:
+    """Return *url* as a Request has it, which is what a crawl decides on."""
+    site_named(url)
+    try:
+        url = Request(url).url
+    except ValueError as error:
+        raise UsageError(f"no request can be made of {url!r}: {error}") from None
+    site_named(url)
+    return url
