@@ -10,10 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import Copy, Failure, Obey, Pass, Policy, Refuse, Restricted
 from scrapy_koster.protocol.robotstxt import Line, Record, RobotsTxt
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.verdict import RFC_9309, Ground, Source, Verdict, shown, text_of, utc
+from scrapy_koster.protocol.verdict import (
+    RFC_9309,
+    Ground,
+    Settled,
+    Source,
+    Verdict,
+    shown,
+    text_of,
+    utc,
+    verdict_on,
+)
 
 SITE = Site("http", "www.fict.org", 80)
 BODY = b"User-agent: fig\nUser-agent: tree\nDisallow: /org/plans.html\n"
@@ -205,3 +215,64 @@ def test_what_is_cut_of_utf_8_is_whole_characters(text: str) -> None:
 def test_a_verdict_is_frozen() -> None:
     with pytest.raises(FrozenInstanceError):
         FORBIDDEN.allowed = True  # type: ignore[misc]
+
+
+class YesOrNo:
+    """A parser that cannot tell why."""
+
+    def allowed(self, url: str, robot: str | bytes, /) -> bool:
+        return RobotsTxt(BODY).allowed(url, robot)
+
+
+def judged(path: str, step: Settled, parser: object, policy: Policy = Policy()) -> Verdict:  # noqa: B008
+    assert parser is None or isinstance(parser, RobotsTxt | YesOrNo)
+    return verdict_on(
+        f"{SITE}{path}",
+        "Fig/0.1",
+        site=SITE,
+        step=step,
+        parser=parser,
+        source=Source.STORAGE,
+        policy=policy,
+    )
+
+
+def test_a_verdict_on_a_url_is_what_the_file_says() -> None:
+    assert judged("/org/plans.html", Obey(COPY, 0), RobotsTxt(BODY)) == FORBIDDEN
+    assert judged("/", Obey(COPY, 0), RobotsTxt(BODY)).allowed
+
+
+def test_the_first_spelling_that_is_forbidden_decides() -> None:
+    url = f"{SITE}/x/../org/plans.html;y"
+    verdict = judged("/x/../org/plans.html;y", Obey(COPY, 0), RobotsTxt(BODY))
+    assert verdict == replace(FORBIDDEN, url=url, spelling=f"{SITE}/org/plans.html;y")
+    assert verdict.to_dict()["sent_as"] == f"{SITE}/org/plans.html;y"
+
+
+@pytest.mark.parametrize(("path", "allowed"), [("/", True), ("/org/plans.html", False)])
+def test_a_parser_that_cannot_tell_why_decides_too(path: str, allowed: bool) -> None:
+    verdict = judged(path, Obey(COPY, 0), YesOrNo())
+    assert (verdict.allowed, verdict.section, verdict.rule) == (allowed, "YesOrNo", None)
+
+
+@pytest.mark.parametrize(
+    ("step", "policy", "allowed", "ground"),
+    [
+        (Obey(replace(COPY, status=404), 0), Policy(), True, Ground.UNRESTRICTED),
+        (Obey(replace(COPY, status=403), 0), Policy(), False, Ground.RESTRICTED),
+        (
+            Obey(replace(COPY, status=403), 0),
+            Policy(restricted=Restricted.ALLOW),
+            True,
+            Ground.UNRESTRICTED,
+        ),
+        (Pass(FAILURE, 0), Policy(), True, Ground.UNAVAILABLE),
+        (Refuse(FAILURE, 0), Policy(), False, Ground.UNAVAILABLE),
+    ],
+    ids=["404", "403", "403 by choice", "unavailable and passed", "unavailable"],
+)
+def test_without_rules(step: Settled, policy: Policy, allowed: bool, ground: Ground) -> None:
+    verdict = judged("/x", step, None, policy)
+    assert (verdict.allowed, verdict.ground, verdict.section) == (allowed, ground, "3.1")
+    assert judged("/robots.txt", step, None, policy).allowed
+    assert judged("/robots.txt;", step, None, policy).allowed is allowed
