@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 PIECES = [
     "/", "a", "b", "ab", "/a", "/a/", "/a/b", "/robots.txt", "robots.txt", ".", "~", "*", "$",
     "%7e", "%7E", "%2F", "%2f", "%252F", "%25", "%", "%4", "%zz", "%61", "%C3%A9", "%c3", "%23",
-    "%3F", "?", "?a=1", ";p", "&", "+", "%20", "!", "//", "..", "é", "ÿ", "%FF", "%00", "\0",
+    "%3F", "?", "?a=1", ";p", "&", "+", "%20", "!", "%0A", "//", "..", "é", "ÿ", "%FF", "%00", "\0",
     "\x7f", "\u017f", "\u212a", "\U0001f916",
 ]  # fmt: skip
 TOKENS = ["a", "bot", "figtree", "x", "googlebot", "a/b", "", "*", "\u212a"]
@@ -69,3 +69,15 @@ queries = st.sampled_from(["", "?", "?x=1", "?x=/a", "?x=http://h/a"])
 def urls(draw: st.DrawFn) -> str:
     behind = draw(st.one_of(rooted_paths, rooted_paths, rooted_paths, queries, lone_surrogates))
     return draw(origins) + behind + draw(fragments)
+
+
+# Each octet as it is or encoded: what a file cannot have as it is, an escape can.
+_octets = st.one_of(st.sampled_from(b"\n\r\t #%/*$a\0\x85\xff"), st.integers(0, 255))
+_raw = _octets.filter(lambda octet: octet not in b"\n\r#").map(chr)
+octet_paths = st.lists(st.one_of(_raw, _octets.map("%{:02x}".format)), max_size=3).map("".join)
+
+
+@st.composite
+def octet_rules(draw: st.DrawFn) -> str:
+    field = draw(st.sampled_from(["Allow", "Disallow", "disallow", "DISALLOW"]))
+    return f"{field}: /{draw(octet_paths)}"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_koster.protocol.access import Copy, Failure, Obey, Pass, Policy, Refuse, Restricted
-from scrapy_koster.protocol.robotstxt import Line, Record, RobotsTxt
+from scrapy_koster.protocol.robotstxt import Heading, Line, RobotsTxt
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.verdict import (
     RFC_9309,
@@ -29,10 +29,8 @@ SITE = Site("http", "www.fict.org", 80)
 BODY = b"User-agent: fig\nUser-agent: tree\nDisallow: /org/plans.html\n"
 COPY = Copy("https://fict.org/robots.txt", 200, BODY, None, None, 1e9, 1e9 + 604800)
 FAILURE = Failure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
-RECORD = Record(
-    [Line(1, b"user-agent", b"fig"), Line(2, b"user-agent", b"tree")],
-    [Line(3, b"disallow", b"/org/plans.html")],
-)
+HEADING = Heading([Line(1, b"user-agent", b"fig"), Line(2, b"user-agent", b"tree")])
+RULE = Line(3, b"disallow", b"/org/plans.html")
 FORBIDDEN = Verdict(
     allowed=False,
     url="http://www.fict.org/org/plans.html",
@@ -42,16 +40,16 @@ FORBIDDEN = Verdict(
     section="3.2.2",
     known=COPY,
     source=Source.STORAGE,
-    record=RECORD,
-    rule=RECORD.rules[0],
+    record=HEADING,
+    rule=RULE,
 )
-MANY = Record([Line(n, b"user-agent", b"a%d" % n) for n in range(4, 9)], RECORD.rules)
+MANY = Heading([Line(n, b"user-agent", b"a%d" % n) for n in range(4, 9)])
 HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
 
 
 def test_the_record_above_is_what_the_file_says() -> None:
     ruling = RobotsTxt(BODY).ruling(FORBIDDEN.url, "fig")
-    assert (ruling.record, ruling.rule) == (FORBIDDEN.record, FORBIDDEN.rule)
+    assert (ruling.record, ruling.rule) == (HEADING, RULE)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +178,7 @@ def test_in_json(changes: dict[str, Any], differing: dict[str, Any]) -> None:
 
 def test_json_is_bounded() -> None:
     agents = [Line(n, b"user-agent", b"a" * 5000) for n in range(5000)]
-    verdict = replace(FORBIDDEN, record=Record(agents, RECORD.rules), rule=HOSTILE).to_dict()
+    verdict = replace(FORBIDDEN, record=Heading(agents), rule=HOSTILE).to_dict()
     assert len(verdict["record"]["agents"]) == 100
     assert len(json.dumps(verdict)) < 110_000
 

@@ -25,7 +25,7 @@ from scrapy_koster.parsers.rfc9309 import Rfc9309
 from scrapy_koster.protocol.access import Access, Copy, Obey, Pass, Policy, Refuse, access
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.robotstxt import is_robots_txt, lines, whole_lines
+from scrapy_koster.protocol.robotstxt import RobotsTxt, is_robots_txt, lines, whole_lines
 from scrapy_koster.protocol.verdict import Ground, Settled, Source, Verdict, shown, verdict_on
 
 if TYPE_CHECKING:
@@ -185,10 +185,12 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
 
 def _context(verdict: Verdict, ink: Ink) -> Iterator[str]:
     """Yield the agent lines of the record and the lines around the rule."""
-    known, record, rule = verdict.known, verdict.record, verdict.rule
-    if record is None or not isinstance(known, Copy):
+    known, rule = verdict.known, verdict.rule
+    body = known.body if verdict.record and isinstance(known, Copy) else b""
+    record = RobotsTxt(body).record(verdict.robot)
+    if record is None:
         return
-    text = lines(known.body)
+    text = lines(body)
     start = record.agents[0].number
     numbers = {agent.number for agent in record.agents[:_HEAD]}
     end = max(record.rules[-1].number, record.agents[-1].number)

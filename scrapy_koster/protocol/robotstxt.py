@@ -7,10 +7,11 @@ decision table in docs/semantics.md, for what the draft leaves open.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from scrapy_koster.protocol.nametoken import TOKEN, name_token
@@ -40,8 +41,8 @@ _ESCAPES["2F"] = _ESCAPES["2f"] = _ENCODED_SLASH
 # A crawl that sends many User-agent headers costs no more than this a file.
 _ROBOTS_KEPT = 8
 
-# A large file is not read again for each refusal that is explained.
-_EXPLAINED_KEPT = 4
+# Section 6: a record can have as many agent lines as a file has room for.
+_AGENTS_NAMED = 100
 
 _T = TypeVar("_T")
 
@@ -65,6 +66,13 @@ class Record(NamedTuple):
     """3.3: ruleline = (disallowline | allowline | extension)."""
 
 
+class Heading(NamedTuple):
+    """How a record begins, which tells one from another."""
+
+    agents: list[Line]
+    """The first hundred of its User-agent lines."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ruling:
     """What a file says of one URL, and where it says so."""
@@ -72,7 +80,7 @@ class Ruling:
     allowed: bool
     section: str
     """The section of the draft that decided."""
-    record: Record | None
+    record: Heading | None
     """The record that the robot obeys, None where there is none."""
     rule: Line | None
     """The Allow or Disallow line that decided, None where none did."""
@@ -271,16 +279,18 @@ class RobotsTxt:
     """A /robots.txt file that answers whether a robot may access a URL.
 
     A robot is given by its name token or by a whole User-agent header (A10).
-    What is kept are the octets of the file, and for each robot that asked the
-    paths of its record as ``_flatten`` returns them.
+    What is kept are the octets of the file, for each robot that asked the paths
+    of its record as ``_flatten`` returns them, and where a ruling was asked for
+    8 octets for each of its rules.
     """
 
-    __slots__ = ("_body", "_origin", "_paths")
+    __slots__ = ("_body", "_indexes", "_origin", "_paths")
 
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._origin = ""
         self._paths: dict[str | bytes, _Paths] = {}
+        self._indexes: dict[str | bytes, _Index | None] = {}
 
     def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
         """Whether *robot* may access *url* (3.2.2)."""
@@ -315,21 +325,26 @@ class RobotsTxt:
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line that decided."""
-        record, lines, lengths = _first_lines(self._body, name_token(robot))
-        if record is None:
+        index = self._index(robot)
+        if index is None:
             return Ruling(allowed=True, section="3.2.1", record=None, rule=None)
         path = url_path(url)
         # "The /robots.txt URL is always allowed"
         if path == "/robots.txt":
-            return Ruling(allowed=True, section="3.2.2", record=record, rule=None)
+            return Ruling(allowed=True, section="3.2.2", record=index.heading, rule=None)
         # "in the order they occur in the record. The first match found is
         # used. If no match is found, the default assumption is that the URL is
         # allowed."
-        prefixes = [path[:length] for length in lengths]
-        matches = [lines[prefix] for prefix in prefixes if prefix in lines]
-        first = min(matches, default=None)
+        first = _first_match(_text(self._body), index, path[1:])
         allowed = first is None or first.field == b"allow"
-        return Ruling(allowed, "3.2.2", record, first)
+        return Ruling(allowed, "3.2.2", index.heading, first)
+
+    def _index(self, robot: str | bytes) -> _Index | None:
+        if robot not in self._indexes:
+            if len(self._indexes) >= _ROBOTS_KEPT:
+                self._indexes.clear()
+            self._indexes[robot] = _indexed(_text(self._body), name_token(robot))
+        return self._indexes[robot]
 
     def _ask(self, robot: str | bytes) -> _Paths:
         if len(self._paths) >= _ROBOTS_KEPT:
@@ -359,42 +374,65 @@ _NONE_NESTED: dict[str, str] = {}
 _FEW = 64
 
 
-def _flatten(rules: list[tuple[str, str]]) -> _Paths:
-    """Return the paths of *rules* that turn the answer.
+# The theory. "In the order they occur in the record. The first match found is used":
+# so a rule is never used behind one whose path its own path starts with. Of
+#
+#     0  Disallow: /a/b/c
+#     1  Allow: /a/b
+#     2  Disallow: /a
+#     3  Disallow: /a/d
+#     4  Disallow: /a/b/e
+#
+# 3 is not, for 2 matches all that it does, nor is 4, for 1 does. Of those in use that
+# match a URL the innermost is the first in the file: had one around it come before, it
+# would not be in use. So /a/b/x is decided by 1, which is in 2, and /a/x by 2.
+#
+# To decide, which rule it was does not matter. Outside of all rules a URL is allowed,
+# and of the rules in use only those are kept that say another thing than the one around
+# them: each turns the answer. Here 2 does (nothing is around it), 1 does, and 0 does;
+# with "Disallow: /a/b" as 1, neither 1 nor 0 would. A URL that starts with none of them is
+# allowed, with one disallowed, with two allowed again: /a/x starts with one (2), /a/b/x
+# with two (1, 2), /a/b/c with three. It is disallowed where that number is odd.
+#
+# In sorted order all that starts with a path follows right behind it: what is around a
+# path is on a stack, and what a URL starts with is the last path that is not behind the
+# URL, or around that one. So all of this takes one sort, and a decision one search.
 
-    "In the order they occur in the record. The first match found is used": so
-    a line is never used behind a line whose path its own path starts with. Of
-    the others that match a URL the longest is the first, and it turns the answer
-    unless that around it gives the same one.
+
+def _in_use(rules: list[tuple[str, str]]) -> Iterator[tuple[int, int]]:
+    """Yield the places of the rules that can be the first match of a URL, by their paths.
+
+    Each with the place of the one that is next around it, -1 where there is none.
     """
-    rules.reverse()  # so that of equal paths the first in the file stays
-    places = {path: place for place, (_, path) in enumerate(rules)}
-    turning: list[str] = []
-    nested: dict[str, str] = {}
-    outermost = "\n"  # in no path
-    inside: list[tuple[str, int, str, str | None]] = []
+    downwards = range(len(rules) - 1, -1, -1)  # of equal paths the first stays
+    places = {rules[place][1]: place for place in downwards}
+    inside: list[int] = []
     for path in sorted(places):
         place = places[path]
-        dis = rules[place][0]
-        if not path.startswith(outermost):
-            outermost = path
-            # "If no match is found, the default assumption is that the URL is
-            # allowed."
-            if dis:
-                turning.append(path)
-            inside = [(path, place, dis, path if dis else None)]
-            continue
-        while not path.startswith(inside[-1][0]):
+        while inside and not path.startswith(rules[inside[-1]][1]):
             inside.pop()
-        _, last, answer, around = inside[-1]
-        if place < last:
-            continue
-        if bool(dis) != bool(answer):
+        around = inside[-1] if inside else -1
+        if place < around or around < 0:
+            yield place, around
+            inside.append(place)
+
+
+def _flatten(rules: list[tuple[str, str]]) -> _Paths:
+    """Return the paths of *rules* that turn the answer."""
+    turning: list[str] = []
+    nested: dict[str, str] = {}
+    # "If no match is found, the default assumption is that the URL is allowed": what
+    # is around a rule that is in no other stands behind all of them, at -1.
+    answers: list[tuple[bool, str | None]] = [(False, None)] * (len(rules) + 1)
+    for place, around in _in_use(rules):
+        dis, path = rules[place]
+        disallowed, turn = answers[around]
+        if bool(dis) is not disallowed:
             turning.append(path)
-            if around is not None:
-                nested[path] = around
-            around = path
-        inside.append((path, place, dis, around))
+            if turn is not None:
+                nested[path] = turn
+            turn = path
+        answers[place] = bool(dis), turn
     return tuple(turning), nested or _NONE_NESTED
 
 
@@ -408,11 +446,67 @@ def _starts_with_odd(path: str, prefixes: tuple[str, ...], nested: dict[str, str
     return odd
 
 
-@lru_cache(maxsize=_EXPLAINED_KEPT)
-def _first_lines(body: bytes, token: str) -> tuple[Record | None, dict[str, Line], list[int]]:
-    """Return a robot's record, its first line of each path, and their lengths."""
-    record = RobotsTxt(body).record(token)
-    lines: dict[str, Line] = {}
-    for path, line in instructions(record) if record else ():
-        lines.setdefault(path, line)
-    return record, lines, sorted(set(map(len, lines)))
+class _Index(NamedTuple):
+    """Where the rules of a record that are in use stand in the text of a file."""
+
+    heading: Heading
+    starts: array[int]
+    """Of the path of each, behind its first slash, in the order of the paths."""
+    arounds: array[int]
+    """The place in ``starts`` of the one around each, -1 where there is none."""
+
+
+def _indexed(text: str, token: str) -> _Index | None:
+    """Return where the rules stand that the robot *token* must obey."""
+    span = _find(text, token)
+    if span is None:
+        return None
+    found = [(line[1], line[2], line.start(2)) for line in _PATH_LINE.finditer(text, *span)]
+    in_use = list(_in_use([(dis, unescape(path)) for dis, path, _ in found]))
+    order = {place: n for n, (place, _) in enumerate(in_use)} | {-1: -1}
+    return _Index(
+        _heading(text, span),
+        array("I", [found[place][2] for place, _ in in_use]),
+        array("i", [order[around] for _, around in in_use]),
+    )
+
+
+def _heading(text: str, span: _Span) -> Heading:
+    heading = Heading([])
+    number = 1
+    counted = 0
+    for agent in islice(_AGENT_LINE.finditer(text, *span), _AGENTS_NAMED):
+        number += text.count("\n", counted, agent.start())
+        counted = agent.start()
+        heading.agents.append(Line(number, b"user-agent", agent[1].encode("latin-1")))
+    return heading
+
+
+def _first_match(text: str, index: _Index, path: str) -> Line | None:
+    """Return the first line in the file whose path *path* starts with."""
+
+    def path_at(start: int) -> str:
+        # What is longer than *path* need not be read: it is no start of it.
+        rule = text[start : _end(text, start)].partition("#")[0].rstrip(" \t")
+        return unescape(rule[: 3 * len(path) + 3])
+
+    at = bisect_right(index.starts, path, key=path_at) - 1
+    while at >= 0:
+        start = index.starts[at]
+        if path.startswith(path_at(start)):
+            return _line_around(text, start)
+        at = index.arounds[at]
+    return None
+
+
+def _line_around(text: str, position: int) -> Line:
+    start = text.rindex("\n", 0, position)
+    line = _LINE.match(text, start)
+    assert line is not None
+    number = text.count("\n", 0, start) + 1
+    return Line(number, line[1].lower().encode(), line[2].encode("latin-1"))
+
+
+def _end(text: str, position: int) -> int:
+    end = text.find("\n", position)
+    return len(text) if end < 0 else end

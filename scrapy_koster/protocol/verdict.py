@@ -12,7 +12,7 @@ from scrapy_koster.protocol.access import Access, Copy, Failure, Obey, Pass, Pol
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.robotstxt import Line, Record, Ruling, is_robots_txt
+from scrapy_koster.protocol.robotstxt import Heading, Line, Ruling, is_robots_txt
 from scrapy_koster.protocol.site import Site
 
 RFC_9309 = "RFC 9309"
@@ -118,7 +118,7 @@ class Verdict:
     known: Copy | Failure
     """The copy of /robots.txt that decided, or why there is none."""
     source: Source
-    record: Record | None = None
+    record: Heading | None = None
     """The record that the robot obeys, None where there is none."""
     rule: Line | None = None
     """The Allow or Disallow line that decided, None where none did."""
@@ -268,12 +268,12 @@ def utc(seconds: float) -> str:
     return (epoch + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _title(record: Record) -> str:
+def _title(record: Heading) -> str:
     agents = ", ".join(shown(agent.value, 40) for agent in record.agents[:3])
     more = ", ..." if len(record.agents) > 3 else ""
     return f"record at line {record.agents[0].number} for {agents}{more}"
 
 
-def _record(record: Record) -> dict[str, Any]:
+def _record(record: Heading) -> dict[str, Any]:
     agents = [shown(agent.value, _TEXT_CHARS) for agent in record.agents[:_AGENTS_LISTED]]
     return {"line": record.agents[0].number, "agents": agents}
