@@ -206,6 +206,22 @@ class TestSources:
         assert said is not None
         assert len(said) <= 200
 
+    @pytest.mark.parametrize(
+        "values",
+        [
+            pytest.param(["a" * 65_537], id="one that is long"),
+            pytest.param(["all\r\n " * 12_000], id="folded lines"),
+            pytest.param([""] * 40_000, id="many"),
+        ],
+    )
+    def test_headers_too_long_to_be_read_forbid_everything(self, values: list[str]) -> None:
+        chars = len(", ".join(values))
+        said = f"X-Robots-Tag of {chars} characters"
+        assert directives_of_headers(values, "figtree") == Directives(said, said)
+
+    def test_the_longest_headers_that_are_read(self) -> None:
+        assert of_headers("a" * 65_527, "noindex") == ["noindex"]
+
     def test_the_first_that_says_it_is_kept(self) -> None:
         found = directives_of_headers(["noindex"], "") | directives_of_metas(
             [("robots", "none")], ""

@@ -12,6 +12,8 @@ _SECONDS = re.compile(r'("?)([0-9]+)\1')
 
 # RFC 9111 1.2.2: a number too great to represent is taken as 2^31.
 _MOST_SECONDS = 2.0**31
+# The longest of RFC 9110 5.6.7 has 33; int() is not linear in what looks like a year.
+_DATE_CHARS = 100
 
 
 def expiry(
@@ -103,6 +105,8 @@ def _seconds(text: str) -> float | None:
 
 
 def _date(text: str) -> float | None:
+    if len(text) > _DATE_CHARS:
+        return None
     try:
         date = parsedate_to_datetime(text)
         # RFC 9110 5.6.7: all HTTP dates are in UTC, asctime's without saying so.

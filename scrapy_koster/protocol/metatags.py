@@ -35,11 +35,6 @@ _ATTRIBUTES = re.compile(
     % {b"s": _SPACE, b"attribute": re.sub(rb"\((?!\?)", b"(?:", _ATTRIBUTE)}
 )
 
-# A name that is written with character references.
-_SPELT_OUT = re.compile(
-    rb"""name[%(s)s]*=[%(s)s]*(?:"[^"&]*|'[^'&]*|[^%(s)s>&]*)&""" % {b"s": _SPACE}
-)
-
 _TAG = re.compile(rb"<(/?)([a-z][^%s/>]*)" % _SPACE)
 _COMMENT_END = re.compile(rb"(?<=<!--)-?>|--!?>")
 
@@ -143,10 +138,13 @@ def _name_and_content(tag: bytes) -> tuple[str, str] | None:
 
 
 def _may_matter(attributes: bytes, token: bytes) -> bool:
-    if b"&" in attributes and _SPELT_OUT.search(attributes):
-        return True
-    named = b"robots" in attributes or token in attributes
-    return named and (b"no" in attributes or b"&" in attributes)
+    spelt_out = b"&" in attributes  # with character references
+    if b"robots" in attributes or token in attributes:
+        return spelt_out or b"no" in attributes
+    return spelt_out and any(
+        name == b"name" and b"&" in b"".join(value)
+        for name, *value in _ONE_ATTRIBUTE.findall(attributes)
+    )
 
 
 def _text(value: bytes) -> str:

@@ -64,6 +64,10 @@ _ASCII_SPACE = "\t\n\f\r "
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
+_HEADERS_CHARS = 65_536
+"""Section 6: a limit on what is read of the X-Robots-Tag headers of one page."""
+
+
 def directives_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Directives:
     """Return what META tags, as (name, content), say to the robot *token*.
 
@@ -83,8 +87,14 @@ def directives_of_headers(values: Iterable[str], token: str) -> Directives:
     """Return what X-Robots-Tag values say to the robot *token*.
 
     ``figtree: noindex, nofollow`` is for figtree alone: the name governs the
-    words up to the end of the value, or up to the next name after a comma.
+    words up to the end of the value, or up to the next name after a comma. What
+    is too long to be read forbids everything.
     """
+    values = list(values)
+    chars = len(", ".join(values))
+    if chars > _HEADERS_CHARS:
+        said = f"X-Robots-Tag of {chars} characters"
+        return Directives(noindex=said, nofollow=said)
     found = NO_DIRECTIVES
     for value in values:
         words = _words_for(token, _lower(value))
@@ -109,12 +119,12 @@ def _directives(words: Iterable[str], said: str) -> Directives:
 def _words_for(token: str, value: str) -> Iterator[str]:
     addressee = EVERY_ROBOT
     for rule in value.split(","):
-        words = rule
-        while name := _ADDRESSEE.match(words):
+        start = 0
+        while name := _ADDRESSEE.match(rule, start):
             addressee = name[1]
-            words = words[name.end() :]
+            start = name.end()
         if addressee in (EVERY_ROBOT, "*", token):
-            yield from _words(words)
+            yield from _words(rule[start:])
 
 
 def _words(text: str) -> list[str]:

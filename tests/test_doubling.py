@@ -1,0 +1,73 @@
+"""Section 6: twice the text takes about twice the time, whatever it says and whoever reads it."""
+
+from __future__ import annotations
+
+import os
+import re
+from random import Random
+
+import pytest
+from doubling import MOST, Pattern, Reader, growth, patterns
+from hostile import HOSTILE
+from readers import READERS
+
+pytestmark = pytest.mark.timed
+
+PATTERNS = int(os.environ.get("KOSTER_FUZZ_PATTERNS", "500"))
+"""How many are made up in all. More of them: KOSTER_FUZZ_PATTERNS=100000, 10 minutes or so."""
+SEED = os.environ.get("KOSTER_FUZZ_SEED", "1996")
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_of_patterns_made_up(name: str) -> None:
+    reader = READERS[name]
+    made_up = patterns(reader.pieces, Random(f"{SEED} {name}"))
+    slow = {}
+    for _, pattern in zip(range(PATTERNS // len(READERS)), made_up, strict=False):
+        times = growth(reader, pattern.text)
+        if times > MOST:
+            slow[pattern] = times
+    assert not slow
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        pytest.param("HTML", Pattern("<meta a='&' b='", 'name="', "'>"), id="a name spelt out"),
+        pytest.param("HTML", Pattern("<meta &", ' name="', '">'), id="names in a tag"),
+        pytest.param("HTML", Pattern("", "<meta a='<meta a=\"", ""), id="tags in quotes"),
+        pytest.param("HTML", Pattern("", "<meta ", ""), id="tags without end"),
+        pytest.param("HTML", Pattern("", '<meta b="<meta c=" d="', '">'), id="quotes in quotes"),
+        pytest.param("HTML", Pattern("<svg>", "<![CDATA[", ""), id="CDATA without end"),
+        pytest.param("HTML", Pattern("<script>", "<!--<script>", ""), id="scripts in scripts"),
+        pytest.param("XHTML", Pattern("", "<?", ""), id="instructions without end"),
+        pytest.param("X-Robots-Tag", Pattern("", "a:", ""), id="addressees"),
+        pytest.param("X-Robots-Tag", Pattern("", "max-snippet ", ":"), id="words with a value"),
+        pytest.param("fields", Pattern("", '"\\', ""), id="quoted pairs"),
+        pytest.param("fields", Pattern("Sun, 06 Nov ", "1", " 00:00:00 GMT"), id="a long year"),
+        pytest.param("Location", Pattern("/", "a/", "../" * 9), id="segments"),
+        pytest.param("Location", Pattern("/", "../", ""), id="segments that lead up"),
+        pytest.param("URL", Pattern("/", "%", ""), id="broken escapes"),
+        pytest.param("check", Pattern("", "User-agent:\N{NUMERO SIGN}\na:\n", ""), id="records"),
+    ],
+)
+def test_of_attacks(name: str, pattern: Pattern) -> None:
+    assert growth(READERS[name], pattern.text) <= MOST
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("name", ["decision", "explanation", "records", "check"])
+def test_of_hostile_files(name: str, kind: str) -> None:
+    def text(chars: int) -> str:
+        return HOSTILE[kind](chars).decode("latin-1")
+
+    assert growth(READERS[name], text) <= MOST
+
+
+def test_what_is_quadratic_is_found() -> None:
+    """By the pattern that once looked for names with character references."""
+    once = re.compile(r"""name\s*=\s*(?:"[^"&]*|'[^'&]*|[^\s>&]*)&""")
+    assert (
+        growth(Reader(once.search, (), chars=400, most_chars=6_400), Pattern("", 'name="', "").text)
+        > MOST
+    )
