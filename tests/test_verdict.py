@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.python.failure import Failure as TwistedFailure
 
-from scrapy_koster.protocol.access import Copy, Failure, Obey, Pass, Policy, Refuse, Restricted
+from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.protocol.access import (
+    Answer,
+    Copy,
+    Failure,
+    Obey,
+    Pass,
+    Policy,
+    Refuse,
+    Restricted,
+)
 from scrapy_koster.protocol.robotstxt import Heading, Line, RobotsTxt
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.verdict import (
@@ -274,3 +286,32 @@ def test_without_rules(step: Settled, policy: Policy, allowed: bool, ground: Gro
     assert (verdict.allowed, verdict.ground, verdict.section) == (allowed, ground, "3.1")
     assert judged("/robots.txt", step, None, policy).allowed
     assert judged("/robots.txt;", step, None, policy).allowed is allowed
+
+
+@pytest.mark.parametrize("error", [RobotsForbidden, RobotsUnavailable])
+def test_what_reaches_an_errback_is_short_and_printable(
+    error: type[RobotsForbidden | RobotsUnavailable],
+) -> None:
+    copy = replace(COPY, url=f"https://fict.org/\x1b{'x' * 100_000}", body=b"\x1bx" * 100_000)
+    failure = replace(FAILURE, stale=copy)
+    agents = [Line(n, b"user-agent", b"\x1b" * 5000) for n in range(100)]
+    for known in (copy, failure):
+        verdict = replace(
+            FORBIDDEN, url="http://h/\x1b" + "x" * 100_000, known=known, record=Heading(agents),
+            rule=HOSTILE,
+        )  # fmt: skip
+        told = [repr(error(verdict)), str(error(verdict)), repr(TwistedFailure(error(verdict)))]
+        for text in (*told, repr(verdict), repr(known)):
+            assert len(text) < 1200
+            assert text.isprintable()
+        assert "http://h/" in repr(error(verdict))
+
+
+def test_an_answer_is_shown_without_its_body() -> None:
+    answer = Answer("http://h/\x1b", 200, {"etag": "x" * 100_000}, b"x" * 100_000)
+    assert repr(answer) == r"<200 http://h/\x1b, 100000 octets>"
+
+
+def test_what_reaches_an_errback_can_be_pickled() -> None:
+    error = RobotsForbidden(FORBIDDEN)
+    assert pickle.loads(pickle.dumps(error)).verdict == FORBIDDEN

@@ -38,6 +38,10 @@ class Answer:
     cut_bytes: int | None = None
     """The limit at which the body was cut, None where it is whole."""
 
+    def __repr__(self) -> str:
+        """Section 6: short and printable, for it gets into logs."""
+        return f"<{self.status} {printable(self.url)}, {len(self.body)} octets>"
+
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
@@ -67,6 +71,10 @@ class Copy:
     """The limit at which the file was cut, None where the body is the whole of it."""
     life_stated: bool = False
     """Whether its server stated how long it is fresh; else the policy's default is its life."""
+
+    def __repr__(self) -> str:
+        """Section 6: short and printable, for it gets into logs."""
+        return f"<copy of {printable(self.url)}, HTTP {self.status}, {len(self.body)} octets>"
 
 
 @dataclass(frozen=True, slots=True)

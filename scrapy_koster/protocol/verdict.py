@@ -187,6 +187,10 @@ class Verdict:
         rule = text_of(self.rule, 200)
         return f"line {self.rule.number} '{rule}' of the {_title(self.record)}"
 
+    def __repr__(self) -> str:
+        """Section 6: short and printable, for that of a Failure in an errback has it."""
+        return f"<{printable(self.url)}: {self}>"
+
     def __str__(self) -> str:
         """One line: what was decided, where that stands, for which robot."""
         may = "allowed" if self.allowed else "forbidden"
