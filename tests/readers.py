@@ -7,6 +7,7 @@ from urllib.parse import clear_cache  # type: ignore[attr-defined]
 from doubling import COUNTER, Reader
 
 from scrapy_koster.checker.syntax import check
+from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Policy, after_answer, redirect_target
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.printable import printable
@@ -64,6 +65,12 @@ def _explain(text: str) -> None:
         str(robots.ruling(f"http://h{path}", _ROBOT).rule)
 
 
+def _decide_twice(text: str) -> None:
+    robots = StrictestRobotParser(text.encode())
+    for path in ("/", "/a/a/a", "/" + "a" * 99):
+        robots.allowed(f"http://h{path}", _ROBOT)
+
+
 def _page(text: str, syntax: Syntax) -> None:
     octets = text.encode()
     directives_of_page(part_to_read(octets, _ROBOT), _ROBOT, syntax=syntax)
@@ -98,6 +105,7 @@ def _url(text: str) -> None:
 READERS = {
     "decision": Reader(_decide, _ROBOTS),
     "explanation": Reader(_explain, _ROBOTS),
+    "both readings": Reader(_decide_twice, _ROBOTS),
     "records": Reader(lambda text: parse(text.encode("latin-1")), _ROBOTS),
     "check": Reader(lambda text: check(text.encode("latin-1")), _ROBOTS),
     "HTML": Reader(lambda text: _page(text, Syntax.HTML), _META),

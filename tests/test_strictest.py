@@ -136,6 +136,23 @@ def test_it_is_never_less_strict_than_either(body: bytes, path: str, robot: str)
     assert ProtegoRobotParser(body, None).allowed(url, robot)
 
 
+@pytest.mark.parametrize(
+    "between", ["", "Sitemap: http://a/\n", "x\n", "x: y\n", "\n", "#\n", "Disalow:\n"]
+)
+def test_a_file_that_would_take_minutes_is_refused(between: str) -> None:
+    agents = "".join(f"User agent figtree{n}\n{between}" for n in range(20_000))
+    rules = "".join(f"Disallow: /{n}\n" for n in range(20_000))
+    parser = strictest(f"{agents}{rules}User-agent: *\nDisallow: /a\n".encode())
+    assert parser.ruling(f"{URL}/b", "figtree").section == RFC_9309
+    assert not parser.allowed(f"{URL}/b", "figtree")
+    assert parser.crawl_delay("figtree") is None
+
+
+def test_a_file_of_many_records_is_not() -> None:
+    records = "".join(f"User-agent: a{n}\nDisallow: /\nCrawl-delay: 1\n" for n in range(20_000))
+    assert strictest(records.encode()).allowed(f"{URL}/b", "figtree")
+
+
 @given(FILES, st.one_of(st.text(), st.binary()), st.one_of(st.text(), st.binary()))
 def test_nothing_raises(body: bytes, url: str | bytes, robot: str | bytes) -> None:
     parser = strictest(body)
