@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request
 
+from scrapy_koster.protocol.path import url_path
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
-from scrapy_koster.protocol.robotstxt import url_path
 
 PIECES = ["/", ".", "?", "#", "%2F", "%2f", "%2e", "%2E", "%25", "%3f", "%", "..", "./", "../"]
 MORE_PIECES = ["//", ";", "&", "=", "+", "%20", "%41", "~", "a", "b", "\u00e9", "%c3", "\\", "@"]

@@ -19,6 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.path import unescape, url_path
 from scrapy_koster.protocol.robotstxt import (
     Line,
     Record,
@@ -27,8 +28,6 @@ from scrapy_koster.protocol.robotstxt import (
     lines,
     parse,
     select,
-    unescape,
-    url_path,
 )
 
 SECTION_3_2 = """\

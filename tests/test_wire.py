@@ -22,8 +22,9 @@ from scrapy.utils.reactor import is_reactor_installed
 from server import Server, Site
 
 from scrapy_koster import RobotsForbidden
+from scrapy_koster.protocol.path import url_path
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.robotstxt import RobotsTxt, url_path
+from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.site import Site as SiteName
 from scrapy_koster.protocol.site import site_of
 

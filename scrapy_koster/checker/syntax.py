@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from scrapy_koster.checker.checks import CHECKS, Check
 from scrapy_koster.protocol.nametoken import TOKEN
+from scrapy_koster.protocol.path import unescape
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import (
     Line,
@@ -23,7 +24,6 @@ from scrapy_koster.protocol.robotstxt import (
     instructions,
     lines,
     parse,
-    unescape,
     whole_lines,
 )
 

@@ -19,8 +19,8 @@ from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.parsers.koster import KosterRobotParser, has_wildcards
 from scrapy_koster.protocol.access import Failure, Obey, Pass, Refuse, Step
+from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
-from scrapy_koster.protocol.robotstxt import is_robots_txt
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.verdict import Ground, Settled, permission, verdict_on
 

@@ -17,7 +17,7 @@ from scrapy_koster.crawl.engine import wake
 from scrapy_koster.crawl.parking.memory import Parking
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.protocol.access import Ask, Defer, Refuse
-from scrapy_koster.protocol.robotstxt import is_robots_txt
+from scrapy_koster.protocol.path import is_robots_txt
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

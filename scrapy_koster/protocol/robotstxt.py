@@ -15,6 +15,8 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from scrapy_koster.protocol.nametoken import TOKEN, name_token
+from scrapy_koster.protocol.path import origin_and_path, unescape, url_path
+from scrapy_koster.protocol.precedence import Paths, flatten, in_use, starts_with_odd
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -31,12 +33,9 @@ _LINE_OR_NONE = re.compile(f"\n(?:{_FIELD_AND_VALUE}|)")
 _AGENT_LINE = re.compile(f"\n{_SP}user-agent{_SP}:{_SP}{_VALUE}", _ANY_CASE)
 _PATH_LINE = re.compile(f"\n{_SP}(?:(d)is|)allow{_SP}:{_SP}/{_VALUE}", _ANY_CASE)
 
-# C3: "unencoded prior to comparison, unless it is the "/" character": an
-# encoded slash becomes a unit of its own, outside of the 256 octets.
-_ENCODED_SLASH = "\u0100"
-_HEX = "0123456789ABCDEFabcdef"
-_ESCAPES = {high + low: chr(int(high + low, 16)) for high in _HEX for low in _HEX}
-_ESCAPES["2F"] = _ESCAPES["2f"] = _ENCODED_SLASH
+# As many prefixes, none within another, as are tried at once in less time than
+# the one that matters is found.
+_FEW = 64
 
 # A crawl that sends many User-agent headers costs no more than this a file.
 _ROBOTS_KEPT = 8
@@ -207,46 +206,6 @@ def _find(text: str, token: str) -> _Span | None:
     return _select(_spans(text), token if token in text.lower() else "")
 
 
-def url_path(url: str | bytes) -> str:
-    """Return the path portion of an absolute *url* (3.2.2), to compare with.
-
-    C4: path, parameters and query as they were sent, without the fragment; an
-    empty path is "/". The escapes are decoded (C3).
-    """
-    return _origin_and_path(url)[1]
-
-
-def is_robots_txt(url: str | bytes) -> bool:
-    """Whether *url* is "the /robots.txt URL", always allowed (3.2.2)."""
-    return url_path(url) == "/robots.txt"
-
-
-def _origin_and_path(url: str | bytes) -> tuple[str, str]:
-    if isinstance(url, bytes):
-        url = url.decode("latin-1")
-    elif not url.isascii():  # B4: a URL's text is UTF-8
-        url = url.encode("utf-8", "surrogatepass").decode("latin-1")
-    url = url.partition("#")[0]
-    start = url.find("/")
-    if url.startswith("//", start):
-        start = url.find("/", start + 2)
-    origin = (url if start < 0 else url[:start]).partition("?")[0]
-    path = url[len(origin) :]
-    if path[:1] != "/":
-        path = "/" + path
-    return origin, unescape(path) if "%" in path else path
-
-
-def unescape(path: str) -> str:
-    """Decode each escape once (3.2.2): C3, a malformed one stands for itself."""
-    head, *parts = path.split("%")
-    decoded = [head]
-    for part in parts:
-        octet = _ESCAPES.get(part[:2])
-        decoded.append("%" + part if octet is None else octet + part[2:])
-    return "".join(decoded)
-
-
 def instructions(record: Record) -> Iterator[tuple[str, Line]]:
     """Yield the Allow and Disallow lines of a record that can match anything.
 
@@ -280,7 +239,7 @@ class RobotsTxt:
 
     A robot is given by its name token or by a whole User-agent header (A10).
     What is kept are the octets of the file, for each robot that asked the paths
-    of its record as ``_flatten`` returns them, and where a ruling was asked for
+    of its record as ``flatten`` returns them, and where a ruling was asked for
     8 octets for each of its rules.
     """
 
@@ -289,7 +248,7 @@ class RobotsTxt:
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._origin = ""
-        self._paths: dict[str | bytes, _Paths] = {}
+        self._paths: dict[str | bytes, Paths] = {}
         self._indexes: dict[str | bytes, _Index | None] = {}
 
     def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
@@ -311,7 +270,7 @@ class RobotsTxt:
         else:
             path = self._locate(url)
         if nested or len(prefixes) > _FEW:
-            disallowed = _starts_with_odd(path, prefixes, nested)
+            disallowed = starts_with_odd(path, prefixes, nested)
         else:
             disallowed = path.startswith(prefixes)
         # "The /robots.txt URL is always allowed"
@@ -346,104 +305,18 @@ class RobotsTxt:
             self._indexes[robot] = _indexed(_text(self._body), name_token(robot))
         return self._indexes[robot]
 
-    def _ask(self, robot: str | bytes) -> _Paths:
+    def _ask(self, robot: str | bytes) -> Paths:
         if len(self._paths) >= _ROBOTS_KEPT:
             self._paths.clear()
-        paths = self._paths[robot] = _flatten(obeyed_rules(self._body, name_token(robot)))
+        paths = self._paths[robot] = flatten(obeyed_rules(self._body, name_token(robot)))
         return paths
 
     def _locate(self, url: str | bytes) -> str:
         """Return the path of *url* without the first slash, and keep its origin."""
-        origin, path = _origin_and_path(url)
+        origin, path = origin_and_path(url)
         # Of "http:/path" it would be the start of many other URLs.
         self._origin = f"{origin}/" if "//" in origin else ""
         return path[1:]
-
-
-_Paths: TypeAlias = tuple[tuple[str, ...], dict[str, str]]
-"""The paths of a record that turn the answer, without the first slash: all of
-them in order, and for each that stands within another one the one around it.
-
-A URL is disallowed where the number of those that it starts with is odd.
-"""
-
-_NONE_NESTED: dict[str, str] = {}
-
-# As many prefixes, none within another, as are tried at once in less time than
-# the one that matters is found.
-_FEW = 64
-
-
-# The theory. "In the order they occur in the record. The first match found is used":
-# so a rule is never used behind one whose path its own path starts with. Of
-#
-#     0  Disallow: /a/b/c
-#     1  Allow: /a/b
-#     2  Disallow: /a
-#     3  Disallow: /a/d
-#     4  Disallow: /a/b/e
-#
-# 3 is not, for 2 matches all that it does, nor is 4, for 1 does. Of those in use that
-# match a URL the innermost is the first in the file: had one around it come before, it
-# would not be in use. So /a/b/x is decided by 1, which is in 2, and /a/x by 2.
-#
-# To decide, which rule it was does not matter. Outside of all rules a URL is allowed,
-# and of the rules in use only those are kept that say another thing than the one around
-# them: each turns the answer. Here 2 does (nothing is around it), 1 does, and 0 does;
-# with "Disallow: /a/b" as 1, neither 1 nor 0 would. A URL that starts with none of them is
-# allowed, with one disallowed, with two allowed again: /a/x starts with one (2), /a/b/x
-# with two (1, 2), /a/b/c with three. It is disallowed where that number is odd.
-#
-# In sorted order all that starts with a path follows right behind it: what is around a
-# path is on a stack, and what a URL starts with is the last path that is not behind the
-# URL, or around that one. So all of this takes one sort, and a decision one search.
-
-
-def _in_use(rules: list[tuple[str, str]]) -> Iterator[tuple[int, int]]:
-    """Yield the places of the rules that can be the first match of a URL, by their paths.
-
-    Each with the place of the one that is next around it, -1 where there is none.
-    """
-    downwards = range(len(rules) - 1, -1, -1)  # of equal paths the first stays
-    places = {rules[place][1]: place for place in downwards}
-    inside: list[int] = []
-    for path in sorted(places):
-        place = places[path]
-        while inside and not path.startswith(rules[inside[-1]][1]):
-            inside.pop()
-        around = inside[-1] if inside else -1
-        if place < around or around < 0:
-            yield place, around
-            inside.append(place)
-
-
-def _flatten(rules: list[tuple[str, str]]) -> _Paths:
-    """Return the paths of *rules* that turn the answer."""
-    turning: list[str] = []
-    nested: dict[str, str] = {}
-    # "If no match is found, the default assumption is that the URL is allowed": what
-    # is around a rule that is in no other stands behind all of them, at -1.
-    answers: list[tuple[bool, str | None]] = [(False, None)] * (len(rules) + 1)
-    for place, around in _in_use(rules):
-        dis, path = rules[place]
-        disallowed, turn = answers[around]
-        if bool(dis) is not disallowed:
-            turning.append(path)
-            if turn is not None:
-                nested[path] = turn
-            turn = path
-        answers[place] = bool(dis), turn
-    return tuple(turning), nested or _NONE_NESTED
-
-
-def _starts_with_odd(path: str, prefixes: tuple[str, ...], nested: dict[str, str]) -> bool:
-    # All that *path* starts with are the last one before it, or around that.
-    prefix = prefixes[bisect_right(prefixes, path) - 1]
-    odd = path.startswith(prefix)
-    while prefix in nested:
-        prefix = nested[prefix]
-        odd ^= path.startswith(prefix)
-    return odd
 
 
 class _Index(NamedTuple):
@@ -462,12 +335,12 @@ def _indexed(text: str, token: str) -> _Index | None:
     if span is None:
         return None
     found = [(line[1], line[2], line.start(2)) for line in _PATH_LINE.finditer(text, *span)]
-    in_use = list(_in_use([(dis, unescape(path)) for dis, path, _ in found]))
-    order = {place: n for n, (place, _) in enumerate(in_use)} | {-1: -1}
+    rules = list(in_use([(dis, unescape(path)) for dis, path, _ in found]))
+    order = {place: n for n, (place, _) in enumerate(rules)} | {-1: -1}
     return _Index(
         _heading(text, span),
-        array("I", [found[place][2] for place, _ in in_use]),
-        array("i", [order[around] for _, around in in_use]),
+        array("I", [found[place][2] for place, _ in rules]),
+        array("i", [order[around] for _, around in rules]),
     )
 
 

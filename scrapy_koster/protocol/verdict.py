@@ -10,9 +10,10 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from scrapy_koster.protocol.access import Access, Copy, Failure, Obey, Pass, Policy, Refuse, access
 from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.robotstxt import Heading, Line, Ruling, is_robots_txt
+from scrapy_koster.protocol.robotstxt import Heading, Line, Ruling
 from scrapy_koster.protocol.site import Site
 
 RFC_9309 = "RFC 9309"
