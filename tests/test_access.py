@@ -14,26 +14,19 @@ from hypothesis import strategies as st
 from scrapy_koster.protocol.access import (
     Access,
     Answer,
-    Ask,
     Copy,
-    Defer,
     Failure,
     Known,
     NoAnswer,
-    Obey,
-    Pass,
     Policy,
-    Refuse,
     Restricted,
-    Step,
     Unavailable,
     access,
     after_answer,
     conditional_headers,
-    given_up_at,
-    next_step,
     redirect_target,
 )
+from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, given_up_at, next_step
 
 NOW = 1_700_000_000.0
 URL = "http://www.fict.org/robots.txt"

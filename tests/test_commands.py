@@ -30,8 +30,9 @@ from scrapy_koster.commands import ask
 from scrapy_koster.commands.ink import ink_for
 from scrapy_koster.commands.robots import RobotsCommand
 from scrapy_koster.crawl.config import DEFAULTS
-from scrapy_koster.protocol.access import Ask, Copy, Failure, Known, Step
+from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.step import Ask, Step
 from scrapy_koster.protocol.verdict import utc
 from scrapy_koster.storage.sqlite import SQLiteStorage
 

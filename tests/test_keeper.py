@@ -25,8 +25,9 @@ from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
-from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer, Obey, Refuse
+from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.step import Obey, Refuse
 from scrapy_koster.protocol.verdict import Source
 
 MEMORY = "scrapy_koster.storage.memory.MemoryStorage"

@@ -14,8 +14,9 @@ from scrapy_koster import RobotsForbidden
 from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.explain import explain
 from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.access import Copy, Obey, Policy
+from scrapy_koster.protocol.access import Copy, Policy
 from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.verdict import Source, Verdict
 
 

@@ -13,18 +13,10 @@ from hypothesis import strategies as st
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.protocol.access import (
-    Answer,
-    Copy,
-    Failure,
-    Obey,
-    Pass,
-    Policy,
-    Refuse,
-    Restricted,
-)
+from scrapy_koster.protocol.access import Answer, Copy, Failure, Policy, Restricted
 from scrapy_koster.protocol.robotstxt import Heading, Line, RobotsTxt
 from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.step import Obey, Pass, Refuse
 from scrapy_koster.protocol.verdict import (
     RFC_9309,
     Ground,

@@ -11,7 +11,7 @@ from scrapy import Request, Spider
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.stats import Stats
-from scrapy_koster.protocol.access import Obey, Pass, Refuse
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
 from scrapy_koster.protocol.verdict import Source
 
 if TYPE_CHECKING:
@@ -77,6 +77,4 @@ async def known_of(keeper: Keeper, url: str) -> Learnt | None:
     state = keeper.state_of(url)
     assert state is not None
     step = await keeper.wait(state, Request(url))
-    if isinstance(step, (Obey, Pass, Refuse)):
-        return Learnt(step, state.source, state.parser)
-    return None
+    return None if waits(step) else Learnt(step, state.source, state.parser)

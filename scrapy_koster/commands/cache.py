@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import lines
 from scrapy_koster.protocol.site import Site, site_of
@@ -182,7 +182,7 @@ def _show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator
     yield ink.bold(printable(str(site)))
     for name, value in _facts(known, now):
         yield f"  {ink.dim(f'{name:<9}')} {value}"
-    copy = known.stale if isinstance(known, Failure) else known
+    copy = last_copy(known)
     if copy is None or not copy.body:
         return
     yield ""
@@ -192,7 +192,7 @@ def _show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator
 
 def _show_as_json(site: Site, known: Known) -> str:
     """Return one JSON object in one line, with the file."""
-    copy = known.stale if isinstance(known, Failure) else known
+    copy = last_copy(known)
     body = copy.body.decode(errors="backslashreplace") if copy else None
     return json.dumps({**_as_dict(site, known), "body": body})
 

@@ -20,8 +20,9 @@ from scrapy_koster.commands.verb import (
     is_url,
     requested,
 )
-from scrapy_koster.protocol.access import Copy, Obey, Pass, Refuse
+from scrapy_koster.protocol.access import Access, Copy, access_stated
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.step import Obey, Pass, Refuse
 
 _ABOUT = """\
 Tell where robots.txt files leave the draft (draft-koster-robots-00), and where a
@@ -98,7 +99,8 @@ def _body(learnt: Learnt | None) -> bytes | str:
     """Return the file that a site has, or why there is none."""
     match learnt.step if learnt else None:
         case Obey(Copy(status=status, body=body)):
-            return body if 200 <= status <= 299 else f"HTTP {status}: there is no robots.txt"
+            is_file = access_stated(status) is Access.RULES
+            return body if is_file else f"HTTP {status}: there is no robots.txt"
         case Pass(failure) | Refuse(failure):
             return f"it cannot be retrieved ({printable(failure.reason)})"
         case _:

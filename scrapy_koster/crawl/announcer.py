@@ -10,19 +10,14 @@ from scrapy_koster.crawl.log import Log
 from scrapy_koster.protocol.access import (
     Access,
     Answer,
-    Ask,
     Copy,
-    Defer,
     Failure,
     Known,
     NoAnswer,
-    Obey,
-    Pass,
     Policy,
-    Refuse,
-    Step,
     access,
 )
+from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

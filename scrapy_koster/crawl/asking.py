@@ -17,16 +17,15 @@ from scrapy_koster.crawl.turns import NoTurnError, Order, Turns, socket_limit
 from scrapy_koster.protocol.access import (
     Access,
     Answer,
-    Ask,
     Copy,
     Failure,
     Known,
     NoAnswer,
-    Obey,
     access,
     after_answer,
-    given_up_at,
+    last_copy,
 )
+from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.verdict import Source
 
 if TYPE_CHECKING:
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.announcer import Announcer
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.sites import SiteState
-    from scrapy_koster.protocol.access import Step
     from scrapy_koster.protocol.site import Site
+    from scrapy_koster.protocol.step import Step
 
 # Turns, for each request that the crawl may have under way.
 _FETCHES_PER_SLOT = 4
@@ -198,7 +197,7 @@ class Asker:
         return learnt
 
     async def _take(self, state: SiteState, known: Known, source: Source, page: Request) -> None:
-        state.learn(known, source, await self._parser(state, _copy(known), page))
+        state.learn(known, source, await self._parser(state, last_copy(known), page))
 
     async def _parser(
         self, state: SiteState, copy: Copy | None, page: Request
@@ -206,7 +205,7 @@ class Asker:
         """Return the parser of *copy*, which is that of the site where the file is the same."""
         if copy is None or access(copy, self._config.policy) is not Access.RULES:
             return None
-        before = _copy(state.known)
+        before = last_copy(state.known)
         if state.parser is not None and before is not None and before.body == copy.body:
             return state.parser
         if copy.cut_bytes is not None:
@@ -216,7 +215,3 @@ class Asker:
             signal=signals.robots_parsed, robotparser=parser, request=page
         )
         return parser
-
-
-def _copy(known: Known | None) -> Copy | None:
-    return known.stale if isinstance(known, Failure) else known

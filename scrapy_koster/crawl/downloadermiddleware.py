@@ -18,10 +18,11 @@ from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.parsers.koster import KosterRobotParser, has_wildcards
-from scrapy_koster.protocol.access import Failure, Obey, Pass, Refuse, Step
+from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
 from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.step import Refuse, Step, waits
 from scrapy_koster.protocol.verdict import Ground, Settled, permission, verdict_on
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class KosterMiddleware:
 
     def _settled(self, step: Step) -> Settled:
         """Return *step*; of a site that is not known yet, that the crawl is closing."""
-        if isinstance(step, (Obey, Pass, Refuse)):
+        if not waits(step):
             return step
         now = self._clock()
         return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)

@@ -24,7 +24,7 @@ from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.retry_timer import RetryTimer
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
-from scrapy_koster.protocol.access import Ask, Defer, Obey, Pass, Refuse
+from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.crawl.stats import Stats
-    from scrapy_koster.protocol.access import Failure, Step
+    from scrapy_koster.protocol.access import Failure
+    from scrapy_koster.protocol.step import Step
 
 # Scrapy sends no signal when a crawl begins to close: while requests wait in
 # place, which keep it from closing, that is looked up this often.
@@ -122,7 +123,7 @@ class Keeper:
         """
         self.ask_for(state, request)
         step = self.current_step(state, self.clock())
-        while isinstance(step, (Ask, Defer)) and not self._closing:
+        while waits(step) and not self._closing:
             told: Deferred[Step] = Deferred()
             state.waiters.append(told)
             # Again: what it waited for may have ended meanwhile, with nobody to wait for it.
@@ -147,7 +148,7 @@ class Keeper:
 
     def _due(self, state: SiteState) -> None:
         step = self.current_step(state, self.clock())
-        if state.wanted and isinstance(step, (Ask, Defer)):
+        if state.wanted and waits(step):
             self._ask_or_schedule(state)
         else:
             self._notify(state)

@@ -16,8 +16,8 @@ from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine import wake
 from scrapy_koster.crawl.parking.memory import Parking
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
-from scrapy_koster.protocol.access import Ask, Defer, Refuse
 from scrapy_koster.protocol.path import is_robots_txt
+from scrapy_koster.protocol.step import Refuse, waits
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.keeper import Keeper
     from scrapy_koster.crawl.sites import SiteState
-    from scrapy_koster.protocol.access import Step
+    from scrapy_koster.protocol.step import Step
 
 _RETURNED = "koster_returned"
 # Requests that are parked in one go, before other things get their turn.
@@ -139,14 +139,14 @@ class DeferringScheduler(BaseScheduler):
         now = keeper.clock()
         if state is None or now < state.until or is_robots_txt(request.url):
             return None
-        return state if isinstance(keeper.current_step(state, now), (Ask, Defer)) else None
+        return state if waits(keeper.current_step(state, now)) else None
 
     def _park(self, state: SiteState, request: Request, keeper: Keeper) -> None:
         state.parked = self._parking.push(str(state.site), request)
         keeper.ask_for(state, request)
 
     def _on_change(self, state: SiteState) -> None:
-        if state.parked and not isinstance(state.step, (Ask, Defer)):
+        if state.parked and not waits(state.step):
             state.parked = 0
             self._open(str(state.site), state.step)
         wake(self._crawler)

@@ -6,8 +6,9 @@ from collections import OrderedDict
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from scrapy_koster.protocol.access import Ask, Defer, Known, Obey, Pass, Refuse, Step, next_step
+from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, next_step
 from scrapy_koster.protocol.verdict import Source, permission
 
 if TYPE_CHECKING:

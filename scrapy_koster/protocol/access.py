@@ -1,12 +1,11 @@
 """3.1, the access method: what one answer to GET /robots.txt means.
 
-``after_answer`` turns an answer into what is known of the site, ``next_step`` turns what
-is known into what to do with a request.
+``after_answer`` turns an answer into what is known of the site; step.py turns that into
+what to do with a request.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -141,54 +140,8 @@ class Access(Enum):
     RESTRICTED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Obey:
-    """The copy decides."""
-
-    copy: Copy
-    until: float
-    """When to take the next step, in seconds since the epoch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Ask for /robots.txt; a stale copy is revalidated (3.4)."""
-
-    stale: Copy | None
-
-
-@dataclass(frozen=True, slots=True)
-class Defer:
-    """Defer visits to the site (3.1)."""
-
-    failure: Failure
-    until: float
-    """When to take the next step, in seconds since the epoch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """Unavailable, and requests pass (KOSTER_UNAVAILABLE = "allow")."""
-
-    failure: Failure
-    until: float
-    """When to take the next step, in seconds since the epoch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """Unavailable, and requests are refused: by choice, or given up deferring."""
-
-    failure: Failure
-    until: float
-    """When to take the next step, in seconds since the epoch."""
-
-
-Step: TypeAlias = Obey | Ask | Defer | Pass | Refuse
-"""What to do with a request now."""
-
-
-def _access(status: int) -> Access | None:
+def access_stated(status: int) -> Access | None:
+    """Return what an HTTP status says about a site, None for a temporary failure."""
     # 3.1: "If the server response indicates Success (HTTP 2xx Status Code,) the
     # robot must read the content, parse it, and follow any instructions"
     if 200 <= status <= 299:
@@ -206,7 +159,7 @@ def _access(status: int) -> Access | None:
 
 def access(copy: Copy, policy: Policy) -> Access:
     """Return what *copy* says about its site."""
-    stated = _access(copy.status)
+    stated = access_stated(copy.status)
     if stated is Access.RULES:
         return Access.RULES
     if stated is Access.RESTRICTED and policy.restricted is Restricted.DISALLOW:
@@ -265,13 +218,13 @@ def _received(
         case NoAnswer():
             return None
         case Answer(status=304):
-            return _renewed(result, _last_copy(known), now=now, policy=policy)
+            return _renewed(result, last_copy(known), now=now, policy=policy)
         case answer:
             return _copied(answer, now=now, policy=policy)
 
 
 def _copied(answer: Answer, *, now: float, policy: Policy) -> Copy | None:
-    stated = _access(answer.status)
+    stated = access_stated(answer.status)
     if stated is None:
         return None
     # Only a file has validators: with those of an error page the file that
@@ -316,7 +269,7 @@ def _expiry(answer: Answer, status: int, *, now: float, policy: Policy) -> float
 
 
 def _default_life_secs(status: int, policy: Policy) -> float:
-    if _access(status) is Access.RESTRICTED:
+    if access_stated(status) is Access.RESTRICTED:
         return policy.restricted_expiry_secs
     return policy.expiry_secs
 
@@ -328,7 +281,8 @@ def _validator(answer: Answer, name: str) -> str | None:
     return value if sound else None
 
 
-def _last_copy(known: Known | None) -> Copy | None:
+def last_copy(known: Known | None) -> Copy | None:
+    """Return the last good copy of a site of which *known* is known."""
     match known:
         case Failure(stale=stale):
             return stale
@@ -355,7 +309,7 @@ def _failed(
         since=now if previous is None else previous.since,
         asked=now,
         retry=now + max(backoff, _asked_secs(result, now=now, policy=policy)),
-        stale=_last_copy(known),
+        stale=last_copy(known),
         is_defect=isinstance(result, NoAnswer) and result.is_defect,
     )
 
@@ -368,7 +322,7 @@ def _series(known: Known | None, *, began: float, now: float, policy: Policy) ->
     """
     match known:
         case Failure(asked=asked) if (
-            _has_been(asked, now) and began - asked <= 2 * policy.defer_max_secs
+            has_been(asked, now) and began - asked <= 2 * policy.defer_max_secs
         ):
             return known
         case _:
@@ -411,56 +365,6 @@ def longest_deferral_secs(policy: Policy) -> float:
     return policy.defer_max_secs * (1 + _JITTER)
 
 
-def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
-    """Return what to do now with a request to a site of which *known* is known."""
-    match known:
-        case None:
-            return Ask(None)
-        case Copy(expires=expires):
-            return Obey(known, expires) if _is_fresh(known, now) else Ask(known)
-        case failure if _has_been(failure.asked, now):
-            return _step_without(failure, now=now, policy=policy)
-        case failure:
-            return Ask(failure.stale)
-
-
-def _has_been(then: float, now: float) -> bool:
+def has_been(then: float, now: float) -> bool:
+    """Return whether *then* is not later than *now*, by clocks that differ a little."""
     return then <= now + _SKEW_SECS
-
-
-def _is_fresh(copy: Copy, now: float, longer_secs: float = 0.0) -> bool:
-    return _has_been(copy.fetched, now) and now < copy.expires + longer_secs
-
-
-def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
-    stale, retry = failure.stale, failure.retry
-    if stale is not None and _is_fresh(stale, now, policy.stale_if_error_secs):
-        end = stale.expires + policy.stale_if_error_secs
-        return Obey(stale, min(retry, end)) if now < retry else Ask(stale)
-    match policy.unavailable:
-        case Unavailable.DEFER:
-            return _deferred(failure, now=now, policy=policy)
-        case Unavailable.ALLOW if not failure.is_defect:
-            return Pass(failure, retry) if now < retry else Ask(stale)
-        case Unavailable.ALLOW | Unavailable.DISALLOW:  # pragma: no branch
-            return Refuse(failure, retry) if now < retry else Ask(stale)
-
-
-def given_up_at(known: Known | None, *, policy: Policy) -> float:
-    """Return until when requests wait for a site that fails, in seconds since the epoch.
-
-    Infinite where it does not fail, or where its failure defers nothing.
-    """
-    if isinstance(known, Failure) and policy.unavailable is Unavailable.DEFER:
-        return known.since + policy.defer_limit_secs
-    return math.inf
-
-
-def _deferred(failure: Failure, *, now: float, policy: Policy) -> Step:
-    limit = given_up_at(failure, policy=policy)
-    again = max(failure.retry, failure.asked + policy.defer_max_secs)
-    if now < limit and now < failure.retry:
-        return Defer(failure, min(failure.retry, limit))
-    if now < limit or now >= again:
-        return Ask(failure.stale)
-    return Refuse(failure, again)

@@ -8,13 +8,14 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from scrapy_koster.protocol.access import Access, Copy, Failure, Obey, Pass, Policy, Refuse, access
+from scrapy_koster.protocol.access import Access, Copy, Failure, Policy, access
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.robotstxt import Heading, Line, Ruling
 from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.step import Obey, Pass, Refuse
 
 RFC_9309 = "RFC 9309"
 """The section of a verdict that the draft would not have reached."""

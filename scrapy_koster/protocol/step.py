@@ -1,0 +1,115 @@
+"""3.1, 3.4: what to do now with a request, by what is known of its site."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from scrapy_koster.protocol.access import Copy, Failure, Known, Policy, Unavailable, has_been
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+
+@dataclass(frozen=True, slots=True)
+class Obey:
+    """The copy decides."""
+
+    copy: Copy
+    until: float
+    """When to take the next step, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask for /robots.txt; a stale copy is revalidated (3.4)."""
+
+    stale: Copy | None
+
+
+@dataclass(frozen=True, slots=True)
+class Defer:
+    """Defer visits to the site (3.1)."""
+
+    failure: Failure
+    until: float
+    """When to take the next step, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Unavailable, and requests pass (KOSTER_UNAVAILABLE = "allow")."""
+
+    failure: Failure
+    until: float
+    """When to take the next step, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Unavailable, and requests are refused: by choice, or given up deferring."""
+
+    failure: Failure
+    until: float
+    """When to take the next step, in seconds since the epoch."""
+
+
+Step: TypeAlias = Obey | Ask | Defer | Pass | Refuse
+"""What to do with a request now."""
+
+
+def waits(step: Step) -> TypeIs[Ask | Defer]:
+    """Return whether a request has to wait: for an answer, or for its site to be asked again."""
+    return isinstance(step, (Ask, Defer))
+
+
+def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
+    """Return what to do now with a request to a site of which *known* is known."""
+    match known:
+        case None:
+            return Ask(None)
+        case Copy(expires=expires):
+            return Obey(known, expires) if _is_fresh(known, now) else Ask(known)
+        case failure if has_been(failure.asked, now):
+            return _step_without(failure, now=now, policy=policy)
+        case failure:
+            return Ask(failure.stale)
+
+
+def _is_fresh(copy: Copy, now: float, longer_secs: float = 0.0) -> bool:
+    return has_been(copy.fetched, now) and now < copy.expires + longer_secs
+
+
+def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
+    stale, retry = failure.stale, failure.retry
+    if stale is not None and _is_fresh(stale, now, policy.stale_if_error_secs):
+        end = stale.expires + policy.stale_if_error_secs
+        return Obey(stale, min(retry, end)) if now < retry else Ask(stale)
+    match policy.unavailable:
+        case Unavailable.DEFER:
+            return _deferred(failure, now=now, policy=policy)
+        case Unavailable.ALLOW if not failure.is_defect:
+            return Pass(failure, retry) if now < retry else Ask(stale)
+        case Unavailable.ALLOW | Unavailable.DISALLOW:  # pragma: no branch
+            return Refuse(failure, retry) if now < retry else Ask(stale)
+
+
+def given_up_at(known: Known | None, *, policy: Policy) -> float:
+    """Return until when requests wait for a site that fails, in seconds since the epoch.
+
+    Infinite where it does not fail, or where its failure defers nothing.
+    """
+    if isinstance(known, Failure) and policy.unavailable is Unavailable.DEFER:
+        return known.since + policy.defer_limit_secs
+    return math.inf
+
+
+def _deferred(failure: Failure, *, now: float, policy: Policy) -> Step:
+    limit = given_up_at(failure, policy=policy)
+    again = max(failure.retry, failure.asked + policy.defer_max_secs)
+    if now < limit and now < failure.retry:
+        return Defer(failure, min(failure.retry, limit))
+    if now < limit or now >= again:
+        return Ask(failure.stale)
+    return Refuse(failure, again)
