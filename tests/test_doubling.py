@@ -48,6 +48,9 @@ def test_of_patterns_made_up(name: str) -> None:
         pytest.param("Location", Pattern("/", "a/", "../" * 9), id="segments"),
         pytest.param("Location", Pattern("/", "../", ""), id="segments that lead up"),
         pytest.param("URL", Pattern("/", "%", ""), id="broken escapes"),
+        pytest.param(
+            "check", Pattern("", f"User-agent:{'a' * 400}\N{NUMERO SIGN}\na:\n", ""), id="names"
+        ),
         pytest.param("check", Pattern("", "User-agent:\N{NUMERO SIGN}\na:\n", ""), id="records"),
     ],
 )

@@ -1,0 +1,214 @@
+"""What one line of a /robots.txt shows by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from scrapy_koster.protocol.nametoken import TOKEN
+from scrapy_koster.protocol.path import unescape
+
+_LINE_MAX = 2083
+SPACE = b" \t"
+AGENT = b"user-agent"
+RULES = (b"disallow", b"allow")
+NAME_TOKEN = re.compile(TOKEN.encode())
+
+
+class Seen(NamedTuple):
+    """A finding whose text is not made yet: of most, in a hostile file, it never is."""
+
+    code: str
+    line: int
+    column: int
+    said: str
+    texts: tuple[bytes | int, ...] = ()
+
+
+class Source(NamedTuple):
+    """A line of the file, taken apart as ``robotstxt.parse`` does."""
+
+    number: int
+    text: bytes
+    field: bytes
+    """In lower case."""
+    colon: int
+    """Where the colon is, -1 where there is none."""
+    value: bytes
+    said_end: int
+    """Where the line or its instruction ends, and a comment begins."""
+
+    @property
+    def column(self) -> int:
+        return len(self.text) - len(self.text.lstrip(SPACE)) + 1
+
+    @property
+    def value_column(self) -> int:
+        return self.text.find(self.value, self.colon + 1) + 1
+
+
+def taken_apart(number: int, text: bytes) -> Source:
+    """Return the line *number*, which is *text*, as field and value."""
+    said = text.partition(b"#")[0]
+    field, colon, value = said.partition(b":")
+    if not colon:
+        return Source(number, text, b"", -1, b"", len(said))
+    field_end = len(field)
+    field = field.strip(SPACE).lower()
+    return Source(number, text, field, field_end, value.strip(SPACE), len(said))
+
+
+def seen_in_line(source: Source) -> Iterator[Seen]:
+    """Yield what one line shows by itself."""
+    if len(source.text) > _LINE_MAX:
+        said = "the line has {} octets"
+        yield Seen("K006", source.number, _LINE_MAX + 1, said, (len(source.text),))
+    if _ODD.search(source.text):
+        yield from _seen_in_octets(source)
+    if source.colon < 0:
+        if source.text[: source.said_end].strip(SPACE):
+            yield _no_colon(source)
+        return
+    if source.text[source.colon - 1 : source.colon] in (b" ", b"\t") and source.field:
+        yield Seen("K014", source.number, source.colon, "space before the colon")
+    if source.field == AGENT:
+        yield from _seen_in_agent(source)
+    elif source.field in RULES:
+        yield from _seen_in_rule(source)
+    else:
+        yield from _seen_in_field(source)
+
+
+_ODD = re.compile(rb"[^\t\x20-\x7e]")
+# B2: what str.splitlines() takes for a line end, in latin-1 octets and in UTF-8.
+_SEPARATOR = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]")
+# 3.3: CTL = octets 0 - 31 and DEL, but for HT, CR, LF and those above.
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1b\x1f\x7f]")
+_NON_ASCII = re.compile(rb"[\x80-\xff]")
+
+
+def _seen_in_octets(source: Source) -> Iterator[Seen]:
+    """Yield the odd octets: controls anywhere, others where they are compared.
+
+    The comments of real files are in all languages: nothing is at stake there.
+    """
+    number, text = source.number, source.text
+    if found := _SEPARATOR.search(text):
+        said = "{} ends the line for some readers"
+        yield Seen("K015", number, found.start() + 1, said, (found[0],))
+    if found := _CONTROL.search(text):
+        said = "control character {}"
+        yield Seen("K016", number, found.start() + 1, said, (found[0],))
+    if text.isascii():
+        return
+    if found := _NON_ASCII.search(text, 0, source.said_end):
+        code, said = "K017", "not ASCII: {}"
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            code, said = "K018", "not UTF-8: {}"
+        shown = text[found.start() : source.said_end].rstrip(SPACE)
+        yield Seen(code, number, found.start() + 1, said, (shown,))
+
+
+_WORDS = re.compile(rb"([A-Za-z_-]+)(?:[ \t]+[A-Za-z]+)?")
+
+
+def _no_colon(source: Source) -> Seen:
+    said = source.text[: source.said_end].strip(SPACE)
+    if _begins_with_field(said):
+        return Seen("K010", source.number, source.column, "no colon: {}", (said,))
+    shown = "neither a field with a value nor a comment: {}"
+    return Seen("K011", source.number, source.column, shown, (said,))
+
+
+def _begins_with_field(text: bytes) -> bool:
+    words = _WORDS.match(text)
+    return words is not None and any(_spelt(word) in _SPELT for word in words.group(1, 0))
+
+
+def _seen_in_field(source: Source) -> Iterator[Seen]:
+    number, column, field = source.number, source.column, source.field
+    meant, is_token = _meant(field), NAME_TOKEN.fullmatch(field)
+    if not is_token and _spelt(field) not in _SPELT and _begins_with_field(field):
+        said = "no colon after the field: {}"
+        yield Seen("K010", number, column, said, (source.text.strip(SPACE),))
+    elif meant:
+        yield Seen("K012", number, column, "{} is not {}", (field, meant))
+    elif not is_token:
+        yield Seen("K013", number, column, "not a token before the colon: {}", (field,))
+
+
+_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
+_NOT_LETTERS = bytes(set(range(256)) - set(_LETTERS))
+_DOUBLED = re.compile(rb"(.)\1+")
+
+
+def _spelt(word: bytes) -> bytes:
+    """Return the letters of a word in lower case, each run of one as one."""
+    return _DOUBLED.sub(rb"\1", word.lower().translate(None, _NOT_LETTERS))
+
+
+def _near(word: bytes) -> Iterator[bytes]:
+    """Yield what one slip of the hand makes of *word*, and the word."""
+    for at in range(len(word) + 1):
+        head, tail = word[:at], word[at:]
+        yield head + tail[1:]
+        yield head + tail[1:2] + tail[:1] + tail[2:]
+        for letter in _LETTERS:
+            yield head + bytes([letter]) + tail[1:]
+            yield head + bytes([letter]) + tail
+
+
+_SPELT = {_spelt(name): name for name in (b"Allow", b"Disallow", b"User-agent")}
+_MEANT = {slip: name for word, name in _SPELT.items() for slip in _near(word)}
+_FIELD_MAX = 20
+
+
+def _meant(field: bytes) -> bytes | None:
+    """B9: return the field that *field* was likely meant to be."""
+    return _MEANT.get(_spelt(field)) if len(field) <= _FIELD_MAX else None
+
+
+def _seen_in_agent(source: Source) -> Iterator[Seen]:
+    number, value = source.number, source.value
+    if not value:
+        said = "no robot is named"
+        yield Seen("K020", number, source.column, said)
+    elif b"*" in value and value != b"*":
+        said = "{} is not the record for all others"
+        yield Seen("K021", number, source.value_column, said, (value,))
+    elif not NAME_TOKEN.fullmatch(value):
+        said = "{} is not one name token"
+        yield Seen("K022", number, source.value_column, said, (value,))
+
+
+_URL = re.compile(rb"https?://", re.IGNORECASE)
+_IN_PATH = (
+    ("K042", re.compile(rb"[*]"), "'*' is no wildcard: {}"),
+    ("K043", re.compile(rb"[$]"), "'$' is not the end of the path: {}"),
+    ("K044", re.compile(rb"%(?![0-9A-Fa-f]{2})"), "no escape: {}"),
+    ("K051", re.compile(rb"[ \t]"), "a space in the path {}"),
+)
+
+
+def _seen_in_rule(source: Source) -> Iterator[Seen]:
+    """Yield what the path of an Allow or Disallow line shows by itself."""
+    number, path, start = source.number, source.value, source.value_column
+    if not path:
+        if source.field == b"allow":
+            yield Seen("K050", number, source.column, "an empty Allow line matches nothing")
+        return
+    if _URL.match(path):
+        yield Seen("K041", number, start, "a full URL, not a path: {}", (path,))
+    elif path[:1] not in (b"/", b"*"):  # a "*" at the start is K042
+        yield Seen("K040", number, start, "no slash before the path {}", (path,))
+    for code, sign, said in _IN_PATH:
+        if found := sign.search(path):
+            yield Seen(code, number, start + found.start(), said, (path,))
+    end = source.said_end
+    if end < len(source.text) and source.text[end - 1 : end] not in (b" ", b"\t"):
+        yield Seen("K045", number, end + 1, "the path ends before the '#': {}", (path,))
+    if unescape(path.decode("latin-1")) == "/robots.txt":
+        yield Seen("K046", number, start, "/robots.txt is always allowed")

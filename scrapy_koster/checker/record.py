@@ -1,0 +1,165 @@
+"""What the lines of a /robots.txt show together: outside of records, in them, between them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from scrapy_koster.checker.line import AGENT, NAME_TOKEN, RULES, Seen, Source
+from scrapy_koster.protocol.robotstxt import Line, Record, instructions
+
+_COMPARED_BYTES = 16_000
+"""Section 6: of names, which are looked for within names."""
+
+
+def seen_outside(sources: list[Source], records: list[Record]) -> Iterator[Seen]:
+    """Yield the lines that belong to no record."""
+    for source in sources:
+        if source.field == AGENT:
+            break
+        if source.field in RULES:
+            said = "no User-agent line before this rule"
+            yield Seen("K034", source.number, source.column, said)
+        elif NAME_TOKEN.fullmatch(source.field):
+            said = "{} stands outside of a record"
+            yield Seen("K032", source.number, source.column, said, (source.field,))
+    end = records[-1].rules[-1].number if records else 0
+    for source in sources:
+        if source.field == AGENT and source.number > end:
+            said = "no rule follows: the robots named from here on have no record"
+            yield Seen("K030", source.number, source.column, said)
+            return
+
+
+def _is_rule(line: Line) -> bool:
+    return line.field in RULES
+
+
+def seen_between(records: list[Record], blanks: list[int]) -> Iterator[Seen]:
+    """Yield what the blank lines, and the order of fields, show of the records."""
+    for record in records:
+        yield from _seen_blank(record, blanks)
+    for record, following in pairwise(records):
+        agent, rule = following.agents[0], record.rules[0]
+        if not any(map(_is_rule, record.rules)):
+            said = "the robots of the record at line {} are not restricted"
+            start = record.agents[0].number
+            yield Seen("K033", rule.number, 1, said, (start,))
+        elif not _blank_between(record.rules[-1], agent, blanks):
+            yield Seen("K035", agent.number, 1, "no blank line before the record")
+
+
+def _blank_between(line: Line, following: Line, blanks: list[int]) -> int | None:
+    at = bisect_left(blanks, line.number)
+    blank = blanks[at] if at < len(blanks) else following.number
+    return blank if blank < following.number else None
+
+
+def _seen_blank(record: Record, blanks: list[int]) -> Iterator[Seen]:
+    for line, following in pairwise((*record.agents, *record.rules)):
+        blank = _blank_between(line, following, blanks)
+        if blank is None:
+            continue
+        if _is_rule(following) or following.field == AGENT:
+            said = "the record at line {} goes on below"
+            yield Seen("K031", blank, 1, said, (record.agents[0].number,))
+        else:
+            said = "{} stands behind the blank line that ends a record"
+            yield Seen("K032", following.number, 1, said, (following.field,))
+
+
+def seen_in_names(records: list[Record]) -> Iterator[Seen]:
+    """Yield the User-agent lines whose robot obeys an earlier record."""
+    named: dict[bytes, tuple[Record, Line]] = {}
+    within = _Names()
+    for record in records:
+        for agent in record.agents:
+            name = agent.value.lower()
+            if name in named:
+                yield _named_again(agent, record, *named[name])
+                continue
+            named[name] = (record, agent)
+            if (other := within.holder(name)) is not None:
+                said = "{} obeys the record of {} at line {}"
+                texts = (agent.value, other.value, other.number)
+                yield Seen("K026", agent.number, 1, said, texts)
+        within.add(record.agents)
+
+
+def _named_again(agent: Line, record: Record, earlier: Record, first: Line) -> Seen:
+    said = "{} has a record already, at line {}"
+    if record is earlier:
+        code, said = "K025", "{} is named already, at line {}"
+    else:
+        code = "K024" if agent.value == b"*" else "K023"
+    return Seen(code, agent.number, 1, said, (agent.value, first.number))
+
+
+class _Names:
+    """The User-agent values of the records so far, to look for a name within."""
+
+    def __init__(self) -> None:
+        self._text = bytearray()
+        self._is_full = False
+        self._starts: list[int] = []
+        self._agents: list[Line] = []
+
+    def add(self, agents: Iterable[Line]) -> None:
+        for agent in agents:
+            if len(self._text) + len(agent.value) >= _COMPARED_BYTES:
+                self._is_full = True
+                return
+            self._starts.append(len(self._text))
+            self._agents.append(agent)
+            self._text += agent.value.lower() + b"\n"
+
+    def holder(self, name: bytes) -> Line | None:
+        """Return the first line whose value contains the name token *name*."""
+        if self._is_full or not NAME_TOKEN.fullmatch(name):
+            return None
+        at = -1 if b"*" in name else self._text.find(name)
+        return None if at < 0 else self._agents[bisect_left(self._starts, at + 1) - 1]
+
+
+class _Shadow(NamedTuple):
+    """A rule that decides nothing, as an earlier one matches all that it does."""
+
+    order: int
+    rule: Line
+    by: Line
+
+
+def seen_in_order(record: Record) -> Iterator[Seen]:
+    """Yield the rules that an earlier rule of the record takes everything from."""
+    shadows = sorted(_shadows(record))
+    opposed = [shadow for shadow in shadows if shadow.rule.field != shadow.by.field]
+    opening = {s.by for s in opposed if s.by.field == b"allow" and s.by.value == b"/"}
+    for rule in opening:
+        hidden = [shadow.rule.number for shadow in opposed if shadow.by is rule]
+        said = "Disallow lines behind this one that match nothing: {}, from line {} on"
+        yield Seen("K049", rule.number, 1, said, (len(hidden), hidden[0]))
+    for _, rule, by in shadows:
+        if by not in opening:
+            code = "K048" if rule.field == by.field else "K047"
+            said = "all that {} matches, line {} matches first: {}"
+            yield Seen(code, rule.number, 1, said, (rule.value, by.number, by.value))
+
+
+def _shadows(record: Record) -> Iterator[_Shadow]:
+    """Yield the rules of which an earlier one is a prefix.
+
+    In sorted order all that begins with a path follows on it, so that the
+    prefixes of a path are on one stack. That is linear where a comparison of
+    each rule with each other is not (section 6).
+    """
+    ordered = sorted((path, order, rule) for order, (path, rule) in enumerate(instructions(record)))
+    around: list[tuple[str, int, Line]] = []  # each with the first of all below it
+    for path, order, rule in ordered:
+        while around and not path.startswith(around[-1][0]):
+            around.pop()
+        if around and around[-1][1] < order:
+            yield _Shadow(order, rule, around[-1][2])
+        else:
+            around.append((path, order, rule))
