@@ -22,6 +22,27 @@ class Syntax(Enum):
     XML = "xml"
 
 
+# The theory. Where a tag begins depends on all that is before it: <meta> in a comment, in
+# a title or in the value of an attribute is text. Reading all of it takes long, and most
+# pages have no tag that matters, so two readings follow each other.
+#
+# part_to_read looks at everything that may be a META tag, wherever it stands. In
+#
+#     <title><meta name=robots content=none></title> <meta name="author" content="x"> <p>...
+#
+# it passes over the second, written as most are and of another name, and suspects the
+# first: the part to read ends with it. Where nothing is suspect there is nothing to read.
+# It may suspect too much, never too little: what it does not understand it suspects.
+#
+# metas_of_page then reads that part from the start, as 13.2 has it, and finds that the
+# first is text. For that it needs no tree but what changes how text is read: whether this
+# is in a template, SVG or MathML (_Nesting), and where the text of a title or script ends.
+#
+# Each takes a time that is linear in the length of the page. The suspects may lie within
+# each other, <meta a='<meta a="<meta ..., each read to the end of the page: so what is read
+# of them is added up, and when it comes to more than the page, all of it is the part to
+# read. The second reading goes on where a tag ends, and never back.
+
 # 13.2.5.32 to 13.2.5.39: attributes, up to the ">" that no quotes protect or to the
 # end. The pattern cannot fail, so it never goes back; its bound keeps memory small.
 _SPACE = rb"\t\n\f\r "
