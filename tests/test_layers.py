@@ -33,6 +33,7 @@ BROKEN = (
     pytest.param("storage/sqlite.py", "import pickle", id="a pickle in a storage"),
     pytest.param("checker/checks.py", "import scrapy_koster.storage", id="one beside it"),
     pytest.param("parsers/koster.py", "import scrapy_koster.crawl.engine", id="parsers, crawl"),
+    pytest.param("crawl/stats.py", "import scrapy_koster.crawl.keeper", id="a circle"),
 )
 
 IMPURE = (
@@ -75,7 +76,7 @@ def add(file: Path, code: str) -> None:
 
 def test_the_layers_are_kept(copy: Path) -> None:
     status, told = lint_imports(copy)
-    assert (status, "3 kept, 0 broken" in told) == (0, True), told
+    assert (status, "4 kept, 0 broken" in told) == (0, True), told
 
 
 @pytest.mark.parametrize(("module", "code"), BROKEN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import sqlite3
@@ -317,6 +318,23 @@ def outcome(path: Path) -> str:
     except StorageError as error:
         return str(error)
     return "well"
+
+
+CORRUPTIONS = int(os.environ.get("KOSTER_TEST_CORRUPTIONS", "40"))
+
+
+def test_octets_at_random(path: Path) -> None:
+    """Whatever they are: a copy that was stored, nothing, or a StorageError."""
+    filled(path)
+    whole = path.read_bytes()
+    rng = random.Random(1996)
+    for number in range(CORRUPTIONS):
+        octets = bytearray(whole)
+        for _ in range(rng.choice([1, 10, 1000])):
+            octets[rng.randrange(len(octets))] = rng.randrange(256)
+        damaged = path.with_name(f"{number}.sqlite3")
+        damaged.write_bytes(octets)
+        assert outcome(damaged)
 
 
 @pytest.mark.parametrize("kept", [0.05, 0.3, 0.5, 0.9])

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.sites import SiteState, Standing
 from scrapy_koster.protocol.access import (
     Access,
     Answer,
@@ -22,17 +23,7 @@ from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.crawl.stats import Stats
-
-
-class Standing(Enum):
-    """What the summary counts a site as."""
-
-    OBEYED = "obeyed"
-    WITHOUT_ROBOTS_TXT = "without robots.txt"
-    RESTRICTED = "restricted"
-    UNAVAILABLE = "unavailable"
 
 
 class _Learnt(Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
     from twisted.internet.defer import Deferred
 
-    from scrapy_koster.crawl.announcer import Standing
     from scrapy_koster.protocol.access import Policy
     from scrapy_koster.protocol.verdict import Permission
 
@@ -30,6 +30,15 @@ _SPELLING_CHARS = 300
 
 def _nothing(_url: str, _robot: str | bytes) -> bool:
     return False
+
+
+class Standing(Enum):
+    """What the summary counts a site as."""
+
+    OBEYED = "obeyed"
+    WITHOUT_ROBOTS_TXT = "without robots.txt"
+    RESTRICTED = "restricted"
+    UNAVAILABLE = "unavailable"
 
 
 class SiteState:
