@@ -53,6 +53,7 @@ class KosterMiddleware:
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
         self._robot = Robot(crawler, self._config.robot)
+        self._name = self._robot.name
         self._wildcards_said = False
         self._check_parser()
         self._check_not_twice()
@@ -88,7 +89,7 @@ class KosterMiddleware:
         if "robotstxt_user_agent" in meta or dict.__contains__(request.headers, b"User-Agent"):
             robot = self._robot.name_of(request)
         else:
-            robot = self._robot.name
+            robot = self._name
         if self._clock() >= state.until:
             return self._wait(request, robot)
         if not (state.allows(url, robot) and is_plain(path)) or "verbatim_url" in meta:

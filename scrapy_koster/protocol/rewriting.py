@@ -36,10 +36,10 @@ def is_plain(path: str) -> bool:
     """
     return not (
         ";" in path
-        or ("%" in path and "%2" in path)
+        or "%2" in path
         or "/." in path
         or "//" in path
-        or path[:1] in ("/", ".")
+        or "." <= path < "0"  # it begins with "." or "/"
     )
 
 
