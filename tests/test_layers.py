@@ -64,7 +64,7 @@ def lint_imports(copy: Path) -> tuple[int, str]:
         " from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
     )
     run = subprocess.run(
-        [sys.executable, "-P", "-c", program], cwd=copy, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program], cwd=copy, capture_output=True, text=True, check=False
     )
     return run.returncode, run.stdout + run.stderr
 
