@@ -253,6 +253,11 @@ class TestResponses:
     def test_utf_16_that_only_its_mark_tells(self) -> None:
         assert words(page((META % "noindex").encode("utf-16"))) == ["noindex"]
 
+    @pytest.mark.parametrize("charset", ["hex", "zip", "rot13", "idna", "undefined", "none"])
+    def test_a_charset_that_decodes_no_text(self, charset: str) -> None:
+        body = b"\0" + (META % "noindex").encode()
+        assert words(page(body, content_type=f"text/html; charset={charset}")) == ["noindex"]
+
     def test_a_page_is_neither_decoded_nor_parsed(self) -> None:
         response = page(META % "noindex")
         assert words(response) == ["noindex"]

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from scrapy import Request
 from scrapy.exceptions import NotConfigured
-from scrapy.http import HtmlResponse, Response, XmlResponse
+from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from scrapy_koster.crawl.config import Config, PageSource
 from scrapy_koster.crawl.log import Log
@@ -165,6 +165,11 @@ def _syntax(response: Response) -> Syntax:
 
 def _octets(response: Response) -> bytes:
     """Return the page in an encoding that has ASCII as it is: all that is not UTF-16 or 32."""
-    if b"\0" in response.body[:_NUL_WITHIN_BYTES]:
+    # Not by any other name that the page gives: Python's codecs may raise.
+    if (
+        b"\0" in response.body[:_NUL_WITHIN_BYTES]
+        and isinstance(response, TextResponse)
+        and response.encoding.startswith(("utf-16", "utf-32"))
+    ):
         return response.text.encode("utf-8", "replace")
     return response.body
