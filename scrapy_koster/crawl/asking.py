@@ -145,7 +145,7 @@ class Asker:
             self._announcer.failed(state, result.value)
             defect = NoAnswer(error_text(result.value), is_defect=True)
             known = self._after(defect, state.known, self._clock())
-            state.learn(known, Source.FETCHED, state.parser)
+            state.learn(self._decisive(known), Source.FETCHED, state.parser)
         self._learnt(state)
 
     async def _attempt(self, state: SiteState, page: Request) -> None:
@@ -172,7 +172,7 @@ class Asker:
             # A site that is asked although it was given up has no such limit.
             async with self._turns.turn(order, left_secs if left_secs > 0 else math.inf):
                 step = self._step(state)
-                if not isinstance(step, Ask) or state.on_behalf_of is None:
+                if self._cancelled or not isinstance(step, Ask) or state.on_behalf_of is None:
                     return None
                 return await self._fetch.fetch(state.site, page, step.stale)
         except NoTurnError:
@@ -182,22 +182,41 @@ class Asker:
         return state.take_step(now=self._clock(), policy=self._config.policy)
 
     def _after(self, result: Answer | NoAnswer, known: Known | None, began: float) -> Known:
-        now = self._clock()
-        learnt = after_answer(
+        return after_answer(
             result,
             known,
-            now=now,
+            now=self._clock(),
             policy=self._config.policy,
             jitter=self._chance(),
             began=began,
         )
-        if isinstance(learnt, Copy):
-            # Whatever its life, it decides for those who have waited for it.
-            learnt = replace(learnt, expires=max(learnt.expires, now + 1))
-        return learnt
+
+    def _decisive(self, known: Known) -> Known:
+        """Return *known*, which decides for those who have waited for it, whatever its life.
+
+        That may be over already: storing and parsing take their time.
+        """
+        now, policy = self._clock(), self._config.policy
+        match known:
+            case Copy(expires=expires):
+                return replace(known, expires=max(expires, now + 1))
+            case Failure(retry=retry) if now >= given_up_at(known, policy=policy):
+                return replace(known, retry=max(retry, now + 1))
+            case Failure():  # pragma: no branch
+                return known
 
     async def _take(self, state: SiteState, known: Known, source: Source, page: Request) -> None:
-        state.learn(known, source, await self._parser(state, last_copy(known), page))
+        before = state.known, state.source, state.parser
+        parser = await self._parser(state, last_copy(known), page)
+        if source is Source.FETCHED:
+            known = self._decisive(known)
+        state.learn(known, source, parser)
+        try:
+            self._step(state)
+        except Exception:
+            # A parser or a storage may be anybody's. Nobody could be told of this step.
+            state.learn(*before)
+            raise
 
     async def _parser(
         self, state: SiteState, copy: Copy | None, page: Request

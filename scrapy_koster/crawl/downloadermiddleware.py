@@ -146,7 +146,11 @@ class KosterMiddleware:
         """Warn once where the draft may read a file otherwise than it was meant (C6)."""
         if not isinstance(robotparser, KosterRobotParser):
             return
-        record = robotparser.record(self._robot.name_of(request))
+        try:
+            robot = self._robot.name_of(request)
+        except ValueError:  # the request's errback is told
+            robot = self._robot.name
+        record = robotparser.record(robot)
         if record is None or not has_wildcards(record):
             return
         self._stats.wildcards_met()

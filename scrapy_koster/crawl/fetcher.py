@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
@@ -78,9 +79,10 @@ class Fetcher:
             late.append(DownloadTimeoutError(f"no answer within {secs:g} seconds"))
             asking.cancel()
 
+        until = monotonic() + self._config.timeout_secs
         timer = call_later(self._config.timeout_secs, time_out)
         self._stats.asked()
-        asking = deferred_from_coro(self._follow(site, page, stale))
+        asking = deferred_from_coro(self._follow(site, page, stale, until))
         self._add(asking)
         asking.addBoth(end)
         return await maybe_deferred_to_future(ended)
@@ -97,12 +99,14 @@ class Fetcher:
             self._stats.raised(error)
         return NoAnswer(error_text(error))
 
-    async def _follow(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+    async def _follow(
+        self, site: Site, page: Request, stale: Copy | None, until: float
+    ) -> Answer | NoAnswer:
         # 3.1: "a robot should follow the redirects until a resource can be
         # found"; its rules are those of the site that was asked.
         url = site.robots_url
         for _ in range(self._config.redirect_max + 1):
-            answer = await self._ask(url, page, stale)
+            answer = await self._ask(url, page, stale, until)
             if isinstance(answer, NoAnswer):
                 return answer
             target = redirect_target(answer)
@@ -112,7 +116,9 @@ class Fetcher:
             url = target
         return NoAnswer(f"more than {self._config.redirect_max} redirects")
 
-    async def _ask(self, url: str, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+    async def _ask(
+        self, url: str, page: Request, stale: Copy | None, until: float
+    ) -> Answer | NoAnswer:
         request = self._request(url, page, stale)
         downloader = self._crawler.engine.downloader
         # A middleware may answer a request with another one in its place.
@@ -120,6 +126,8 @@ class Fetcher:
             result = await downloader.middleware.download_async(self._download, request)
             if isinstance(result, Response):
                 return self._answer(result)
+            if self._cancelled or monotonic() >= until:  # it took that for a failure to retry
+                raise DownloadTimeoutError("a downloader middleware would try again")
             request = result
         return NoAnswer("a downloader middleware replaces the request again and again")
 

@@ -160,9 +160,10 @@ class Keeper:
         if state.wanted:
             # A failure is tried again in its time, which may have come already.
             self._ask_or_schedule(state)
-        waiters, state.waiters = state.waiters, []
-        for waiter in waiters:
-            waiter.callback(step)
+        if self._closing or not waits(step):
+            waiters, state.waiters = state.waiters, []
+            for waiter in waiters:
+                waiter.callback(step)
         if self.on_change is not None:
             self.on_change(state)
         if not state.wanted:

@@ -95,7 +95,7 @@ class SiteState:
         """How many requests wait for the site."""
         return len(self.waiters) + self.parked
 
-    def learn(self, known: Known, source: Source, parser: RobotParser | None) -> None:
+    def learn(self, known: Known | None, source: Source, parser: RobotParser | None) -> None:
         """Take what is known now; *parser* is that of its copy, if that has rules."""
         self.known = known
         self.source = source

@@ -58,7 +58,9 @@ class StorageBreaker:
 
     def _judged(self, known: Known | None) -> Known | None:
         config = self._config
-        return known and judged(known, policy=config.policy, max_bytes=config.max_bytes)
+        if known is None:
+            return None
+        return judged(known, policy=config.policy, max_bytes=config.max_bytes)
 
     async def put(self, site: Site, known: Known) -> None:
         """Store what is known of *site*."""

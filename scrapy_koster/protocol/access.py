@@ -22,6 +22,8 @@ _JITTER = 0.25
 # What is later than this was written by a clock that went wrong: it would be
 # fresh, or deferred, until that time comes. Machines may differ by less.
 _SKEW_SECS = 60.0
+# However short the back-off is, a robot that is busy takes up to so long to ask again.
+_LAG_SECS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,8 +323,8 @@ def _series(known: Known | None, *, began: float, now: float, policy: Policy) ->
     long it waits for its turn, is no part of that.
     """
     match known:
-        case Failure(asked=asked) if (
-            has_been(asked, now) and began - asked <= 2 * policy.defer_max_secs
+        case Failure(asked=asked) if has_been(asked, now) and began - asked <= max(
+            2 * policy.defer_max_secs, _LAG_SECS
         ):
             return known
         case _:
