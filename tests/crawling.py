@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +54,9 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_installed
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
+
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.protocol.verdict import Verdict
 
 T = TypeVar("T")
 Robots: TypeAlias = Literal["koster", "scrapy"] | None
@@ -95,7 +98,9 @@ class RecordingSpider(Spider):
             if isinstance(url, Request)
             else Request(url, headers=dict(self.headers), meta=dict(self.meta))
         )
-        return request.replace(**{"callback": self.parse, "errback": self.fail, **arguments})
+        return request.replace(
+            cls=Request, **{"callback": self.parse, "errback": self.fail, **arguments}
+        )
 
     def parse(self, response: Response, **arguments: Any) -> Any:
         self.fetched.append(response.url)
@@ -128,9 +133,19 @@ class CrawlResult:
         reason: str = self.stats["finish_reason"]
         return reason
 
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Why each of `refused` was."""
+        return [verdict_of(error) for _, error in self.refused]
+
     def logged(self, level: int = logging.NOTSET, name: str = "") -> list[str]:
         """The messages of this level or above, of loggers whose name begins so."""
         return [r.getMessage() for r in self.log if r.levelno >= level and r.name.startswith(name)]
+
+
+def verdict_of(error: BaseException) -> Verdict:
+    assert isinstance(error, (RobotsForbidden, RobotsUnavailable))
+    return error.verdict
 
 
 class _Keep(logging.Handler):
@@ -278,9 +293,9 @@ class Crawl:
         }
 
     @staticmethod
-    async def together(*coroutines: Coroutine[Any, Any, T]) -> list[T]:
-        """Run them at the same time; the first error is raised once all have ended."""
-        started = [deferred_from_coro(coroutine) for coroutine in coroutines]
+    async def together(*running: Awaitable[T]) -> list[T]:
+        """Await them at the same time; the first error is raised once all have ended."""
+        started = [deferred_from_coro(each) for each in running]
         ended = await maybe_deferred_to_future(DeferredList(started, consumeErrors=True))
         for _, outcome in ended:
             if isinstance(outcome, Failure):

@@ -183,20 +183,20 @@ def untaken_errors() -> Iterator[list[str]]:
     """What Twisted and asyncio log when nobody is there to take an exception."""
     errors: list[str] = []
 
-    @implementer(ILogObserver)
     def from_twisted(event: LogEvent) -> None:
         if event.get("isError") or "log_failure" in event:
             failure = event.get("log_failure")
             errors.append(failure.getTraceback() if failure else str(formatEvent(event)))
 
+    observer = implementer(ILogObserver)(from_twisted)
     handler = _Errors(errors)
-    globalLogPublisher.addObserver(from_twisted)
+    globalLogPublisher.addObserver(observer)
     logging.getLogger("asyncio").addHandler(handler)
     try:
         yield errors
     finally:
         logging.getLogger("asyncio").removeHandler(handler)
-        globalLogPublisher.removeObserver(from_twisted)
+        globalLogPublisher.removeObserver(observer)
 
 
 class _Errors(logging.Handler):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
+from crawling import Crawl
+from scrapy import Request
 from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 from scrapy.spiders import Spider
 from scrapy.utils.misc import load_object
+from server import Server
 
 from scrapy_koster import Addon, DeferringScheduler, KosterMiddleware, RobotsMetaMiddleware
 
@@ -18,19 +24,21 @@ class OtherScheduler(Scheduler):
     """A scheduler that a user has chosen."""
 
 
-def updated(project=None, spider=None):
+def updated(
+    project: Mapping[Any, Any] | None = None, spider: Mapping[Any, Any] | None = None
+) -> Settings:
     settings = Settings(project or {}, priority="project")
     settings.setdict(spider or {}, priority="spider")
     Addon().update_settings(settings)
     return settings
 
 
-def enabled(settings, name):
+def enabled(settings: Settings, name: str) -> dict[Any, int]:
     components = settings.get_component_priority_dict_with_base(name)
     return {load_object(path): order for path, order in components.items()}
 
 
-def test_one_line_is_all():
+def test_one_line_is_all() -> None:
     settings = updated()
     assert settings.getbool("ROBOTSTXT_OBEY")
     downloader = enabled(settings, "DOWNLOADER_MIDDLEWARES")
@@ -42,7 +50,7 @@ def test_one_line_is_all():
 
 
 @pytest.mark.parametrize("priority", ["project", "spider"])
-def test_robotstxt_obey_false_is_the_users_word(priority):
+def test_robotstxt_obey_false_is_the_users_word(priority: str) -> None:
     settings = updated(**{priority: {"ROBOTSTXT_OBEY": False}})
     assert not settings.getbool("ROBOTSTXT_OBEY")
     assert KosterMiddleware not in enabled(settings, "DOWNLOADER_MIDDLEWARES")
@@ -50,7 +58,7 @@ def test_robotstxt_obey_false_is_the_users_word(priority):
 
 
 @pytest.mark.parametrize("key", [KosterMiddleware, "scrapy_koster.KosterMiddleware"])
-def test_a_component_with_a_place_keeps_it(key):
+def test_a_component_with_a_place_keeps_it(key: Any) -> None:
     settings = updated({"DOWNLOADER_MIDDLEWARES": {key: 42, SCRAPYS: 90}})
     downloader = enabled(settings, "DOWNLOADER_MIDDLEWARES")
     assert downloader[KosterMiddleware] == 42
@@ -59,34 +67,34 @@ def test_a_component_with_a_place_keeps_it(key):
 
 @pytest.mark.parametrize("priority", ["project", "spider"])
 @pytest.mark.parametrize("scheduler", [OtherScheduler, f"{__name__}.OtherScheduler"])
-def test_the_users_scheduler_is_wrapped(priority, scheduler):
+def test_the_users_scheduler_is_wrapped(priority: str, scheduler: Any) -> None:
     settings = updated(**{priority: {"SCHEDULER": scheduler}})
     assert load_object(settings["SCHEDULER"]) is DeferringScheduler
     assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is OtherScheduler
 
 
-def test_a_fallback_that_the_user_set_stays():
+def test_a_fallback_that_the_user_set_stays() -> None:
     settings = updated({"KOSTER_FALLBACK_SCHEDULER": OtherScheduler})
     assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is OtherScheduler
 
 
-def test_ours_named_by_the_user_is_not_wrapped_again():
+def test_ours_named_by_the_user_is_not_wrapped_again() -> None:
     settings = updated({"SCHEDULER": "scrapy_koster.DeferringScheduler"})
     assert load_object(settings["SCHEDULER"]) is DeferringScheduler
     assert settings.get("KOSTER_FALLBACK_SCHEDULER") is None
 
 
-def test_a_scheduler_cannot_fall_back_to_itself():
+def test_a_scheduler_cannot_fall_back_to_itself() -> None:
     crawler = Crawler(Spider, {"KOSTER_FALLBACK_SCHEDULER": DeferringScheduler})
     with pytest.raises(ValueError, match="falls back to it"):
         DeferringScheduler.from_crawler(crawler)
 
 
-async def test_the_users_scheduler_schedules(crawl, server):
+async def test_the_users_scheduler_schedules(crawl: Crawl, server: Server) -> None:
     class Counting(OtherScheduler):
         enqueued = 0
 
-        def enqueue_request(self, request):
+        def enqueue_request(self, request: Request) -> bool:
             type(self).enqueued += 1
             return super().enqueue_request(request)
 
@@ -96,7 +104,9 @@ async def test_the_users_scheduler_schedules(crawl, server):
     assert len(result.fetched) == 5
 
 
-async def test_our_scheduler_without_the_middleware_only_passes_on(crawl, server):
+async def test_our_scheduler_without_the_middleware_only_passes_on(
+    crawl: Crawl, server: Server
+) -> None:
     site = server.site()
     settings = {"SCHEDULER": "scrapy_koster.DeferringScheduler"}
     result = await crawl(urls=site.urls(5), settings=settings, robots=None)

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from crawling import RecordingSpider
+from crawling import Crawl, RecordingSpider
 from scrapy.settings import Settings
+from server import Server
 
 from scrapy_koster import KosterRobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
@@ -84,7 +85,7 @@ def config(settings: dict[str, Any] | None = None, **spider: Any) -> Config:
     return Config.from_crawler(crawler)
 
 
-def test_the_defaults():
+def test_the_defaults() -> None:
     by_default = config()
     assert by_default.policy == Policy()
     assert by_default.robot is None
@@ -100,26 +101,26 @@ def test_the_defaults():
 
 
 @pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT)
-def test_a_right_value(name, value, field, read):
+def test_a_right_value(name: str, value: Any, field: str, read: Any) -> None:
     assert getattr(config({name: value}), field) == read
 
 
 @pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT_POLICY)
-def test_a_right_value_of_the_policy(name, value, field, read):
+def test_a_right_value_of_the_policy(name: str, value: Any, field: str, read: Any) -> None:
     assert getattr(config({name: value}).policy, field) == read
 
 
-def test_none_is_the_default_as_in_scrapy():
+def test_none_is_the_default_as_in_scrapy() -> None:
     assert config(dict.fromkeys(WRONG)) == config()
 
 
-def test_the_path_of_the_file(tmp_path):
+def test_the_path_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "robots.sqlite3"
     assert config({"KOSTER_SQLITE_PATH": path}).sqlite_path == str(path)
     assert config({"KOSTER_SQLITE_PATH": str(path)}).sqlite_path == str(path)
 
 
-def test_every_setting_has_wrong_values():
+def test_every_setting_has_wrong_values() -> None:
     assert set(WRONG) == {*DEFAULTS, "ROBOTSTXT_USER_AGENT"} - {"KOSTER_FALLBACK_SCHEDULER"}
 
 
@@ -128,7 +129,7 @@ def test_every_setting_has_wrong_values():
     [(name, value) for name, values in WRONG.items() for value in values],
     ids=lambda part: repr(part)[:40],
 )
-def test_a_wrong_value_is_named_and_a_right_one_shown(name, value):
+def test_a_wrong_value_is_named_and_a_right_one_shown(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=name) as caught:
         config({name: value})
     message = str(caught.value)
@@ -150,13 +151,13 @@ def test_a_wrong_value_is_named_and_a_right_one_shown(name, value):
         ("KOSTER_THE_QUICK_BROWN_FOX", "Remove it."),
     ],
 )
-def test_a_name_that_is_none(name, hint):
+def test_a_name_that_is_none(name: str, hint: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f"{name} is not a setting")) as caught:
         config({name: 1})
     assert str(caught.value).endswith(hint)
 
 
-def test_names_of_others_are_not_ours():
+def test_names_of_others_are_not_ours() -> None:
     config({"KOSTER": 1, "MY_KOSTER_SETTING": 1})
 
 
@@ -178,21 +179,21 @@ class Shown:
     ],
     ids=lambda settings: ascii(next(iter(settings))),
 )
-def test_what_it_says_is_printable_and_short(settings):
+def test_what_it_says_is_printable_and_short(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="not a") as caught:
         config(settings)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
 
 
-def test_the_name_token_of_the_spider():
+def test_the_name_token_of_the_spider() -> None:
     settings = {"ROBOTSTXT_USER_AGENT": "other"}
     assert config(settings, robotstxt_user_agent="figtree").robot == "figtree"
     assert config(settings, robotstxt_user_agent=None).robot == "other"
 
 
 @pytest.mark.parametrize("token", ["FigTree/0.1", "", "fig tree", 3])
-def test_a_wrong_name_token_of_the_spider(token):
+def test_a_wrong_name_token_of_the_spider(token: object) -> None:
     with pytest.raises(ValueError, match=r'such as robotstxt_user_agent = "figtree"'):
         config(robotstxt_user_agent=token)
 
@@ -213,7 +214,9 @@ unclosed = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionW
     ],
     ids=str,
 )
-async def test_a_wrong_setting_stops_the_crawl_at_its_start(crawl, server, wrong):
+async def test_a_wrong_setting_stops_the_crawl_at_its_start(
+    crawl: Crawl, server: Server, wrong: dict[str, Any]
+) -> None:
     site = server.site()
     with pytest.raises(ValueError, match=next(iter(wrong))):
         await crawl(urls=[site.url()], settings=wrong)
@@ -221,7 +224,7 @@ async def test_a_wrong_setting_stops_the_crawl_at_its_start(crawl, server, wrong
 
 
 @unclosed
-async def test_a_wrong_setting_of_the_spider(crawl, server):
+async def test_a_wrong_setting_of_the_spider(crawl: Crawl, server: Server) -> None:
     class Wrong(RecordingSpider):
         custom_settings = {"KOSTER_UNAVAILABLE": "wait"}
 
@@ -231,7 +234,9 @@ async def test_a_wrong_setting_of_the_spider(crawl, server):
     assert site.requests == ()
 
 
-async def test_wrong_settings_do_not_matter_where_nothing_is_obeyed(crawl, server):
+async def test_wrong_settings_do_not_matter_where_nothing_is_obeyed(
+    crawl: Crawl, server: Server
+) -> None:
     site = server.site()
     settings = {"ROBOTSTXT_OBEY": False, "KOSTER_TIMEOUT_SECS": "soon"}
     result = await crawl(urls=[site.url()], settings=settings)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
+from typing import Any
 
 import pytest
-from crawling import RecordingSpider
+from crawling import Crawl, RecordingSpider
 from replies import Reply
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.robotstxt import RobotParser
+from server import Server, Site
+from typing_extensions import Self
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.protocol.access import Copy
-from scrapy_koster.protocol.verdict import Ground
+from scrapy_koster.protocol.verdict import Ground, Verdict
 
 FORBIDDEN = "User-agent: *\nDisallow: /\n"
 BY_ROBOT = """\
@@ -34,7 +41,7 @@ BY_HAND = {
 }
 
 
-def waiting(site, requests, concurrency):
+def waiting(site: Site, requests: int, concurrency: int) -> dict[str, Any]:
     site.robots = Reply(body=FORBIDDEN, delay=0.5)
     return {
         "urls": site.urls(requests),
@@ -46,7 +53,9 @@ def waiting(site, requests, concurrency):
 
 
 @pytest.mark.parametrize(("requests", "concurrency"), [(40, 16), (200, 64)])
-async def test_all_who_wait_for_one_robots_txt_obey_it(crawl, server, requests, concurrency):
+async def test_all_who_wait_for_one_robots_txt_obey_it(
+    crawl: Crawl, server: Server, requests: int, concurrency: int
+) -> None:
     site = server.site()
     result = await crawl(**waiting(site, requests, concurrency))
     assert [request.path for request in site.requests] == ["/robots.txt"]
@@ -56,7 +65,9 @@ async def test_all_who_wait_for_one_robots_txt_obey_it(crawl, server, requests, 
 
 
 @pytest.mark.parametrize(("requests", "concurrency"), [(40, 16), (200, 64)])
-async def test_all_who_wait_in_place_obey_it(crawl, server, requests, concurrency):
+async def test_all_who_wait_in_place_obey_it(
+    crawl: Crawl, server: Server, requests: int, concurrency: int
+) -> None:
     """Without our scheduler: the middleware by hand."""
     site = server.site()
     arguments = waiting(site, requests, concurrency)
@@ -67,14 +78,14 @@ async def test_all_who_wait_in_place_obey_it(crawl, server, requests, concurrenc
     assert len(result.refused) == requests
 
 
-async def test_scrapys_own_middleware_fetches_forbidden_pages(crawl, server):
+async def test_scrapys_own_middleware_fetches_forbidden_pages(crawl: Crawl, server: Server) -> None:
     """What the tests above are for: they fail with it."""
     site = server.site()
     await crawl(**waiting(site, 40, 16), robots="scrapy")
     assert len(site.pages_asked) > 0
 
 
-async def test_what_is_allowed_is_fetched(crawl, server):
+async def test_what_is_allowed_is_fetched(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body="User-agent: *\nAllow: /a/ok\nDisallow: /a\n")
     urls = [site.url(path) for path in ("/", "/a/ok", "/b", "/a/no")]
@@ -88,7 +99,7 @@ async def test_what_is_allowed_is_fetched(crawl, server):
     assert result.stats["koster/forbidden/rule"] == 1
 
 
-async def test_a_refusal_says_site_line_rule_and_record(crawl, server):
+async def test_a_refusal_says_site_line_rule_and_record(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body="# hello\nUser-agent: a\nUser-agent: Scrapy\nDisallow: /pri%76ate\n")
     result = await crawl(urls=[site.url("/private/x")])
@@ -117,7 +128,7 @@ async def test_a_refusal_says_site_line_rule_and_record(crawl, server):
     assert f"<GET {site.url('/private/x')}> is {said}" in result.logged(logging.DEBUG)
 
 
-async def test_what_the_network_says_is_printed_harmlessly(crawl, server):
+async def test_what_the_network_says_is_printed_harmlessly(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=b"User-agent: *\x1b[31m\nUser-agent: *\nDisallow: /\x1b[2J\x00\x9b\n")
     result = await crawl(urls=[site.url("/%1B[2J%00%9Bx")])
@@ -170,17 +181,19 @@ HEADER = {"USER_AGENT": "FigTree/0.1 Robot libwww-perl/5.04"}
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*user_agent.*:scrapy.exceptions.ScrapyDeprecationWarning")
-async def test_the_name_token(crawl, server, spider, arguments):
+async def test_the_name_token(
+    crawl: Crawl, server: Server, spider: type[RecordingSpider] | None, arguments: dict[str, Any]
+) -> None:
     site = server.site()
     site.robots = Reply(body=BY_ROBOT)
     urls = [site.url("/fig"), site.url("/other")]
     result = await crawl(spider or RecordingSpider, urls=urls, **arguments)
     assert list(result.fetched) == [urls[1]]
     assert [url for url, _ in result.refused] == [urls[0]]
-    assert result.refused[0][1].verdict.robot == "figtree"
+    assert result.verdicts[0].robot == "figtree"
 
 
-async def test_a_wrong_token_of_a_request_goes_to_its_errback(crawl, server):
+async def test_a_wrong_token_of_a_request_goes_to_its_errback(crawl: Crawl, server: Server) -> None:
     site = server.site()
     url = site.url("/")
     wrong = Request(url, meta={"robotstxt_user_agent": "Fig Tree/0.1"})
@@ -201,7 +214,9 @@ async def test_a_wrong_token_of_a_request_goes_to_its_errback(crawl, server):
         ({}, False),
     ],
 )
-async def test_warns_once_of_a_name_that_sites_cannot_know(crawl, server, settings, warned):
+async def test_warns_once_of_a_name_that_sites_cannot_know(
+    crawl: Crawl, server: Server, settings: dict[str, Any], warned: bool
+) -> None:
     site = server.site()
     result = await crawl(urls=site.urls(3), settings=settings)
     warnings = [said for said in result.logged(logging.WARNING) if "name token" in said]
@@ -209,7 +224,7 @@ async def test_warns_once_of_a_name_that_sites_cannot_know(crawl, server, settin
     assert all("ROBOTSTXT_USER_AGENT" in said for said in warnings)
 
 
-async def test_dont_obey_robotstxt(crawl, server):
+async def test_dont_obey_robotstxt(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=FORBIDDEN)
     result = await crawl(urls=[site.url("/a")], meta={"dont_obey_robotstxt": True})
@@ -217,7 +232,7 @@ async def test_dont_obey_robotstxt(crawl, server):
     assert site.asked("/robots.txt") == 0
 
 
-async def test_robotstxt_obey_false_switches_all_off(crawl, server):
+async def test_robotstxt_obey_false_switches_all_off(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=FORBIDDEN)
     result = await crawl(urls=[site.url("/a")], settings={"ROBOTSTXT_OBEY": False})
@@ -226,7 +241,7 @@ async def test_robotstxt_obey_false_switches_all_off(crawl, server):
     assert not [name for name in result.stats if "robots" in name or "koster" in name]
 
 
-async def test_the_robots_txt_itself_is_always_allowed(crawl, server):
+async def test_the_robots_txt_itself_is_always_allowed(crawl: Crawl, server: Server) -> None:
     """3.2.2: also while it cannot be retrieved."""
     site = server.site()
     site.robots = Reply(503)
@@ -239,7 +254,9 @@ async def test_the_robots_txt_itself_is_always_allowed(crawl, server):
 
 
 @pytest.mark.parametrize("scheme", ["data:,hello", "file://{path}"])
-async def test_only_http_and_https_are_subject_to_it(crawl, tmp_path, scheme):
+async def test_only_http_and_https_are_subject_to_it(
+    crawl: Crawl, tmp_path: Path, scheme: str
+) -> None:
     page = tmp_path / "page.txt"
     page.write_text("hello")
     result = await crawl(urls=[scheme.format(path=page)])
@@ -247,17 +264,17 @@ async def test_only_http_and_https_are_subject_to_it(crawl, tmp_path, scheme):
     assert "robotstxt/request_count" not in result.stats
 
 
-async def test_robots_parsed_is_sent_as_scrapy_does(crawl, server):
+async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server) -> None:
     seen = []
 
     class Listening(RecordingSpider):
         @classmethod
-        def from_crawler(cls, crawler, *args, **kwargs):
+        def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
             spider = super().from_crawler(crawler, *args, **kwargs)
             crawler.signals.connect(spider.robots_parsed, signal=signals.robots_parsed)
             return spider
 
-        def robots_parsed(self, robotparser, request):
+        def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
             seen.append((robotparser.crawl_delay("scrapy"), request.url))
 
     site = server.site()
@@ -266,7 +283,7 @@ async def test_robots_parsed_is_sent_as_scrapy_does(crawl, server):
     assert seen == [(2.5, site.url("/page0"))]
 
 
-async def test_the_sites_of_odd_urls(crawl, server):
+async def test_the_sites_of_odd_urls(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(
         body="User-agent: *\nDisallow: /no\nDisallow: /é\nAllow: /?\nDisallow: /?\n"
@@ -300,7 +317,7 @@ async def test_the_sites_of_odd_urls(crawl, server):
     ],
     ids=["empty", "UTF-16", "NUL", "HTML", "one line", "all octets", "one long rule"],
 )
-async def test_any_file_gives_a_verdict(crawl, server, robots):
+async def test_any_file_gives_a_verdict(crawl: Crawl, server: Server, robots: bytes) -> None:
     site = server.site()
     site.robots = Reply(body=robots)
     result = await crawl(urls=[site.url("/a")])
@@ -310,7 +327,7 @@ async def test_any_file_gives_a_verdict(crawl, server, robots):
 ON_THE_WAY = ["/x/../secret", "/y?to=%2Fsecret", "/z/%2e./secret/", "/b;", "/c;?q=1", "/x/./open"]
 
 
-async def test_what_may_be_sent_is_allowed_too(crawl, server):
+async def test_what_may_be_sent_is_allowed_too(crawl: Crawl, server: Server) -> None:
     """Whichever handler sends it: test_wire.py has all of them."""
     site = server.site()
     forbidden = ["/secret", "/y?to=/secret", "/b", "/c?q"]
@@ -320,21 +337,20 @@ async def test_what_may_be_sent_is_allowed_too(crawl, server):
     urls = [site.url(path) for path in ON_THE_WAY]
     result = await crawl(urls=urls, settings={"CONCURRENT_REQUESTS": 1})
     assert result.fetched == (urls[-1],)
-    verdicts = [error.verdict for _, error in result.refused]
-    assert [verdict.url for verdict in verdicts] == urls[:-1]
-    assert [verdict.line for verdict in verdicts] == [4, 5, 4, 6, 7]
-    assert [verdict.spelling for verdict in verdicts] == [
+    assert [verdict.url for verdict in result.verdicts] == urls[:-1]
+    assert [verdict.line for verdict in result.verdicts] == [4, 5, 4, 6, 7]
+    assert [verdict.spelling for verdict in result.verdicts] == [
         site.url(path) for path in ["/secret", "/y?to=/secret", "/secret/", "/b", "/c?q=1"]
     ]
 
 
-async def test_a_url_without_a_site_goes_to_the_errback(crawl):
+async def test_a_url_without_a_site_goes_to_the_errback(crawl: Crawl) -> None:
     result = await crawl(urls=["http:///a"], settings={"LOG_LEVEL": "CRITICAL"})
     [(_, error)] = result.refused
     assert isinstance(error, ValueError)
 
 
-async def test_by_hand_beside_scrapys_own_middleware_warns(crawl, server):
+async def test_by_hand_beside_scrapys_own_middleware_warns(crawl: Crawl, server: Server) -> None:
     site = server.site()
     settings = {
         "ROBOTSTXT_OBEY": True,
@@ -345,7 +361,7 @@ async def test_by_hand_beside_scrapys_own_middleware_warns(crawl, server):
     assert "twice" in said
 
 
-async def test_our_parser_in_scrapys_own_middleware(crawl, server):
+async def test_our_parser_in_scrapys_own_middleware(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=BY_ROBOT)
     settings = {
@@ -361,22 +377,22 @@ async def test_our_parser_in_scrapys_own_middleware(crawl, server):
     assert list(result.fetched) == [site.url("/other")]
 
 
-async def test_another_parser_in_our_middleware(crawl, server):
+async def test_another_parser_in_our_middleware(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body="User-agent: *\nDisallow: /*/private\n")
     settings = {"KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser"}
     result = await crawl(urls=[site.url("/a/private"), site.url("/b")], settings=settings)
     assert list(result.fetched) == [site.url("/b")]
-    [(_, error)] = result.refused
-    assert error.verdict.rule is None
+    [verdict] = result.verdicts
+    assert verdict.rule is None
 
 
-async def test_a_dry_run_refuses_nothing(crawl, server):
-    annotated = []
+async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
+    annotated: list[Verdict] = []
 
     class Looking(RecordingSpider):
-        def page(self, response):
-            annotated.append(response.meta.get("koster_verdict"))
+        def page(self, response: Response) -> None:
+            annotated.append(response.meta["koster_verdict"])
 
     site = server.site()
     site.robots = Reply(body=FORBIDDEN)
@@ -396,7 +412,9 @@ async def test_a_dry_run_refuses_nothing(crawl, server):
         ("User-agent: other\nDisallow: /*\n\nUser-agent: *\nDisallow: /a\n", 0),
     ],
 )
-async def test_warns_once_of_wildcards_and_counts_them(crawl, server, robots, met):
+async def test_warns_once_of_wildcards_and_counts_them(
+    crawl: Crawl, server: Server, robots: str, met: int
+) -> None:
     sites = [server.site(), server.site()]
     for site in sites:
         site.robots = Reply(body=robots)
@@ -407,13 +425,15 @@ async def test_warns_once_of_wildcards_and_counts_them(crawl, server, robots, me
     assert result.stats.get("koster/hazard/wildcards", 0) == 2 * met
 
 
-async def test_the_strictest_parser_obeys_wildcards_and_the_draft(crawl, server):
+async def test_the_strictest_parser_obeys_wildcards_and_the_draft(
+    crawl: Crawl, server: Server
+) -> None:
     site = server.site()
     site.robots = Reply(body="User-agent: *\nDisallow: /*.gif\nDisallow: /a\nAllow: /a/b\n")
     settings = {"KOSTER_PARSER": "scrapy_koster.StrictestRobotParser"}
     urls = [site.url("/x.gif"), site.url("/a/b"), site.url("/x")]
     result = await crawl(urls=urls, settings=settings)
     assert list(result.fetched) == [urls[2]]
-    sections = {url: error.verdict.section for url, error in result.refused}
+    sections = {verdict.url: verdict.section for verdict in result.verdicts}
     assert sections == {urls[0]: "RFC 9309", urls[1]: "3.2.2"}
     assert not [said for said in result.logged(logging.WARNING) if "wildcards" in said]

@@ -32,8 +32,8 @@ from comparison import (
     shown,
     without_tls,
 )
-from crawling import Crawl, CrawlResult, RecordingSpider
-from replies import Hang, Reply, Reset, gzip_bomb, overlong
+from crawling import Crawl, CrawlResult, RecordingSpider, verdict_of
+from replies import Answer, Asked, Handler, Hang, Reply, Reset, gzip_bomb, overlong
 from scrapy import Request
 from scrapy.utils.reactor import is_reactor_installed
 from server import Server
@@ -77,13 +77,13 @@ def check(what: Seen, result: CrawlResult) -> None:
     kind, ground = GROUNDS[what.means]
     refused = 1 if what.means is Means.RULES else 2
     assert [type(error) for error in what.errors] == [kind] * refused
-    assert {error.verdict.ground for error in what.errors} == {ground}  # type: ignore[attr-defined]
+    assert {verdict_of(error).ground for error in what.errors} == {ground}
     assert result.stats["robotstxt/forbidden"] == refused
     assert result.stats[f"koster/forbidden/{ground.value}"] == refused
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.answer)
-async def test_an_answer_means(crawl, server, row):
+async def test_an_answer_means(crawl: Crawl, server: Server, row: Row) -> None:
     what, result = await seen_in(crawl, server, row)
     check(what, result)
     if row.means is Means.DEFERRED:
@@ -93,7 +93,7 @@ async def test_an_answer_means(crawl, server, row):
         assert "koster/deferred/sites" not in result.stats
 
 
-def test_the_table_has_every_row_once():
+def test_the_table_has_every_row_once() -> None:
     assert len({row.answer for row in ROWS}) == len(ROWS)
 
 
@@ -131,18 +131,20 @@ BY_SETTINGS = (
     BY_SETTINGS,
     ids=[f"{row.answer}-{name}={value}" for row, s in BY_SETTINGS for name, value in s.items()],
 )
-async def test_an_answer_means_with_settings(crawl, server, row, settings):
+async def test_an_answer_means_with_settings(
+    crawl: Crawl, server: Server, row: Row, settings: dict[str, Any]
+) -> None:
     check(*await seen_in(crawl, server, row, **settings))
 
 
-async def test_a_certificate_that_is_to_be_verified(crawl, server):
+async def test_a_certificate_that_is_to_be_verified(crawl: Crawl, server: Server) -> None:
     row = Row("self-signed", Means.DEFERRED, answering(RULES, "https"))
     what, _ = await seen_in(crawl, server, row, DOWNLOAD_VERIFY_CERTIFICATES=True)
     assert what.means is Means.DEFERRED
     assert what.site.requests == ()
 
 
-async def test_more_than_its_content_length(crawl, server):
+async def test_more_than_its_content_length(crawl: Crawl, server: Server) -> None:
     """It ends where its length says, or is a failure: that is the HTTP client's to decide."""
     row = Row("overlong", Means.RULES, answering(overlong(PADDED, 50)))
     what, _ = await seen_in(crawl, server, row)
@@ -150,7 +152,7 @@ async def test_more_than_its_content_length(crawl, server):
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd"])
-async def test_a_coding_that_needs_a_library(crawl, server, coding):
+async def test_a_coding_that_needs_a_library(crawl: Crawl, server: Server, coding: str) -> None:
     if coding == "br":
         body = pytest.importorskip("brotli").compress(PADDED.encode())
     else:
@@ -158,7 +160,7 @@ async def test_a_coding_that_needs_a_library(crawl, server, coding):
     check(*await seen_in(crawl, server, Row(coding, Means.RULES, coded(coding, body))))
 
 
-async def test_a_host_that_does_not_exist(crawl):
+async def test_a_host_that_does_not_exist(crawl: Crawl) -> None:
     result = await crawl(urls=["http://nowhere.invalid/"], settings={**SETTINGS, **QUICK})
     [(_, error)] = result.refused
     assert isinstance(error, RobotsUnavailable)
@@ -168,7 +170,9 @@ async def test_a_host_that_does_not_exist(crawl):
 
 
 @pytest.mark.parametrize("failure", TEMPORARY.values(), ids=TEMPORARY.keys())
-async def test_a_site_that_recovers_is_crawled(crawl, server, failure):
+async def test_a_site_that_recovers_is_crawled(
+    crawl: Crawl, server: Server, failure: Answer
+) -> None:
     site = server.site()
     site.robots = [failure, failure, RULES]
     settings = {**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 10, "KOSTER_TIMEOUT_SECS": 0.5}
@@ -182,7 +186,7 @@ async def test_a_site_that_recovers_is_crawled(crawl, server, failure):
     assert result.stats["koster/deferred/requests"] == len(urls)
 
 
-async def test_the_back_off_doubles(crawl, server):
+async def test_the_back_off_doubles(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = [Reply(503), Reply(503), Reply(503), RULES]
     await crawl(urls=[site.url()], settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 10})
@@ -195,7 +199,9 @@ async def test_the_back_off_doubles(crawl, server):
 @pytest.mark.parametrize(
     ("field", "least", "most"), [("1", 1.0, None), ("3600", 1.0, 1.0)], ids=["heeded", "capped"]
 )
-async def test_retry_after(crawl, server, field, least, most):
+async def test_retry_after(
+    crawl: Crawl, server: Server, field: str, least: float, most: float | None
+) -> None:
     site = server.site()
     site.robots = [Reply(429, headers={"Retry-After": field}), RULES]
     settings = {**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 20, "KOSTER_DEFER_MAX_SECS": most or 600}
@@ -205,12 +211,12 @@ async def test_retry_after(crawl, server, field, least, most):
     assert second - first >= least - 0.01
 
 
-async def test_other_sites_lose_nothing(crawl, server):
+async def test_other_sites_lose_nothing(crawl: Crawl, server: Server) -> None:
     waiting, well = server.site(), server.site()
     gate = server.gate()
     waiting.robots = Reply(200, RULES, gate=gate)
 
-    def page(_asked):
+    def page(_asked: Asked) -> Reply:
         if len(well.pages_asked) == 30:
             gate.open()
         return Reply(200)
@@ -228,7 +234,7 @@ async def asked_together(crawl: Crawl, *urls: str | Request) -> CrawlResult:
     return await crawl(urls=urls, settings=SETTINGS)
 
 
-async def test_two_ports_have_their_own_copies(crawl, server):
+async def test_two_ports_have_their_own_copies(crawl: Crawl, server: Server) -> None:
     open_, closed = server.site(), server.site()
     closed.robots = "User-agent: *\nDisallow: /"
     result = await asked_together(crawl, open_.url("/1"), closed.url("/1"), open_.url("/2"))
@@ -236,7 +242,7 @@ async def test_two_ports_have_their_own_copies(crawl, server):
     assert (open_.asked("/robots.txt"), closed.asked("/robots.txt")) == (1, 1)
 
 
-async def test_http_and_https_have_their_own_copies(crawl, server):
+async def test_http_and_https_have_their_own_copies(crawl: Crawl, server: Server) -> None:
     plain, secure = server.site(), server.site("https")
     plain.robots = "User-agent: *\nDisallow: /"
     result = await asked_together(crawl, plain.url("/1"), secure.url("/1"), secure.url("/2"))
@@ -244,7 +250,7 @@ async def test_http_and_https_have_their_own_copies(crawl, server):
     assert (plain.asked("/robots.txt"), secure.asked("/robots.txt")) == (1, 1)
 
 
-async def test_user_information_is_no_part_of_a_site(crawl, server):
+async def test_user_information_is_no_part_of_a_site(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
     urls = [
@@ -260,7 +266,7 @@ async def test_user_information_is_no_part_of_a_site(crawl, server):
     assert "/secret" not in site.pages_asked
 
 
-async def test_case_is_no_part_of_a_host(crawl, server):
+async def test_case_is_no_part_of_a_host(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
     hosts = ("localhost", "LOCALHOST", "LocalHost")
@@ -270,7 +276,7 @@ async def test_case_is_no_part_of_a_host(crawl, server):
     assert [asked.path for asked in site.requests] == ["/robots.txt"]
 
 
-async def test_ipv6(crawl, server):
+async def test_ipv6(crawl: Crawl, server: Server) -> None:
     try:
         site = server.site(host="::1")
     except OSError:
@@ -285,8 +291,13 @@ async def test_ipv6(crawl, server):
 # What is told of it all.
 
 
-async def test_the_summary(crawl, server):
-    answers = {"obeyed": RULES, "without": Reply(404), "restricted": Reply(403), "down": Reply(503)}
+async def test_the_summary(crawl: Crawl, server: Server) -> None:
+    answers: dict[str, Answer] = {
+        "obeyed": RULES,
+        "without": Reply(404),
+        "restricted": Reply(403),
+        "down": Reply(503),
+    }
     sites = {name: server.site() for name in answers}
     for name, answer in answers.items():
         sites[name].robots = answer
@@ -302,7 +313,7 @@ async def test_the_summary(crawl, server):
     assert "0 fetched, 3 from storage, 0 revalidated" in line
 
 
-async def test_the_stats(crawl, server):
+async def test_the_stats(crawl: Crawl, server: Server) -> None:
     found, missing, down = server.site(), server.site(), server.site()
     found.robots, down.robots = RULES, Reply(503)
     urls = [site.url(path) for site in (found, missing, down) for path in ("/", "/secret")]
@@ -328,7 +339,7 @@ async def test_the_stats(crawl, server):
     }
 
 
-async def test_the_exception_is_counted(crawl, server):
+async def test_the_exception_is_counted(crawl: Crawl, server: Server) -> None:
     site = server.down()
     result = await crawl(urls=[site.url()], settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0.1})
     name = "scrapy.exceptions.DownloadConnectionRefusedError"
@@ -344,7 +355,7 @@ class Lazy(RecordingSpider):
 
 
 @pytest.mark.parametrize("answer", [RULES, Reply(404)], ids=["200", "404"])
-async def test_a_site_is_asked_once(crawl, server, answer):
+async def test_a_site_is_asked_once(crawl: Crawl, server: Server, answer: Handler) -> None:
     site = server.site()
     site.robots = answer
     result = await crawl(Lazy, urls=[site.url("/first")], settings=SETTINGS)
@@ -355,7 +366,7 @@ async def test_a_site_is_asked_once(crawl, server, answer):
 # The comparison.
 
 
-async def test_the_comparison_is_what_a_run_gives(crawl, server):
+async def test_the_comparison_is_what_a_run_gives(crawl: Crawl, server: Server) -> None:
     if not is_reactor_installed() and scrapy.version_info < (2, 19):
         pytest.skip("its downloader has no timeout for a whole response: some would never end")
     table = await comparison(crawl, server)
@@ -364,7 +375,7 @@ async def test_the_comparison_is_what_a_run_gives(crawl, server):
     assert in_readme in ("", table)
 
 
-def test_the_settings_of_the_page_are_settings():
+def test_the_settings_of_the_page_are_settings() -> None:
     from scrapy_koster.crawl.config import DEFAULTS
 
     page = (DOCS / "access.md").read_text(encoding="utf-8")

@@ -10,14 +10,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import RecordingSpider
-from replies import Hang, Raw, Reply, Reset, redirect, truncated
+from crawling import Crawl, RecordingSpider
+from replies import Answer, Asked, Hang, Raw, Reply, Reset, redirect, truncated
 from scrapy import Request
+from scrapy.http import Response
+from server import Server, Site
+from twisted.python.failure import Failure
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
@@ -35,7 +39,7 @@ QUICK = {
 # A site that hangs.
 
 
-def one_of_five(server, net, *, hangs):
+def one_of_five(server: Server, net: int, *, hangs: bool) -> tuple[list[Site], dict[str, Any]]:
     """A crawl of four healthy sites, and of one that hangs while 200 requests wait for it."""
     healthy = [server.site(host=f"127.0.{net}.{n}") for n in range(1, 5)]
     for site in healthy:
@@ -56,7 +60,9 @@ def one_of_five(server, net, *, hangs):
 
 
 @pytest.mark.timed
-async def test_a_site_that_hangs_takes_nothing_from_the_others(crawl, server):
+async def test_a_site_that_hangs_takes_nothing_from_the_others(
+    crawl: Crawl, server: Server
+) -> None:
     """Beside a control run, at the same time: what slows the machine slows both."""
     alone, control = one_of_five(server, 3, hangs=False)
     beside, trial = one_of_five(server, 4, hangs=True)
@@ -69,7 +75,9 @@ async def test_a_site_that_hangs_takes_nothing_from_the_others(crawl, server):
     assert pages[1] >= 0.95 * pages[0]
 
 
-async def test_many_sites_that_hang_take_nothing_from_one_that_is_known(crawl, server):
+async def test_many_sites_that_hang_take_nothing_from_one_that_is_known(
+    crawl: Crawl, server: Server
+) -> None:
     hanging = [server.site(host=f"127.0.1.{n}") for n in range(1, 41)]
     for site in hanging:
         site.robots = Hang()
@@ -85,11 +93,13 @@ async def test_many_sites_that_hang_take_nothing_from_one_that_is_known(crawl, s
 
 
 @pytest.mark.parametrize("retry_after", [True, False])
-async def test_a_site_that_comes_back_is_crawled_whole(crawl, server, retry_after):
+async def test_a_site_that_comes_back_is_crawled_whole(
+    crawl: Crawl, server: Server, retry_after: bool
+) -> None:
     site = server.site()
     headers = {"Retry-After": "3"} if retry_after else {}
 
-    def robots(asked):
+    def robots(asked: Asked) -> Reply:
         if asked.at - site.requests[0].at < (2.5 if retry_after else 1.2):
             return Reply(503, headers=headers)
         return Reply(body="User-agent: *\nDisallow: /no\n")
@@ -116,7 +126,7 @@ async def test_a_site_that_comes_back_is_crawled_whole(crawl, server, retry_afte
     assert sum("answers again" in message for message in said) == 1
 
 
-async def test_a_site_that_does_not_come_back_is_given_up(crawl, server):
+async def test_a_site_that_does_not_come_back_is_given_up(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(503)
     result = await crawl(urls=site.urls(20), settings=QUICK)
@@ -130,7 +140,9 @@ async def test_a_site_that_does_not_come_back_is_given_up(crawl, server):
     assert sum(message.startswith("Giving up") for message in said) == 1
 
 
-async def test_a_time_out_that_is_longer_than_the_back_off_ends_too(crawl, server):
+async def test_a_time_out_that_is_longer_than_the_back_off_ends_too(
+    crawl: Crawl, server: Server
+) -> None:
     """How long an attempt takes is no part of the time between two of them."""
     site = server.site()
     site.robots = Hang()
@@ -150,7 +162,7 @@ HANGING = 300
 
 
 @pytest.mark.long
-async def test_many_sites_that_hang_cost_a_new_one_moments(crawl, server):
+async def test_many_sites_that_hang_cost_a_new_one_moments(crawl: Crawl, server: Server) -> None:
     """At the default time-out: without a turn for all, some wait for those before them."""
     hanging = [server.site(host=f"127.1.{n // 250}.{n % 250 + 1}") for n in range(HANGING)]
     for site in hanging:
@@ -173,7 +185,7 @@ HOSTS = int(os.environ.get("KOSTER_TEST_HOSTS", "3000"))
 
 @pytest.mark.long
 @pytest.mark.bound(300)
-async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl, server):
+async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl: Crawl, server: Server) -> None:
     """At a 60th of the default times. One port, on every address of 127/8."""
     site = server.site(host="0.0.0.0")
     site.robots = Hang()
@@ -191,7 +203,7 @@ async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl, server):
     assert site.pages_asked == []
 
 
-async def test_a_restart_does_not_hammer_a_site_that_fails(crawl, server):
+async def test_a_restart_does_not_hammer_a_site_that_fails(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(503)
     settings = QUICK | {"KOSTER_DEFER_MAX_SECS": 60, "KOSTER_DEFER_LIMIT_SECS": 0.5}
@@ -224,7 +236,9 @@ process.start()
 """
 
 
-def in_a_process(tmp_path, urls, settings):
+def in_a_process(
+    tmp_path: Path, urls: list[str], settings: dict[str, Any]
+) -> subprocess.Popen[str]:
     script = SCRIPT.format(urls=urls, settings=settings)
     pipe = subprocess.PIPE
     return subprocess.Popen(
@@ -232,7 +246,9 @@ def in_a_process(tmp_path, urls, settings):
     )
 
 
-async def test_sigint_keeps_what_waits_in_the_jobdir(crawl, server, tmp_path):
+async def test_sigint_keeps_what_waits_in_the_jobdir(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
     site = server.site()
     site.robots = Reply(503)
     settings = {
@@ -259,7 +275,7 @@ async def test_sigint_keeps_what_waits_in_the_jobdir(crawl, server, tmp_path):
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(200))
 
 
-async def test_stopping_without_a_jobdir_hangs_nowhere(crawl, server):
+async def test_stopping_without_a_jobdir_hangs_nowhere(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Hang()
     running = crawl.start(urls=site.urls(200))
@@ -269,7 +285,9 @@ async def test_stopping_without_a_jobdir_hangs_nowhere(crawl, server):
     assert site.pages_asked == []
 
 
-async def test_a_redirect_of_a_request_that_waited_meets_the_dupefilter(crawl, server, tmp_path):
+async def test_a_redirect_of_a_request_that_waited_meets_the_dupefilter(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
     site = server.site()
     site.robots = Reply(503)
     site.page("/old", redirect(site.url("/seen")))
@@ -287,12 +305,17 @@ async def test_a_redirect_of_a_request_that_waited_meets_the_dupefilter(crawl, s
 # In place.
 
 
-async def test_requests_of_pipelines_wait_in_place_without_spinning(crawl, server):
+async def test_requests_of_pipelines_wait_in_place_without_spinning(
+    crawl: Crawl, server: Server
+) -> None:
     site, images = server.site(), server.site(host="127.0.0.2")
     images.robots = Reply(503)
 
     class Downloading(RecordingSpider):
-        async def parse(self, response, **arguments):
+        waited = 0.0
+        cpu = 0.0
+
+        async def parse(self, response: Response, **arguments: Any) -> None:
             cpu, began = time.process_time(), time.monotonic()
             try:
                 await self.crawler.engine.download_async(Request(images.url("/image")))
@@ -308,18 +331,21 @@ async def test_requests_of_pipelines_wait_in_place_without_spinning(crawl, serve
     }
     result = await crawl(Downloading, urls=[site.url("/")], settings=settings)
     spider = result.crawler.spider
+    assert isinstance(spider, Downloading)
     assert [type(error) for _, error in result.refused] == [RobotsUnavailable]
     assert spider.waited >= 3.9
     assert spider.cpu < 0.05 * spider.waited
     assert images.pages_asked == []
 
 
-async def test_what_waits_in_place_does_not_keep_a_crawl_from_closing(crawl, server):
+async def test_what_waits_in_place_does_not_keep_a_crawl_from_closing(
+    crawl: Crawl, server: Server
+) -> None:
     site, other = server.site(), server.site(host="127.0.0.2")
     other.robots = Reply(503)
 
     class Downloading(RecordingSpider):
-        async def parse(self, response, **arguments):
+        async def parse(self, response: Response, **arguments: Any) -> None:
             try:
                 await self.crawler.engine.download_async(Request(other.url("/x")))
             except RobotsUnavailable as error:
@@ -335,7 +361,7 @@ async def test_what_waits_in_place_does_not_keep_a_crawl_from_closing(crawl, ser
 # Many.
 
 
-def resident_kb():
+def resident_kb() -> int:
     """What this process holds in memory now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() // 1024
@@ -344,7 +370,7 @@ def resident_kb():
 @pytest.mark.long
 @pytest.mark.bound(400)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc, as Linux has it")
-async def test_100_000_requests_to_a_deferred_site(crawl, server):
+async def test_100_000_requests_to_a_deferred_site(crawl: Crawl, server: Server) -> None:
     """Past 10,000 they are in a file: what is left is a fingerprint of each."""
     site = server.site()
     site.robots = Reply(503)
@@ -353,7 +379,7 @@ async def test_100_000_requests_to_a_deferred_site(crawl, server):
         grown = 0
         given_up = 0
 
-        async def start(self):
+        async def start(self) -> AsyncIterator[Any]:
             start = 0
             for number in range(100_000):
                 if number == 20_000:
@@ -367,7 +393,7 @@ async def test_100_000_requests_to_a_deferred_site(crawl, server):
             self.grown = resident_kb() - start
             yield {"parked": len(slot.scheduler)}
 
-        def fail(self, failure):
+        def fail(self, failure: Failure) -> None:
             assert isinstance(failure.value, RobotsUnavailable)
             self.given_up += 1
 
@@ -379,6 +405,7 @@ async def test_100_000_requests_to_a_deferred_site(crawl, server):
     }
     result = await crawl(Many, settings=settings)
     spider = result.crawler.spider
+    assert isinstance(spider, Many)
     assert result.items == ({"parked": 100_000},)
     assert spider.given_up == 100_000
     assert result.stats["koster/deferred/dropped"] == 100_000
@@ -390,7 +417,7 @@ async def test_100_000_requests_to_a_deferred_site(crawl, server):
 # At random.
 
 
-def row(rng: random.Random):
+def row(rng: random.Random) -> Answer:
     """An answer to GET /robots.txt out of the table of the access method."""
     rules = "User-agent: *\nDisallow: /no\n"
     return rng.choice(
@@ -417,7 +444,9 @@ def row(rng: random.Random):
     "seed",
     [pytest.param(seed, marks=[pytest.mark.long] if seed >= 4 else []) for seed in range(20)],
 )
-async def test_whatever_sites_answer_each_request_ends_once(crawl, server, seed):
+async def test_whatever_sites_answer_each_request_ends_once(
+    crawl: Crawl, server: Server, seed: int
+) -> None:
     rng = random.Random(seed)
     sites = [server.site(host=f"127.0.2.{n + 1}") for n in range(30)]
     for site in sites:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from comparison import RULES, SETTINGS
 from crawling import Crawl, CrawlResult, RecordingSpider
-from replies import Endless, Hang, Raw, Reply, Trickle, redirect
+from replies import Asked, Endless, Handler, Hang, Raw, Reply, Trickle, redirect
 from scrapy import Request, signals
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.reactor import is_reactor_installed
-from server import Site
+from server import Server, Site
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Copy
@@ -82,7 +82,9 @@ MATRIX = [
 @pytest.mark.parametrize(
     "switches", MATRIX, ids=lambda s: "-".join(f"{name}={value}" for name, value in s.items())[:40]
 )
-async def test_no_switch_changes_what_an_answer_means(crawl, server, switches):
+async def test_no_switch_changes_what_an_answer_means(
+    crawl: Crawl, server: Server, switches: dict[str, bool]
+) -> None:
     """A failure, then two redirects to another host, which sets a cookie, to the rules."""
     site, other = server.site(), server.site(host="127.0.0.2")
     site.robots = [Reply(503), redirect("/moved")]
@@ -110,7 +112,7 @@ async def test_no_switch_changes_what_an_answer_means(crawl, server, switches):
 # What is sent.
 
 
-async def test_the_headers(crawl, server):
+async def test_the_headers(crawl: Crawl, server: Server) -> None:
     site = server.site()
     await crawl_site(crawl, site, headers={"User-Agent": "FigTree/0.1", "X-Page": "1"})
     asked = robots_request(site)
@@ -130,13 +132,17 @@ async def test_the_headers(crawl, server):
     ],
     ids=["USER_AGENT", "DEFAULT_REQUEST_HEADERS"],
 )
-async def test_the_user_agent_of_the_crawl(crawl, server, settings, sent):
+async def test_the_user_agent_of_the_crawl(
+    crawl: Crawl, server: Server, settings: dict[str, Any], sent: str
+) -> None:
     site = server.site()
     await crawl_site(crawl, site, settings=settings)
     assert {asked.header("User-Agent") for asked in site.requests} == {sent}
 
 
-async def test_default_headers_of_the_crawl_do_not_bring_cookies(crawl, server):
+async def test_default_headers_of_the_crawl_do_not_bring_cookies(
+    crawl: Crawl, server: Server
+) -> None:
     site = server.site()
     headers = {"Cookie": "session=1", "Accept": "text/html", "Accept-Language": "en"}
     settings = {"DEFAULT_REQUEST_HEADERS": headers, "COOKIES_ENABLED": False}
@@ -148,12 +154,12 @@ async def test_default_headers_of_the_crawl_do_not_bring_cookies(crawl, server):
     assert asked.header("Accept-Language") == page.header("Accept-Language") == "en"
 
 
-async def test_cookies_of_pages_are_not_sent(crawl, server):
+async def test_cookies_of_pages_are_not_sent(crawl: Crawl, server: Server) -> None:
     first, second = server.site(), server.site()  # cookies know no ports
     gate = server.gate()
     second.robots = Reply(200, RULES, gate=gate)
 
-    def page(asked):
+    def page(asked: Asked) -> Reply:
         if asked.path == "/2":
             gate.open()
         return Reply(200, headers={"Set-Cookie": "session=1; Path=/"})
@@ -166,14 +172,14 @@ async def test_cookies_of_pages_are_not_sent(crawl, server):
     assert second.requests[1].header("Cookie") == "session=1"
 
 
-async def test_cookies_of_a_request_are_not_sent(crawl, server):
+async def test_cookies_of_a_request_are_not_sent(crawl: Crawl, server: Server) -> None:
     site = server.site()
     request = Request(site.url("/page"), cookies={"session": "1"})
     await crawl(urls=[request], settings=SETTINGS)
     assert [asked.header("Cookie") for asked in site.requests] == [None, "session=1"]
 
 
-async def test_cookies_that_robots_txt_sets_are_not_kept(crawl, server):
+async def test_cookies_that_robots_txt_sets_are_not_kept(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = [
         Reply(302, headers={"Location": "/robots.txt?2", "Set-Cookie": "hop=1; Path=/"}),
@@ -183,7 +189,7 @@ async def test_cookies_that_robots_txt_sets_are_not_kept(crawl, server):
     assert [asked.header("Cookie") for asked in site.requests] == [None, None, None]
 
 
-async def test_http_authentication_is_as_for_pages(crawl, server):
+async def test_http_authentication_is_as_for_pages(crawl: Crawl, server: Server) -> None:
     site, other = server.site(), server.site(host="127.0.0.2")
     site.robots = redirect(other.url("/rules"))
     other.page("/rules", RULES)
@@ -196,7 +202,7 @@ async def test_http_authentication_is_as_for_pages(crawl, server):
 # The proxy of the page that asks.
 
 
-async def test_the_proxy_of_the_page(crawl, server):
+async def test_the_proxy_of_the_page(crawl: Crawl, server: Server) -> None:
     site, proxy = server.site(), server.proxy()
     site.robots = RULES
     result = await crawl_site(crawl, site, meta={"proxy": proxy.url()})
@@ -208,7 +214,7 @@ async def test_the_proxy_of_the_page(crawl, server):
     assert site.connections == 2
 
 
-async def test_the_proxy_of_the_page_after_a_redirect(crawl, server):
+async def test_the_proxy_of_the_page_after_a_redirect(crawl: Crawl, server: Server) -> None:
     site, other, proxy = server.site(), server.site(), server.proxy()
     site.robots, other.robots = redirect(other.url("/robots.txt")), RULES
     assert obeyed(await crawl_site(crawl, site, meta={"proxy": proxy.url()}), site)
@@ -218,14 +224,14 @@ async def test_the_proxy_of_the_page_after_a_redirect(crawl, server):
     ]
 
 
-async def test_the_proxy_of_the_page_over_https(crawl, server):
+async def test_the_proxy_of_the_page_over_https(crawl: Crawl, server: Server) -> None:
     site, proxy = server.site("https"), server.proxy()
     site.robots = RULES
     assert obeyed(await crawl_site(crawl, site, meta={"proxy": proxy.url()}), site)
     assert {asked.method for asked in proxy.requests} == {"CONNECT"}
 
 
-async def test_the_credentials_of_the_proxy(crawl, server):
+async def test_the_credentials_of_the_proxy(crawl: Crawl, server: Server) -> None:
     site, proxy = server.site(), server.proxy()
     site.robots = RULES
     url = proxy.url("").replace("//", "//user:pw@")
@@ -235,12 +241,16 @@ async def test_the_credentials_of_the_proxy(crawl, server):
     assert {asked.header("Proxy-Authorization") for asked in site.requests} == {None}
 
 
-async def test_a_page_without_a_proxy_has_none_for_its_robots_txt(crawl, server):
+async def test_a_page_without_a_proxy_has_none_for_its_robots_txt(
+    crawl: Crawl, server: Server
+) -> None:
     site = server.site()
     assert (await crawl_site(crawl, site, meta={"proxy": None})).fetched
 
 
-async def test_the_proxy_of_the_environment(crawl, server, monkeypatch):
+async def test_the_proxy_of_the_environment(
+    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site, proxy = server.site(), server.proxy()
     monkeypatch.setenv("http_proxy", proxy.url(""))
     monkeypatch.setenv("no_proxy", "")
@@ -249,7 +259,7 @@ async def test_the_proxy_of_the_environment(crawl, server, monkeypatch):
     assert len(proxy.requests) == 3
 
 
-async def test_a_proxy_that_is_down_is_a_temporary_failure(crawl, server):
+async def test_a_proxy_that_is_down_is_a_temporary_failure(crawl: Crawl, server: Server) -> None:
     site, proxy = server.site(), server.down()
     result = await crawl_site(crawl, site, meta={"proxy": proxy.url()})
     assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
@@ -259,7 +269,7 @@ async def test_a_proxy_that_is_down_is_a_temporary_failure(crawl, server):
 # What it may cost.
 
 
-async def test_an_endless_body_is_cut_at_the_cap(crawl, server):
+async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Endless(200, RULES * 200)
     result = await crawl_site(crawl, site)
@@ -274,13 +284,13 @@ async def test_an_endless_body_is_cut_at_the_cap(crawl, server):
     assert site.sent("/robots.txt") == sent
 
 
-async def test_an_endless_body_without_chunks(crawl, server):
+async def test_an_endless_body_without_chunks(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Endless(200, RULES * 200, chunked=False)
     assert obeyed(await crawl_site(crawl, site), site)
 
 
-async def test_an_endless_line(crawl, server):
+async def test_an_endless_line(crawl: Crawl, server: Server) -> None:
     """There is no line end to cut at: what comes after the cap is not known, nor what it means."""
     site = server.site()
     site.robots = Endless(200, "x" * 10_000)
@@ -289,7 +299,7 @@ async def test_an_endless_line(crawl, server):
     assert (await stored(crawl, site)).body == b""
 
 
-async def test_a_long_file_is_cut_between_lines(crawl, server):
+async def test_a_long_file_is_cut_between_lines(crawl: Crawl, server: Server) -> None:
     """The line that the cap goes through does not count, not even in part."""
     lines = ["User-agent: *", "Disallow: /secret", "# 32 octets of nothing to obey."] * 1
     begin = "\n".join(lines) + "\n"
@@ -307,7 +317,7 @@ async def test_a_long_file_is_cut_between_lines(crawl, server):
 
 
 @pytest.mark.parametrize("max_bytes", [10, 31, 32, 33, 10_000_000])
-async def test_the_cap_is_a_setting(crawl, server, max_bytes):
+async def test_the_cap_is_a_setting(crawl: Crawl, server: Server, max_bytes: int) -> None:
     site = server.site()
     site.robots = RULES  # 32 octets
     result = await crawl_site(crawl, site, settings={"KOSTER_MAX_BYTES": max_bytes})
@@ -315,7 +325,7 @@ async def test_the_cap_is_a_setting(crawl, server, max_bytes):
     assert len(result.fetched) == 1 + (max_bytes < 32)
 
 
-async def test_a_bomb_costs_no_more_than_the_cap(crawl, server):
+async def test_a_bomb_costs_no_more_than_the_cap(crawl: Crawl, server: Server) -> None:
     site = server.site()
     bomb = gzip.compress(b"Disallow: /secret\n" * 3_000_000, compresslevel=6)
     site.robots = Reply(200, bomb, headers={"Content-Encoding": "gzip"})
@@ -338,7 +348,7 @@ async def test_a_bomb_costs_no_more_than_the_cap(crawl, server):
     ],
     ids=["silence", "trickle", "endless trickle", "silence after redirects"],
 )
-async def test_the_timeout_is_its_own(crawl, server, answer):
+async def test_the_timeout_is_its_own(crawl: Crawl, server: Server, answer: Handler) -> None:
     site = server.site()
     site.robots = answer
     result = await crawl_site(crawl, site, settings={**STALLED, "DOWNLOAD_TIMEOUT": 100})
@@ -350,13 +360,13 @@ async def test_the_timeout_is_its_own(crawl, server, answer):
     assert result.seconds < 5
 
 
-async def test_the_timeout_of_pages_is_not_that_of_robots_txt(crawl, server):
+async def test_the_timeout_of_pages_is_not_that_of_robots_txt(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(200, RULES, delay=1)
     assert obeyed(await crawl_site(crawl, site, settings={"DOWNLOAD_TIMEOUT": 0.5}), site)
 
 
-async def test_redirects_have_one_timeout(crawl, server):
+async def test_redirects_have_one_timeout(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(302, headers={"Location": "/robots.txt"}, delay=0.2)
     result = await crawl_site(crawl, site, settings=STALLED)
@@ -364,7 +374,7 @@ async def test_redirects_have_one_timeout(crawl, server):
     assert site.asked("/robots.txt") == 3
 
 
-async def test_no_connection_outlives_the_timeout(crawl, server):
+async def test_no_connection_outlives_the_timeout(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Endless(200, "#", pause=0.02)
     other = server.site()
@@ -380,7 +390,7 @@ async def test_no_connection_outlives_the_timeout(crawl, server):
     assert (await running.result()).fetched == (other.url(),)
 
 
-async def test_it_takes_none_of_the_concurrent_requests(crawl, server):
+async def test_it_takes_none_of_the_concurrent_requests(crawl: Crawl, server: Server) -> None:
     """Three sites hang, and the crawl may have one request at a time."""
     hanging = [server.site() for _ in range(3)]
     for site in hanging:
@@ -397,7 +407,7 @@ async def test_it_takes_none_of_the_concurrent_requests(crawl, server):
 # The crawl's HTTP cache.
 
 
-async def test_it_is_not_answered_from_the_http_cache(crawl, server):
+async def test_it_is_not_answered_from_the_http_cache(crawl: Crawl, server: Server) -> None:
     site = server.site()
     settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(crawl.folder / "httpcache")}
     cached = await crawl_site(crawl, site, robots="scrapy", settings=settings)
@@ -409,7 +419,7 @@ async def test_it_is_not_answered_from_the_http_cache(crawl, server):
     assert "httpcache/hit" not in result.stats
 
 
-async def test_it_is_not_put_into_the_http_cache(crawl, server):
+async def test_it_is_not_put_into_the_http_cache(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
     settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(crawl.folder / "httpcache")}
@@ -418,7 +428,7 @@ async def test_it_is_not_put_into_the_http_cache(crawl, server):
     assert result.stats["httpcache/miss"] == 1
 
 
-async def test_a_cache_that_is_all_there_is(crawl, server):
+async def test_a_cache_that_is_all_there_is(crawl: Crawl, server: Server) -> None:
     """HTTPCACHE_IGNORE_MISSING: pages come from the cache, and robots.txt from its site."""
     site = server.site()
     settings = {
@@ -434,14 +444,14 @@ async def test_a_cache_that_is_all_there_is(crawl, server):
 # Offsite, redirects, retries.
 
 
-async def test_it_is_exempt_from_the_offsite_filter(crawl, server):
+async def test_it_is_exempt_from_the_offsite_filter(crawl: Crawl, server: Server) -> None:
     site, other = server.site(), server.site(host="127.0.0.2")
     site.robots, other.robots = redirect(other.url("/robots.txt")), RULES
     arguments = {"allowed_domains": ["127.0.0.1"]}
     assert obeyed(await crawl_site(crawl, site, arguments=arguments), site)
 
 
-async def test_where_it_ends_is_kept_and_told(crawl, server):
+async def test_where_it_ends_is_kept_and_told(crawl: Crawl, server: Server) -> None:
     site, other = server.site(), server.site(host="127.0.0.2")
     site.robots, other.robots = redirect(other.url("/robots.txt")), RULES
     result = await crawl_site(crawl, site)
@@ -452,7 +462,7 @@ async def test_where_it_ends_is_kept_and_told(crawl, server):
     assert error.verdict.site == site_of(site.url())
 
 
-async def test_the_rules_are_those_of_the_site_that_was_asked(crawl, server):
+async def test_the_rules_are_those_of_the_site_that_was_asked(crawl: Crawl, server: Server) -> None:
     """Not of the other, which has its own."""
     site, other = server.site(), server.site()
     site.robots = redirect(other.url("/rules"))
@@ -464,7 +474,7 @@ async def test_the_rules_are_those_of_the_site_that_was_asked(crawl, server):
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-async def test_it_is_not_retried_but_by_us(crawl, server, enabled):
+async def test_it_is_not_retried_but_by_us(crawl: Crawl, server: Server, enabled: bool) -> None:
     site = server.site()
     site.robots = Reply(503)
     settings = {"RETRY_ENABLED": enabled, "RETRY_TIMES": 5, "KOSTER_DEFER_LIMIT_SECS": 0.1}
@@ -474,7 +484,7 @@ async def test_it_is_not_retried_but_by_us(crawl, server, enabled):
     assert "retry/count" not in result.stats
 
 
-async def test_autothrottle_learns_nothing_from_it(crawl, server):
+async def test_autothrottle_learns_nothing_from_it(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(200, RULES, delay=0.5)
     settings = {
@@ -505,7 +515,7 @@ class Watching:
         return response
 
 
-async def test_middlewares_see_it(crawl, server):
+async def test_middlewares_see_it(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
     running = crawl.start(
@@ -541,7 +551,7 @@ class Refusing:
             raise IgnoreRequest("not today")
 
 
-async def test_a_middleware_may_replace_it(crawl, server):
+async def test_a_middleware_may_replace_it(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.page("/instead", RULES)
     settings = {"DOWNLOADER_MIDDLEWARES": {Elsewhere: 600}}
@@ -553,7 +563,9 @@ async def test_a_middleware_may_replace_it(crawl, server):
 @pytest.mark.parametrize(
     ("middleware", "why"), [(Circling, "again and again"), (Refusing, "not today")]
 )
-async def test_a_middleware_that_withholds_it(crawl, server, middleware, why):
+async def test_a_middleware_that_withholds_it(
+    crawl: Crawl, server: Server, middleware: type, why: str
+) -> None:
     site = server.site()
     settings = {"DOWNLOADER_MIDDLEWARES": {middleware: 600}}
     result = await crawl_site(crawl, site, settings=settings)
@@ -562,7 +574,9 @@ async def test_a_middleware_that_withholds_it(crawl, server, middleware, why):
     assert site.requests == ()
 
 
-async def test_a_handler_that_stops_the_download_does_not_harm(crawl, server):
+async def test_a_handler_that_stops_the_download_does_not_harm(
+    crawl: Crawl, server: Server
+) -> None:
     """Spiders may connect bytes_received; that of robots.txt is not theirs to lose."""
     site = server.site()
     site.robots = RULES
@@ -582,7 +596,7 @@ async def test_a_handler_that_stops_the_download_does_not_harm(crawl, server):
     assert set(received) == {site.url("/robots.txt"), site.url("/page")}
 
 
-async def test_a_crawl_that_is_stopped_while_it_is_asked(crawl, server):
+async def test_a_crawl_that_is_stopped_while_it_is_asked(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Hang()
     running = crawl.start(urls=site.urls(5), settings={**SETTINGS, "KOSTER_TIMEOUT_SECS": 100})
@@ -593,7 +607,7 @@ async def test_a_crawl_that_is_stopped_while_it_is_asked(crawl, server):
     assert result.seconds < 5
 
 
-async def test_garbage_in_a_location_is_harmless(crawl, server):
+async def test_garbage_in_a_location_is_harmless(crawl: Crawl, server: Server) -> None:
     sites = []
     for location in (
         "http://",
@@ -613,7 +627,7 @@ async def test_garbage_in_a_location_is_harmless(crawl, server):
     assert len(result.refused) + len(result.fetched) == len(sites)
 
 
-async def test_headers_that_are_no_text_are_harmless(crawl, server):
+async def test_headers_that_are_no_text_are_harmless(crawl: Crawl, server: Server) -> None:
     site = server.site()
     head = b"HTTP/1.1 200 OK\r\nETag: \xff\xfe\r\nExpires: \x80\r\nContent-Length: %d\r\n\r\n"
     site.robots = Raw(body=head % len(RULES) + RULES.encode())

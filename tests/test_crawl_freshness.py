@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from comparison import RULES, SETTINGS
 from crawling import Crawl, CrawlResult, RecordingSpider
-from replies import Asked, Gate, Reply, Reset, redirect
+from replies import Answer, Asked, Gate, Reply, Reset, redirect
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
@@ -119,7 +119,9 @@ NEW_RULES = Reply(200, "User-agent: *\nDisallow: /new\n", headers={"ETag": '"2"'
 # Renewal.
 
 
-async def test_a_stale_copy_is_revalidated_before_it_is_used(crawl, server, clock):
+async def test_a_stale_copy_is_revalidated_before_it_is_used(
+    crawl: Crawl, server: Server, clock: Clock
+) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"', Last_Modified=MONDAY), Reply(304)]
     site.page("/1", later(clock, WEEK + 1))
@@ -136,7 +138,9 @@ async def test_a_stale_copy_is_revalidated_before_it_is_used(crawl, server, cloc
     assert summary.endswith("1 fetched, 0 from storage, 1 revalidated")
 
 
-async def test_a_fresh_copy_is_not_asked_for_again(crawl, server, clock):
+async def test_a_fresh_copy_is_not_asked_for_again(
+    crawl: Crawl, server: Server, clock: Clock
+) -> None:
     site = server.site()
     site.robots = file_with(ETag='"1"')
     site.page("/1", later(clock, WEEK - 100))
@@ -144,7 +148,7 @@ async def test_a_fresh_copy_is_not_asked_for_again(crawl, server, clock):
     assert site.asked("/robots.txt") == 1
 
 
-async def test_a_renewed_copy_is_fresh_again(crawl, server, clock):
+async def test_a_renewed_copy_is_fresh_again(crawl: Crawl, server: Server, clock: Clock) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(304)]
     for path in ("/1", "/2", "/3", "/4"):
@@ -164,7 +168,13 @@ async def test_a_renewed_copy_is_fresh_again(crawl, server, clock):
     ],
     ids=["ETag", "weak ETag", "Last-Modified", "neither"],
 )
-async def test_the_conditions_are_what_the_server_gave(crawl, server, clock, headers, sent):
+async def test_the_conditions_are_what_the_server_gave(
+    crawl: Crawl,
+    server: Server,
+    clock: Clock,
+    headers: dict[str, str],
+    sent: tuple[str | None, str | None],
+) -> None:
     site = server.site()
     site.robots = [file_with(**headers), NEW_RULES]
     site.page("/1", later(clock, WEEK + 1))
@@ -175,7 +185,9 @@ async def test_the_conditions_are_what_the_server_gave(crawl, server, clock, hea
     assert "koster/revalidated" not in result.stats
 
 
-async def test_304_to_an_unconditional_request_renews_nothing(crawl, server, clock):
+async def test_304_to_an_unconditional_request_renews_nothing(
+    crawl: Crawl, server: Server, clock: Clock
+) -> None:
     site = server.site()
     site.robots = [file_with(), Reply(304)]
     site.page("/1", later(clock, WEEK + 1))
@@ -184,7 +196,9 @@ async def test_304_to_an_unconditional_request_renews_nothing(crawl, server, clo
     assert "koster/revalidated" not in result.stats
 
 
-async def test_the_conditions_are_for_the_url_that_answered(crawl, server, clock):
+async def test_the_conditions_are_for_the_url_that_answered(
+    crawl: Crawl, server: Server, clock: Clock
+) -> None:
     site = server.site()
     site.robots = redirect("/moved", 302)
     site.page("/moved", [file_with(ETag='"1"'), Reply(304)])
@@ -195,7 +209,7 @@ async def test_the_conditions_are_for_the_url_that_answered(crawl, server, clock
     assert result.stats["koster/revalidated"] == 1
 
 
-async def test_a_page_has_no_conditions(crawl, server, clock):
+async def test_a_page_has_no_conditions(crawl: Crawl, server: Server, clock: Clock) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(304)]
     site.page("/1", later(clock, WEEK + 1))
@@ -204,7 +218,9 @@ async def test_a_page_has_no_conditions(crawl, server, clock):
     assert {conditions(page) for page in pages} == {(None, None)}
 
 
-async def test_what_a_renewal_brings_takes_the_place_of_the_copy(crawl, server, clock):
+async def test_what_a_renewal_brings_takes_the_place_of_the_copy(
+    crawl: Crawl, server: Server, clock: Clock
+) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(404), Reply(403)]
     site.page("/1", later(clock, WEEK + 1))
@@ -221,7 +237,9 @@ async def test_what_a_renewal_brings_takes_the_place_of_the_copy(crawl, server, 
     [(404, WEEK), (403, 86_400)],
     ids=["404: KOSTER_EXPIRY_SECS", "403: KOSTER_RESTRICTED_EXPIRY_SECS"],
 )
-async def test_the_life_of_other_answers(crawl, server, clock, status, life):
+async def test_the_life_of_other_answers(
+    crawl: Crawl, server: Server, clock: Clock, status: int, life: int
+) -> None:
     site = server.site()
     site.robots = Reply(status)
     await in_turn(crawl, site, "/1")
@@ -233,7 +251,9 @@ async def test_the_life_of_other_answers(crawl, server, clock, status, life):
     assert site.asked("/robots.txt") == 2
 
 
-async def test_robots_parsed_is_sent_for_each_parser(crawl, server, clock):
+async def test_robots_parsed_is_sent_for_each_parser(
+    crawl: Crawl, server: Server, clock: Clock
+) -> None:
     """One that is found in the storage is new to the crawl; one that is renewed is not."""
     parsed: list[str] = []
 
@@ -272,7 +292,9 @@ async def test_robots_parsed_is_sent_for_each_parser(crawl, server, clock):
     ],
     ids=lambda headers: str(*headers.values()),
 )
-async def test_one_revalidation_in_the_least_life(crawl, server, clock, headers):
+async def test_one_revalidation_in_the_least_life(
+    crawl: Crawl, server: Server, clock: Clock, headers: dict[str, str]
+) -> None:
     """11 pages, 100 s after each other; KOSTER_EXPIRY_MIN_SECS is 300 s."""
     site = server.site()
     site.robots = [
@@ -296,7 +318,9 @@ async def test_one_revalidation_in_the_least_life(crawl, server, clock, headers)
     ],
     ids=["max-age", "Age", "Expires", "longest", "nonsense"],
 )
-async def test_the_life_that_the_server_states(crawl, server, headers, life):
+async def test_the_life_that_the_server_states(
+    crawl: Crawl, server: Server, headers: dict[str, str], life: int
+) -> None:
     site = server.site()
     site.robots = file_with(**headers)
     before = time.time()
@@ -311,7 +335,9 @@ async def test_the_life_that_the_server_states(crawl, server, headers, life):
     [{"KOSTER_EXPIRY_SECS": 0}, {"KOSTER_EXPIRY_MIN_SECS": 0}],
     ids=lambda settings: str(*settings),
 )
-async def test_a_copy_without_life_serves_those_who_waited_for_it(crawl, server, settings):
+async def test_a_copy_without_life_serves_those_who_waited_for_it(
+    crawl: Crawl, server: Server, settings: dict[str, Any]
+) -> None:
     site = server.site()
     headers = {"Cache_Control": "max-age=0"} if "KOSTER_EXPIRY_MIN_SECS" in settings else {}
     site.robots = file_with(**headers)
@@ -324,7 +350,9 @@ async def test_a_copy_without_life_serves_those_who_waited_for_it(crawl, server,
 
 
 @pytest.mark.parametrize("failure", [Reply(503), Reset()], ids=["503", "reset"])
-async def test_a_renewal_that_fails_defers(crawl, server, clock, failure):
+async def test_a_renewal_that_fails_defers(
+    crawl: Crawl, server: Server, clock: Clock, failure: Answer
+) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), failure]
     site.page("/1", later(clock, WEEK + 1))
@@ -335,7 +363,7 @@ async def test_a_renewal_that_fails_defers(crawl, server, clock, failure):
     assert {conditions(asked)[0] for asked in robots_of(site)[1:]} == {'"1"'}
 
 
-async def test_a_renewal_that_fails_at_first(crawl, server, clock):
+async def test_a_renewal_that_fails_at_first(crawl: Crawl, server: Server, clock: Clock) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(503), Reply(304)]
     site.page("/1", later(clock, WEEK + 1))
@@ -346,7 +374,9 @@ async def test_a_renewal_that_fails_at_first(crawl, server, clock):
     assert result.stats["koster/deferred/sites"] == 1
 
 
-async def test_the_last_good_copy_serves_for_a_while(crawl, server, clock):
+async def test_the_last_good_copy_serves_for_a_while(
+    crawl: Crawl, server: Server, clock: Clock
+) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(503)]
     site.page("/1", later(clock, WEEK + 1))
@@ -362,7 +392,7 @@ async def test_the_last_good_copy_serves_for_a_while(crawl, server, clock):
     ]
 
 
-async def test_the_last_good_copy_still_forbids(crawl, server, clock):
+async def test_the_last_good_copy_still_forbids(crawl: Crawl, server: Server, clock: Clock) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(503)]
     site.page("/1", later(clock, WEEK + 1))
@@ -372,7 +402,9 @@ async def test_the_last_good_copy_still_forbids(crawl, server, clock):
     assert "koster/deferred/sites" not in result.stats
 
 
-async def test_the_last_good_copy_serves_the_next_crawl_too(crawl, server, clock):
+async def test_the_last_good_copy_serves_the_next_crawl_too(
+    crawl: Crawl, server: Server, clock: Clock
+) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(503)]
     settings = {"KOSTER_STALE_IF_ERROR_SECS": 3600, "KOSTER_DEFER_FIRST_SECS": 100}
@@ -384,7 +416,9 @@ async def test_the_last_good_copy_serves_the_next_crawl_too(crawl, server, clock
 
 
 @pytest.mark.parametrize(("policy", "pages"), [("allow", ["/1", "/2"]), ("disallow", ["/1"])])
-async def test_a_renewal_that_fails_by_policy(crawl, server, clock, policy, pages):
+async def test_a_renewal_that_fails_by_policy(
+    crawl: Crawl, server: Server, clock: Clock, policy: str, pages: list[str]
+) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(503)]
     site.page("/1", later(clock, WEEK + 1))
@@ -449,7 +483,9 @@ def asked_in_all(sites: list[Site]) -> int:
 
 
 @pytest.mark.bound(150)
-async def test_a_second_crawl_asks_for_nothing_and_a_third_for_changes(crawl, server):
+async def test_a_second_crawl_asks_for_nothing_and_a_third_for_changes(
+    crawl: Crawl, server: Server
+) -> None:
     sites = three_hundred(server)
     secrets = [site.url("/secret") for site in sites]
     first = await crawl(urls=secrets, settings=MANY)
@@ -494,7 +530,7 @@ process.start()
 
 
 @pytest.mark.bound(150)
-async def test_kill_in_the_middle_loses_no_stored_copy(crawl, server):
+async def test_kill_in_the_middle_loses_no_stored_copy(crawl: Crawl, server: Server) -> None:
     sites = three_hundred(server)
     gate = Gate()
     for site in sites[150:]:
@@ -526,7 +562,7 @@ async def test_kill_in_the_middle_loses_no_stored_copy(crawl, server):
     assert "koster/storage/error" not in result.stats
 
 
-async def test_two_crawls_share_a_file(crawl, server):
+async def test_two_crawls_share_a_file(crawl: Crawl, server: Server) -> None:
     sites = [server.site() for _ in range(40)]
     for site in sites:
         site.robots = RULES
@@ -537,7 +573,7 @@ async def test_two_crawls_share_a_file(crawl, server):
     assert len(sites_stored(path_of(crawl))) == 40
 
 
-async def test_what_is_kept_in_memory_ends_with_the_crawl(crawl, server):
+async def test_what_is_kept_in_memory_ends_with_the_crawl(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
     settings = {"KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage"}
@@ -547,7 +583,9 @@ async def test_what_is_kept_in_memory_ends_with_the_crawl(crawl, server):
     assert not path_of(crawl).exists()
 
 
-async def test_sites_that_memory_has_no_room_for_are_in_the_storage(crawl, server):
+async def test_sites_that_memory_has_no_room_for_are_in_the_storage(
+    crawl: Crawl, server: Server
+) -> None:
     sites = [server.site() for _ in range(6)]
     for site in sites:
         site.robots = RULES
@@ -605,7 +643,9 @@ def read_only(path: Path) -> Any:
     [corrupt, corrupted_later, foreign, newer, directory, below_a_file, read_only],
     ids=lambda harm: harm.__name__,
 )
-async def test_a_storage_that_fails_is_a_miss(crawl, server, harm):
+async def test_a_storage_that_fails_is_a_miss(
+    crawl: Crawl, server: Server, harm: Callable[[Path], Any]
+) -> None:
     path = crawl.folder / "koster" / "robots.sqlite3"
     path.parent.mkdir()
     harm(path)
@@ -627,7 +667,7 @@ async def obeys_all_the_same(crawl: Crawl, server: Server, **settings: Any) -> C
     return result
 
 
-async def test_a_locked_storage_holds_nobody_up(crawl, server):
+async def test_a_locked_storage_holds_nobody_up(crawl: Crawl, server: Server) -> None:
     path = path_of(crawl)
     SQLiteStorage(str(path)).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -637,7 +677,7 @@ async def test_a_locked_storage_holds_nobody_up(crawl, server):
     assert result.seconds < 6  # one time-out of 2 s, not one for each of 10 sites
 
 
-async def test_a_storage_that_is_locked_later_holds_nobody_up(crawl, server):
+async def test_a_storage_that_is_locked_later_holds_nobody_up(crawl: Crawl, server: Server) -> None:
     sites = [server.site() for _ in range(3)]
     path = path_of(crawl)
     SQLiteStorage(str(path)).close()
@@ -671,5 +711,7 @@ class Blocking(Broken):
 
 
 @pytest.mark.parametrize("storage", [Broken, Blocking])
-async def test_another_storage_that_fails(crawl, server, storage):
+async def test_another_storage_that_fails(
+    crawl: Crawl, server: Server, storage: type[MemoryStorage]
+) -> None:
     await obeys_all_the_same(crawl, server, KOSTER_STORAGE=storage)

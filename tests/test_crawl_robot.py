@@ -6,8 +6,10 @@ import logging
 from typing import Any
 
 import pytest
+from crawling import Crawl
 from replies import Reply
 from scrapy import Request
+from server import Server
 
 from scrapy_koster.protocol.nametoken import name_token
 
@@ -56,7 +58,9 @@ def everywhere(header: Any) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
 @pytest.mark.parametrize("where", everywhere(None))
 @pytest.mark.filterwarnings("ignore:.*user_agent.*:scrapy.exceptions.ScrapyDeprecationWarning")
-async def test_what_decides_is_what_is_sent(crawl, server, where, header):
+async def test_what_decides_is_what_is_sent(
+    crawl: Crawl, server: Server, where: str, header: Any
+) -> None:
     site = server.site()
     site.robots = Reply(body=BY_ROBOT)
     urls = [site.url(path) for path in ("/page", "/for/figtree", "/for/others")]
@@ -65,8 +69,8 @@ async def test_what_decides_is_what_is_sent(crawl, server, where, header):
     sent = robots_txt.header("User-Agent") or ""
     assert {page.header("User-Agent") or "" for page in pages} == {sent}
     forbidden = urls[1] if name_token(sent) == "figtree" else urls[2]
-    [(url, error)] = result.refused
-    assert (url, error.verdict.robot) == (forbidden, name_token(sent))
+    assert [url for url, _ in result.refused] == [forbidden]
+    assert [verdict.robot for verdict in result.verdicts] == [name_token(sent)]
 
 
 class Late:
@@ -99,7 +103,9 @@ class LateKnown(Late):
         (Late, {"meta": {"dont_obey_robotstxt": True}}, False),
     ],
 )
-async def test_warns_of_a_header_that_was_not_decided_by(crawl, server, late, arguments, warned):
+async def test_warns_of_a_header_that_was_not_decided_by(
+    crawl: Crawl, server: Server, late: type[Late], arguments: dict[str, Any], warned: bool
+) -> None:
     site = server.site()
     settings = {"DOWNLOADER_MIDDLEWARES": {late: 950}, **arguments.get("settings", {})}
     result = await crawl(urls=site.urls(3), **{**arguments, "settings": settings})
@@ -108,7 +114,7 @@ async def test_warns_of_a_header_that_was_not_decided_by(crawl, server, late, ar
     assert len(warnings) == warned
 
 
-async def test_warns_of_one_header_among_many(crawl, server):
+async def test_warns_of_one_header_among_many(crawl: Crawl, server: Server) -> None:
     class LateOnce(Late):
         def process_request(self, request: Request) -> None:
             request.headers["User-Agent"] = FIGTREE if request.url.endswith("7") else OTHER

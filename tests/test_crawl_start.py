@@ -7,7 +7,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,15 @@ WHERE = pytest.mark.parametrize(
 
 @WHERE
 @pytest.mark.parametrize("settings", [{}, IN_MEMORY], ids=["sqlite", "memory"])
-async def test_obeys_wherever_it_is_started(crawl, server, folder, monkeypatch, *, where, settings):
+async def test_obeys_wherever_it_is_started(
+    crawl: Crawl,
+    server: Server,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    where: Callable[[Path, pytest.MonkeyPatch], None],
+    settings: dict[str, Any],
+) -> None:
     where(folder, monkeypatch)
     result = await obeys(crawl, server, **settings)
     assert not result.logged(logging.WARNING, "scrapy_koster")
@@ -117,7 +125,9 @@ def datadir_below_a_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     "harm", [file_in_the_way, datadir_below_a_file], ids=lambda harm: harm.__name__
 )
-async def test_a_folder_that_cannot_be_written_is_memory(crawl, server, folder, harm):
+async def test_a_folder_that_cannot_be_written_is_memory(
+    crawl: Crawl, server: Server, folder: Path, harm: Callable[[Path], None]
+) -> None:
     harm(folder)
     result = await obeys(crawl, server)
     [warning] = result.logged(logging.WARNING, "scrapy_koster")
@@ -169,8 +179,15 @@ SUBCLASS = {"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, Subclass: 100}}
     ids=lambda value: getattr(value, "__name__", value if isinstance(value, str) else ""),
 )
 async def test_whatever_is_raised_at_the_start_stops_the_crawl(
-    crawl, server, monkeypatch, *, owner, method, settings, error
-):
+    crawl: Crawl,
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    owner: type,
+    method: str,
+    settings: dict[str, Any],
+    error: tuple[Any, ...],
+) -> None:
     def fail(*_arguments: object, **_named: object) -> None:
         raise error[0](*error[1:])
 
@@ -178,7 +195,9 @@ async def test_whatever_is_raised_at_the_start_stops_the_crawl(
     await does_not_begin(crawl, server, Exception, None, **settings)
 
 
-async def test_it_is_said_what_raised_not_configured(crawl, server, monkeypatch):
+async def test_it_is_said_what_raised_not_configured(
+    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_arguments: object) -> None:
         raise NotConfigured("the parser has no licence")
 
@@ -188,8 +207,8 @@ async def test_it_is_said_what_raised_not_configured(crawl, server, monkeypatch)
 
 
 async def test_a_module_of_the_users_that_raises_not_configured(
-    crawl, server, tmp_path, monkeypatch
-):
+    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "unconfigured.py").write_text(
         "from scrapy.exceptions import NotConfigured\nraise NotConfigured('no licence')\n"
     )
@@ -199,21 +218,21 @@ async def test_a_module_of_the_users_that_raises_not_configured(
         await does_not_begin(crawl, server, RuntimeError, "no licence", **settings)
 
 
-async def test_our_middleware_taken_out_of_the_crawl(crawl, server):
+async def test_our_middleware_taken_out_of_the_crawl(crawl: Crawl, server: Server) -> None:
     settings = {"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None}}
     await does_not_begin(crawl, server, RuntimeError, "there is no KosterMiddleware", **settings)
 
 
-async def test_a_subclass_in_the_place_of_our_middleware(crawl, server):
+async def test_a_subclass_in_the_place_of_our_middleware(crawl: Crawl, server: Server) -> None:
     await obeys(crawl, server, **SUBCLASS)
 
 
-async def test_the_user_may_take_the_page_directives_out(crawl, server):
+async def test_the_user_may_take_the_page_directives_out(crawl: Crawl, server: Server) -> None:
     await obeys(crawl, server, KOSTER_PAGE_DIRECTIVES=[])
     await obeys(crawl, server, SPIDER_MIDDLEWARES={RobotsMetaMiddleware: None})
 
 
-async def test_our_scheduler_with_scrapys_own_middleware(crawl, server):
+async def test_our_scheduler_with_scrapys_own_middleware(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
     settings = {"SCHEDULER": DeferringScheduler}
@@ -229,7 +248,7 @@ class Unconfigured(MemoryStorage):
         raise NotConfigured("no luck")
 
 
-async def test_a_storage_that_is_not_configured_is_memory(crawl, server):
+async def test_a_storage_that_is_not_configured_is_memory(crawl: Crawl, server: Server) -> None:
     result = await obeys(crawl, server, KOSTER_STORAGE=Unconfigured)
     [warning] = result.logged(logging.WARNING, "scrapy_koster")
     assert "no luck" in warning
@@ -293,7 +312,14 @@ UNAVAILABLE = pytest.mark.parametrize("unavailable", ["defer", "allow", "disallo
     [(RecordingSpider, NoFile), (Raising, KosterRobotParser)],
     ids=["parser", "handler"],
 )
-async def test_what_fails_at_a_file_opens_no_site(crawl, server, *, spider, parser, unavailable):
+async def test_what_fails_at_a_file_opens_no_site(
+    crawl: Crawl,
+    server: Server,
+    *,
+    spider: type[RecordingSpider],
+    parser: type[RobotParser],
+    unavailable: str,
+) -> None:
     site = server.site()
     site.robots = RULES
     settings = wrong(parser, unavailable)
@@ -304,7 +330,9 @@ async def test_what_fails_at_a_file_opens_no_site(crawl, server, *, spider, pars
 
 
 @UNAVAILABLE
-async def test_a_parser_that_fails_at_a_url_opens_no_site(crawl, server, unavailable):
+async def test_a_parser_that_fails_at_a_url_opens_no_site(
+    crawl: Crawl, server: Server, unavailable: str
+) -> None:
     site = server.site()
     site.robots = RULES
     result = await crawl(urls=[site.url("/private")], settings=wrong(NoUrl, unavailable))
@@ -315,7 +343,9 @@ async def test_a_parser_that_fails_at_a_url_opens_no_site(crawl, server, unavail
 # The commands.
 
 
-def test_the_commands_without_a_scrapy_cfg(server, folder, tmp_path, monkeypatch):
+def test_the_commands_without_a_scrapy_cfg(
+    server: Server, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = server.site()
     site.robots = RULES
     (tmp_path / "fict_settings.py").write_text("COMMANDS_MODULE = 'scrapy_koster.commands'\n")

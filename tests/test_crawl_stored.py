@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlResult
 from replies import Asked, Reply
-from server import Site
+from server import Server, Site
 
 RULES = "User-agent: *\nDisallow: /first\nDisallow: /second\n"
 FIRST_LINES = {"KOSTER_MAX_BYTES": 40}
@@ -29,7 +29,9 @@ async def pages(crawl: Crawl, site: Site, **settings: Any) -> tuple[list[str], C
     return sorted(url.removeprefix(site.url("")) for url in result.fetched), result
 
 
-async def test_a_file_that_was_cut_is_fetched_again_when_more_is_read(crawl, server):
+async def test_a_file_that_was_cut_is_fetched_again_when_more_is_read(
+    crawl: Crawl, server: Server
+) -> None:
     site = server.site()
     assert (await pages(crawl, site, **FIRST_LINES))[0] == ["/page", "/second"]
     assert (await pages(crawl, site))[0] == ["/page"]
@@ -39,7 +41,7 @@ async def test_a_file_that_was_cut_is_fetched_again_when_more_is_read(crawl, ser
     assert site.asked("/robots.txt") == 2
 
 
-async def test_a_file_is_cut_again_when_less_is_read(crawl, server):
+async def test_a_file_is_cut_again_when_less_is_read(crawl: Crawl, server: Server) -> None:
     site = server.site()
     assert (await pages(crawl, site))[0] == ["/page"]
     assert (await pages(crawl, site, **FIRST_LINES))[0] == ["/page", "/second"]
@@ -47,7 +49,7 @@ async def test_a_file_is_cut_again_when_less_is_read(crawl, server):
     assert site.asked("/robots.txt") == 1
 
 
-async def test_a_cut_is_logged_once_and_counted(crawl, server):
+async def test_a_cut_is_logged_once_and_counted(crawl: Crawl, server: Server) -> None:
     site = server.site()
     for _ in ("fetched", "from the storage"):
         _, result = await pages(crawl, site, **FIRST_LINES)
@@ -74,8 +76,8 @@ async def test_a_cut_is_logged_once_and_counted(crawl, server):
     ids=["as before", "stated", "by default, and KOSTER_EXPIRY_MAX_SECS", "by default"],
 )
 async def test_a_copy_lives_as_the_settings_of_today_say(
-    crawl, server, *, headers, settings, asked
-):
+    crawl: Crawl, server: Server, *, headers: dict[str, str], settings: dict[str, Any], asked: int
+) -> None:
     site = server.site()
     site.robots = Reply(200, RULES, headers=headers)
     for later in (False, True):
@@ -84,7 +86,9 @@ async def test_a_copy_lives_as_the_settings_of_today_say(
     assert site.asked("/robots.txt") == asked
 
 
-async def test_a_failure_is_deferred_as_the_settings_of_today_say(crawl, server):
+async def test_a_failure_is_deferred_as_the_settings_of_today_say(
+    crawl: Crawl, server: Server
+) -> None:
     site = server.site()
     site.robots = [Reply(503, headers={"Retry-After": "600"}), RULES]
     url = site.url("/page")

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
+from crawling import Crawl
 from scrapy import Request
 from scrapy.settings import Settings
 from scrapy.signalmanager import SignalManager
@@ -96,7 +97,7 @@ A_COM = ("http://a.com/", "http://a.com", "http://a.com:80/x", "http://A.Com/x",
 
 
 @pytest.mark.parametrize("first", A_COM)
-def test_one_site_in_all_its_spellings(driven, first):
+def test_one_site_in_all_its_spellings(driven: Callable[..., Driven], first: str) -> None:
     keeper = driven()
     state = keeper.state_of(first)
     for url in (*A_COM, "http://u@a.com/", "http://u:p@a.com:80/?x", "http://a.com?x=/y", first):
@@ -120,7 +121,7 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("order", ["it first", "the others first"])
-def test_other_sites(driven, order):
+def test_other_sites(driven: Callable[..., Driven], order: str) -> None:
     keeper = driven()
     urls = [*A_COM, *OTHERS] if order == "it first" else [*OTHERS, *A_COM]
     state = {url: keeper.state_of(url) for url in urls}
@@ -131,7 +132,7 @@ def test_other_sites(driven, order):
 
 
 @pytest.mark.parametrize("shorter", ["http://a.co", "http://a.com:8"])
-def test_a_url_without_a_path_is_not_cut_short(driven, shorter):
+def test_a_url_without_a_path_is_not_cut_short(driven: Callable[..., Driven], shorter: str) -> None:
     """http://a.com is not http://a.co, nor a.com:80 a.com:8."""
     keeper = driven()
     other = keeper.state_of(f"{shorter}/")
@@ -142,17 +143,17 @@ def test_a_url_without_a_path_is_not_cut_short(driven, shorter):
 
 
 @pytest.mark.parametrize("url", ["data:,/robots.txt", "ftp://a.com/x", "file:///x", "s3://b/x"])
-def test_what_no_robots_txt_is_for(driven, url):
+def test_what_no_robots_txt_is_for(driven: Callable[..., Driven], url: str) -> None:
     assert driven().keeper.state_of(url) is None
 
 
 @pytest.mark.parametrize("url", ["http:///x", "http://a.com:x/", "https://", "http://:80/"])
-def test_no_site(driven, url):
+def test_no_site(driven: Callable[..., Driven], url: str) -> None:
     with pytest.raises(ValueError, match="no site in the URL"):
         driven().keeper.state_of(url)
 
 
-def test_the_spellings_of_a_site_cost_bounded_memory(driven):
+def test_the_spellings_of_a_site_cost_bounded_memory(driven: Callable[..., Driven]) -> None:
     keeper = driven()
     gc.collect()
     before = sys.getallocatedblocks()
@@ -164,7 +165,7 @@ def test_the_spellings_of_a_site_cost_bounded_memory(driven):
 # Waiting.
 
 
-async def test_all_who_wait_are_told(driven, crawl):
+async def test_all_who_wait_are_told(driven: Callable[..., Driven], crawl: Crawl) -> None:
     keeper = driven()
     waited = await crawl.together(*(keeper.wait(f"http://a.com/{n}") for n in range(200)))
     assert {type(state.step) for state in waited} == {Obey}
@@ -172,7 +173,7 @@ async def test_all_who_wait_are_told(driven, crawl):
     await keeper.keeper.close()
 
 
-async def test_what_is_known_asks_for_nothing(driven):
+async def test_what_is_known_asks_for_nothing(driven: Callable[..., Driven]) -> None:
     keeper = driven()
     for _ in range(3):
         state = await keeper.wait("http://a.com/x")
@@ -184,7 +185,7 @@ async def test_what_is_known_asks_for_nothing(driven):
     await keeper.keeper.close()
 
 
-async def test_a_failure_is_waited_out(driven):
+async def test_a_failure_is_waited_out(driven: Callable[..., Driven]) -> None:
     answers = iter([NoAnswer("gone"), Answer("http://a.com/robots.txt", 503, {})])
     keeper = driven(
         lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
@@ -196,7 +197,9 @@ async def test_a_failure_is_waited_out(driven):
     await keeper.keeper.close()
 
 
-async def test_each_request_that_is_deferred_is_counted_once(driven, crawl):
+async def test_each_request_that_is_deferred_is_counted_once(
+    driven: Callable[..., Driven], crawl: Crawl
+) -> None:
     """Whenever it comes: one in each turn of the loop."""
     answers = iter([NoAnswer("gone"), NoAnswer("gone")])
     keeper = driven(
@@ -212,7 +215,7 @@ async def test_each_request_that_is_deferred_is_counted_once(driven, crawl):
     await keeper.keeper.close()
 
 
-async def test_a_failure_is_given_up(driven):
+async def test_a_failure_is_given_up(driven: Callable[..., Driven]) -> None:
     keeper = driven(
         lambda site, stale: NoAnswer("gone"),
         KOSTER_DEFER_FIRST_SECS=0.05,
@@ -226,7 +229,9 @@ async def test_a_failure_is_given_up(driven):
     await keeper.keeper.close()
 
 
-async def test_an_error_of_ours_is_a_failure_and_is_logged(driven, caplog):
+async def test_an_error_of_ours_is_a_failure_and_is_logged(
+    driven: Callable[..., Driven], caplog: pytest.LogCaptureFixture
+) -> None:
     def broken(site: Site, stale: Copy | None) -> Answer:
         raise ZeroDivisionError
 
@@ -239,7 +244,7 @@ async def test_an_error_of_ours_is_a_failure_and_is_logged(driven, caplog):
     await keeper.keeper.close()
 
 
-async def test_a_copy_is_found_in_the_storage(driven):
+async def test_a_copy_is_found_in_the_storage(driven: Callable[..., Driven]) -> None:
     for source in (Source.FETCHED, Source.STORAGE):
         keeper = driven(KOSTER_STORAGE=SQLITE)
         state = await keeper.wait("http://a.com/x")
@@ -249,7 +254,7 @@ async def test_a_copy_is_found_in_the_storage(driven):
     assert keeper.stats.get_value("koster/storage/hit") == 1
 
 
-async def test_a_stale_copy_is_given_to_the_fetch(driven):
+async def test_a_stale_copy_is_given_to_the_fetch(driven: Callable[..., Driven]) -> None:
     stales: list[Copy | None] = []
 
     def fetch(site: Site, stale: Copy | None) -> Answer:
@@ -259,6 +264,7 @@ async def test_a_stale_copy_is_given_to_the_fetch(driven):
     keeper = driven(fetch)
     state = await keeper.wait("http://a.com/x")
     copy = state.known
+    assert isinstance(copy, Copy)
     keeper.ahead = copy.expires + 1 - time.time()
     await keeper.wait("http://a.com/x")
     assert stales == [None, copy]
@@ -288,7 +294,13 @@ def answer_by_turns(site: Site, stale: Copy | None) -> Answer | NoAnswer:
 @pytest.mark.parametrize(
     ("storage", "sites"), [(MEMORY, 20_000), (SQLITE, 6_000)], ids=["memory", "sqlite"]
 )
-async def test_memory_is_flat(driven, crawl, caplog, storage, sites):
+async def test_memory_is_flat(
+    driven: Callable[..., Driven],
+    crawl: Crawl,
+    caplog: pytest.LogCaptureFixture,
+    storage: str,
+    sites: int,
+) -> None:
     """With room for 1,000 sites there is no more to keep after the first 2,000.
 
     In bytes, by tracemalloc, which makes this three times as slow: 3.07 MB after 2,000 sites and

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from crawling import Crawl
+
 from scrapy_koster.crawl.retry_timer import RetryTimer
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.site import Site
@@ -11,7 +13,7 @@ from scrapy_koster.protocol.site import Site
 A, B, C = (SiteState(Site("http", host, 80)) for host in "abc")
 
 
-async def test_it_fires_in_order_and_once(crawl):
+async def test_it_fires_in_order_and_once(crawl: Crawl) -> None:
     fired: list[SiteState] = []
     timer = RetryTimer(fired.append, time.time)
     now = time.time()
@@ -23,7 +25,7 @@ async def test_it_fires_in_order_and_once(crawl):
     assert fired == [C, B, A, B]
 
 
-async def test_what_fires_may_schedule(crawl):
+async def test_what_fires_may_schedule(crawl: Crawl) -> None:
     fired: list[float] = []
 
     def again(state: SiteState) -> None:
@@ -36,7 +38,7 @@ async def test_what_fires_may_schedule(crawl):
     await crawl.until(lambda: len(fired) == 3)
 
 
-async def test_stop(crawl):
+async def test_stop(crawl: Crawl) -> None:
     fired: list[SiteState] = []
     timer = RetryTimer(fired.append, time.time)
     timer.schedule(A, time.time() + 0.01)
@@ -46,7 +48,7 @@ async def test_stop(crawl):
     assert fired == [B]
 
 
-async def test_a_clock_that_is_put_back_fires_later(crawl):
+async def test_a_clock_that_is_put_back_fires_later(crawl: Crawl) -> None:
     ahead = [60.0]
     fired: list[SiteState] = []
     timer = RetryTimer(fired.append, lambda: time.time() + ahead[0])

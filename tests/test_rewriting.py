@@ -69,7 +69,9 @@ def by_httpx() -> Callable[[str], str]:
 
 @pytest.mark.parametrize("library", [by_yarl, by_httpx])
 @given(data=st.data())
-def test_nothing_else_is_sent(library: Callable[[], Callable[[str], str]], data) -> None:
+def test_nothing_else_is_sent(
+    library: Callable[[], Callable[[str], str]], data: st.DataObject
+) -> None:
     pieces = data.draw(st.lists(st.sampled_from(PIECES + MORE_PIECES), max_size=8))
     mark = data.draw(st.sampled_from(["/", "?", "#"]))
     url = Request("http://a.example" + mark + "".join(pieces)).url

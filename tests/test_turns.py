@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 import pytest
 from crawling import Crawl
@@ -53,8 +53,12 @@ def names(prefix: str, count: int) -> list[str]:
     return [f"{prefix}{number}" for number in range(count)]
 
 
+Begun: TypeAlias = Callable[[Fetches, int], Awaitable[None]]
+"""Waits until so many have begun, and no more."""
+
+
 @pytest.fixture
-def begun(crawl: Crawl) -> Callable[..., Any]:
+def begun(crawl: Crawl) -> Begun:
     async def wait(fetches: Fetches, count: int) -> None:
         await crawl.until(lambda: len(fetches.begun) >= count)
         for _ in range(5):  # nothing more comes
@@ -64,7 +68,7 @@ def begun(crawl: Crawl) -> Callable[..., Any]:
     return wait
 
 
-async def test_so_many_at_once_the_first_that_came_first(begun):
+async def test_so_many_at_once_the_first_that_came_first(begun: Begun) -> None:
     fetches = Fetches()
     fetches.begin(FIRST, *names("f", 10))
     await begun(fetches, 7)  # the eighth is kept for those that failed
@@ -76,7 +80,7 @@ async def test_so_many_at_once_the_first_that_came_first(begun):
     fetches.end_all()
 
 
-async def test_who_never_failed_goes_first(begun):
+async def test_who_never_failed_goes_first(begun: Begun) -> None:
     fetches = Fetches()
     fetches.begin(FIRST, *names("f", 7))
     await begun(fetches, 7)
@@ -91,7 +95,7 @@ async def test_who_never_failed_goes_first(begun):
     fetches.end_all()
 
 
-async def test_retries_take_half_at_most(begun):
+async def test_retries_take_half_at_most(begun: Begun) -> None:
     fetches = Fetches()
     fetches.begin(AGAIN, *names("a", 10))
     await begun(fetches, 4)
@@ -105,7 +109,7 @@ async def test_retries_take_half_at_most(begun):
     fetches.end_all()
 
 
-async def test_what_lasts_gives_its_turn_back_up_to_the_sockets(begun):
+async def test_what_lasts_gives_its_turn_back_up_to_the_sockets(begun: Begun) -> None:
     fetches = Fetches(secs=0.01)
     fetches.begin(FIRST, *names("f", 30))
     fetches.begin(AGAIN, *names("a", 30))
@@ -118,7 +122,7 @@ async def test_what_lasts_gives_its_turn_back_up_to_the_sockets(begun):
     fetches.end_all()
 
 
-async def test_a_turn_that_comes_too_late(begun, crawl):
+async def test_a_turn_that_comes_too_late(begun: Begun, crawl: Crawl) -> None:
     fetches = Fetches(at_once=1, sockets=1)
     fetches.begin(FIRST, "f0")
     await begun(fetches, 1)
@@ -131,7 +135,7 @@ async def test_a_turn_that_comes_too_late(begun, crawl):
     fetches.end("a1")
 
 
-async def test_one_that_is_given_up_leaves_the_queue(begun):
+async def test_one_that_is_given_up_leaves_the_queue(begun: Begun) -> None:
     fetches = Fetches(at_once=1, sockets=1)
     fetches.begin(FIRST, "f0", "f1", "f2")
     await begun(fetches, 1)
@@ -146,12 +150,14 @@ async def test_one_that_is_given_up_leaves_the_queue(begun):
 @pytest.mark.parametrize(
     ("files", "sockets"), [(256, 128), (1024, 512), (100_000, 1000), (-1, 1000), (1, 1)]
 )
-def test_half_of_the_files_may_be_sockets(monkeypatch, files, sockets):
+def test_half_of_the_files_may_be_sockets(
+    monkeypatch: pytest.MonkeyPatch, files: int, sockets: int
+) -> None:
     resource = pytest.importorskip("resource", reason="Windows has no limit of files")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
     assert socket_limit() == sockets
 
 
-def test_where_no_limit_is_known(monkeypatch):
+def test_where_no_limit_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "resource", None)
     assert socket_limit() == 256
