@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# The plain reading and the hostile files are those of the tests.
+# The plain reading, the hostile files and the real ones are those of the tests.
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
 from run import main

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 import random
-from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parent.parent
-REAL = ROOT.parent / "shared" / "corpus" / "real-robots.jsonl.gz"
+from real_files import CORPUS, File, real_files
+
 FILES = 1_000
 URLS = 50
-
-
-class File(NamedTuple):
-    """A /robots.txt and URLs of its site."""
-
-    body: bytes
-    urls: list[str]
 
 
 class Corpus(NamedTuple):
@@ -29,12 +18,8 @@ class Corpus(NamedTuple):
 
 def corpus() -> Corpus:
     """Return the real files, or files made from a seed where they are not here."""
-    if REAL.exists():
-        with gzip.open(REAL) as rows:
-            files = [
-                File(base64.b64decode(row["robots_b64"]), row["urls"])
-                for row in map(json.loads, rows)
-            ]
+    if CORPUS.exists():
+        files = real_files()
         return Corpus(f"{len(files):,} real files", files)
     made = Maker(1996)
     return Corpus(f"{FILES:,} files made from a seed", [made.file() for _ in range(FILES)])

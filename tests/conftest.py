@@ -15,6 +15,7 @@ import pytest
 from crawling import Crawl
 from hypothesis import settings
 from loops import Loop, choose_loop
+from real_files import CORPUS, NO_CORPUS, File, real_files
 from server import Server
 
 BOUND_SECS = 60.0
@@ -95,6 +96,11 @@ def server(crawl: Crawl) -> Iterator[Server]:  # closed before the crawls that w
     with Server() as server:
         yield server
     assert not server.errors
+
+
+@pytest.fixture(scope="session")
+def corpus() -> list[File]:
+    return real_files() if CORPUS.exists() else pytest.skip(NO_CORPUS)
 
 
 @pytest.fixture

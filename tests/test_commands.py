@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import os
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conformance import CASES, Case, each_case
+from draft import SECTION_4
 from replies import Reply
 from scrapy import Request, cmdline
 from scrapy.commands import ScrapyCommand
@@ -37,25 +38,6 @@ from scrapy_koster.protocol.verdict import utc
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 ROOT = Path(__file__).parent.parent
-CASES = [
-    json.loads(line)
-    for line in (ROOT / "tests" / "data" / "conformance.jsonl")
-    .read_text(encoding="utf-8")
-    .splitlines()
-]
-ROBOTS = """\
-# comments to webmaster@fict.org
-
-User-agent: unhipbot
-Disallow: /
-
-User-agent: *
-Disallow: /org/plans.html
-Allow: /org/
-Allow: /serv
-Allow: /~mak
-Disallow: /
-"""
 HOSTILE = (
     b"User-agent: *\x1b]0;owned\x07\nDisallow: /\x1b[2J\0" + b"x" * 100_000 + b"\n"
     b"User-agent: *\nAllow: /a\x1b[31m\n\x9b\x00 ?\nDisallow: /\xc2\x9b31m\n"
@@ -100,7 +82,7 @@ def robots(
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "robots.txt"
-    path.write_text(ROBOTS)
+    path.write_text(SECTION_4)
     return path
 
 
@@ -216,14 +198,6 @@ def test_check_leaves_out_what_is_less_grave(
 # explain
 
 
-def body_of(case: dict[str, Any]) -> bytes:
-    if "robots_b64" in case:
-        return base64.b64decode(case["robots_b64"])
-    body = case["robots"]
-    assert isinstance(body, str)
-    return body.encode()
-
-
 # Of these URLs a crawl decides by another spelling too, in which they may be sent.
 AS_SENT: dict[str, tuple[bool, int | None]] = {
     "C4-004": (True, None),  # /s? which Request makes /s
@@ -232,17 +206,17 @@ AS_SENT: dict[str, tuple[bool, int | None]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['id']}-{case['point']}")
-def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: dict[str, Any]) -> None:
-    (tmp_path / "a.txt").write_bytes(body_of(case))
-    agent = f"--agent={case['agent']}"
-    ran = robots("explain", "--json", "--robots", "a.txt", agent, "--", case["url"])
+@each_case
+def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case) -> None:
+    (tmp_path / "a.txt").write_bytes(case.body)
+    agent = f"--agent={case.agent}"
+    ran = robots("explain", "--json", "--robots", "a.txt", agent, "--", case.url)
     [verdict] = ran.objects
-    allowed, number = AS_SENT.get(case["id"], (case["allowed"], case["line"]))
+    allowed, number = AS_SENT.get(case.id, (case.allowed, case.line))
     assert (verdict["allowed"], verdict["line"]) == (allowed, number)
     assert ran.status == (0 if allowed else 1)
     differs = verdict["rfc9309"]["allowed"] is not allowed
-    text = robots("explain", "--robots", "a.txt", agent, "--", case["url"])
+    text = robots("explain", "--robots", "a.txt", agent, "--", case.url)
     assert text.status == ran.status
     assert text.out.startswith("allowed " if allowed else "forbidden ")
     marked = re.findall(r"(?m)^> +(\d+)  ", text.out)
@@ -250,15 +224,15 @@ def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: dict
     assert ("RFC 9309  would" in text.out) is differs
 
 
-@pytest.mark.parametrize("case", CASES[:: len(CASES) // 4], ids=lambda case: case["id"])
-def test_explain_agrees_in_a_process(in_a_process: Robots, case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", CASES[:: len(CASES) // 4], ids=lambda case: case.id)
+def test_explain_agrees_in_a_process(in_a_process: Robots, case: Case) -> None:
     ran = in_a_process(
-        "explain", "--json", "--robots", "-", f"--agent={case['agent']}", case["url"],
-        stdin=body_of(case),
+        "explain", "--json", "--robots", "-", f"--agent={case.agent}", case.url,
+        stdin=case.body,
     )  # fmt: skip
     [verdict] = ran.objects
-    assert (verdict["allowed"], verdict["line"]) == (case["allowed"], case["line"])
-    assert ran.status == (0 if case["allowed"] else 1)
+    assert (verdict["allowed"], verdict["line"]) == (case.allowed, case.line)
+    assert ran.status == (0 if case.allowed else 1)
     assert ran.err == ""
 
 
@@ -280,15 +254,15 @@ def test_explain_shows_the_lines_around(robots: Robots, file: Path) -> None:
         0,
         f"allowed {url}\n"
         "\n"
-        "        6  User-agent: *\n"
-        "        7  Disallow: /org/plans.html\n"
-        ">       8  Allow: /org/\n"
-        "        9  Allow: /serv\n"
-        "       10  Allow: /~mak\n"
+        "       11  User-agent: *\n"
+        "       12  Disallow: /org/plans.html\n"
+        ">      13  Allow: /org/\n"
+        "       14  Allow: /serv\n"
+        "       15  Allow: /~mak\n"
         "      ...\n"
         "\n"
         "  robot     figtree\n"
-        "  because   line 8 'Allow: /org/' of the record at line 6 for * (3.2.2)\n"
+        "  because   line 13 'Allow: /org/' of the record at line 11 for * (3.2.2)\n"
         "  robots    http://www.fict.org/robots.txt, HTTP 200\n"
         "  source    file\n",
         "",
@@ -312,7 +286,12 @@ def test_explain_leaves_out_what_is_far_away(robots: Robots) -> None:
 @pytest.mark.parametrize(
     ("body", "url", "agent", "because"),
     [
-        (ROBOTS, "http://h/robots.txt", "a", "no rule of the record at line 6 for * matches"),
+        (
+            SECTION_4,
+            "http://h/robots.txt",
+            "figtree",
+            "no rule of the record at line 11 for * matches",
+        ),
         ("User-agent: b\nDisallow: /", "http://h/", "a", "no record for a"),
         ("User-agent: b\nDisallow: /", "http://h/", "", "no record for *"),
         ("", "http://h/", "a", "no record for a"),
@@ -386,7 +365,7 @@ def test_explain_goes_by_the_parser_of_the_settings(
 
 
 def test_explain_reads_no_more_than_a_crawl_does(robots: Robots, file: Path) -> None:
-    settings = {"KOSTER_MAX_BYTES": len(ROBOTS) - 1}
+    settings = {"KOSTER_MAX_BYTES": len(SECTION_4) - 1}
     ran = robots("explain", "--json", "--robots", file, "http://h/x", **settings)
     assert ran.objects[0]["line"] is None
 
@@ -414,14 +393,14 @@ def sites(server: Server, tmp_path: Path, in_a_process: Robots) -> Sites:
 
 def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
     site = sites.server.site()
-    site.robots = ROBOTS
+    site.robots = SECTION_4
     settings = {"USER_AGENT": "FigTree/0.1", "FEEDS": {"items.json": {"format": "json"}}}
     urls = [site.url("/serv"), site.url("/orgo.gif")]
     for source in ("fetched", "storage"):
         ran = sites.run("explain", "--json", *urls, **settings)
         assert (ran.status, ran.err) == (1, "")
         verdicts = ran.objects
-        assert [(row["allowed"], row["line"]) for row in verdicts] == [(True, 9), (False, 11)]
+        assert [(row["allowed"], row["line"]) for row in verdicts] == [(True, 14), (False, 16)]
         assert {row["source"] for row in verdicts} == {source}
         assert {row["robots_url"] for row in verdicts} == {site.url("/robots.txt")}
         assert {row["status"] for row in verdicts} == {200}
@@ -516,7 +495,7 @@ async def test_a_crawl_that_was_told_to_end_learns_nothing(
 NOW = 1_800_000_000.0
 SITE = "https://www.fict.org"
 KNOWN: dict[str, Known] = {
-    SITE: Copy(f"{SITE}/robots.txt", 200, ROBOTS.encode(), '"1"', "today", NOW, NOW + 9e8),
+    SITE: Copy(f"{SITE}/robots.txt", 200, SECTION_4.encode(), '"1"', "today", NOW, NOW + 9e8),
     "http://a.example:8001": Copy("http://b/robots.txt", 404, b"", None, None, 1e9, 1e9 + 60),
     "http://down.example": Failure("HTTP 503", 2, 1e9, 1e9 + 5, 1e9 + 9, None),
     "http://stale.example": Failure(
@@ -547,7 +526,7 @@ def test_cache_list(robots: Robots, stored: dict[str, str]) -> None:
         ["http://a.example:8001", "HTTP 404", "0", utc(1e9), f"{utc(1e9 + 60)} (stale)"],
         ["http://down.example", "HTTP 503", "-", utc(1e9 + 5), "-"],
         ["http://stale.example", "timeout", "-", utc(1e9), "-"],
-        [SITE, "HTTP 200", str(len(ROBOTS)), utc(NOW), utc(NOW + 9e8)],
+        [SITE, "HTTP 200", str(len(SECTION_4)), utc(NOW), utc(NOW + 9e8)],
     ]
     starts = {line.find("HTTP") for line in ran.out.splitlines() if "HTTP" in line}
     assert len(starts) == 1
@@ -560,7 +539,7 @@ def test_cache_list_in_json(robots: Robots, stored: dict[str, str]) -> None:
         "site": SITE,
         "url": f"{SITE}/robots.txt",
         "status": 200,
-        "size": len(ROBOTS),
+        "size": len(SECTION_4),
         "etag": '"1"',
         "last_modified": "today",
         "fetched": utc(NOW),
@@ -576,17 +555,18 @@ def test_cache_show(robots: Robots, stored: dict[str, str]) -> None:
     assert ran.out.startswith(
         f"{SITE}\n"
         f"  answer    {SITE}/robots.txt, HTTP 200\n"
-        f"  size      {len(ROBOTS)} octets\n"
+        f"  size      {len(SECTION_4)} octets\n"
         f"  fetched   {utc(NOW)}\n"
         f"  fresh     until {utc(NOW + 9e8)}\n"
         '  validate  ETag "1" Last-Modified today\n'
         "\n"
-        "        1  # comments to webmaster@fict.org\n"
-        "        2\n"
-        "        3  User-agent: unhipbot\n"
+        "        1  # /robots.txt for http://www.fict.org/\n"
+        "        2  # comments to webmaster@fict.org\n"
+        "        3\n"
+        "        4  User-agent: unhipbot\n"
     )
     [row] = robots("cache", "show", "www.fict.org", "--json", **stored).objects
-    assert row["body"] == ROBOTS
+    assert row["body"] == SECTION_4
 
 
 def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, str]) -> None:
@@ -692,7 +672,7 @@ def test_settings_are_taken_before_and_behind_the_command(robots: Robots, file: 
         (["-s", "ROBOTSTXT_USER_AGENT=unhipbot"], ["-s", "KOSTER_MAX_BYTES=500", "--nolog"]),
     ):
         [verdict] = robots(*before, *explain, *behind).objects
-        assert (verdict["robot"], verdict["line"]) == ("unhipbot", 4)
+        assert (verdict["robot"], verdict["line"]) == ("unhipbot", 5)
 
 
 # The way in

@@ -11,29 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from draft import COLUMNS, MATRIX
 from replies import Reply
 from server import Server
 
 ROOT = Path(__file__).parent.parent
 PROJECT = ROOT / "example_project"
 BOUND_SECS = 60
-
-# Section 4 of the draft.
-MATRIX = """
-     http://www.fict.org/                         No       Yes       No
-     http://www.fict.org/index.html               No       Yes       No
-     http://www.fict.org/robots.txt               Yes      Yes       Yes
-     http://www.fict.org/server.html              No       Yes       Yes
-     http://www.fict.org/services/fast.html       No       Yes       Yes
-     http://www.fict.org/services/slow.html       No       Yes       Yes
-     http://www.fict.org/orgo.gif                 No       Yes       No
-     http://www.fict.org/org/about.html           No       Yes       Yes
-     http://www.fict.org/org/plans.html           No       Yes       No
-     http://www.fict.org/%7Ejim/jim.html          No       Yes       No
-     http://www.fict.org/%7Emak/mak.html          No       Yes       Yes
-"""
-COLUMNS = {"unhipbot": 0, "webcrawler": 1, "excite": 1, "figtree": 2}
-ROWS = {url: words for url, *words in map(str.split, MATRIX.strip().splitlines())}
 
 
 def run(*command: object) -> subprocess.CompletedProcess[str]:
@@ -96,7 +80,7 @@ def test_the_demo_prints_the_matrix_of_the_draft(demo: subprocess.CompletedProce
         for url, cells in table(demo.stdout, "unhipbot").items()
     }
     assert printed == {
-        url: [words[column] for column in COLUMNS.values()] for url, words in ROWS.items()
+        url: [words[column] for column in COLUMNS.values()] for url, words in MATRIX.items()
     }
 
 
@@ -116,7 +100,7 @@ def test_the_demo_prints_the_line_that_decided(demo: subprocess.CompletedProcess
 def test_the_demo_prints_the_blocked_counts(demo: subprocess.CompletedProcess[str]) -> None:
     counts = demo.stdout.partition("The counts, out of Scrapy's stats:")[2]
     refused = [
-        str(sum(words[column] == "No" for words in ROWS.values())) for column in COLUMNS.values()
+        str(sum(words[column] == "No" for words in MATRIX.values())) for column in COLUMNS.values()
     ]
     printed = table(counts, "unhipbot")
     assert printed["robotstxt/forbidden"] == printed["koster/forbidden/rule"] == refused
@@ -174,7 +158,7 @@ def test_a_robot_of_the_matrix(tmp_path: Path, robot: str) -> None:
         re.sub(r"127\.0\.0\.1:\d+", "www.fict.org", visit["url"]): visit["fetched"]
         for visit in visits
     }
-    assert found == {url: words[COLUMNS[robot]] == "Yes" for url, words in ROWS.items()}
+    assert found == {url: words[COLUMNS[robot]] == "Yes" for url, words in MATRIX.items()}
     refusals = [visit for visit in visits if not visit["fetched"]]
     assert all(f"line {visit['line']} 'Disallow: " in visit["verdict"] for visit in refusals)
     assert "WARNING" not in log
@@ -184,7 +168,7 @@ def test_a_dry_run_fetches_what_would_be_refused(tmp_path: Path) -> None:
     visits, log = crawl(tmp_path, "figtree", "-s", "KOSTER_DRY_RUN=True")
     assert all(visit["fetched"] for visit in visits)
     forbidden = [visit for visit in visits if visit["verdict"]]
-    assert len(forbidden) == sum(words[COLUMNS["figtree"]] == "No" for words in ROWS.values())
+    assert len(forbidden) == sum(words[COLUMNS["figtree"]] == "No" for words in MATRIX.values())
     assert f"'koster/dry_run/forbidden': {len(forbidden)}," in log
 
 

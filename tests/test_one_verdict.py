@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from time import time
 
+from conformance import CASES
 from crawling import Crawl
 from replies import Reply
 from scrapy import Request
 from server import Server
-from test_conformance import CASES, body_of
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.commands.ask import Learnt
@@ -24,11 +24,11 @@ def case_urls() -> list[tuple[str, bytes, str]]:
     """The URL of each case, as it stands and with dots that may be resolved: a site each."""
     rows: list[tuple[str, bytes, str]] = []
     for case in CASES:
-        _, _, behind = case["url"].partition("//")
+        _, _, behind = case.url.partition("//")
         at = min((behind.find(sign) for sign in "/?#" if sign in behind), default=len(behind))
         for path in (behind[at:], f"/x/../{behind[at:].removeprefix('/')}"):
             url = f"http://www.fict.org:{len(rows) + 1}{path}"
-            rows.append((url, body_of(case), case["agent"]))
+            rows.append((url, case.body, case.agent))
     return [row for row in rows if row[2]]  # an empty header would be that of the settings
 
 

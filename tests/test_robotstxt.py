@@ -14,6 +14,7 @@ from random import Random
 import oracle
 import pytest
 import strategies as some
+from draft import COLUMNS, MATRIX, SECTION_4_AS_PRINTED
 from hostile import HOSTILE, harmless
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -36,25 +37,6 @@ User-agent: infoseek
 Allow:    /tmp/ok.html
 Disallow: /tmp
 Disallow: /user/foo
-"""
-# With the draft's own indentation of the last line.
-SECTION_4 = """\
-# /robots.txt for http://www.fict.org/
-# comments to webmaster@fict.org
-
-User-agent: unhipbot
-Disallow: /
-
-User-agent: webcrawler
-User-agent: excite
-Disallow:
-
-User-agent: *
-Disallow: /org/plans.html
-Allow: /org/
-Allow: /serv
-Allow: /~mak
-     Disallow: /
 """
 
 
@@ -156,7 +138,7 @@ def test_3_2_records_have_their_lines_and_numbers() -> None:
 
 
 def test_3_2_each_record_is_numbered_from_the_top_of_the_file() -> None:
-    numbers = [[a.number for a in r.agents + r.rules] for r in parse(SECTION_4.encode())]
+    numbers = [[a.number for a in r.agents + r.rules] for r in parse(SECTION_4_AS_PRINTED.encode())]
     assert numbers == [[4, 5], [7, 8, 9], [11, 12, 13, 14, 15, 16]]
 
 
@@ -360,22 +342,13 @@ def test_3_3_syntax(text: bytes, line: str | None) -> None:
     assert decided(text, "x", "/a") == line
 
 
-URLS = [
-    "/", "/index.html", "/robots.txt", "/server.html", "/services/fast.html",
-    "/services/slow.html", "/orgo.gif", "/org/about.html", "/org/plans.html",
-    "/%7Ejim/jim.html", "/%7Emak/mak.html",
-]  # fmt: skip
-# unhipbot, webcrawler & excite, other
-MATRIX = ["NYN", "NYN", "YYY", "NYY", "NYY", "NYY", "NYN", "NYY", "NYN", "NYN", "NYY"]
-COLUMNS = {"unhipbot": 0, "webcrawler": 1, "excite": 1, "other": 2}
 HEADERS = {"unhipbot": "UnhipBot/0.1", "webcrawler": "WebCrawler/3.0", "excite": "Excite/1.0"}
 
 
-@pytest.mark.parametrize(("row", "robot"), [*product(range(11), COLUMNS)])
-def test_4_matrix(row: int, robot: str) -> None:
-    robots = RobotsTxt(SECTION_4.encode())
-    url = f"http://www.fict.org{URLS[row]}"
-    may = MATRIX[row][COLUMNS[robot]] == "Y"
+@pytest.mark.parametrize(("url", "robot"), [*product(MATRIX, COLUMNS)])
+def test_4_matrix(url: str, robot: str) -> None:
+    robots = RobotsTxt(SECTION_4_AS_PRINTED.encode())
+    may = MATRIX[url][COLUMNS[robot]] == "Yes"
     assert robots.allowed(url, robot) is may
     assert robots.allowed(url, HEADERS.get(robot, "Other/1.0 (x)")) is may
     assert robots.ruling(url, robot).allowed is may

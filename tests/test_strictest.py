@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from conformance import Case, each_case
 from hypothesis import given
 from hypothesis import strategies as st
+from real_files import File
 from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster.parsers.koster import KosterRobotParser
@@ -19,9 +16,6 @@ from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.robotstxt import Line
 from scrapy_koster.protocol.verdict import RFC_9309, ExplainingParser
 
-HERE = Path(__file__).parent
-CASES = (HERE / "data" / "conformance.jsonl").read_text(encoding="utf-8").splitlines()
-CORPUS = HERE.parent.parent / "shared" / "corpus" / "real-robots.jsonl.gz"
 URL = "http://www.fict.org"
 HEADER = "FigTree/0.1 Robot libwww-perl/5.04"
 
@@ -160,25 +154,16 @@ def test_nothing_raises(body: bytes, url: str | bytes, robot: str | bytes) -> No
     parser.crawl_delay(robot)
 
 
-@pytest.mark.parametrize("line", CASES, ids=lambda line: json.loads(line)["id"])
-def test_conformance_cases(line: str) -> None:
-    case = json.loads(line)
-    body = base64.b64decode(case["robots_b64"]) if "robots_b64" in case else case["robots"].encode()
-    allowed = strictest(body).allowed(case["url"], case["agent"])
-    assert case["allowed"] or not allowed
-    assert not allowed or ProtegoRobotParser(body, None).allowed(case["url"], case["agent"])
+@each_case
+def test_conformance_cases(case: Case) -> None:
+    allowed = strictest(case.body).allowed(case.url, case.agent)
+    assert case.allowed or not allowed
+    assert not allowed or ProtegoRobotParser(case.body, None).allowed(case.url, case.agent)
 
 
-def real_files() -> Iterator[tuple[bytes, list[str]]]:
-    with gzip.open(CORPUS) as corpus:
-        for row in map(json.loads, corpus):
-            yield base64.b64decode(row["robots_b64"]), row["urls"]
-
-
-@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus is not beside the project")
-def test_real_files() -> None:
+def test_real_files(corpus: list[File]) -> None:
     counts: dict[tuple[Any, ...], int] = {}
-    for body, urls in real_files():
+    for body, urls in corpus:
         both, draft = strictest(body), KosterRobotParser(body)
         protego = ProtegoRobotParser(body, None)
         for robot in ("figtree", "Googlebot/2.1 (+http://www.google.com/bot.html)"):

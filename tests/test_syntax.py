@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 import random
 import re
 import time
@@ -13,8 +10,11 @@ from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
+from conformance import CASES
+from draft import SECTION_4, SECTION_4_AS_PRINTED
 from hypothesis import given
 from hypothesis import strategies as st
+from real_files import File
 from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster.checker.checks import CHECKS, Severity
@@ -22,7 +22,6 @@ from scrapy_koster.checker.syntax import MAX_BYTES, check
 from scrapy_koster.protocol.robotstxt import RobotsTxt, instructions, parse
 
 ROOT = Path(__file__).parent.parent
-CORPUS = ROOT.parent / "shared" / "corpus" / "real-robots.jsonl.gz"
 
 SECTION_3_2 = """\
 User-agent: webcrawler
@@ -30,24 +29,6 @@ User-agent: infoseek
 Allow:    /tmp/ok.html
 Disallow: /tmp
 Disallow: /user/foo
-"""
-SECTION_4 = """\
-# /robots.txt for http://www.fict.org/
-# comments to webmaster@fict.org
-
-User-agent: unhipbot
-Disallow: /
-
-User-agent: webcrawler
-User-agent: excite
-Disallow:
-
-User-agent: *
-Disallow: /org/plans.html
-Allow: /org/
-Allow: /serv
-Allow: /~mak
-Disallow: /
 """
 EACH_BUT_THE_EXCLUSIVE = b"""\xef\xbb\xbf<!-- robots -->
 Sitemap: http://www.fict.org/sitemap.xml
@@ -311,8 +292,7 @@ def test_found(body: bytes, expected: list[tuple[str, int, int]]) -> None:
     [
         pytest.param(SECTION_3_2, id="section 3.2"),
         pytest.param(SECTION_4, id="section 4"),
-        # As it is printed: the last line is indented otherwise than the rest.
-        pytest.param(SECTION_4.removesuffix("Disallow: /\n") + " Disallow: /\n", id="B8"),
+        pytest.param(SECTION_4_AS_PRINTED, id="B8"),
         pytest.param("\n".join("      " + line for line in SECTION_4.splitlines()), id="B8 all"),
         pytest.param("uSER-AGENT:a\nDISALLOW:/ #\n#\nCrawl-delay: 1\n", id="B9, B10, B11"),
         pytest.param(
@@ -478,21 +458,11 @@ def test_hostile_files_are_checked_in_bounded_time(body: bytes) -> None:
     assert time.process_time() - start < 15
 
 
-def real_files() -> Iterator[bytes]:
-    with gzip.open(CORPUS) as corpus:
-        for line in corpus:
-            yield base64.b64decode(json.loads(line)["robots_b64"])
-
-
-@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus is not beside the project")
-def test_real_files() -> None:
+def test_real_files(corpus: list[File]) -> None:
     rule = re.compile(rb"(?im)^[ \t]*(?:dis)?allow[ \t]*:[^#\r\n]*?([*$])")
-    start = time.process_time()
-    findings = [(body, check(body)) for body in real_files()]
-    assert time.process_time() - start < 30
-    assert len(findings) == 1000
-    for body, listed in findings:
-        told = {f.check.code for f in listed}
+    assert len(corpus) == 1000
+    for body, _ in corpus:
+        told = set(codes(body))
         signs = set(rule.findall(body))
         assert bool(signs) == bool(told & {"K042", "K043"})
 
@@ -547,9 +517,7 @@ EXAMPLES = [row for row in table(5) if row[0].startswith("`")]
 
 
 def test_every_point_of_the_cases_is_a_decision() -> None:
-    data = ROOT / "tests" / "data" / "conformance.jsonl"
-    cases = map(json.loads, data.read_text(encoding="utf-8").splitlines())
-    assert {case["point"] for case in cases if POINT.fullmatch(case["point"])} == set(DECISIONS)
+    assert {case.point for case in CASES if POINT.fullmatch(case.point)} == set(DECISIONS)
 
 
 def test_every_point_named_in_the_code_is_a_decision() -> None:
