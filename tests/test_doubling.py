@@ -15,6 +15,7 @@ pytestmark = pytest.mark.timed
 
 PATTERNS = int(os.environ.get("KOSTER_FUZZ_PATTERNS", "500"))
 """How many are made up in all. More of them: KOSTER_FUZZ_PATTERNS=100000, 10 minutes or so."""
+META = "<meta name=robots content=none>"
 SEED = os.environ.get("KOSTER_FUZZ_SEED", "1996")
 
 
@@ -37,6 +38,17 @@ def test_of_patterns_made_up(name: str) -> None:
         pytest.param("HTML", Pattern("<meta &", ' name="', '">'), id="names in a tag"),
         pytest.param("HTML", Pattern("", "<meta a='<meta a=\"", ""), id="tags in quotes"),
         pytest.param("HTML", Pattern("", "<meta ", ""), id="tags without end"),
+        pytest.param("HTML", Pattern("", "<meta/a=", ""), id="tags in values"),
+        pytest.param("HTML", Pattern("", "<meta name=robots content=none ", ""), id="no end"),
+        pytest.param("HTML", Pattern("<meta", " a", f">{META}"), id="attributes"),
+        pytest.param("HTML", Pattern("", "<svg>", f"</math>{META}"), id="elements without end"),
+        pytest.param("HTML", Pattern("", "<svg></math>", META), id="ends of other elements"),
+        pytest.param("HTML", Pattern("", "<template>", META), id="templates without end"),
+        pytest.param("HTML", Pattern("<template>", META, ""), id="tags in a template"),
+        pytest.param("HTML", Pattern("", "<!--", META), id="comments"),
+        pytest.param("HTML", Pattern("", "name=", META), id="names"),
+        pytest.param("HTML", Pattern("", "<", META), id="less-than signs"),
+        pytest.param("HTML", Pattern(f"{META[:-1]} a='", "&", "'>"), id="references"),
         pytest.param("HTML", Pattern("", '<meta b="<meta c=" d="', '">'), id="quotes in quotes"),
         pytest.param("HTML", Pattern("<svg>", "<![CDATA[", ""), id="CDATA without end"),
         pytest.param("HTML", Pattern("<script>", "<!--<script>", ""), id="scripts in scripts"),
@@ -44,6 +56,10 @@ def test_of_patterns_made_up(name: str) -> None:
         pytest.param("X-Robots-Tag", Pattern("", "a:", ""), id="addressees"),
         pytest.param("X-Robots-Tag", Pattern("", "max-snippet ", ":"), id="words with a value"),
         pytest.param("fields", Pattern("", '"\\', ""), id="quoted pairs"),
+        pytest.param("fields", Pattern('"', '\\"', ""), id="a quotation without end"),
+        pytest.param("fields", Pattern("max-age=", '="', ""), id="quotations"),
+        pytest.param("fields", Pattern("max-age=", "9", ""), id="a long number"),
+        pytest.param("fields", Pattern("", "max-age=1;", ""), id="directives"),
         pytest.param("fields", Pattern("Sun, 06 Nov ", "1", " 00:00:00 GMT"), id="a long year"),
         pytest.param("Location", Pattern("/", "a/", "../" * 9), id="segments"),
         pytest.param("Location", Pattern("/", "../", ""), id="segments that lead up"),
@@ -52,6 +68,10 @@ def test_of_patterns_made_up(name: str) -> None:
             "check", Pattern("", f"User-agent:{'a' * 400}\N{NUMERO SIGN}\na:\n", ""), id="names"
         ),
         pytest.param("check", Pattern("", "User-agent:\N{NUMERO SIGN}\na:\n", ""), id="records"),
+        pytest.param(
+            "check", Pattern("User-agent:*\n", "Allow:/a\nDisallow:/a\n", ""), id="the same path"
+        ),
+        pytest.param("check", Pattern("User-agent:*\nAllow:/\n", "Disallow:/a\n", ""), id="opened"),
     ],
 )
 def test_of_attacks(name: str, pattern: Pattern) -> None:

@@ -128,3 +128,18 @@ def test_the_package_offers_what_is_promised() -> None:
 def test_the_default_of_a_setting_that_is_a_path(name: str) -> None:
     path = str(DEFAULTS[name])
     assert path.startswith(("koster/", "scrapy.core.")) or path in PROMISED
+
+
+IMPORTS = """
+import sys
+
+import scrapy_koster
+assert not {"scrapy_koster.commands", "scrapy_koster.checker"} & set(sys.modules)
+
+import scrapy_koster.commands.robots  # as `scrapy` does before it runs any command
+assert "twisted.internet.reactor" not in sys.modules
+"""
+
+
+def test_a_crawl_loads_no_command_and_no_command_installs_a_reactor() -> None:
+    subprocess.run([sys.executable, "-c", IMPORTS], check=True, timeout=60)

