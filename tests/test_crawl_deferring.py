@@ -135,7 +135,10 @@ async def test_a_site_that_does_not_come_back_is_given_up(crawl: Crawl, server: 
     assert "HTTP 503" in str(result.refused[0][1])
     assert result.stats["koster/deferred/dropped"] == 20
     assert result.stats["koster/forbidden/unavailable"] == 20
-    assert 1.4 <= result.seconds < 10
+    assert result.seconds >= 1.4
+    assert (
+        site.asked("/robots.txt") <= 5
+    )  # after 0, 0.2, 0.6, 1.4 s at the earliest, and at the limit
     said = result.logged(logging.INFO, "scrapy_koster")
     assert sum(message.startswith("Giving up") for message in said) == 1
 
@@ -155,7 +158,6 @@ async def test_a_time_out_that_is_longer_than_the_back_off_ends_too(
     result = await crawl(urls=site.urls(3), settings=settings)
     assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 3
     assert site.asked("/robots.txt") in (3, 4)
-    assert result.seconds < 10
 
 
 HANGING = 300
@@ -278,10 +280,10 @@ async def test_sigint_keeps_what_waits_in_the_jobdir(
 async def test_stopping_without_a_jobdir_hangs_nowhere(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Hang()
-    running = crawl.start(urls=site.urls(200))
+    running = crawl.start(urls=site.urls(200), settings={"KOSTER_TIMEOUT_SECS": 100})
     await crawl.until(lambda: site.asked("/robots.txt") > 0)
     result = await running.stop()
-    assert result.seconds < 10
+    assert result.finish_reason == "shutdown"
     assert site.pages_asked == []
 
 
@@ -351,10 +353,10 @@ async def test_what_waits_in_place_does_not_keep_a_crawl_from_closing(
             except RobotsUnavailable as error:
                 self.refused.append((other.url("/x"), error))
 
-    running = crawl.start(Downloading, urls=[site.url("/")])
+    settings = {"KOSTER_DEFER_FIRST_SECS": 100}
+    running = crawl.start(Downloading, urls=[site.url("/")], settings=settings)
     await crawl.until(lambda: other.asked("/robots.txt") > 0)
     result = await running.stop()
-    assert result.seconds < 10
     assert "closing" in str(result.refused[0][1])
 
 

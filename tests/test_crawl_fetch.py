@@ -357,7 +357,6 @@ async def test_the_timeout_is_its_own(crawl: Crawl, server: Server, answer: Hand
     name = "scrapy.exceptions.DownloadTimeoutError"
     assert result.stats[f"robotstxt/exception_count/<class '{name}'>"] == 1
     assert "no answer within 0.5 seconds" in str(result.refused[0][1])
-    assert result.seconds < 5
 
 
 async def test_the_timeout_of_pages_is_not_that_of_robots_txt(crawl: Crawl, server: Server) -> None:
@@ -604,7 +603,6 @@ async def test_a_crawl_that_is_stopped_while_it_is_asked(crawl: Crawl, server: S
     result = await running.stop()
     assert result.finish_reason == "shutdown"
     assert site.pages_asked == []
-    assert result.seconds < 5
 
 
 async def test_garbage_in_a_location_is_harmless(crawl: Crawl, server: Server) -> None:
