@@ -29,7 +29,6 @@ from server import Server
 from scrapy_koster.commands import ask
 from scrapy_koster.commands.ink import ink_for
 from scrapy_koster.commands.robots import RobotsCommand
-from scrapy_koster.crawl.config import DEFAULTS
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.step import Ask, Step
@@ -911,8 +910,3 @@ def test_every_option_is_documented(robots: Robots) -> None:
         options.update(re.findall(r"(?<![\w-])--?[a-zA-Z]+", robots(*verb.split(), "-h").out))
     assert options - {"--help", "-h"} <= documented
     assert documented <= options | {"--help", "-h"}
-
-
-def test_every_setting_named_in_the_documentation_exists() -> None:
-    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"KOSTER_[A-Z_]+", text)) <= set(DEFAULTS)

@@ -62,9 +62,9 @@ def test_the_example_of_a_setting_is_valid(name: str, crawl: Crawl) -> None:
 
 
 def test_what_is_no_setting_is_not_named() -> None:
-    for page in ("README.md", "CHANGELOG.md", "docs/settings.md", "docs/stats.md"):
-        named = set(re.findall(r"\bKOSTER_[A-Z_]+[A-Z]\b", text(page)))
-        assert named <= set(DEFAULTS), page
+    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")):
+        named = set(re.findall(r"\bKOSTER_[A-Z_]+[A-Z]\b", page.read_text("utf-8")))
+        assert named <= set(DEFAULTS), page.name
 
 
 # docs/stats.md
