@@ -181,7 +181,7 @@ async def test_many_sites_that_hang_cost_a_new_one_moments(crawl: Crawl, server:
     assert waited <= 3
 
 
-HOSTS = int(os.environ.get("KOSTER_TEST_HOSTS", "3000"))
+HOSTS = int(os.environ.get("HANGING_HOSTS", "3000"))
 """10,000 take two minutes."""
 
 

@@ -6,9 +6,10 @@ import time
 from typing import Any
 
 import pytest
-from crawling import RecordingSpider, Running
+from crawling import Crawl, RecordingSpider, Running
 from replies import Hang, Reply
 from scrapy import Request, signals
+from server import Server
 
 from scrapy_koster import KosterRobotParser, RobotsUnavailable
 from scrapy_koster.protocol.access import Known
@@ -41,7 +42,9 @@ class Slow(MemoryStorage):
 
 
 @in_both
-async def test_a_copy_that_is_stale_once_it_is_stored(crawl, server, scheduler):
+async def test_a_copy_that_is_stale_once_it_is_stored(
+    crawl: Crawl, server: Server, scheduler: dict[str, Any]
+) -> None:
     site = server.site()
     site.robots = Reply(headers={"Cache-Control": "max-age=0"})
     settings = {**scheduler, "KOSTER_STORAGE": Slow, "KOSTER_EXPIRY_MIN_SECS": 0}
@@ -52,7 +55,9 @@ async def test_a_copy_that_is_stale_once_it_is_stored(crawl, server, scheduler):
 
 @in_both
 @pytest.mark.parametrize("secs", [0.000_001, 0.001, 0.01])
-async def test_a_failure_that_may_be_retried_once_it_is_known(crawl, server, scheduler, secs):
+async def test_a_failure_that_may_be_retried_once_it_is_known(
+    crawl: Crawl, server: Server, scheduler: dict[str, Any], secs: float
+) -> None:
     names = ("KOSTER_DEFER_FIRST_SECS", "KOSTER_DEFER_MAX_SECS")
     settings = {**scheduler, **dict.fromkeys(names, secs), "KOSTER_DEFER_LIMIT_SECS": 0.3}
     result = await crawl(urls=server.down().urls(3), settings=settings)
@@ -80,7 +85,9 @@ class Broken(KosterRobotParser):
 @in_both
 @pytest.mark.parametrize("parser", [OfAnotherKind, Broken])
 @pytest.mark.parametrize("unavailable", ["defer", "allow", "disallow"])
-async def test_a_parser_that_cannot_be_asked(crawl, server, scheduler, parser, unavailable):
+async def test_a_parser_that_cannot_be_asked(
+    crawl: Crawl, server: Server, scheduler: dict[str, Any], parser: type, unavailable: str
+) -> None:
     site = server.site()
     site.robots = "User-agent: *\nAllow: /"
     settings = {"KOSTER_PARSER": parser, "KOSTER_DEFER_LIMIT_SECS": 0}
@@ -105,7 +112,7 @@ class TryingAgain:
         return None if isinstance(exception, RobotsUnavailable) else request.copy()
 
 
-async def test_a_middleware_that_tries_again_has_no_more_time(crawl, server):
+async def test_a_middleware_that_tries_again_has_no_more_time(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Hang()
     settings = {
@@ -133,7 +140,9 @@ class Counting(RecordingSpider):
         self.asked = self.crawler.stats.get_value("robotstxt/request_count")
 
 
-async def test_who_waits_for_a_turn_does_not_ask_when_the_crawl_is_stopped(crawl, server):
+async def test_who_waits_for_a_turn_does_not_ask_when_the_crawl_is_stopped(
+    crawl: Crawl, server: Server
+) -> None:
     sites = [server.site(host=f"127.0.1.{number + 1}") for number in range(80)]
     for site in sites:
         site.robots = Hang()
@@ -145,7 +154,9 @@ async def test_who_waits_for_a_turn_does_not_ask_when_the_crawl_is_stopped(crawl
     assert result.stats["robotstxt/request_count"] == spider.asked
 
 
-async def test_a_name_that_is_none_is_told_to_its_own_request_alone(crawl, server):
+async def test_a_name_that_is_none_is_told_to_its_own_request_alone(
+    crawl: Crawl, server: Server
+) -> None:
     site = server.site()
     site.robots = "User-agent: *\nDisallow: /*.pdf$"
     result = await crawl(urls=site.urls(1), meta={"robotstxt_user_agent": "no name"})

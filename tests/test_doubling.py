@@ -13,10 +13,10 @@ from readers import READERS
 
 pytestmark = pytest.mark.timed
 
-PATTERNS = int(os.environ.get("KOSTER_FUZZ_PATTERNS", "500"))
-"""How many are made up in all. More of them: KOSTER_FUZZ_PATTERNS=100000, 10 minutes or so."""
+PATTERNS = int(os.environ.get("FUZZ_PATTERNS", "500"))
+"""How many are made up in all. More of them: FUZZ_PATTERNS=100000, 10 minutes or so."""
 META = "<meta name=robots content=none>"
-SEED = os.environ.get("KOSTER_FUZZ_SEED", "1996")
+SEED = os.environ.get("FUZZ_SEED", "1996")
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -18,7 +18,7 @@ lexbor = pytest.importorskip(
     "selectolax.lexbor", reason="the second oracle for META tags: pip install selectolax"
 )
 
-DOCUMENTS = int(os.environ.get("KOSTER_FUZZ_DOCUMENTS", "4000"))
+DOCUMENTS = int(os.environ.get("FUZZ_DOCUMENTS", "4000"))
 ELEMENTS = (
     "a", "b", "body", "br", "caption", "desc", "div", "font", "foreignObject", "form", "frameset",
     "g", "head", "html", "iframe", "image", "li", "link", "math", "mi", "ms", "noembed",

@@ -319,7 +319,7 @@ def outcome(path: Path) -> str:
     return "well"
 
 
-CORRUPTIONS = int(os.environ.get("KOSTER_TEST_CORRUPTIONS", "40"))
+CORRUPTIONS = int(os.environ.get("CORRUPTIONS", "40"))
 
 
 def test_octets_at_random(path: Path) -> None:
