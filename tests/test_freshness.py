@@ -93,6 +93,7 @@ HOUR = http_date(3600)
         pytest.param(expires(""), DEFAULT, id="empty Expires"),
         pytest.param(expires("-2"), DEFAULT, id="Expires a number"),
         pytest.param(expires("tomorrow"), DEFAULT, id="Expires a word"),
+        pytest.param(expires(HOUR + " " * 100 + "x"), DEFAULT, id="a date without end"),
         pytest.param(expires("Thu, 30 Feb 2023 00:00:00 GMT"), DEFAULT, id="30 February"),
         pytest.param(expires("Fri, 01 Jan 99999 00:00:00 GMT"), DEFAULT, id="year 99999"),
         pytest.param(

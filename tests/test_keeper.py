@@ -197,6 +197,21 @@ async def test_a_failure_is_waited_out(driven: Callable[..., Driven]) -> None:
     await keeper.keeper.close()
 
 
+async def test_a_clock_that_is_put_back_lengthens_no_wait(
+    driven: Callable[..., Driven], crawl: Crawl
+) -> None:
+    answers = iter([NoAnswer("gone")])
+    keeper = driven(
+        lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
+    )
+    waiting = deferred_from_coro(keeper.wait("http://a.com/x"))
+    await crawl.until(lambda: keeper.asked)
+    keeper.ahead = -3600
+    state = await maybe_deferred_to_future(waiting)
+    assert isinstance(state.step, Obey)
+    await keeper.keeper.close()
+
+
 async def test_each_request_that_is_deferred_is_counted_once(
     driven: Callable[..., Driven], crawl: Crawl
 ) -> None:

@@ -81,7 +81,7 @@ class Keeper:
         )
         self.sites = Sites(config.memory_sites, lambda s: s.wanted or self._asker.asks(s))
         self.state_of = self.sites.state_of
-        self._retries = RetryTimer(self._due, clock)
+        self._retries = RetryTimer(self._due)
         self._closing_watch: AsyncioLoopingCall | LoopingCall | None = None
         self._in_place = 0
         self._closing = False
@@ -142,7 +142,7 @@ class Keeper:
                 assert state.on_behalf_of is not None  # somebody waits
                 self._asker.ask(state, state.on_behalf_of)
             case Defer(until=until):
-                self._retries.schedule(state, until)
+                self._retries.schedule(state, until - self.clock())
             case Obey() | Pass() | Refuse():
                 pass
 

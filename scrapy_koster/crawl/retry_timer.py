@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from scrapy.utils.asyncio import call_later
@@ -21,12 +22,11 @@ class RetryTimer:
     """Fires for each site once, at the earliest of the times it was scheduled for.
 
     There is one timer, for the site that is due first: a broad crawl may defer
-    ten thousand. Times are in seconds since the epoch, by *clock*.
+    ten thousand. A clock that is put back meanwhile lengthens no wait.
     """
 
-    def __init__(self, fire: Callable[[SiteState], None], clock: Callable[[], float]) -> None:
+    def __init__(self, fire: Callable[[SiteState], None]) -> None:
         self._fire = fire
-        self._clock = clock
         self._due: dict[SiteState, float] = {}
         self._heap: list[tuple[float, int, SiteState]] = []
         """With entries whose site has become due earlier: ``_due`` says which hold."""
@@ -34,8 +34,9 @@ class RetryTimer:
         self._timer: CallLaterResult | None = None
         self._set_for = math.inf
 
-    def schedule(self, state: SiteState, when: float) -> None:
-        """Fire for the site at *when*, unless it is due earlier anyway."""
+    def schedule(self, state: SiteState, secs: float) -> None:
+        """Fire for the site in *secs* seconds, unless it is due earlier anyway."""
+        when = monotonic() + secs
         if when < self._due.get(state, math.inf):
             self._due[state] = when
             heapq.heappush(self._heap, (when, next(self._numbers), state))
@@ -52,7 +53,7 @@ class RetryTimer:
         if first < self._set_for:
             self._cancel()
             self._set_for = first
-            self._timer = call_later(max(0.0, first - self._clock()), self._ring)
+            self._timer = call_later(max(0.0, first - monotonic()), self._ring)
 
     def _cancel(self) -> None:
         self._set_for = math.inf
@@ -63,9 +64,8 @@ class RetryTimer:
     def _ring(self) -> None:
         self._timer = None
         self._set_for = math.inf
-        now = self._clock()
         try:
-            while self._heap and self._heap[0][0] <= now:
+            while self._heap and self._heap[0][0] <= monotonic():
                 when, _, state = heapq.heappop(self._heap)
                 if self._due.get(state) == when:
                     del self._due[state]

@@ -54,9 +54,10 @@ class Overflow:
         """Write *request*; False if it cannot be written (a lambda as callback, a full disk)."""
         try:
             data = pickle.dumps(request.to_dict(spider=self._crawler.spider))
-            self._opened().execute("INSERT INTO parked VALUES (?, ?, ?, ?)", (site, *place, data))
-        except (pickle.PicklingError, AttributeError, TypeError, ValueError):
+        except Exception:  # noqa: BLE001  # what a request carries may be anybody's
             return False
+        try:
+            self._opened().execute("INSERT INTO parked VALUES (?, ?, ?, ?)", (site, *place, data))
         except (sqlite3.Error, OSError) as error:
             self._warn(error)
             return False
