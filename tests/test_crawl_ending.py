@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from typing import Any
+from weakref import ref
 
 import pytest
 from crawling import Crawl, RecordingSpider, Running
+from pydispatch import dispatcher
+from pydispatch.saferef import BoundMethodWeakref
 from replies import Hang, Reply
 from scrapy import Request, signals
 from server import Server
@@ -163,3 +166,14 @@ async def test_a_name_that_is_none_is_told_to_its_own_request_alone(
     [(_, error)] = result.refused
     assert isinstance(error, ValueError)
     assert site.pages_asked == []
+
+
+async def test_no_signal_keeps_a_crawl_that_has_ended(crawl: Crawl, server: Server) -> None:
+    """Signals are connected for the whole process: one that holds its receiver holds the crawl."""
+    site = server.site()
+    result = await crawl(urls=[site.url("/")])
+    assert site.asked("/robots.txt") == 1
+    connected = dispatcher.connections[id(result.crawler)].values()
+    receivers = [receiver for several in connected for receiver in several]
+    assert receivers
+    assert not [held for held in receivers if not isinstance(held, (BoundMethodWeakref, ref))]

@@ -82,7 +82,7 @@ def _another(cls: Any, crawler: Crawler) -> DownloadHandlerProtocol:
     apart.settings = BaseSettings(crawler.settings)  # type: ignore[assignment]
     apart.settings.set("CONCURRENT_REQUESTS", _CONNECTIONS, "cmdline")
     handler: DownloadHandlerProtocol = build_from_crawler(cls, apart)
-    crawler.signals.connect(handler.close, signals.engine_stopped, weak=False)
+    crawler.signals.connect(handler.close, signals.engine_stopped)
     return handler
 
 
