@@ -22,7 +22,7 @@ COUNTER = "\N{NUMERO SIGN}"
 
 _RUNS = (2, 4, 8)
 # What is read as fast as it is copied grows by steps: those of the caches and of malloc.
-_COPIED_SECS = 20e-9
+_COPIED_SECS = 40e-9
 _NO_DOUBT_SECS = 0.5
 
 Read = Callable[[str], object]
