@@ -504,6 +504,19 @@ LATER = NOW + 10 * 365 * DAY
 AHEAD = replace(FILE, fetched=LATER, expires=LATER + WEEK)
 
 
+def test_a_host_that_does_not_exist_is_given_up_at_once() -> None:
+    """And asked again after KOSTER_DEFER_MAX_SECS; one that fails otherwise then is deferred."""
+    policy = Policy()
+    known = received(NoAnswer("no such name", no_such_host=True))
+    assert isinstance(known, Failure)
+    again = NOW + policy.defer_max_secs
+    assert next_step(known, now=NOW, policy=policy) == Refuse(known, again)
+    assert next_step(known, now=again, policy=policy) == Ask(None)
+    later = after_answer(NoAnswer("reset"), known, now=again, policy=policy, jitter=0)
+    assert isinstance(later, Failure)
+    assert not later.no_such_host
+
+
 @pytest.mark.parametrize("unavailable", Unavailable)
 def test_a_defect_of_the_robot_opens_nothing(unavailable: Unavailable) -> None:
     policy = replace(POLICY, unavailable=unavailable)

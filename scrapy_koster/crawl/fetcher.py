@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from scrapy import Request, signals
-from scrapy.exceptions import DownloadTimeoutError, StopDownload
+from scrapy.exceptions import CannotResolveHostError, DownloadTimeoutError, StopDownload
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import call_later, run_in_thread
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure as TwistedFailure
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.stats import Stats
     from scrapy_koster.protocol.site import Site
 
+# The resolver has answered, and there is no such name, or it has no address. That it did
+# not answer is another code.
+_UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 _RECEIVED = "koster_robotstxt_received"
 _METER = "koster_robotstxt_meter"
 
@@ -93,11 +99,11 @@ class Fetcher:
         for asking in list(self._under_way):
             asking.cancel()
 
-    def _no_answer(self, error: BaseException | None) -> NoAnswer:
+    def _no_answer(self, error: BaseException | None, *, no_such_host: bool = False) -> NoAnswer:
         assert error is not None
         if not self._cancelled:
             self._stats.raised(error)
-        return NoAnswer(error_text(error))
+        return NoAnswer(error_text(error), no_such_host=no_such_host)
 
     async def _follow(
         self, site: Site, page: Request, stale: Copy | None, until: float
@@ -105,10 +111,11 @@ class Fetcher:
         # 3.1: "a robot should follow the redirects until a resource can be
         # found"; its rules are those of the site that was asked.
         url = site.robots_url
-        for _ in range(self._config.redirect_max + 1):
+        for hop in range(self._config.redirect_max + 1):
             answer = await self._ask(url, page, stale, until)
             if isinstance(answer, NoAnswer):
-                return answer
+                # A host that it redirects to is another one.
+                return replace(answer, no_such_host=answer.no_such_host and not hop)
             target = redirect_target(answer)
             if target is None:
                 self._stats.answered(answer.status)
@@ -123,7 +130,12 @@ class Fetcher:
         downloader = self._crawler.engine.downloader
         # A middleware may answer a request with another one in its place.
         for _ in range(self._config.redirect_max + 1):
-            result = await downloader.middleware.download_async(self._download, request)
+            try:
+                result = await downloader.middleware.download_async(self._download, request)
+            except CannotResolveHostError as error:
+                # With a proxy it is the name of the proxy, or one that the proxy resolves.
+                unknown = "proxy" not in request.meta and await _is_unknown(request.url)
+                return self._no_answer(error, no_such_host=unknown)
             if isinstance(result, Response):
                 return self._answer(result)
             if self._cancelled or monotonic() >= until:  # it took that for a failure to retry
@@ -229,3 +241,17 @@ class Fetcher:
         received[0] += len(data)
         if received[0] > self._config.max_bytes:
             raise StopDownload(fail=False)
+
+
+async def _is_unknown(url: str) -> bool:
+    """Return whether the host of *url* does not exist, as the resolver of the system has it.
+
+    What Scrapy raises does not tell that from a resolver that failed.
+    """
+    try:
+        await run_in_thread(socket.getaddrinfo, urlsplit(url).hostname, None)
+    except socket.gaierror as error:
+        return error.errno in _UNKNOWN_NAME
+    except (OSError, UnicodeError):
+        pass
+    return False

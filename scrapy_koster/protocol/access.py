@@ -51,6 +51,8 @@ class NoAnswer:
     reason: str
     is_defect: bool = False
     """It is the robot that failed, not the site."""
+    no_such_host: bool = False
+    """The name of the site's host does not exist: nothing can be fetched from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class Failure:
     """The last good copy, if there was one."""
     is_defect: bool = False
     """It is the robot that failed, not the site: KOSTER_UNAVAILABLE opens nothing."""
+    no_such_host: bool = False
+    """The name of the site's host does not exist: requests do not wait for it."""
 
 
 Known: TypeAlias = Copy | Failure
@@ -313,6 +317,7 @@ def _failed(
         retry=now + max(backoff, _asked_secs(result, now=now, policy=policy)),
         stale=last_copy(known),
         is_defect=isinstance(result, NoAnswer) and result.is_defect,
+        no_such_host=isinstance(result, NoAnswer) and result.no_such_host,
     )
 
 

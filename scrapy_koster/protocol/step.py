@@ -101,7 +101,7 @@ def given_up_at(known: Known | None, *, policy: Policy) -> float:
     Infinite where it does not fail, or where its failure defers nothing.
     """
     if isinstance(known, Failure) and policy.unavailable is Unavailable.DEFER:
-        return known.since + policy.defer_limit_secs
+        return known.asked if known.no_such_host else known.since + policy.defer_limit_secs
     return math.inf
 
 
