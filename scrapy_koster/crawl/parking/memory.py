@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections import Counter
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.parking.overflow import Overflow
+from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.parking.file import ParkedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from scrapy_koster.crawl.parking.overflow import Place
+    from scrapy_koster.crawl.parking.file import Place
 
 _IN_MEMORY = 10_000
 
@@ -29,7 +33,7 @@ class _Lot:
         self.name = name
         self.held: list[tuple[Place, Request]] = []
         self.count = 0
-        """Of those in the file as well."""
+        """Of those that are in the file alone as well."""
         self.opened = False
         self.mark: Callable[[Request], None] | None = None
         """Called with each request that comes out."""
@@ -40,33 +44,76 @@ class Parking:
 
     Higher priorities come first, and among equals the first that came. Memory
     is bounded: past ``in_memory`` requests the others are in a temporary file.
+    With *folder* (the JOBDIR) all of them are in a file that lasts, and are
+    there for the next run, however this one ends.
     """
 
-    def __init__(self, crawler: Crawler, in_memory: int = _IN_MEMORY) -> None:
-        self._in_memory = in_memory
+    def __init__(
+        self, crawler: Crawler, in_memory: int = _IN_MEMORY, folder: Path | None = None
+    ) -> None:
+        self._log = Log(__name__, crawler)
+        self._in_memory = in_memory if folder is None else 0
         self._held_count = 0
-        self._overflow = Overflow(crawler)
+        self._count = 0
+        self._file = ParkedFile(crawler, folder)
         self._numbers = count()
         self._sites: dict[str, _Lot] = {}
         self._lots: dict[str, _Lot] = {}
-        """Those of the sites, and those that were given up and have not come out yet."""
+        """Those of the sites, and those that were given up and have not come out yet; by name."""
         self._next: list[tuple[Place, str]] = []
 
     def __len__(self) -> int:
-        return sum(lot.count for lot in self._lots.values())
+        return self._count
+
+    @property
+    def has_next(self) -> bool:
+        """Whether requests may come out."""
+        return bool(self._next)
+
+    @property
+    def in_memory(self) -> int:
+        """How many of the requests are in memory."""
+        return self._held_count
+
+    @property
+    def lasts(self) -> bool:
+        """Whether what waits is there for the next run."""
+        return self._file.lasts
+
+    def waiting_for(self, site: str) -> int:
+        """Return how many requests wait for *site*."""
+        lot = self._sites.get(site)
+        return 0 if lot is None else lot.count
+
+    def by_site(self) -> Counter[str]:
+        """Return how many requests wait for each site."""
+        sites: Counter[str] = Counter()
+        for lot in self._lots.values():
+            sites[lot.site] += lot.count
+        return sites
+
+    def take_back(self, mark: Callable[[Request], None]) -> int:
+        """Park again what the last run has left in the file; return how many these are.
+
+        *mark* is given each of them. Their sites are closed.
+        """
+        counts, highest = self._file.take_back(mark)
+        self._numbers = count(highest + 1)
+        for site, waiting in counts.items():
+            self._new_lot(site).count = waiting
+        self._count = counts.total()
+        return self._count
 
     def push(self, site: str, request: Request) -> int:
         """Park *request*: its *site* is not open. Return how many wait for it."""
-        lot = self._sites.get(site)
-        if lot is None:
-            name = str(next(self._numbers))
-            lot = self._sites[site] = self._lots[name] = _Lot(site, name)
+        lot = self._sites.get(site) or self._new_lot(site)
         lot.opened = False
         place = (-request.priority, next(self._numbers))
-        if self._held_count < self._in_memory or not self._overflow.push(lot.name, place, request):
+        if self._held_count < self._in_memory or not self._file.write(lot.name, place, request):
             heappush(lot.held, (place, request))
             self._held_count += 1
         lot.count += 1
+        self._count += 1
         return lot.count
 
     def open(self, site: str) -> None:
@@ -92,42 +139,97 @@ class Parking:
             if lot is None or not lot.opened or self._first(lot) != place:
                 continue  # it was closed again since
             request = self._take(lot, place)
-            if lot.count:
-                heappush(self._next, (self._first(lot), name))
-            return request
+            self._come_next(lot)
+            if request is not None:
+                return request
         return None
 
     def drain(self) -> Iterator[Request]:
-        """Take everything out, whether its site is open or not."""
+        """Take everything out that does not stay in a file that lasts."""
         for lot in list(self._lots.values()):
-            while lot.count:
-                yield self._take(lot, self._first(lot))
+            if self._file.lasts:
+                yield from self._unwritten(lot)
+                continue
+            while (place := self._first(lot)) is not None:
+                if (request := self._take(lot, place)) is not None:
+                    yield request
+
+    def _unwritten(self, lot: _Lot) -> Iterator[Request]:
+        for place, request in lot.held:
+            # Where the disk was full it may have room by now.
+            if not self._file.write(lot.name, place, request):
+                yield request
 
     def close(self) -> None:
-        """Give the temporary file back."""
-        self._overflow.close()
+        """Close the file. One that does not last is gone."""
+        self._file.close()
+
+    def _new_lot(self, site: str) -> _Lot:
+        name = site if site not in self._lots else f"{site} {next(self._numbers)}"
+        lot = self._sites[site] = self._lots[name] = _Lot(site, name)
+        return lot
 
     def _open(self, lot: _Lot) -> None:
         if not lot.opened:
             lot.opened = True
-            heappush(self._next, (self._first(lot), lot.name))
+            self._come_next(lot)
 
-    def _first(self, lot: _Lot) -> Place:
-        places = [lot.held[0][0]] if lot.held else []
-        overflown = self._overflow.first(lot.name)
-        return min(places if overflown is None else [*places, overflown])
+    def _come_next(self, lot: _Lot) -> None:
+        place = self._first(lot)
+        if place is not None:
+            heappush(self._next, (place, lot.name))
 
-    def _take(self, lot: _Lot, place: Place) -> Request:
-        lot.count -= 1
+    def _first(self, lot: _Lot) -> Place | None:
+        places = [place for place, _ in lot.held[:1]]
+        try:
+            overflown = self._file.first(lot.name)
+        except sqlite3.Error as error:
+            overflown = None
+            self._lose_file(lot, error)
+        return min(places if overflown is None else [*places, overflown], default=None)
+
+    def _take(self, lot: _Lot, place: Place) -> Request | None:
+        request: Request | None
+        if lot.held and lot.held[0][0] == place:
+            request = heappop(lot.held)[1]
+            self._held_count -= 1
+        else:
+            request = self._from_file(lot, place)
+        self._uncount(lot, 1)
+        if lot.mark is not None and request is not None:
+            lot.mark(request)
+        return request
+
+    def _from_file(self, lot: _Lot, place: Place) -> Request | None:
+        try:
+            return self._file.read(lot.name, place)
+        except Exception as error:  # noqa: BLE001  # it could be read when it was written
+            self._say_lost(lot, 1, error)
+            return None
+        finally:
+            self._file.remove(lot.name, place)
+
+    def _uncount(self, lot: _Lot, requests: int) -> None:
+        lot.count -= requests
+        self._count -= requests
         if not lot.count:
             del self._lots[lot.name]
             if self._sites.get(lot.site) is lot:
                 del self._sites[lot.site]
-        if lot.held and lot.held[0][0] == place:
-            self._held_count -= 1
-            request = heappop(lot.held)[1]
-        else:
-            request = self._overflow.take(lot.name, place)
-        if lot.mark is not None:
-            lot.mark(request)
-        return request
+
+    def _lose_file(self, lot: _Lot, error: Exception) -> None:
+        self._file.forget(lot.name)
+        if lost := lot.count - len(lot.held):
+            self._say_lost(lot, lost, error)
+            self._uncount(lot, lost)
+        if lot.opened and lot.held:
+            heappush(self._next, (lot.held[0][0], lot.name))
+
+    def _say_lost(self, lot: _Lot, requests: int, error: Exception) -> None:
+        self._log.defect(
+            "Requests that waited for %(site)s cannot be read back from their file, and are lost:"
+            " %(requests)d",
+            error,
+            site=lot.site,
+            requests=requests,
+        )

@@ -1,0 +1,59 @@
+"""The requests that the last run has left behind in the JOBDIR."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from scrapy_koster.protocol.site import site_of
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+
+class LastRun:
+    """Which requests wait from the last run, so that none of them is crawled twice.
+
+    A process that was killed may not have taken a request out of Scrapy's queue
+    on disk when it parked it, and a spider requests its start URLs in each run.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._waiting: Counter[bytes] = Counter()
+        self._first: dict[str, Request] = {}
+
+    def add(self, request: Request) -> None:
+        """Note that *request* waits."""
+        self._waiting[self._known_by(request)] += 1
+        self._first.setdefault(str(site_of(request.url)), request)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is something for ``take_first``."""
+        return bool(self._first)
+
+    def take_first(self) -> dict[str, Request]:
+        """Return one request of each site, for which it is to be asked; nothing the second time."""
+        first, self._first = self._first, {}
+        return first
+
+    def has(self, request: Request) -> bool:
+        """Return whether *request* is one that waits; each is found once."""
+        if not self._waiting:
+            return False
+        known_by = self._known_by(request)
+        if not self._waiting[known_by]:
+            return False
+        self._waiting[known_by] -= 1
+        return True
+
+    def _known_by(self, request: Request) -> bytes:
+        fields = request.to_dict(spider=self._crawler.spider)
+        said = [fields[name] for name in ("callback", "errback", "cb_kwargs", "meta")]
+        fingerprinter = self._crawler.request_fingerprinter
+        assert fingerprinter is not None  # a crawl has one
+        fingerprint = fingerprinter.fingerprint(request)
+        return hashlib.blake2b(fingerprint + repr(said).encode(), digest_size=16).digest()
