@@ -39,6 +39,7 @@ WRONG = {
     "KOSTER_DEFER_FIRST_SECS": (0, 601, *NOT_SECS),
     "KOSTER_DEFER_MAX_SECS": (0, 9, *NOT_SECS),
     "KOSTER_DEFER_LIMIT_SECS": NOT_SECS,
+    "KOSTER_IDLE_LIMIT_SECS": NOT_SECS,
     "KOSTER_RESTRICTED": ("Disallow", "defer", "", True, ["allow"]),
     "KOSTER_UNAVAILABLE": ("Defer", "wait", "", True, ["allow"]),
     "KOSTER_DRY_RUN": ("perhaps", "", [], "2.5"),
@@ -62,6 +63,7 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
         "page_directives",
         {PageSource.META, PageSource.HEADER},
     ),
+    ("KOSTER_IDLE_LIMIT_SECS", 0, "idle_limit_secs", 0.0),
     ("ROBOTSTXT_USER_AGENT", "figtree", "robot", "figtree"),
     ("ROBOTSTXT_USER_AGENT", b"figtree", "robot", "figtree"),
 )

@@ -83,6 +83,10 @@ class Announcer:
             "Error while asking for the robots.txt of %(site)s", error, site=state.site
         )
 
+    def awaited(self, state: SiteState) -> None:
+        """Somebody waits for a page of the site, which is being asked."""
+        self._log.info("Waiting for the robots.txt of %(site)s", site=state.site)
+
     def begins_to_wait(self, state: SiteState) -> None:
         """Count a request that waits for a site which is deferred already.
 

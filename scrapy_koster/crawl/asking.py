@@ -107,19 +107,25 @@ class Asker:
             sockets=socket_limit(),
             secs=_TURN_SECS,
         )
-        self._asked: set[SiteState] = set()
+        self.asked: set[SiteState] = set()
+        """The sites for which an attempt is under way, or waits for its turn."""
+        self._fetching: set[SiteState] = set()
         self._tasks: set[Deferred[None]] = set()
         self._cancelled = False
 
     def asks(self, state: SiteState) -> bool:
         """Whether an attempt is under way for the site, or waits for its turn."""
-        return state in self._asked
+        return state in self.asked
+
+    def is_fetching(self, state: SiteState) -> bool:
+        """Whether the site itself is being asked now, or what it answered is being read."""
+        return state in self._fetching
 
     def ask(self, state: SiteState, page: Request) -> None:
         """Begin an attempt on behalf of *page*, unless one is under way."""
-        if self._cancelled or state in self._asked:
+        if self._cancelled or state in self.asked:
             return
-        self._asked.add(state)
+        self.asked.add(state)
         task = deferred_from_coro(self._attempt(state, page))
         self._tasks.add(task)
         task.addBoth(self._ended, state, task)
@@ -139,7 +145,8 @@ class Asker:
 
     def _ended(self, result: object, state: SiteState, task: Deferred[None]) -> None:
         self._tasks.discard(task)
-        self._asked.discard(state)
+        self.asked.discard(state)
+        self._fetching.discard(state)
         if isinstance(result, TwistedFailure) and not self._cancelled:
             assert result.value is not None
             self._announcer.failed(state, result.value)
@@ -151,7 +158,7 @@ class Asker:
     async def _attempt(self, state: SiteState, page: Request) -> None:
         began = self._clock()
         if state.known is None and (stored := await self._store.get(state.site)) is not None:
-            await self._take(state, stored, self._store.source, page)
+            await self._take(state, self._met_now(stored), self._store.source, page)
             if isinstance(self._step(state), Obey):
                 self._announcer.from_storage()
         if not isinstance(self._step(state), Ask):
@@ -174,6 +181,7 @@ class Asker:
                 step = self._step(state)
                 if self._cancelled or not isinstance(step, Ask) or state.on_behalf_of is None:
                     return None
+                self._fetching.add(state)
                 return await self._fetch.fetch(state.site, page, step.stale)
         except NoTurnError:
             return NoAnswer(_NO_TURN)
@@ -190,6 +198,10 @@ class Asker:
             jitter=self._chance(),
             began=began,
         )
+
+    def _met_now(self, stored: Known) -> Known:
+        """Return *stored*; this crawl has not waited yet for a site that failed in another."""
+        return replace(stored, since=self._clock()) if isinstance(stored, Failure) else stored
 
     def _decisive(self, known: Known) -> Known:
         """Return *known*, which decides for those who have waited for it, whatever its life.

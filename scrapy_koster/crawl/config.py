@@ -46,6 +46,7 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_DEFER_FIRST_SECS": 10,
     "KOSTER_DEFER_MAX_SECS": 600,
     "KOSTER_DEFER_LIMIT_SECS": 300,
+    "KOSTER_IDLE_LIMIT_SECS": 30,
     "KOSTER_RESTRICTED": "disallow",
     "KOSTER_UNAVAILABLE": "defer",
     "KOSTER_DRY_RUN": False,
@@ -76,6 +77,7 @@ class Config:
     storage: type[Storage]
     sqlite_path: str
     memory_sites: int
+    idle_limit_secs: float
     timeout_secs: float
     max_bytes: int
     redirect_max: int
@@ -99,6 +101,7 @@ class Config:
             storage=read.cls("KOSTER_STORAGE", has=_STORAGE),
             sqlite_path=_below_data_dir(read.text("KOSTER_SQLITE_PATH")),
             memory_sites=read.whole("KOSTER_MEMORY_SITES", least=1),
+            idle_limit_secs=read.secs("KOSTER_IDLE_LIMIT_SECS"),
             timeout_secs=read.secs("KOSTER_TIMEOUT_SECS", above=0),
             max_bytes=read.whole("KOSTER_MAX_BYTES", least=1),
             redirect_max=read.whole("KOSTER_REDIRECT_MAX", least=0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from scrapy.utils.misc import build_from_crawler
 from scrapy_koster.crawl.meter import MeteredPool, meter_backend, meter_connector
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
     from scrapy import Request
     from scrapy.core.downloader.handlers import DownloadHandlerProtocol
     from scrapy.crawler import Crawler
@@ -31,6 +34,52 @@ def is_closing(crawler: Crawler) -> bool:
     """Whether the crawl has begun to close, for which there is no signal."""
     slot = crawler.engine._slot  # noqa: SLF001
     return not crawler.engine.running or slot is None or slot.closing is not None
+
+
+def has_nothing_else(crawler: Crawler, waiting: Container[Request]) -> bool:
+    """Whether there is nothing to download but the requests that are *waiting* for their site.
+
+    That is no moment of ``spider_idle``: what a pipeline downloads belongs to
+    an item, and while there are items Scrapy takes the spider for busy.
+    """
+    engine, slot = crawler.engine, crawler.engine._slot  # noqa: SLF001
+    return (
+        slot is not None
+        and engine._start is None  # noqa: SLF001
+        and all(request in waiting for request in engine.downloader.active)
+        and not slot.scheduler.has_pending_requests()
+    )
+
+
+@contextmanager
+def place_given_up(crawler: Crawler, request: Request) -> Iterator[None]:
+    """Give the place of CONCURRENT_REQUESTS that *request* has to others meanwhile.
+
+    The downloader counts those whom it has in ``active``, which is no more
+    than that; it takes each out itself when it has ended.
+    """
+    active = crawler.engine.downloader.active
+    if request not in active:
+        yield
+        return
+    active.discard(request)
+    wake(crawler)
+    try:
+        yield
+    finally:
+        active.add(request)
+
+
+def is_by_hand(crawler: Crawler) -> bool:
+    """Whether a command of Scrapy fetches one page for somebody who waits for it.
+
+    Those are ``shell``, whose crawl stays open, and ``fetch``, ``view`` and
+    ``parse``, which put a start of their own into the spider.
+    """
+    slot = crawler.engine._slot  # noqa: SLF001
+    start = getattr(type(crawler.spider), "start", None)
+    is_of_a_command = getattr(start, "__module__", "").startswith("scrapy.commands.")
+    return is_of_a_command or (slot is not None and not slot.close_if_idle)
 
 
 # No bound: how many sites are asked at the same time is the keeper's to decide.

@@ -1,29 +1,31 @@
 """What is known of each site, and the waiting for what is not.
 
 How the parts meet: ``sites`` has the states of the sites, ``asking`` learns
-what is not known, ``retry_timer`` says when a site that failed is due again,
-``announcer`` tells the user. See docs/architecture.md.
+what is not known, ``retry_timer`` says when a site that failed is due again, ``patience``
+how long that is waited for, ``announcer`` tells the user. See docs/architecture.md.
 """
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.announcer import Announcer
 from scrapy_koster.crawl.asking import Asker
-from scrapy_koster.crawl.engine import is_closing
 from scrapy_koster.crawl.fetcher import Fetcher
+from scrapy_koster.crawl.inplace import InPlace
 from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.patience import Patience
 from scrapy_koster.crawl.retry_timer import RetryTimer
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
+from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, waits
 
 if TYPE_CHECKING:
@@ -31,19 +33,12 @@ if TYPE_CHECKING:
 
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import AsyncioLoopingCall
-    from twisted.internet.task import LoopingCall
 
     from scrapy_koster.crawl.asking import Fetch, Store
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.crawl.stats import Stats
-    from scrapy_koster.protocol.access import Failure
     from scrapy_koster.protocol.step import Step
-
-# Scrapy sends no signal when a crawl begins to close: while requests wait in
-# place, which keep it from closing, that is looked up this often.
-_CLOSING_SECS = 0.5
 
 
 class Keeper:
@@ -82,11 +77,14 @@ class Keeper:
         self.sites = Sites(config.memory_sites, lambda s: s.wanted or self._asker.asks(s))
         self.state_of = self.sites.state_of
         self._retries = RetryTimer(self._due)
-        self._closing_watch: AsyncioLoopingCall | LoopingCall | None = None
-        self._in_place = 0
+        self.patience = Patience(config.idle_limit_secs, self._give_up_waiting)
+        self.in_place = InPlace(crawler, self.patience, self._close)
         self._closing = False
-        self.on_change: Callable[[SiteState], None] | None = None
-        """Called when the step for a site may have become another."""
+        self.on_change: Callable[[SiteState, Step], None] | None = None
+        """Called when the step for a site may have become another. It is the scheduler's, where
+        that holds requests back."""
+        self.keeps_parked = False
+        """Whether what is parked can wait for the next run."""
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
         """Requests that waited in vain. They are refused when their turn comes, however late that
         is: their site may be due again by then, and they would wait without end."""
@@ -114,6 +112,10 @@ class Keeper:
         self.announcer.begins_to_wait(state)
         state.on_behalf_of = request
         self._ask_or_schedule(state)
+        if self.patience.is_by_hand and self._asker.asks(state):
+            self.announcer.awaited(state)
+        if self.patience.is_over:
+            self._notify(state)
 
     async def wait(self, state: SiteState, request: Request) -> Step:
         """Wait in place until the site is not asked or deferred any more; return the step then.
@@ -121,20 +123,22 @@ class Keeper:
         At the latest until KOSTER_DEFER_LIMIT_SECS have passed since it first
         failed, or until the crawl closes.
         """
+        self.patience.busy()
         self.ask_for(state, request)
-        step = self.current_step(state, self.clock())
+        step = self._told(state)
         while waits(step) and not self._closing:
             told: Deferred[Step] = Deferred()
             state.waiters.append(told)
             # Again: what it waited for may have ended meanwhile, with nobody to wait for it.
             state.on_behalf_of = request
             self._ask_or_schedule(state)
-            self._watch_closing(1)
-            try:
+            with self.in_place.waiting(request, gives_place=self.on_change is not None):
                 step = await maybe_deferred_to_future(told)
-            finally:
-                self._watch_closing(-1)
         return step
+
+    def is_asking(self) -> bool:
+        """Whether an answer is on its way that requests wait for."""
+        return any(state.wanted and not self._has_failed(state) for state in self._asker.asked)
 
     def _ask_or_schedule(self, state: SiteState) -> None:
         match self.current_step(state, self.clock()):
@@ -155,37 +159,48 @@ class Keeper:
 
     def _notify(self, state: SiteState) -> None:
         """Tell those who wait for the site that its step may be another."""
-        step = self.current_step(state, self.clock())
-        self.announcer.announce(state, step)
+        told = self._told(state)
+        parked_told = state.step if self.keeps_parked else told
+        self.announcer.announce(state, parked_told)
+        if self._closing or not waits(told):
+            waiters, state.waiters = state.waiters, []
+            for waiter in waiters:
+                waiter.callback(told)
+        if self.on_change is not None:
+            self.on_change(state, parked_told)
         if state.wanted:
             # A failure is tried again in its time, which may have come already.
             self._ask_or_schedule(state)
-        if self._closing or not waits(step):
-            waiters, state.waiters = state.waiters, []
-            for waiter in waiters:
-                waiter.callback(step)
-        if self.on_change is not None:
-            self.on_change(state)
-        if not state.wanted:
+        else:
             state.on_behalf_of = None
 
-    # Closing.
+    # The end of waiting.
 
-    def _watch_closing(self, more: int) -> None:
-        self._in_place += more
-        if self._in_place and self._closing_watch is None:
-            self._closing_watch = create_looping_call(self._close_with_the_crawl)
-            self._closing_watch.start(_CLOSING_SECS, now=False)
-        elif not self._in_place and self._closing_watch is not None:
-            self._closing_watch.stop()
-            self._closing_watch = None
+    def _told(self, state: SiteState) -> Step:
+        """Return the step for those who wait for the site now."""
+        step = self.current_step(state, self.clock())
+        if waits(step) and self.patience.is_over and self._has_failed(state):
+            failure = state.known
+            assert isinstance(failure, Failure)
+            reason = f"{failure.reason}; {self.patience.reason}"
+            return Refuse(replace(failure, reason=reason), self.clock())
+        return step
 
-    def _close_with_the_crawl(self) -> None:
-        if is_closing(self._crawler):
-            self._close()
+    def _has_failed(self, state: SiteState) -> bool:
+        """Whether the site could not be asked, and is not being asked at this moment."""
+        return isinstance(state.known, Failure) and not self._asker.is_fetching(state)
+
+    def _give_up_waiting(self) -> None:
+        if self._crawler.engine.paused:
+            self.patience.busy()
+            return
+        for state in self.sites:
+            if state.wanted:
+                self._notify(state)
 
     def _close(self) -> None:
         self._closing = True
+        self.patience.busy()
         self._retries.stop()
         self._asker.cancel()
         for state in self.sites:

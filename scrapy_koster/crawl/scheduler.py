@@ -5,21 +5,28 @@ from __future__ import annotations
 from operator import setitem
 from typing import TYPE_CHECKING, Any
 
-from scrapy.core.scheduler import BaseScheduler, Scheduler
+from scrapy import signals
+from scrapy.core.scheduler import BaseScheduler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.utils.job import job_dir
+from scrapy.exceptions import DontCloseSpider
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, Config
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.engine import wake
+from scrapy_koster.crawl.engine import is_by_hand, wake
+from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.parking.lastrun import LastRun
 from scrapy_koster.crawl.parking.memory import Parking
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.crawl.stats import Stats
+from scrapy_koster.crawl.wrapped import Wrapped
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import Refuse, waits
 
 if TYPE_CHECKING:
+    from collections.abc import Sized
+
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
 
@@ -27,9 +34,11 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.step import Step
 
-_RETURNED = "koster_returned"
 # Requests that are parked in one go, before other things get their turn.
 _PARKED_AT_ONCE = 500
+_SITES_NAMED = 10
+_KEPT = "They are kept for the next run: start the same crawl again to go on"
+_DROPPED = "They are dropped: set JOBDIR to keep them for the next run"
 
 
 class DeferringScheduler(BaseScheduler):
@@ -47,8 +56,11 @@ class DeferringScheduler(BaseScheduler):
     def __init__(self, crawler: Crawler, scheduler: BaseScheduler) -> None:
         self._crawler = crawler
         self._scheduler = scheduler
+        self._log = Log(__name__, crawler)
         self._keeper: Keeper | None = None
-        self._parking = Parking(crawler)
+        self._wrapped = Wrapped(crawler, scheduler)
+        self._parking = Parking(crawler, folder=self._wrapped.folder)
+        self._last_run = LastRun(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
@@ -70,35 +82,82 @@ class DeferringScheduler(BaseScheduler):
     def __len__(self) -> int:
         return len(self._scheduler) + len(self._parking)  # type: ignore[arg-type]
 
+    @property
+    def mqs(self) -> Sized:
+        """What the engine status of Scrapy shows as the queue in memory: with what is parked."""
+        return range(len(getattr(self._scheduler, "mqs", ())) + len(self._parking))
+
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the wrapped scheduler. RuntimeError if the crawl would not be obedient."""
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is not None:
             self._keeper = middleware.keeper
             self._keeper.on_change = self._on_change
+            if is_by_hand(self._crawler):
+                self._keeper.patience.have_none()
+            else:
+                self._keeper.keeps_parked = self._wrapped.keeps_requests
         opened = self._scheduler.open(spider)  # what is closed after an error has to be open
         if self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
             _check_built(self._crawler)
-        return opened
+        self._crawler.signals.connect(self._spider_idle, signals.spider_idle)
+        if isinstance(opened, Deferred):
+            return opened.addCallback(self._opened)
+        self._opened()
+        return None
+
+    def _opened(self, _: None = None) -> None:
+        count = self._parking.take_back(self._take_back)
+        if count:
+            self._log.info(
+                "Requests that waited for their site when the last run ended, and wait again:"
+                " %(count)d",
+                count=count,
+            )
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Hand the parked requests back to the wrapped scheduler and close it.
 
-        A scheduler that keeps its requests (JOBDIR) keeps these as well.
+        A scheduler that keeps its requests keeps these as well. In a JOBDIR
+        they stay in a file of their own.
         """
-        if self._keeps_requests():
+        if waiting := len(self._parking):
+            self._tell_what_waits(waiting)
+        if self._wrapped.keeps_requests:
             for request in self._parking.drain():
-                self._scheduler.enqueue_request(_returned(request))
+                self._wrapped.give_back(request)
         self._parking.close()
         return self._scheduler.close(reason)
 
-    def _keeps_requests(self) -> bool:
-        # Scrapy's own without a JOBDIR would only take the memory for them.
-        return bool(job_dir(self._crawler.settings)) or type(self._scheduler) is not Scheduler
+    def _tell_what_waits(self, waiting: int) -> None:
+        Stats(self._crawler.stats).parked(waiting)
+        sites = self._parking.by_site()
+        most = ", ".join(f"{site} ({count})" for site, count in sites.most_common(_SITES_NAMED))
+        self._log.info(
+            "Requests that still wait for their site: %(waiting)d, of %(sites)d sites. %(fate)s."
+            " Sites with the most: %(most)s",
+            waiting=waiting,
+            sites=len(sites),
+            fate=_KEPT if self._wrapped.keeps_requests else _DROPPED,
+            most=most,
+        )
 
     def has_pending_requests(self) -> bool:
-        """Whether requests wait, here or in the wrapped scheduler."""
-        return bool(len(self._parking)) or self._scheduler.has_pending_requests()
+        """Whether there are requests to crawl now.
+
+        Those that are parked are none: a crawl that has no others is idle, and
+        whoever feeds it then gets his turn. See ``_spider_idle``.
+        """
+        return self._parking.has_next or self._wrapped.has_pending_requests()
+
+    def _spider_idle(self) -> None:
+        """Keep the crawl open while the time of requests that wait may come."""
+        keeper = self._keeper
+        if keeper is None or not (len(self._parking) or len(keeper.in_place)):
+            return
+        keeper.patience.idle()
+        if not keeper.keeps_parked or not keeper.patience.is_over or keeper.is_asking():
+            raise DontCloseSpider
 
     def enqueue_request(self, request: Request) -> bool:
         """Have the wrapped scheduler take *request*."""
@@ -106,27 +165,47 @@ class DeferringScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """Return a request that may be decided on at once, None if there is none now."""
-        if self._keeper is None:
-            return self._scheduler.next_request()
+        keeper = self._keeper
+        if self._last_run.is_new:
+            self._ask_again()
         for _ in range(_PARKED_AT_ONCE):
             request = self._parking.pop() or self._next()
             if request is None:
                 return None
-            if request in self._keeper.given_up:
+            if keeper is None or request in keeper.given_up:
                 return request
-            state = self._held_back(request, self._keeper)
+            keeper.patience.busy()
+            state = self._held_back(request, keeper)
             if state is None:
                 return request
-            self._park(state, request, self._keeper)
+            self._park(state, request, keeper)
         wake(self._crawler)
         return None
 
     def _next(self) -> Request | None:
-        request = self._scheduler.next_request()
-        if request is not None and request.meta.pop(_RETURNED, False):
-            # A redirect of this request must meet the dupefilter again.
-            request = request.replace(dont_filter=False)
+        while (request := self._wrapped.next_request()) is not None:
+            if not self._last_run.has(request):
+                break
+            self._log.debug("%(request)s waits already, since the last run", request=request)
         return request
+
+    # What the last run has left behind.
+
+    def _take_back(self, request: Request) -> None:
+        self._wrapped.mark_seen(request)
+        self._last_run.add(request)
+
+    def _ask_again(self) -> None:
+        """Have the sites asked: not before the crawl is open, and its components are ready."""
+        for site, request in self._last_run.take_first().items():
+            state = None if self._keeper is None else self._keeper.state_of(request.url)
+            if self._keeper is None or state is None:
+                self._parking.open(site)
+            else:
+                state.parked = self._parking.waiting_for(site)
+                self._keeper.ask_for(state, request)
+
+    # Holding back.
 
     def _held_back(self, request: Request, keeper: Keeper) -> SiteState | None:
         """Return the site for which *request* has to wait, None if for none."""
@@ -145,10 +224,10 @@ class DeferringScheduler(BaseScheduler):
         state.parked = self._parking.push(str(state.site), request)
         keeper.ask_for(state, request)
 
-    def _on_change(self, state: SiteState) -> None:
-        if state.parked and not waits(state.step):
+    def _on_change(self, state: SiteState, step: Step) -> None:
+        if state.parked and not waits(step):
             state.parked = 0
-            self._open(str(state.site), state.step)
+            self._open(str(state.site), step)
         wake(self._crawler)
 
     def _open(self, site: str, step: Step) -> None:
@@ -159,13 +238,6 @@ class DeferringScheduler(BaseScheduler):
                 self._parking.give_up(site, lambda request: setitem(given_up, request, failure))
             case _:
                 self._parking.open(site)
-
-
-def _returned(request: Request) -> Request:
-    """Return a copy that the wrapped scheduler takes although it has seen it."""
-    if request.dont_filter:
-        return request
-    return request.replace(dont_filter=True, meta={**request.meta, _RETURNED: True})
 
 
 def _check_built(crawler: Crawler) -> None:

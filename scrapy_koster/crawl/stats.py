@@ -61,6 +61,10 @@ class Stats:
         """A request was given up together with its site."""
         self._inc("koster/deferred/dropped")
 
+    def parked(self, count: int) -> None:
+        """Requests still waited for their site when the crawl ended."""
+        self._inc("koster/parked", count)
+
     def wildcards_met(self) -> None:
         """A file was met that has wildcards in the record that is obeyed."""
         self._inc("koster/hazard/wildcards")

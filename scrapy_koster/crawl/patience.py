@@ -1,0 +1,61 @@
+"""How long a crawl that has nothing else to do waits for sites that cannot be asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.utils.asyncio import call_later
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.utils.asyncio import CallLaterResult
+
+
+class Patience:
+    """Is over when there has been nothing else to do for KOSTER_IDLE_LIMIT_SECS.
+
+    ``idle`` and ``busy`` may be called as often as one likes. When there is
+    something else to do after all, it begins anew.
+    """
+
+    def __init__(self, limit_secs: float, over: Callable[[], None]) -> None:
+        """*over* is called at the moment when it is over."""
+        self._limit_secs = limit_secs
+        self._over = over
+        self._timer: CallLaterResult | None = None
+        self.is_by_hand = False
+        """Whether somebody waits for one page."""
+        self.is_over = False
+        """Whether sites that have failed are not waited for any more."""
+
+    @property
+    def reason(self) -> str:
+        """Why it is over."""
+        if self.is_by_hand:
+            return "a command that fetches one page waits for no second attempt"
+        return (
+            "there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS ="
+            f" {self._limit_secs:g} seconds"
+        )
+
+    def have_none(self) -> None:
+        """Be over from the start: somebody waits for one page, and may ask again."""
+        self.is_by_hand = self.is_over = True
+
+    def idle(self) -> None:
+        """There is nothing else to do."""
+        if self._timer is None and not self.is_over:
+            self._timer = call_later(self._limit_secs, self._end)
+
+    def busy(self) -> None:
+        """There is something else to do."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.is_over = self.is_by_hand
+
+    def _end(self) -> None:
+        self._timer = None
+        self.is_over = True
+        self._over()

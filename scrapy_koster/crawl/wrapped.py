@@ -1,0 +1,97 @@
+"""The scheduler that is wrapped: what of it differs from one to another."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy.core.scheduler import BaseScheduler, Scheduler
+from scrapy.utils.job import job_dir
+
+from scrapy_koster.crawl.log import Log
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+_RETURNED = "koster_returned"
+
+
+class Wrapped:
+    """Takes requests from the wrapped scheduler, and gives some back to it."""
+
+    def __init__(self, crawler: Crawler, scheduler: BaseScheduler) -> None:
+        self._crawler = crawler
+        self._scheduler = scheduler
+        self._log = Log(__name__, crawler)
+        self._is_broken = False
+        self._told = False
+        folder = job_dir(crawler.settings)
+        self._is_scrapys = isinstance(scheduler, Scheduler)
+        self.folder = Path(folder) if folder and self._is_scrapys else None
+        """The JOBDIR, where the scheduler keeps its requests there."""
+
+    @property
+    def keeps_requests(self) -> bool:
+        """Whether what it holds when the crawl ends is there for the next run."""
+        if self._is_scrapys:
+            return self.folder is not None
+        # That of scrapy-redis says whether it empties its queue at the end.
+        return bool(getattr(self._scheduler, "persist", True))
+
+    def mark_seen(self, request: Request) -> None:
+        """Have the dupefilter know *request*: a process that was killed may not have said so."""
+        dupefilter = getattr(self._scheduler, "df", None)
+        if dupefilter is not None and not request.dont_filter:
+            dupefilter.request_seen(request)
+
+    def give_back(self, request: Request) -> None:
+        """Have the scheduler take *request* again, although it has seen it."""
+        if not request.dont_filter:
+            meta = {**request.meta, _RETURNED: True}
+            request = request.replace(dont_filter=True, meta=meta)
+        self._scheduler.enqueue_request(request)
+
+    def has_pending_requests(self) -> bool:
+        """Whether it has requests that can be read."""
+        return not self._is_broken and self._scheduler.has_pending_requests()
+
+    def next_request(self) -> Request | None:
+        """Return its next request, None if it has none now."""
+        request = self._next_that_can_be_read()
+        if request is not None and request.meta.pop(_RETURNED, False):
+            # A redirect of this request must meet the dupefilter again.
+            request = request.replace(dont_filter=False)
+        return request
+
+    def _next_that_can_be_read(self) -> Request | None:
+        """Pass over what Scrapy's own disk queues raise for.
+
+        They note how many requests they have when they are closed. In the
+        JOBDIR of a crawl that was killed that may be more than there are, and
+        they raise for each of these whenever they are asked.
+        """
+        if self.folder is None:
+            return self._scheduler.next_request()
+        waiting = math.inf
+        while len(self._scheduler) < waiting:  # type: ignore[arg-type]
+            waiting = len(self._scheduler)  # type: ignore[arg-type]
+            try:
+                request = self._scheduler.next_request()
+            except Exception as error:  # noqa: BLE001  # a queue may be anybody's
+                self._is_broken = True
+                self._tell(error)
+            else:
+                self._is_broken = False
+                return request
+        return None
+
+    def _tell(self, error: Exception) -> None:
+        if not self._told:
+            self._told = True
+            self._log.defect(
+                "Some of what is queued in the JOBDIR cannot be read: a run that was killed may"
+                " have left it so. The rest is crawled",
+                error,
+            )

@@ -1,0 +1,283 @@
+"""JOBDIR: what waits for its site is there for the next run, however this one ends."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import Crawl
+from replies import Reply, redirect
+from server import Server, Site
+
+SCRIPT = """
+import resource
+from pathlib import Path
+
+from scrapy import Request, Spider
+from scrapy.crawler import CrawlerProcess
+from scrapy.utils.asyncio import call_later
+
+class Waiting(Spider):
+    name = "waiting"
+    urls = {urls!r}
+
+    async def start(self):
+        {start}
+        Path("started").touch()
+
+    def follow(self, response):
+        held_back = response.meta.get("held back", True)
+        for url in self.urls:
+            yield Request(url, meta={{"dont_obey_robotstxt": not held_back}})
+
+    def parse(self, response):
+        pass
+
+process = CrawlerProcess({settings!r})
+process.crawl(Waiting)
+process.start()
+"""
+ALL = """for url in self.urls:
+            yield Request(url)"""
+FOLLOWED = """if self.urls:
+            yield Request("data:,x", callback=self.follow)"""
+OPEN = Reply(body="User-agent: *\nDisallow: /no\n")
+
+
+class Job:
+    """A crawl with a JOBDIR, run again and again, each run a process of its own."""
+
+    def __init__(self, folder: Path, crawl: Crawl) -> None:
+        self.folder = folder
+        self._crawl = crawl
+
+    def start(self, urls: list[str], *, start: str = ALL, **settings: Any) -> subprocess.Popen[str]:
+        (self.folder / "started").unlink(missing_ok=True)
+        script = self.folder / "crawl.py"
+        code = SCRIPT.format(
+            urls=urls,
+            start=start,
+            settings={
+                "ADDONS": {"scrapy_koster.Addon": 500},
+                "JOBDIR": str(self.folder / "job"),
+                "KOSTER_SQLITE_PATH": str(self.folder / "robots.sqlite3"),
+                "KOSTER_DEFER_FIRST_SECS": 0.5,
+                "KOSTER_DEFER_MAX_SECS": 0.5,
+                "TELNETCONSOLE_ENABLED": False,
+                "LOG_LEVEL": "INFO",
+                **settings,
+            },
+        )
+        script.write_text(code)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [sys.executable, script], stdout=pipe, stderr=pipe, text=True, cwd=self.folder
+        )
+
+    async def until_it_has_asked(self, site: Site, times: int) -> None:
+        await self._crawl.until((self.folder / "started").exists, seconds=20)
+        await self._crawl.until(lambda: site.asked("/robots.txt") >= times, seconds=20)
+
+    def end(self, process: subprocess.Popen[str], sent: signal.Signals | None = None) -> str:
+        """Wait for its end; return its log."""
+        if sent is not None:
+            process.send_signal(sent)
+        _, log = process.communicate(timeout=40)
+        assert process.returncode == (-9 if sent is signal.SIGKILL else 0), log
+        return log
+
+    def run(self, urls: list[str], **arguments: Any) -> str:
+        return self.end(self.start(urls, **arguments))
+
+
+@pytest.fixture
+def job(tmp_path: Path, crawl: Crawl) -> Job:
+    return Job(tmp_path, crawl)
+
+
+PAGES = 200
+
+
+async def test_what_is_parked_survives_kill_9(job: Job, server: Server, crawl: Crawl) -> None:
+    await killed_at(job, server, crawl, 0.5)
+
+
+@pytest.mark.long
+@pytest.mark.bound(120)
+@pytest.mark.parametrize("run", range(20))
+async def test_what_is_parked_survives_kill_9_at_any_time(
+    job: Job, server: Server, crawl: Crawl, run: int
+) -> None:
+    await killed_at(job, server, crawl, random.Random(run).uniform(0, 4))
+
+
+async def killed_at(job: Job, server: Server, crawl: Crawl, secs: float) -> None:
+    """None is lost and none is fetched twice, whichever way they came."""
+    site = server.site()
+    site.robots = Reply(503)
+    start = FOLLOWED if secs > 2 else ALL
+    process = job.start(site.urls(PAGES), start=start)
+    await job.until_it_has_asked(site, 1)
+    await crawl.sleep(secs)
+    job.end(process, signal.SIGKILL)
+    assert site.pages_asked == []
+    site.robots = OPEN
+    log = job.run([])
+    assert f"when the last run ended, and wait again: {PAGES}" in log
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(PAGES))
+    assert "wait again: " not in job.run([])
+    assert len(site.pages_asked) == PAGES
+
+
+@pytest.mark.parametrize("start", [ALL, FOLLOWED], ids=["start", "followed"])
+async def test_stopped_resumed_and_killed_while_parked(
+    job: Job, server: Server, crawl: Crawl, start: str
+) -> None:
+    """In between they were in Scrapy's own queue on disk, which a kill leaves as it was."""
+    site = server.site()
+    site.robots = ""
+    site.pages(Reply(body="page", delay=1))
+    few: dict[str, Any] = {
+        "CONCURRENT_REQUESTS": 2,
+        "KOSTER_EXPIRY_SECS": 1,
+        "KOSTER_EXPIRY_MIN_SECS": 0,
+    }
+    process = job.start(site.urls(100), start=start, **few)
+    await crawl.until(lambda: site.pages_asked, seconds=20)
+    site.robots = Reply(503)
+    job.end(process, signal.SIGINT)
+    process = job.start([], **few)
+    await job.until_it_has_asked(site, site.asked("/robots.txt") + 1)
+    await crawl.sleep(0.5)
+    job.end(process, signal.SIGKILL)
+    site.robots = OPEN
+    site.pages(Reply(body="page"))
+    job.run([])
+    asked = Counter(site.pages_asked)
+    assert set(asked) == {f"/page{n}" for n in range(100)}
+    assert set(asked.values()) == {1}
+
+
+async def test_start_urls_that_wait_already_are_not_fetched_twice(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    """A spider yields them in each run, and without the dupefilter."""
+    site = server.site()
+    site.robots = Reply(503)
+    start = "for url in self.urls: yield Request(url, dont_filter=True)"
+    process = job.start(site.urls(20), start=start)
+    await job.until_it_has_asked(site, 1)
+    await crawl.sleep(0.5)
+    job.end(process, signal.SIGKILL)
+    site.robots = OPEN
+    job.run(site.urls(21), start=start)
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(21))
+
+
+async def test_a_redirect_of_what_was_taken_back_meets_the_dupefilter(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    site.page("/old", redirect(site.url("/seen")))
+    process = job.start([site.url("/seen"), site.url("/old")])
+    await job.until_it_has_asked(site, 1)
+    await crawl.sleep(0.5)
+    job.end(process, signal.SIGKILL)
+    site.robots = OPEN
+    log = job.run([site.url("/seen")])
+    assert Counter(site.pages_asked) == {"/seen": 1, "/old": 1}
+    assert "'dupefilter/filtered': 2" in log
+
+
+async def test_what_cannot_be_written_is_lost_alone(job: Job, server: Server, crawl: Crawl) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    start = """for url in self.urls:
+            yield Request(url, callback=(lambda response: None) if url.endswith("7") else None)"""
+    process = job.start(site.urls(20), start=start)
+    await job.until_it_has_asked(site, 1)
+    await crawl.sleep(0.5)
+    job.end(process, signal.SIGKILL)
+    site.robots = OPEN
+    job.run([])
+    lost = {"/page7", "/page17"}
+    assert Counter(site.pages_asked) == Counter({f"/page{n}" for n in range(20)} - lost)
+
+
+async def test_a_disk_that_becomes_full_is_one_warning(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    start = (
+        """call_later(1, resource.setrlimit, resource.RLIMIT_FSIZE, (1, 1))
+        """
+        + ALL
+    )
+    process = job.start(site.urls(50), start=start)
+    await job.until_it_has_asked(site, 1)
+    await crawl.sleep(1.5)
+    site.robots = OPEN
+    log = job.end(process)
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(50))
+    assert log.count("kept in memory alone") == 1
+
+
+@pytest.mark.parametrize("sent", [None, signal.SIGINT], ids=["idle limit", "SIGINT"])
+async def test_what_still_waits_is_there_for_the_next_run(
+    job: Job, server: Server, crawl: Crawl, sent: signal.Signals | None
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    process = job.start(site.urls(12), KOSTER_IDLE_LIMIT_SECS=100 if sent else 2)
+    await job.until_it_has_asked(site, 1)
+    log = job.end(process, sent)
+    assert "Requests that still wait for their site: 12, of 1 sites." in log
+    assert "kept for the next run: start the same crawl again to go on" in log
+    assert f"Sites with the most: {site.url('')} (12)" in log
+    assert "'koster/parked': 12" in log
+    assert "robotstxt/forbidden" not in log
+    assert "Giving up" not in log
+    site.robots = OPEN
+    job.run([])
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(12))
+
+
+async def test_without_obedience_what_waited_is_crawled(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    job.run(site.urls(5), KOSTER_IDLE_LIMIT_SECS=1)
+    scheduler = {"SCHEDULER": "scrapy_koster.DeferringScheduler", "ADDONS": {}}
+    job.run([], ROBOTSTXT_OBEY=False, **scheduler)
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(5))
+
+
+async def test_a_queue_that_cannot_be_read_ends_nevertheless(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    """Scrapy's own raises for ever after a kill: it has fewer requests than it says."""
+    site = server.site()
+    site.robots = ""
+    site.pages(Reply(body="page", delay=0.5))
+    few: dict[str, Any] = {"CONCURRENT_REQUESTS": 2}
+    start = """if self.urls:
+            yield Request("data:,x", callback=self.follow, meta={"held back": False})"""
+    process = job.start(site.urls(20), start=start, **few)
+    await crawl.until(lambda: site.pages_asked, seconds=20)
+    job.end(process, signal.SIGINT)
+    asked = len(site.pages_asked)
+    process = job.start([], **few)
+    await crawl.until(lambda: len(site.pages_asked) >= asked + 4, seconds=20)
+    job.end(process, signal.SIGKILL)
+    log = job.run([])
+    assert Counter(site.pages_asked).keys() == {f"/page{n}" for n in range(20)}
+    assert log.count("queued in the JOBDIR cannot be read") == 1

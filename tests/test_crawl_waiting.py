@@ -1,0 +1,225 @@
+"""A crawl ends when it should, and is fed while it waits for sites that cannot be asked."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import Crawl, RecordingSpider
+from replies import Hang, Reply
+from scrapy import signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider
+from scrapy.utils.engine import get_engine_status
+from server import Server
+
+from scrapy_koster import RobotsUnavailable
+
+IDLE_SECS = 1.5
+SOON = {
+    "KOSTER_IDLE_LIMIT_SECS": IDLE_SECS,
+    "KOSTER_DEFER_FIRST_SECS": 0.3,
+    "KOSTER_DEFER_MAX_SECS": 0.6,
+    "RETRY_ENABLED": False,
+    "CONCURRENT_ITEMS": 1,
+}
+"""KOSTER_DEFER_LIMIT_SECS stays at its 300 s."""
+
+
+# When a crawl has nothing else to do.
+
+
+async def test_a_host_that_does_not_exist_is_given_up_at_once(crawl: Crawl, server: Server) -> None:
+    """With the settings that are there without any."""
+    site = server.site()
+    urls = [site.url("/"), "http://nosuch-host.invalid/1", "http://nosuch-host.invalid/2"]
+    result = await crawl(urls=urls)
+    assert result.fetched == (site.url("/"),)
+    assert [url for url, _ in result.refused] == urls[1:]
+    assert all(isinstance(error, RobotsUnavailable) for _, error in result.refused)
+    assert result.seconds < 2 + 2
+    assert result.finish_reason == "finished"
+    [said] = [each for each in result.logged(logging.INFO) if each.startswith("Giving up")]
+    assert "http://nosuch-host.invalid:" in said.replace(": its", ":")
+    assert "CannotResolveHostError" in said
+
+
+async def test_a_resolver_that_fails_is_waited_for(
+    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = socket.getaddrinfo
+
+    def failing(host: Any, *arguments: Any, **more: Any) -> Any:
+        if host == "nosuch-host.invalid":
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return real(host, *arguments, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", failing)
+    result = await crawl(urls=["http://nosuch-host.invalid/1"], settings=SOON)
+    [(_, error)] = result.refused
+    assert "KOSTER_IDLE_LIMIT_SECS" in str(error)
+    assert result.stats["robotstxt/request_count"] > 1
+
+
+async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server) -> None:
+    site, dead = server.site(), server.down()
+    urls = [dead.url("/1"), site.url("/"), dead.url("/2")]
+    result = await crawl(urls=urls, settings=SOON)
+    assert result.fetched == (site.url("/"),)
+    assert [url for url, _ in result.refused] == [dead.url("/1"), dead.url("/2")]
+    for _, error in result.refused:
+        assert isinstance(error, RobotsUnavailable)
+        assert f"nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {IDLE_SECS:g}" in str(error)
+    assert IDLE_SECS <= result.seconds < IDLE_SECS + 1.5
+    assert result.stats["koster/deferred/dropped"] == 2
+    assert "koster/parked" not in result.stats
+
+
+async def test_what_is_asked_at_that_moment_is_waited_for(crawl: Crawl, server: Server) -> None:
+    """A site that hangs, until its time-out; one that answers late, for its pages."""
+    hanging, late = server.site(host="127.0.0.2"), server.site(host="127.0.0.3")
+    hanging.robots = Hang()
+    late.robots = Reply(body="", delay=2 * IDLE_SECS)
+    urls = [hanging.url("/"), late.url("/")]
+    settings = SOON | {"KOSTER_TIMEOUT_SECS": 3 * IDLE_SECS}
+    result = await crawl(urls=urls, settings=settings)
+    assert result.fetched == (late.url("/"),)
+    assert [url for url, _ in result.refused] == [hanging.url("/")]
+    assert hanging.asked("/robots.txt") == 1
+    assert 3 * IDLE_SECS <= result.seconds < 3 * IDLE_SECS + 1.5
+
+
+async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, server: Server) -> None:
+    """KOSTER_DEFER_LIMIT_SECS bounds that, and the idle limit begins anew after each page."""
+    site, failing = server.site(), server.site(host="127.0.0.2")
+    began = time.monotonic()
+
+    def robots(asked: Any) -> Reply:
+        return Reply(503) if time.monotonic() - began < 2 * IDLE_SECS else Reply(body="")
+
+    failing.robots = robots
+    urls = [failing.url("/"), *site.urls(8)]
+    settings = SOON | {"DOWNLOAD_DELAY": 0.5, "DOWNLOAD_DELAY_JITTER": 0}
+    result = await crawl(urls=urls, settings=settings)
+    assert result.refused == ()
+    assert len(result.fetched) == 9
+
+
+class Fed(RecordingSpider):
+    """Is given a URL when it is idle, some seconds after its start, as from a queue."""
+
+    after_secs = 0.0
+    more = ""
+    fed_at = 0.0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Fed:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.began = time.monotonic()
+        crawler.signals.connect(spider.feed, signals.spider_idle)
+        return spider
+
+    began = 0.0
+
+    def feed(self) -> None:
+        if self.more and time.monotonic() >= self.began + self.after_secs:
+            more, self.more = self.more, ""
+            self.fed_at = time.monotonic()
+            self.crawler.engine.crawl(self.ask(more))
+            raise DontCloseSpider
+
+
+async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> None:
+    site, dead = server.site(), server.down()
+    running = crawl.start(
+        Fed,
+        urls=[site.url("/first"), dead.url("/")],
+        arguments={"more": site.url("/second"), "after_secs": 3.0},
+    )
+    await crawl.until(lambda: "/second" in site.pages_asked, seconds=10)
+    spider = running.crawler.spider
+    assert isinstance(spider, Fed)
+    assert time.monotonic() - spider.began < 6
+    result = await running.stop()
+    assert result.refused == ()
+
+
+# Commands, and what they show.
+
+
+async def test_the_status_shows_what_waits(crawl: Crawl, server: Server) -> None:
+    dead = server.site()
+    dead.robots = Reply(503)
+    running = crawl.start(urls=dead.urls(12), settings={"KOSTER_DEFER_FIRST_SECS": 100})
+    await crawl.until(lambda: dead.asked("/robots.txt") == 1)
+    scheduler: Any = running.crawler.engine._slot.scheduler  # type: ignore[union-attr]
+    await crawl.until(lambda: len(scheduler) == 12)
+    status = dict(get_engine_status(running.crawler.engine))
+    assert status["len(engine.scheduler.mqs)"] == 12
+    assert not scheduler.has_pending_requests()
+    result = await running.stop()
+    assert result.stats["koster/parked"] == 12
+    [line] = [each for each in result.logged(logging.INFO) if "still wait" in each]
+    assert "12, of 1 sites" in line
+    assert f"{dead.url('')} (12)" in line
+
+
+COMMANDS = {
+    "fetch": ["fetch", "{}"],
+    "view": ["view", "{}"],
+    "parse": ["parse", "--spider=waiting", "{}"],
+    "shell": ["shell", "{}", "-c", "'answered ' + str(response)"],
+    "fetch with a spider": ["fetch", "--spider=waiting", "{}"],
+    "shell with a spider": ["shell", "--spider=waiting", "{}", "-c", "'answered ' + str(response)"],
+}
+PROJECT = """
+from scrapy import Spider
+
+ADDONS = {"scrapy_koster.Addon": 500}
+SPIDER_MODULES = ["project"]
+TELNETCONSOLE_ENABLED = False
+KOSTER_STORAGE = "scrapy_koster.storage.memory.MemoryStorage"
+
+
+class Waiting(Spider):
+    name = "waiting"
+
+    def parse(self, response):
+        pass
+"""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_for_one_page_waits_for_one_answer(
+    server: Server, tmp_path: Path, command: str
+) -> None:
+    """With the settings that are there without any."""
+    site = server.site()
+    site.robots = Reply(503)
+    (tmp_path / "project.py").write_text(PROJECT)
+    arguments = [each.format(site.url("/page")) for each in COMMANDS[command]]
+    began = time.monotonic()
+    run = subprocess.run(
+        [sys.executable, "-m", "scrapy", *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "SCRAPY_SETTINGS_MODULE": "project", "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=25,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert time.monotonic() - began < 20
+    assert site.asked("/robots.txt") == 1
+    assert site.pages_asked == []
+    waiting = run.stderr.index(f"Waiting for the robots.txt of {site.url('')}")
+    giving_up = run.stderr.index(f"Giving up {site.url('')}")
+    assert waiting < giving_up
+    assert "a command that fetches one page waits for no second attempt" in run.stderr
