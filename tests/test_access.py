@@ -32,6 +32,7 @@ NOW = 1_700_000_000.0
 URL = "http://www.fict.org/robots.txt"
 BODY = b"User-agent: *\nDisallow: /org/plans.html\n"
 POLICY = Policy()
+HOUR = 3600.0
 DAY = 86_400.0
 WEEK = 7 * DAY
 
@@ -87,8 +88,8 @@ def failed(
         pytest.param(407, Access.UNRESTRICTED, b"", WEEK, id="407 unrestricted"),
         pytest.param(451, Access.UNRESTRICTED, b"", WEEK, id="451 unrestricted"),
         pytest.param(499, Access.UNRESTRICTED, b"", WEEK, id="499 unrestricted"),
-        pytest.param(401, Access.RESTRICTED, b"", DAY, id="401 restricted"),
-        pytest.param(403, Access.RESTRICTED, b"", DAY, id="403 restricted"),
+        pytest.param(401, Access.RESTRICTED, b"", HOUR, id="401 restricted"),
+        pytest.param(403, Access.RESTRICTED, b"", HOUR, id="403 restricted"),
     ],
 )
 def test_answers_that_are_kept(status: int, meaning: Access, body: bytes, life_secs: float) -> None:
@@ -195,7 +196,7 @@ RENEWED = replace(FILE, fetched=NOW, expires=NOW + WEEK)
         pytest.param(
             answer(304),
             replace(FILE, status=403),
-            replace(RENEWED, status=403, expires=NOW + DAY),
+            replace(RENEWED, status=403, expires=NOW + HOUR),
             id="a restricted copy lives as one",
         ),
     ],

@@ -446,14 +446,17 @@ def test_explain_of_a_site_that_is_not_there(sites: Sites) -> None:
 
 
 def test_check_asks_sites_too(sites: Sites) -> None:
-    site, without, down = sites.server.site(), sites.server.site(), sites.server.down()
+    site, without, closed = (sites.server.site() for _ in range(3))
+    down = sites.server.down()
     site.robots = "User-agent: *\nDisallow: /*\n"
-    urls = [site.url("/page"), without.url("/"), down.url("/")]
+    closed.robots = Reply(403)
+    urls = [site.url("/page"), without.url("/"), down.url("/"), closed.url("/")]
     ran = sites.run("check", *urls)
     assert ran.status == 3
     assert ran.out.startswith(f"{urls[0]}:2:12: warning K042 ")
     assert f"{urls[1]}: HTTP 404: there is no robots.txt" in ran.err
     assert f"{urls[2]}: it cannot be retrieved" in ran.err
+    assert f"{urls[3]}: HTTP 403: it may not be read, and restricts the whole site" in ran.err
 
 
 def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:

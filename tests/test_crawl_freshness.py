@@ -234,7 +234,7 @@ async def test_what_a_renewal_brings_takes_the_place_of_the_copy(
 
 @pytest.mark.parametrize(
     ("status", "life"),
-    [(404, WEEK), (403, 86_400)],
+    [(404, WEEK), (403, 3600)],
     ids=["404: KOSTER_EXPIRY_SECS", "403: KOSTER_RESTRICTED_EXPIRY_SECS"],
 )
 async def test_the_life_of_other_answers(

@@ -99,12 +99,21 @@ def _body(learnt: Learnt | None) -> bytes | str:
     """Return the file that a site has, or why there is none."""
     match learnt.step if learnt else None:
         case Obey(Copy(status=status, body=body)):
-            is_file = access_stated(status) is Access.RULES
-            return body if is_file else f"HTTP {status}: there is no robots.txt"
+            return _answered(status, body)
         case Pass(failure) | Refuse(failure):
             return f"it cannot be retrieved ({printable(failure.reason)})"
         case _:
             return "the crawl ended before its site was asked"
+
+
+def _answered(status: int, body: bytes) -> bytes | str:
+    match access_stated(status):
+        case Access.RULES:
+            return body
+        case Access.RESTRICTED:
+            return f"HTTP {status}: it may not be read, and restricts the whole site (section 3.1)"
+        case _:
+            return f"HTTP {status}: there is no robots.txt"
 
 
 def _at_least(least: Severity, findings: list[Finding]) -> list[Finding]:

@@ -128,7 +128,7 @@ class Policy:
     """Life of a copy without cache directives: 7 days (3.4)."""
     expiry_min_secs: float = 300.0
     expiry_max_secs: float = 2592000.0
-    restricted_expiry_secs: float = 86400.0
+    restricted_expiry_secs: float = 3600.0
     """Life of a 401 or 403 without cache directives."""
     stale_if_error_secs: float = 0.0
     defer_first_secs: float = 10.0
