@@ -42,6 +42,7 @@ WRONG = {
     "KOSTER_IDLE_LIMIT_SECS": NOT_SECS,
     "KOSTER_RESTRICTED": ("Disallow", "defer", "", True, ["allow"]),
     "KOSTER_UNAVAILABLE": ("Defer", "wait", "", True, ["allow"]),
+    "KOSTER_PAGE_META": (3, True, [None], [""], ["proxy", 3], [["proxy"]], ("proxy", b"x")),
     "KOSTER_DRY_RUN": ("perhaps", "", [], "2.5"),
     "KOSTER_PAGE_DIRECTIVES": ("html", ["meta", "body"], [None], 3, True, [["meta"]]),
 }
@@ -52,6 +53,8 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_TIMEOUT_SECS", "0.5", "timeout_secs", 0.5),
     ("KOSTER_MAX_BYTES", 1, "max_bytes", 1),
     ("KOSTER_REDIRECT_MAX", 0, "redirect_max", 0),
+    ("KOSTER_PAGE_META", "proxy,bindaddress", "page_meta", ("proxy", "bindaddress")),
+    ("KOSTER_PAGE_META", [], "page_meta", ()),
     ("KOSTER_DRY_RUN", "true", "dry_run", True),
     ("KOSTER_DRY_RUN", "0", "dry_run", False),
     ("KOSTER_PAGE_DIRECTIVES", [], "page_directives", frozenset()),
@@ -98,6 +101,7 @@ def test_the_defaults() -> None:
     assert by_default.timeout_secs == 30
     assert by_default.max_bytes == 512_000
     assert by_default.redirect_max == 5
+    assert by_default.page_meta == ("proxy", "bindaddress", "impersonate", "impersonate_args")
     assert by_default.dry_run is False
     assert by_default.page_directives == frozenset(PageSource)
 

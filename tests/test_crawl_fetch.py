@@ -11,11 +11,14 @@ from comparison import RULES, SETTINGS
 from crawling import Crawl, CrawlResult, RecordingSpider
 from replies import Asked, Endless, Handler, Hang, Raw, Reply, Trickle, redirect
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.reactor import is_reactor_installed
 from server import Server, Site
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.config import DEFAULTS
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
@@ -257,6 +260,95 @@ async def test_the_proxy_of_the_environment(
     await crawl_site(crawl, site)
     assert proxy.requests[0].target == site.url("/robots.txt")
     assert len(proxy.requests) == 3
+
+
+class Recorder:
+    """Keeps the meta of each request for a robots.txt as a download handler is given it."""
+
+    seen: list[dict[str, Any]] = []
+
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            type(self).seen.append(dict(request.meta))
+
+
+CONNECTED = {"bindaddress": ("127.0.0.1", 0), "impersonate": "a", "impersonate_args": {"b": 1}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "passed"),
+    [
+        (DEFAULTS["KOSTER_PAGE_META"], CONNECTED),
+        (["mine", "dont_retry"], {"mine": 1}),
+        ([], {}),
+    ],
+    ids=["by default", "as set", "none"],
+)
+async def test_the_connection_meta_of_the_page(
+    crawl: Crawl,
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    keys: list[str],
+    passed: dict[str, Any],
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    monkeypatch.setattr(Recorder, "seen", [])
+    settings = {"DOWNLOADER_MIDDLEWARES": {Recorder: 900}, "KOSTER_PAGE_META": keys}
+    meta = {**CONNECTED, "mine": 1, "dont_retry": False}
+    assert obeyed(await crawl_site(crawl, site, meta=meta, settings=settings), site)
+    [seen] = Recorder.seen
+    assert {key: seen[key] for key in (*CONNECTED, "mine") if key in seen} == passed
+    assert seen["dont_retry"] is True
+
+
+async def test_without_the_key_a_robots_txt_goes_through_no_proxy(
+    crawl: Crawl, server: Server
+) -> None:
+    site, proxy = server.site(), server.proxy()
+    url = proxy.url("").replace("//", "//user:pw@")
+    settings: dict[str, Any] = {"KOSTER_PAGE_META": []}
+    assert (await crawl_site(crawl, site, meta={"proxy": url}, settings=settings)).fetched
+    assert site.url("/robots.txt") not in [asked.target for asked in proxy.requests]
+    assert robots_request(site).header("Proxy-Authorization") is None
+
+
+class _Handler:
+    """Sends as the crawl's own handler does."""
+
+    lazy = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        path = crawler.settings["DOWNLOAD_HANDLERS_BASE"]["http"]
+        self._handler = build_from_crawler(load_object(path), crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Any:
+        return cls(crawler)
+
+    async def download_request(self, request: Request) -> Any:
+        return await self._handler.download_request(request)
+
+    async def close(self) -> None:
+        await self._handler.close()
+
+
+ZYTE_API = type("ScrapyZyteAPIHTTPDownloadHandler", (_Handler,), {"__module__": "scrapy_zyte_api"})
+
+
+@pytest.mark.parametrize("handler", [ZYTE_API, type("OfTheirOwn", (ZYTE_API,), {}), _Handler])
+async def test_the_headers_that_scrapy_zyte_api_warns_of(
+    crawl: Crawl, server: Server, handler: type[_Handler]
+) -> None:
+    """It takes what differs from Scrapy's defaults for the user's, who is warned of them."""
+    site = server.site()
+    site.robots = RULES
+    settings = {"DOWNLOAD_HANDLERS": {"http": handler}}
+    assert obeyed(await crawl_site(crawl, site, settings=settings), site)
+    robots, page = site.requests
+    for name in ("Accept", "Accept-Encoding"):
+        alike = robots.header(name) == page.header(name)
+        assert alike is issubclass(handler, ZYTE_API), name
 
 
 async def test_a_proxy_that_is_down_is_a_temporary_failure(crawl: Crawl, server: Server) -> None:

@@ -43,6 +43,7 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_TIMEOUT_SECS": 30,
     "KOSTER_MAX_BYTES": 512000,
     "KOSTER_REDIRECT_MAX": 5,
+    "KOSTER_PAGE_META": ("proxy", "bindaddress", "impersonate", "impersonate_args"),
     "KOSTER_DEFER_FIRST_SECS": 10,
     "KOSTER_DEFER_MAX_SECS": 600,
     "KOSTER_DEFER_LIMIT_SECS": 300,
@@ -81,6 +82,7 @@ class Config:
     timeout_secs: float
     max_bytes: int
     redirect_max: int
+    page_meta: tuple[str, ...]
     dry_run: bool
     page_directives: frozenset[PageSource]
 
@@ -105,6 +107,7 @@ class Config:
             timeout_secs=read.secs("KOSTER_TIMEOUT_SECS", above=0),
             max_bytes=read.whole("KOSTER_MAX_BYTES", least=1),
             redirect_max=read.whole("KOSTER_REDIRECT_MAX", least=0),
+            page_meta=read.keys("KOSTER_PAGE_META"),
             dry_run=read.flag("KOSTER_DRY_RUN"),
             page_directives=frozenset(read.members("KOSTER_PAGE_DIRECTIVES", PageSource)),
         )
@@ -255,6 +258,15 @@ class _Reader:
             return [kind(value) for value in self._settings.getlist(name, DEFAULTS[name])]
         except (TypeError, ValueError):
             raise self._wrong(name, f"a list of {_choices(kind)}") from None
+
+    def keys(self, name: str) -> tuple[str, ...]:
+        try:
+            keys = tuple(self._settings.getlist(name, DEFAULTS[name]))
+        except TypeError:
+            keys = (None,)
+        if not all(isinstance(key, str) and key for key in keys):
+            raise self._wrong(name, "a list of meta keys")
+        return keys
 
 
 def _choices(kind: type[Enum]) -> str:

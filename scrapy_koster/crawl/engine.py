@@ -108,6 +108,11 @@ class MeteredHandlers:
             return await self._handlers.download_request_async(request)
         return await handler.download_request(request)
 
+    def is_zyte_api(self, url: str) -> bool:
+        """Whether scrapy-zyte-api sends it, which warns of headers that it could choose better."""
+        handler = self._handlers._get_handler(url.partition(":")[0])  # noqa: SLF001
+        return any(kind.__module__.startswith("scrapy_zyte_api") for kind in type(handler).__mro__)
+
     def _meter(self, scheme: str) -> DownloadHandlerProtocol | None:
         handler = self._handlers._get_handler(scheme)  # noqa: SLF001
         kinds = {kind.__name__ for kind in type(handler).__mro__}

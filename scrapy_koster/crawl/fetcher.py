@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import socket
 from dataclasses import replace
+from functools import cached_property
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from scrapy import Request, signals
 from scrapy.exceptions import CannotResolveHostError, DownloadTimeoutError, StopDownload
 from scrapy.http import Response
-from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.asyncio import call_later, run_in_thread
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
@@ -21,11 +21,11 @@ from w3lib.url import safe_url_string
 from scrapy_koster.crawl.engine import MeteredHandlers
 from scrapy_koster.crawl.log import error_text
 from scrapy_koster.crawl.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
+from scrapy_koster.crawl.robots_request import robots_request
 from scrapy_koster.protocol.access import (
     Answer,
     Copy,
     NoAnswer,
-    conditional_headers,
     redirect_target,
 )
 from scrapy_koster.protocol.printable import printable
@@ -49,7 +49,7 @@ class Fetcher:
     """Asks sites for their /robots.txt, apart from the crawl.
 
     A request goes through the downloader middlewares, so that it is sent as
-    the crawl's own are (User-Agent, proxy), but neither through the
+    the crawl's own are (User-Agent, KOSTER_PAGE_META), but neither through the
     downloader's slots nor into its count of concurrent requests: a site that
     hangs takes no room from the others. What would change what its answer
     means is switched off in its meta: retries, redirects, cookies, the HTTP
@@ -62,7 +62,6 @@ class Fetcher:
         self._stats = stats
         self._under_way: set[Deferred[Answer | NoAnswer]] = set()
         self._cancelled = False
-        self._handlers: MeteredHandlers | None = None
 
     async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
         """Ask *site* on behalf of *page*; a *stale* copy is revalidated (3.4).
@@ -143,9 +142,11 @@ class Fetcher:
             request = result
         return NoAnswer("a downloader middleware replaces the request again and again")
 
+    @cached_property
+    def _handlers(self) -> MeteredHandlers:
+        return MeteredHandlers(self._crawler)  # an engine is there when it asks, not before
+
     async def _download(self, request: Request) -> Response:
-        if self._handlers is None:
-            self._handlers = MeteredHandlers(self._crawler)
         meter = request.meta[_METER] = Meter(self._config.max_bytes)
         try:
             with meter.counting():
@@ -159,38 +160,10 @@ class Fetcher:
         return response
 
     def _request(self, url: str, page: Request, stale: Copy | None) -> Request:
-        headers: dict[str, Any] = {
-            "Accept": "text/plain, */*;q=0.1",
-            # A file that comes as it is can be cut where KOSTER_MAX_BYTES is.
-            "Accept-Encoding": "identity",
-            # Present and empty: no default header puts a cookie here.
-            "Cookie": [],
-        }
-        if "User-Agent" in page.headers:
-            headers["User-Agent"] = page.headers.getlist("User-Agent")
-        if stale is not None and stale.url == url:
-            headers |= conditional_headers(stale)
-        meta: dict[str, Any] = {
-            "dont_obey_robotstxt": True,
-            "allow_offsite": True,
-            "dont_retry": True,
-            "dont_redirect": True,
-            "dont_merge_cookies": True,
-            "dont_cache": True,
-            "handle_httpstatus_all": True,
-            "autothrottle_dont_adjust_delay": True,
-            "download_timeout": self._config.timeout_secs,
-            "download_maxsize": 0,
-            "download_warnsize": 0,
-            "download_fail_on_dataloss": True,
-            _RECEIVED: [0],
-        }
-        if "proxy" in page.meta and "_scheme_proxy" not in page.meta:
-            meta["proxy"] = page.meta["proxy"]
-            if "_auth_proxy" in page.meta:
-                meta["_auth_proxy"] = page.meta["_auth_proxy"]
-                headers["Proxy-Authorization"] = page.headers.get("Proxy-Authorization", [])
-        return Request(url, headers=headers, meta=meta, callback=NO_CALLBACK, dont_filter=True)
+        plain = not self._handlers.is_zyte_api(url)
+        request = robots_request(url, page, stale, config=self._config, plain=plain)
+        request.meta[_RECEIVED] = [0]
+        return request
 
     def _answer(self, response: Response) -> Answer | NoAnswer:
         octets = sum(len(name) + sum(map(len, values)) for name, values in response.headers.items())
