@@ -48,6 +48,7 @@ WRONG = {
 }
 RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_PARSER", KosterRobotParser, "parser", KosterRobotParser),
+    ("KOSTER_PARSER", KosterRobotParser, "parser_is_chosen", True),
     ("KOSTER_STORAGE", "scrapy_koster.storage.memory.MemoryStorage", "storage", MemoryStorage),
     ("KOSTER_MEMORY_SITES", "1", "memory_sites", 1),
     ("KOSTER_TIMEOUT_SECS", "0.5", "timeout_secs", 0.5),
@@ -95,6 +96,7 @@ def test_the_defaults() -> None:
     assert by_default.policy == Policy()
     assert by_default.robot is None
     assert by_default.parser is KosterRobotParser
+    assert not by_default.parser_is_chosen
     assert by_default.storage is SQLiteStorage
     assert Path(by_default.sqlite_path).parts[-2:] == ("koster", "robots.sqlite3")
     assert by_default.memory_sites == 10_000

@@ -403,28 +403,6 @@ async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
     assert [verdict.line for verdict in annotated] == [2] * 5
 
 
-@pytest.mark.parametrize(
-    ("robots", "met"),
-    [
-        ("User-agent: *\nDisallow: /*.gif\n", 1),
-        ("User-agent: *\nDisallow: /a$\n", 1),
-        ("User-agent: *\nDisallow: /a$b\nDisallow: /c\n", 0),
-        ("User-agent: other\nDisallow: /*\n\nUser-agent: *\nDisallow: /a\n", 0),
-    ],
-)
-async def test_warns_once_of_wildcards_and_counts_them(
-    crawl: Crawl, server: Server, robots: str, met: int
-) -> None:
-    sites = [server.site(), server.site()]
-    for site in sites:
-        site.robots = Reply(body=robots)
-    result = await crawl(urls=[site.url("/x") for site in sites])
-    warned = [said for said in result.logged(logging.WARNING) if "wildcards" in said]
-    assert sum("StrictestRobotParser" in said for said in warned) == met
-    assert ("Files with wildcards in the record that was obeyed: 2" in warned) is bool(met)
-    assert result.stats.get("koster/hazard/wildcards", 0) == 2 * met
-
-
 async def test_the_strictest_parser_obeys_wildcards_and_the_draft(
     crawl: Crawl, server: Server
 ) -> None:

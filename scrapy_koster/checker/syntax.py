@@ -7,13 +7,13 @@ the file means is asked of ``robotstxt``, which also decides in a crawl.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scrapy_koster.checker.checks import CHECKS, Check
 from scrapy_koster.checker.line import AGENT, RULES, SPACE, Seen, seen_in_line, taken_apart
 from scrapy_koster.checker.record import seen_between, seen_in_names, seen_in_order, seen_outside
+from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import lines, parse, whole_lines
 
@@ -83,11 +83,11 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
     read = whole_lines(body, max_bytes)
     numbered = list(enumerate(lines(read), 1))
     sources = [taken_apart(number, text) for number, text in numbered if text.strip(SPACE)]
-    is_html = _is_html(read)
-    if is_html:
+    is_page = is_html(read)
+    if is_page:
         yield Seen("K002", 1, 1, "this is an HTML page")
     if not any(source.field in (AGENT, *RULES) for source in sources):
-        if is_html:
+        if is_page:
             return
         if _is_wide(body):
             yield Seen("K003", 1, 1, "this is UTF-16 or UTF-32: no line can be read")
@@ -117,13 +117,3 @@ def _is_wide(body: bytes) -> bool:
     """Whether a file is UTF-16 or UTF-32, by its mark or by its zeros."""
     start = body[:1000]
     return start.startswith(_WIDE_MARKS) or 3 * start.count(0) > len(start)
-
-
-_HTML = re.compile(
-    rb"\s*<(?:!--|(?:!doctype|\?xml|html|head|title|meta|link|script|style|body|div|h1|p)\b)",
-    re.IGNORECASE,
-)
-
-
-def _is_html(body: bytes) -> bool:
-    return _HTML.match(body.removeprefix(b"\xef\xbb\xbf")[:1000]) is not None

@@ -1,13 +1,13 @@
-"""What a crawl says and counts of its sites, up to the summary at its end."""
+"""What a crawl says of its sites, while it runs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.sites import SiteState, Standing
+from scrapy_koster.crawl.summary import Learnt, Summary
 from scrapy_koster.protocol.access import (
     Access,
     Answer,
@@ -15,24 +15,22 @@ from scrapy_koster.protocol.access import (
     Failure,
     Known,
     NoAnswer,
-    Policy,
     access,
 )
+from scrapy_koster.protocol.html_page import is_html
+from scrapy_koster.protocol.robotstxt import parse
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
+from scrapy_koster.protocol.verdict import utc
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.stats import Stats
+    from scrapy_koster.protocol.site import Site
 
-
-class _Learnt(Enum):
-    """How a copy came to be known."""
-
-    FETCHED = "fetched"
-    FROM_STORAGE = "from storage"
-    REVALIDATED = "revalidated"
-
+# Of each kind; the summary has how many there are.
+_SITES_NAMED = 20
 
 _STANDING = {
     Access.RULES: Standing.OBEYED,
@@ -44,28 +42,60 @@ _STANDING = {
 class Announcer:
     """Says once what becomes of each site, and counts it."""
 
-    def __init__(self, crawler: Crawler, policy: Policy, stats: Stats) -> None:
-        self._crawler = crawler
-        self._policy = policy
+    def __init__(self, crawler: Crawler, config: Config, stats: Stats) -> None:
+        self._policy = config.policy
         self._stats = stats
         self._log = Log(__name__, crawler)
-        self._sites: Counter[Standing] = Counter()
-        self._copies: Counter[_Learnt] = Counter()
+        self._summary = Summary(crawler, config)
+        self._named: Counter[Standing] = Counter()
 
-    def from_storage(self) -> None:
+    def from_storage(self, site: Site, copy: Copy) -> None:
         """A copy was found in the storage, and is fresh."""
-        self._copies[_Learnt.FROM_STORAGE] += 1
+        self._summary.learnt(Learnt.FROM_STORAGE)
+        self._read(site, copy, "from storage")
 
-    def answered(self, result: Answer | NoAnswer, known: Known) -> None:
+    def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
         """A site was asked, and *known* is what is known now."""
         match result, known:
             case Answer(status=304), Copy():
                 self._stats.revalidated()
-                self._copies[_Learnt.REVALIDATED] += 1
+                self._summary.learnt(Learnt.REVALIDATED)
+                self._read(site, known, "revalidated")
             case _, Copy():
-                self._copies[_Learnt.FETCHED] += 1
-            case _:
-                pass
+                self._summary.learnt(Learnt.FETCHED)
+                redirected = known.url != site.robots_url
+                self._read(site, known, "redirected" if redirected else "fetched")
+            case _, Failure():  # pragma: no branch
+                self._not_read(site, known)
+
+    def _read(self, site: Site, copy: Copy, whence: str) -> None:
+        self._log.debug(
+            "The robots.txt of %(site)s: (%(status)d) <GET %(url)s> (%(whence)s, octets:"
+            " %(octets)d, fresh until %(until)s)",
+            site=site,
+            status=copy.status,
+            url=copy.url,
+            whence=whence,
+            octets=len(copy.body),
+            until=utc(copy.expires),
+        )
+
+    def _not_read(self, site: Site, failure: Failure) -> None:
+        self._log.debug(
+            "The robots.txt of %(site)s cannot be retrieved (%(reason)s), attempts: %(attempts)d",
+            site=site,
+            reason=failure.reason,
+            attempts=failure.attempts,
+        )
+
+    def wildcards_met(self, site: str) -> None:
+        """The record of the site's file that is obeyed has wildcards (C6)."""
+        self._stats.wildcards_met()
+        self._summary.wildcards_met(site)
+
+    def sum_up(self) -> None:
+        """Say at the end of the crawl what became of all sites."""
+        self._summary.write()
 
     def cut(self, state: SiteState, cut_bytes: int) -> None:
         """Only the first *cut_bytes* octets of the site's file are read."""
@@ -100,26 +130,76 @@ class Announcer:
         before = state.standing
         match step:
             case Obey(copy):
-                self._count(state, _STANDING[access(copy, self._policy)])
-                if before is Standing.UNAVAILABLE:
+                self._stands(state, self._standing(copy))
+                if before in (Standing.UNAVAILABLE, Standing.LET_THROUGH):
                     self._answers_again(state, copy)
+                if before is not state.standing:
+                    self._obeyed(state, copy)
             case Defer(failure) if before is not Standing.UNAVAILABLE:
-                self._count(state, Standing.UNAVAILABLE)
+                self._stands(state, Standing.UNAVAILABLE)
                 self._deferred(state, failure)
             case Refuse(failure):
-                self._count(state, Standing.UNAVAILABLE)
+                self._stands(state, Standing.UNAVAILABLE)
                 if state.wanted:
                     self._given_up(state, failure)
-            case Pass():
-                self._count(state, Standing.UNAVAILABLE)
+            case Pass(failure):
+                self._stands(state, Standing.LET_THROUGH)
+                if before is not Standing.LET_THROUGH:
+                    self._let_through(state, failure)
             case Defer() | Ask():
                 pass
 
-    def _count(self, state: SiteState, standing: Standing) -> None:
-        if state.standing is not None:
-            self._sites[state.standing] -= 1
-        self._sites[standing] += 1
+    def _standing(self, copy: Copy) -> Standing:
+        standing = _STANDING[access(copy, self._policy)]
+        if standing is Standing.OBEYED and is_html(copy.body) and not parse(copy.body):
+            return Standing.HTML
+        return standing
+
+    def _stands(self, state: SiteState, standing: Standing) -> None:
+        self._summary.stands(standing, state.standing)
         state.standing = standing
+
+    def _is_named(self, standing: Standing) -> bool:
+        self._named[standing] += 1
+        return self._named[standing] <= _SITES_NAMED
+
+    def _obeyed(self, state: SiteState, copy: Copy) -> None:
+        match state.standing:
+            case Standing.WITHOUT_ROBOTS_TXT | Standing.HTML if self._is_named(state.standing):
+                self._without_rules(state, copy)
+            case Standing.RESTRICTED if self._is_named(state.standing):
+                self._restricted(state, copy)
+            case _:
+                pass
+
+    def _without_rules(self, state: SiteState, copy: Copy) -> None:
+        is_page = state.standing is Standing.HTML
+        self._log.info(
+            "%(site)s has no rules: its robots.txt answers HTTP %(status)d%(what)s",
+            site=state.site,
+            status=copy.status,
+            what=f" with an HTML page, {copy.url}" if is_page else "",
+        )
+
+    def _restricted(self, state: SiteState, copy: Copy) -> None:
+        self._log.info(
+            "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so nothing of it may"
+            " be fetched (3.1). It is asked again after %(until)s. To go on: connect as its pages"
+            " do (KOSTER_PAGE_META), then run scrapy robots cache forget %(site)s; or set"
+            ' KOSTER_RESTRICTED = "allow"',
+            site=state.site,
+            status=copy.status,
+            until=utc(copy.expires),
+        )
+
+    def _let_through(self, state: SiteState, failure: Failure) -> None:
+        if self._is_named(Standing.LET_THROUGH):
+            self._log.info(
+                "Letting requests to %(site)s through (KOSTER_UNAVAILABLE): its robots.txt cannot"
+                " be retrieved (%(reason)s)",
+                site=state.site,
+                reason=failure.reason,
+            )
 
     def _answers_again(self, state: SiteState, copy: Copy) -> None:
         self._log.info(
@@ -146,21 +226,4 @@ class Announcer:
             reason=failure.reason,
             attempts=failure.attempts,
             wanted=state.wanted,
-        )
-
-    def sum_up(self) -> None:
-        """Say at the end of the crawl what became of all sites."""
-        get = self._crawler.stats.get_value
-        if hazards := get("koster/hazard/wildcards", 0):
-            self._log.warning(
-                "Files with wildcards in the record that was obeyed: %(hazards)d", hazards=hazards
-            )
-        self._log.info(
-            "Sites: %(obeyed)d obeyed, %(without robots.txt)d without robots.txt,"
-            " %(restricted)d restricted, %(unavailable)d unavailable. Requests refused:"
-            " %(refused)d. Copies of robots.txt: %(fetched)d fetched, %(from storage)d from"
-            " storage, %(revalidated)d revalidated",
-            **{standing.value: self._sites[standing] for standing in Standing},
-            **{learnt.value: self._copies[learnt] for learnt in _Learnt},
-            refused=get("robotstxt/forbidden", 0),
         )

@@ -159,15 +159,15 @@ class Asker:
         began = self._clock()
         if state.known is None and (stored := await self._store.get(state.site)) is not None:
             await self._take(state, self._met_now(stored), self._store.source, page)
-            if isinstance(self._step(state), Obey):
-                self._announcer.from_storage()
+            if isinstance(step := self._step(state), Obey):
+                self._announcer.from_storage(state.site, step.copy)
         if not isinstance(self._step(state), Ask):
             return
         result = await self._result(state, page)
         if result is None or self._cancelled:
             return
         known = self._after(result, state.known, began)
-        self._announcer.answered(result, known)
+        self._announcer.answered(state.site, result, known)
         await self._store.put(state.site, known)
         await self._take(state, known, Source.FETCHED, page)
 

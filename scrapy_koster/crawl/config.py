@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.exceptions import NotConfigured
+from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import data_path
 
@@ -75,6 +76,8 @@ class Config:
     """The name token; None: that of each request's User-Agent header (A10)."""
     policy: Policy
     parser: type[RobotParser]
+    parser_is_chosen: bool
+    """Whether the settings name it."""
     storage: type[Storage]
     sqlite_path: str
     memory_sites: int
@@ -100,6 +103,7 @@ class Config:
             robot=_robot(crawler),
             policy=_policy(read),
             parser=read.cls("KOSTER_PARSER", has=_PARSER),
+            parser_is_chosen=read.is_set("KOSTER_PARSER"),
             storage=read.cls("KOSTER_STORAGE", has=_STORAGE),
             sqlite_path=_below_data_dir(read.text("KOSTER_SQLITE_PATH")),
             memory_sites=read.whole("KOSTER_MEMORY_SITES", least=1),
@@ -198,6 +202,10 @@ class _Reader:
     def _wrong(self, name: str, wanted: str) -> ValueError:
         value = printable(repr(self._value(name)))
         return ValueError(f"{name} = {value} is not {wanted}, such as {name} = {DEFAULTS[name]!r}.")
+
+    def is_set(self, name: str) -> bool:
+        priority = self._settings.getpriority(name) or SETTINGS_PRIORITIES["default"]
+        return self._settings.get(name) is not None and priority > SETTINGS_PRIORITIES["default"]
 
     def secs(self, name: str, *, above: float = -1) -> float:
         value = self._value(name)

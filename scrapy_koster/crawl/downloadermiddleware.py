@@ -54,7 +54,6 @@ class KosterMiddleware:
         self._origin = self._last.origin
         self._robot = Robot(crawler, self._config.robot)
         self._name = self._robot.name
-        self._wildcards_said = False
         self._check_parser()
         self._check_not_twice()
         crawler.signals.connect(self._robots_parsed, signal=signals.robots_parsed)
@@ -129,11 +128,12 @@ class KosterMiddleware:
             source=state.source,
             policy=self._config.policy,
         )
-        self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
         if self._config.dry_run:
+            self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
             self._stats.would_be_forbidden()
             request.meta["koster_verdict"] = verdict
             return
+        self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
         self._stats.forbidden(verdict.ground)
         if verdict.ground is Ground.UNAVAILABLE:
             self._stats.request_dropped()
@@ -143,7 +143,7 @@ class KosterMiddleware:
     # What is obeyed.
 
     def _robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        """Warn once where the draft may read a file otherwise than it was meant (C6)."""
+        """Count where the draft may read a file otherwise than it was meant (C6)."""
         if not isinstance(robotparser, KosterRobotParser):
             return
         try:
@@ -151,19 +151,8 @@ class KosterMiddleware:
         except ValueError:  # the request's errback is told
             robot = self._robot.name
         record = robotparser.record(robot)
-        if record is None or not has_wildcards(record):
-            return
-        self._stats.wildcards_met()
-        if not self._wildcards_said:
-            self._wildcards_said = True
-            self._log.warning(
-                "The robots.txt of %(site)s has wildcards (* or $) in the record that is obeyed."
-                " To the draft they are characters like any others, so pages may be fetched that"
-                " its owner, who writes for RFC 9309, means to forbid. KOSTER_PARSER ="
-                ' "scrapy_koster.StrictestRobotParser" allows only what both allow. Files like'
-                " this one are counted as koster/hazard/wildcards.",
-                site=site_of(request.url),
-            )
+        if record is not None and has_wildcards(record):
+            self.keeper.announcer.wildcards_met(str(site_of(request.url)))
 
     # The start and the end of the crawl.
 

@@ -63,7 +63,7 @@ class Keeper:
         self._crawler = crawler
         self._policy = config.policy
         self.clock = clock
-        self.announcer = Announcer(crawler, config.policy, stats)
+        self.announcer = Announcer(crawler, config, stats)
         self._asker = Asker(
             crawler,
             config,

@@ -36,9 +36,11 @@ class Standing(Enum):
     """What the summary counts a site as."""
 
     OBEYED = "obeyed"
+    HTML = "with an HTML page for it"
     WITHOUT_ROBOTS_TXT = "without robots.txt"
     RESTRICTED = "restricted"
     UNAVAILABLE = "unavailable"
+    LET_THROUGH = "unavailable and let through"
 
 
 class SiteState:

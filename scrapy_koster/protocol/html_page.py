@@ -1,0 +1,15 @@
+"""Whether what a site answers for its /robots.txt is an HTML page, by how it begins."""
+
+from __future__ import annotations
+
+import re
+
+_HTML = re.compile(
+    rb"\s*<(?:!--|(?:!doctype|\?xml|html|head|title|meta|link|script|style|body|div|h1|p)\b)",
+    re.IGNORECASE,
+)
+
+
+def is_html(body: bytes) -> bool:
+    """Whether a file begins as an HTML page does. It may have rules all the same."""
+    return _HTML.match(body.removeprefix(b"\xef\xbb\xbf")[:1000]) is not None
