@@ -67,7 +67,7 @@ async def test_a_restricted_site_is_named_with_the_ways_on(
     [
         (Reply(403), "is restricted:", "22 restricted"),
         (Reply(404), "has no rules:", "22 without robots.txt"),
-        (PAGE, "with an HTML page", "22 with an HTML page for it"),
+        (PAGE, "with an HTML page", "22 with an HTML page for robots.txt"),
         (Reply(503), "Letting requests", "22 unavailable and let through"),
     ],
     ids=["restricted", "without", "HTML", "let through"],

@@ -184,9 +184,9 @@ class Announcer:
     def _restricted(self, state: SiteState, copy: Copy) -> None:
         self._log.info(
             "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so nothing of it may"
-            " be fetched (3.1). It is asked again after %(until)s. To go on: connect as its pages"
-            " do (KOSTER_PAGE_META), then run scrapy robots cache forget %(site)s; or set"
-            ' KOSTER_RESTRICTED = "allow"',
+            " be fetched (3.1). It is asked again after %(until)s. To go on: if its pages are"
+            " fetched in another way, name that in KOSTER_PAGE_META and run scrapy robots cache"
+            ' forget %(site)s; or set KOSTER_RESTRICTED = "allow"',
             site=state.site,
             status=copy.status,
             until=utc(copy.expires),
@@ -221,7 +221,8 @@ class Announcer:
     def _given_up(self, state: SiteState, failure: Failure) -> None:
         self._log.info(
             "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
-            " %(attempts)d. Requests that are refused: %(wanted)d",
+            " %(attempts)d. Requests that are refused: %(wanted)d. To wait longer:"
+            " KOSTER_DEFER_LIMIT_SECS; to fetch them all the same: KOSTER_UNAVAILABLE",
             site=state.site,
             reason=failure.reason,
             attempts=failure.attempts,

@@ -36,7 +36,7 @@ class Standing(Enum):
     """What the summary counts a site as."""
 
     OBEYED = "obeyed"
-    HTML = "with an HTML page for it"
+    HTML = "with an HTML page for robots.txt"
     WITHOUT_ROBOTS_TXT = "without robots.txt"
     RESTRICTED = "restricted"
     UNAVAILABLE = "unavailable"
