@@ -196,7 +196,7 @@ async def test_the_name_token(
 async def test_a_wrong_token_of_a_request_goes_to_its_errback(crawl: Crawl, server: Server) -> None:
     site = server.site()
     url = site.url("/")
-    wrong = Request(url, meta={"robotstxt_user_agent": "Fig Tree/0.1"})
+    wrong = Request(url, meta={"robotstxt_user_agent": "(FigTree/0.1)"})
     result = await crawl(urls=[wrong], settings={"LOG_LEVEL": "CRITICAL"})
     [(_, error)] = result.refused
     assert isinstance(error, ValueError)

@@ -162,7 +162,7 @@ async def test_a_name_that_is_none_is_told_to_its_own_request_alone(
 ) -> None:
     site = server.site()
     site.robots = "User-agent: *\nDisallow: /*.pdf$"
-    result = await crawl(urls=site.urls(1), meta={"robotstxt_user_agent": "no name"})
+    result = await crawl(urls=site.urls(1), meta={"robotstxt_user_agent": "(no name)"})
     [(_, error)] = result.refused
     assert isinstance(error, ValueError)
     assert site.pages_asked == []

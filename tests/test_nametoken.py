@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.nametoken import is_name_token, name_token
+from scrapy_koster.protocol.nametoken import name_token
 
 
 @pytest.mark.parametrize(
@@ -34,20 +34,7 @@ def test_name_token(header: str | bytes, token: str) -> None:
     assert name_token(header) == token
 
 
-@pytest.mark.parametrize("text", ["figtree", "Fig-Tree", "*", "mozilla", "a.b", "#"])
-def test_is_a_token(text: str) -> None:
-    assert is_name_token(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "fig tree", "figtree/0.1", "fig\ttree", "figtree\n", "(x)", "a,b", "é", "a\0"]
-)
-def test_is_no_token(text: str) -> None:
-    assert not is_name_token(text)
-
-
 @given(st.one_of(st.text(), st.binary()))
 def test_the_token_of_a_token_is_itself(header: str | bytes) -> None:
     token = name_token(header)
     assert name_token(token) == token
-    assert is_name_token(token) is (token != "")

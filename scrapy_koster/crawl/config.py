@@ -17,7 +17,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import data_path
 
 from scrapy_koster.protocol.access import Policy, Restricted, Unavailable
-from scrapy_koster.protocol.nametoken import is_name_token
+from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Config:
     """What the settings of a crawl say. See docs/settings.md."""
 
     robot: str | None
-    """The name token; None: that of each request's User-Agent header (A10)."""
+    """Begins with the name token (A10); None: each request's User-Agent header does."""
     policy: Policy
     parser: type[RobotParser]
     parser_is_chosen: bool
@@ -117,28 +117,30 @@ class Config:
         )
 
 
-def checked_robot(robot: Any, where: str) -> str:
-    """Return *robot* where it is a name token.
+def checked_robot(robot: Any, where: str) -> str | None:
+    """Return *robot*, a name token or a User-Agent header, which begins with one (A10).
 
-    Raises ValueError, with *where* it stands and a right one, where not.
+    None where it is None or empty, which Scrapy takes for nothing said. Raises
+    ValueError, with *where* it stands and a right one, where it names no robot.
     """
     if isinstance(robot, bytes):
         robot = robot.decode("latin-1")
-    if isinstance(robot, str) and is_name_token(robot):
+    if robot is None or robot == "":
+        return None
+    if isinstance(robot, str) and name_token(robot):
         return robot
     raise ValueError(
-        f"{where} = {printable(repr(robot))} is not a name token. A robot's name token is one word"
-        " without spaces, slashes or version (section 3.2.1 of the draft), such as"
-        f' {where} = "figtree".'
+        f"{where} = {printable(repr(robot))} does not begin with a name token. A robot's name"
+        " token is one word without spaces, slashes or version (section 3.2.1 of the draft), such"
+        f' as {where} = "figtree".'
     )
 
 
 def _robot(crawler: Crawler) -> str | None:
-    robot = getattr(crawler.spider, "robotstxt_user_agent", None)
-    if robot is not None:
-        return checked_robot(robot, "robotstxt_user_agent")
-    robot = crawler.settings.get("ROBOTSTXT_USER_AGENT")
-    return None if robot is None else checked_robot(robot, "ROBOTSTXT_USER_AGENT")
+    said = getattr(crawler.spider, "robotstxt_user_agent", None)
+    return checked_robot(said, "robotstxt_user_agent") or checked_robot(
+        crawler.settings.get("ROBOTSTXT_USER_AGENT"), "ROBOTSTXT_USER_AGENT"
+    )
 
 
 def _below_data_dir(path: str) -> str:

@@ -158,6 +158,13 @@ class KosterMiddleware:
 
     def _check_parser(self) -> None:
         self._config.parser.from_crawler(self._crawler, b"")
+        settings = self._crawler.settings
+        if settings.getpriority("ROBOTSTXT_PARSER") and settings.get("KOSTER_PARSER") is None:
+            self._log.warning(
+                "ROBOTSTXT_PARSER = %(parser)s is not used: files are read by the draft. To have"
+                " them read by yours set KOSTER_PARSER to it. If the draft is meant, remove it.",
+                parser=repr(settings["ROBOTSTXT_PARSER"]),
+            )
 
     def _check_not_twice(self) -> None:
         enabled = self._crawler.settings.get_component_priority_dict_with_base(

@@ -55,7 +55,7 @@ class Robot:
     """
 
     def __init__(self, crawler: Crawler, token: str | None) -> None:
-        """Go by *token*; by each request's User-Agent header where it is None."""
+        """Go by *token*, which may be a header; by that of each request where it is None."""
         self._crawler = crawler
         self._log = Log(__name__, crawler)
         self._token = token
@@ -67,9 +67,11 @@ class Robot:
 
     def name_of(self, request: Request) -> str:
         """Return what *request* says of the robot, or else what the crawl does."""
-        said = request.meta.get("robotstxt_user_agent")
+        said = checked_robot(
+            request.meta.get("robotstxt_user_agent"), 'meta["robotstxt_user_agent"]'
+        )
         if said is not None:
-            name = checked_robot(said, 'meta["robotstxt_user_agent"]')
+            name = said
         elif self._token is None and b"User-Agent" in request.headers:
             name = sent_user_agent(request.headers)
         else:

@@ -25,8 +25,3 @@ def name_token(user_agent: str | bytes) -> str:
         user_agent = user_agent.decode("latin-1")
     match = _TOKEN.match(user_agent)
     return match[0].lower() if match else ""
-
-
-def is_name_token(text: str) -> bool:
-    """Whether *text* is one whole token of RFC 1945."""
-    return _TOKEN.fullmatch(text) is not None
