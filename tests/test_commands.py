@@ -359,7 +359,10 @@ def test_explain_goes_by_the_parser_of_the_settings(
     run = ["explain", "--robots", "-", "http://h/aXb"]
     [verdict] = robots(*run, "--json", stdin=body, **settings).objects
     assert (verdict["allowed"], verdict["section"]) == (allowed, section)
-    assert robots(*run, stdin=body, **settings).status == (0 if allowed else 1)
+    ran = robots(*run, stdin=body, **settings)
+    assert ran.status == (0 if allowed else 1)
+    assert f"because   {verdict['because']}\n" in ran.out
+    assert section in verdict["because"]
 
 
 def test_explain_reads_no_more_than_a_crawl_does(robots: Robots, file: Path) -> None:
@@ -632,7 +635,7 @@ def test_cache_that_fails(robots: Robots, tmp_path: Path) -> None:
         ("explain http://a:b/", "no site in the URL 'http://a:b/'"),
         ("explain --robots nowhere.txt http://a/", "cannot read 'nowhere.txt'"),
         ("explain --robots - http://a/ -s KOSTER_MAX_BYTES=0", "KOSTER_MAX_BYTES = '0' is not"),
-        ("explain http://a/ -s ROBOTSTXT_USER_AGENT=a/1", "is not a name token"),
+        ("explain http://a/ -s ROBOTSTXT_USER_AGENT=(a)", "does not begin with a name token"),
         ("explain -s NONSENSE http://a/", "Invalid -s value, use -s NAME=VALUE"),
         ("cache", "the following arguments are required:"),
         ("cache list x", "not understood: x; see scrapy robots cache -h"),

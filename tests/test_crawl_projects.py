@@ -82,3 +82,23 @@ async def test_a_parser_for_scrapys_middleware_is_not_ignored_without_a_word(
     warnings = result.logged(logging.WARNING)
     assert len(warnings) == warned
     assert all("ROBOTSTXT_PARSER = " in line and "KOSTER_PARSER" in line for line in warnings)
+
+
+@pytest.mark.parametrize("parser", [PROTEGO, PYTHON, TheirParser])
+@pytest.mark.parametrize(
+    "body", ["User-agent: *\nDisallow: /no", "User-agent: a\nUser-agent: scrapy\nDisallow: /no"]
+)
+async def test_a_refusal_says_which_parser_refused_and_no_more(
+    crawl: Crawl, server: Server, parser: Any, body: str
+) -> None:
+    site = server.site()
+    site.robots = body
+    urls = [site.url("/"), site.url("/no")]
+    result = await crawl(urls=urls, settings={"KOSTER_PARSER": parser})
+    assert result.fetched == (site.url("/"),)
+    [(_, error)] = result.refused
+    name = parser if isinstance(parser, str) else parser.__name__
+    assert str(error) == (
+        f"forbidden by {site.url('/robots.txt')}: as {name.rpartition('.')[2]} reads it, which"
+        " names no line"
+    )

@@ -72,6 +72,12 @@ def test_the_record_above_is_what_the_file_says() -> None:
             id="no rule",
         ),
         pytest.param(
+            {"section": "TheirParser", "record": None, "rule": None, "is_explained": False},
+            "forbidden by https://fict.org/robots.txt: as TheirParser reads it, which names no"
+            " line",
+            id="a parser that cannot tell",
+        ),
+        pytest.param(
             {"allowed": True, "record": MANY, "rule": None},
             "allowed by https://fict.org/robots.txt: no rule of the record at line 4 for a4, a5,"
             " a6, ... matches (3.2.2)",

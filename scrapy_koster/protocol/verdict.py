@@ -116,7 +116,7 @@ class Verdict:
     """The name token, in lower case."""
     ground: Ground
     section: str
-    """The section of the draft that decided (of RFC 9309 where that is named)."""
+    """The section of the draft that decided, RFC 9309, or a parser that tells no more than that."""
     known: Copy | Failure
     """The copy of /robots.txt that decided, or why there is none."""
     source: Source
@@ -126,6 +126,8 @@ class Verdict:
     """The Allow or Disallow line that decided, None where none did."""
     spelling: str | None = None
     """What ``url`` may be sent as, where that decided and not ``url`` as it stands."""
+    is_explained: bool = True
+    """False where the parser can only answer yes or no; ``section`` is its class then."""
 
     @property
     def robots_url(self) -> str:
@@ -169,6 +171,8 @@ class Verdict:
 
     def because(self) -> str:
         """Return in words, safe to print, what decided."""
+        if not self.is_explained:
+            return f"as {printable(self.section)} reads it, which names no line"
         match self.known:
             case Failure(reason=reason, attempts=attempts):
                 tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
@@ -230,6 +234,7 @@ def verdict_on(
         record=told.record if told else None,
         rule=told.rule if told else None,
         spelling=None if spelling == url else spelling,
+        is_explained=told is None or isinstance(parser, ExplainingParser),
     )
 
 
