@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -135,13 +136,42 @@ async def test_exactly_what_is_allowed_comes_out(
         "koster/meta/nofollow": len(PAGES) - len(links(LINKS)),
     }
     told = result.logged(name="scrapy_koster.crawl.spidermiddleware")
-    assert len(told) == sum(counted(result).values())
-    assert len([line for line in told if "KOSTER_PAGE_DIRECTIVES = []" in line]) == 2
+    assert len(told) == sum(counted(result).values()) + 1
+    assert len([line for line in told if "KOSTER_PAGE_DIRECTIVES = []" in line]) == 3
+    assert told[-1] in result.logged(logging.INFO)
+    noindex, nofollow = (
+        counted(result)["koster/meta/noindex"],
+        counted(result)["koster/meta/nofollow"],
+    )
+    assert told[-1].startswith(
+        f"Dropped because their pages say so: items (noindex): {noindex},"
+        f" requests (nofollow): {nofollow}."
+    )
+
+
+async def test_the_summary_of_a_dry_run(crawl: Crawl, server: Server) -> None:
+    site = site_of_pages(server)
+    settings = {**ENABLED, "KOSTER_DRY_RUN": True}
+    result = await crawl(Generator, urls=[site.url("/noindex")], settings=settings)
+    *_, last = result.logged(logging.INFO, "scrapy_koster.crawl.spidermiddleware")
+    assert last.startswith("Would be dropped because their pages say so: items (noindex): 2, ")
+
+
+async def test_no_summary_where_nothing_was_dropped(crawl: Crawl, server: Server) -> None:
+    site = site_of_pages(server)
+    result = await crawl(Generator, urls=[site.url("/all")], settings=ENABLED)
+    assert result.logged(name="scrapy_koster.crawl.spidermiddleware") == []
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"KOSTER_PAGE_DIRECTIVES": []}, {"ROBOTSTXT_OBEY": False}, {"KOSTER_DRY_RUN": True}],
+    [
+        {"KOSTER_PAGE_DIRECTIVES": []},
+        {"KOSTER_PAGE_DIRECTIVES": "[]"},
+        {"KOSTER_PAGE_DIRECTIVES": ""},
+        {"ROBOTSTXT_OBEY": False},
+        {"KOSTER_DRY_RUN": True},
+    ],
 )
 async def test_all_comes_out_where_it_is_switched_off(
     crawl: Crawl, server: Server, settings: dict[str, Any]
@@ -153,6 +183,7 @@ async def test_all_comes_out_where_it_is_switched_off(
     assert paths(result) == {*PAGES, *(f"{path}/next" for path in PAGES)}
     assert len(result.items) == 2 * len(PAGES)
     assert bool(counted(result)) == ("KOSTER_DRY_RUN" in settings)
+    assert result.logged(logging.WARNING) == []
 
 
 async def test_a_page_whose_request_is_exempt(crawl: Crawl, server: Server) -> None:

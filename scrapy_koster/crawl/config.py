@@ -265,6 +265,8 @@ class _Reader:
 
     def members(self, name: str, kind: type[_E]) -> list[_E]:
         try:
+            if self._value(name) == "[]":  # as on the command line
+                return []
             return [kind(value) for value in self._settings.getlist(name, DEFAULTS[name])]
         except (TypeError, ValueError):
             raise self._wrong(name, f"a list of {_choices(kind)}") from None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
@@ -58,7 +59,8 @@ class RobotsMetaMiddleware:
         self._dry_run = dry_run
         self._token = token
         self._found: WeakKeyDictionary[Response, Directives] = WeakKeyDictionary()
-        self._logged: set[str] = set()
+        self._dropped: Counter[str] = Counter()
+        crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RobotsMetaMiddleware:
@@ -74,7 +76,7 @@ class RobotsMetaMiddleware:
                     dry_run=config.dry_run,
                     token=config.robot,
                 )
-        raise NotConfigured("KOSTER_PAGE_DIRECTIVES is empty")
+        raise NotConfigured  # without a word: it is the user's
 
     def process_spider_input(self, response: Response) -> None:
         """Read the page's directives, so that its callback can see them."""
@@ -132,8 +134,8 @@ class RobotsMetaMiddleware:
         return self._dry_run
 
     def _tell(self, word: str, said: str, output: Any, response: Response) -> None:
-        first = word not in self._logged
-        self._logged.add(word)
+        first = not self._dropped[word]
+        self._dropped[word] += 1
         log = self._log.info if first else self._log.debug
         log(
             "%(dropped)s %(what)s from %(page)s, which says %(said)s.%(more)s",
@@ -143,6 +145,17 @@ class RobotsMetaMiddleware:
             said=said,
             more=_HOW_TO_SWITCH_OFF if first else "",
         )
+
+    def _sum_up(self) -> None:
+        if self._dropped:
+            self._log.info(
+                "%(dropped)s because their pages say so: items (noindex): %(noindex)d, requests"
+                " (nofollow): %(nofollow)d. KOSTER_PAGE_DIRECTIVES = [] in the settings switches"
+                " this off",
+                dropped="Would be dropped" if self._dry_run else "Dropped",
+                noindex=self._dropped["noindex"],
+                nofollow=self._dropped["nofollow"],
+            )
 
 
 _HOW_TO_SWITCH_OFF = (
