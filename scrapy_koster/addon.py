@@ -28,6 +28,10 @@ class Addon:
     a SCHEDULER is wrapped, not replaced.
     """
 
+    def __repr__(self) -> str:
+        """Return its path: Scrapy logs the add-ons that are enabled."""
+        return "scrapy_koster.Addon"
+
     def update_settings(self, settings: BaseSettings) -> None:
         """Enable the components."""
         with not_disabled(type(self).__name__):

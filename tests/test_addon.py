@@ -49,6 +49,11 @@ def test_one_line_is_all() -> None:
     assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is Scheduler
 
 
+def test_what_the_log_shows_of_it_is_what_the_settings_say() -> None:
+    assert repr(Addon()) == "scrapy_koster.Addon"
+    assert load_object(repr(Addon())) is Addon
+
+
 @pytest.mark.parametrize("priority", ["project", "spider"])
 def test_robotstxt_obey_false_is_the_users_word(priority: str) -> None:
     settings = updated(**{priority: {"ROBOTSTXT_OBEY": False}})

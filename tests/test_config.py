@@ -12,7 +12,7 @@ from crawling import Crawl, RecordingSpider
 from scrapy.settings import Settings
 from server import Server
 
-from scrapy_koster import KosterRobotParser
+from scrapy_koster import DeferringScheduler, KosterRobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
 from scrapy_koster.protocol.access import Policy, Restricted, Unavailable
 from scrapy_koster.storage.memory import MemoryStorage
@@ -22,6 +22,11 @@ NOT_SECS = (-1, "-0.5", "soon", "", True, [1], "nan", "inf", float("inf"), 10**4
 NOT_WHOLE = (-1, 1.5, 10.0, "1.5", "many", "", True, [1])
 NOT_CLASSES = ("nowhere.Nothing", "nothing", "scrapy_koster.Nothing", "os.path.join", "", 3)
 
+
+class Ours(DeferringScheduler):
+    """A subclass falls back to itself, too."""
+
+
 WRONG = {
     "ROBOTSTXT_USER_AGENT": (" FigTree", "(FigTree)", "/0.1", "\nfig", 3, ["figtree"]),
     "KOSTER_PARSER": (*NOT_CLASSES, dict, "scrapy_koster.storage.memory.MemoryStorage"),
@@ -29,7 +34,7 @@ WRONG = {
     "KOSTER_SQLITE_PATH": ("", 3, b"x"),
     "KOSTER_MEMORY_SITES": (0, *NOT_WHOLE),
     "KOSTER_EXPIRY_SECS": NOT_SECS,
-    "KOSTER_EXPIRY_MIN_SECS": (*NOT_SECS, 2_592_001),
+    "KOSTER_EXPIRY_MIN_SECS": (*NOT_SECS, 5_000_000, "5000000"),
     "KOSTER_EXPIRY_MAX_SECS": (*NOT_SECS, 299),
     "KOSTER_RESTRICTED_EXPIRY_SECS": NOT_SECS,
     "KOSTER_STALE_IF_ERROR_SECS": NOT_SECS,
@@ -44,6 +49,7 @@ WRONG = {
     "KOSTER_UNAVAILABLE": ("Defer", "wait", "", True, ["allow"]),
     "KOSTER_PAGE_META": (3, True, [None], [""], ["proxy", 3], [["proxy"]], ("proxy", b"x")),
     "KOSTER_DRY_RUN": ("perhaps", "", [], "2.5"),
+    "KOSTER_FALLBACK_SCHEDULER": (*NOT_CLASSES, dict, "scrapy_koster.DeferringScheduler", Ours),
     "KOSTER_PAGE_DIRECTIVES": ("html", ["meta", "body"], [None], 3, True, [["meta"]]),
 }
 RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
@@ -132,7 +138,7 @@ def test_the_path_of_the_file(tmp_path: Path) -> None:
 
 
 def test_every_setting_has_wrong_values() -> None:
-    assert set(WRONG) == {*DEFAULTS, "ROBOTSTXT_USER_AGENT"} - {"KOSTER_FALLBACK_SCHEDULER"}
+    assert set(WRONG) == {*DEFAULTS, "ROBOTSTXT_USER_AGENT"}
 
 
 @pytest.mark.parametrize(
@@ -146,6 +152,7 @@ def test_a_wrong_value_is_named_and_a_right_one_shown(name: str, value: Any) -> 
     message = str(caught.value)
     shown = re.search(rf"such as {name} = (.+)\.$", message)
     if shown is None:  # two settings that do not go together
+        assert f"{name} = {value!r}" in message
         assert "is more than" in message
         assert message.endswith("Lower the first or raise the second.")
         return
@@ -222,6 +229,8 @@ unclosed = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionW
         {"KOSTER_TIMEOUT_SECS": "soon"},
         {"KOSTER_STORAGE": "nowhere.Nothing"},
         {"KOSTER_TIMEOUT": 3},
+        {"KOSTER_FALLBACK_SCHEDULER": "nowhere.Nothing"},
+        {"KOSTER_FALLBACK_SCHEDULER": "scrapy_koster.DeferringScheduler"},
         {"ROBOTSTXT_USER_AGENT": "(FigTree)"},
     ],
     ids=str,

@@ -471,3 +471,14 @@ async def test_whatever_sites_answer_each_request_ends_once(
     asked = [path for site in sites for path in site.pages_asked]
     assert not [path for path in asked if path.startswith("/no")]
     assert len(asked) == len(result.fetched)
+
+
+async def test_the_line_of_a_deferral_is_right_of_one_second_too(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    site.robots = [Reply(503), "User-agent: *\nDisallow: /no"]
+    result = await crawl(urls=[site.url("/")], settings={"KOSTER_DEFER_FIRST_SECS": 1})
+    assert result.fetched == (site.url("/"),)
+    [line] = [line for line in result.logged(logging.INFO) if line.startswith("Deferring")]
+    assert line.endswith("It is asked again in 1 s")

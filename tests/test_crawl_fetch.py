@@ -448,7 +448,7 @@ async def test_the_timeout_is_its_own(crawl: Crawl, server: Server, answer: Hand
     assert site.pages_asked == []
     name = "scrapy.exceptions.DownloadTimeoutError"
     assert result.stats[f"robotstxt/exception_count/<class '{name}'>"] == 1
-    assert "no answer within 0.5 seconds" in str(result.refused[0][1])
+    assert "no answer within 0.5 s)" in str(result.refused[0][1])
 
 
 async def test_the_timeout_of_pages_is_not_that_of_robots_txt(crawl: Crawl, server: Server) -> None:
@@ -461,7 +461,7 @@ async def test_redirects_have_one_timeout(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(302, headers={"Location": "/robots.txt"}, delay=0.2)
     result = await crawl_site(crawl, site, settings=STALLED)
-    assert "no answer within 0.5 seconds" in str(result.refused[0][1])
+    assert "no answer within 0.5 s)" in str(result.refused[0][1])
     assert site.asked("/robots.txt") == 3
 
 

@@ -211,7 +211,7 @@ class Announcer:
         self._stats.requests_deferred(state.wanted)
         self._log.info(
             "Deferring visits to %(site)s: its robots.txt cannot be retrieved (%(reason)s)."
-            " Requests that wait: %(wanted)d. It is asked again in %(secs).0f seconds",
+            " Requests that wait: %(wanted)d. It is asked again in %(secs).0f s",
             site=state.site,
             reason=failure.reason,
             wanted=state.wanted,

@@ -59,6 +59,7 @@ DEFAULTS: Mapping[str, Any] = {
 
 _PARSER = ("from_crawler", "allowed")
 _STORAGE = ("blocking", "from_config", "get", "put", "close")
+_SCHEDULER = ("open", "close", "has_pending_requests", "enqueue_request", "next_request")
 
 
 class PageSource(Enum):
@@ -99,6 +100,8 @@ class Config:
         settings = crawler.settings
         _check_names(settings)
         read = _Reader(settings)
+        # Scrapy builds the scheduler so late that an error of it would not be shown.
+        read.cls(FALLBACK_SCHEDULER, has=_SCHEDULER, is_not="scrapy_koster.crawl.scheduler")
         return cls(
             robot=_robot(crawler),
             policy=_policy(read),
@@ -178,8 +181,8 @@ def _policy(read: _Reader) -> Policy:
     ):
         if read.secs(low) > read.secs(high):
             raise ValueError(
-                f"{low} = {read.secs(low):g} is more than {high} ="
-                f" {read.secs(high):g}. Lower the first or raise the second."
+                f"{low} = {read.shown(low)} is more than {high} = {read.shown(high)}."
+                " Lower the first or raise the second."
             )
     return policy
 
@@ -201,9 +204,13 @@ class _Reader:
     def _value(self, name: str) -> Any:
         return self._settings.get(name, DEFAULTS[name])
 
+    def shown(self, name: str) -> str:
+        return printable(repr(self._value(name)))
+
     def _wrong(self, name: str, wanted: str) -> ValueError:
-        value = printable(repr(self._value(name)))
-        return ValueError(f"{name} = {value} is not {wanted}, such as {name} = {DEFAULTS[name]!r}.")
+        return ValueError(
+            f"{name} = {self.shown(name)} is not {wanted}, such as {name} = {DEFAULTS[name]!r}."
+        )
 
     def is_set(self, name: str) -> bool:
         priority = self._settings.getpriority(name) or SETTINGS_PRIORITIES["default"]
@@ -242,7 +249,8 @@ class _Reader:
             raise self._wrong(name, "a path")
         return path
 
-    def cls(self, name: str, *, has: Sequence[str]) -> Any:
+    def cls(self, name: str, *, has: Sequence[str], is_not: str = "") -> Any:
+        """Return a class with the attributes *has*, and no base in the module *is_not*."""
         try:
             loaded = load_object(self._value(name))
         except (ImportError, NameError, TypeError, ValueError) as error:
@@ -254,6 +262,8 @@ class _Reader:
         missing = [attribute for attribute in has if not hasattr(loaded, attribute)]
         if missing:
             raise self._wrong(name, f"a class with {', '.join(missing)}")
+        if is_not in (base.__module__ for base in loaded.__mro__):
+            raise self._wrong(name, "another class than the one that falls back to it")
         return loaded
 
     def member(self, name: str, kind: type[_E]) -> _E:

@@ -81,7 +81,7 @@ class Fetcher:
 
         def time_out() -> None:
             secs = self._config.timeout_secs
-            late.append(DownloadTimeoutError(f"no answer within {secs:g} seconds"))
+            late.append(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
             asking.cancel()
 
         until = monotonic() + self._config.timeout_secs
