@@ -415,6 +415,25 @@ def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
     assert ", fresh until 20" in text.out
 
 
+def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
+    site = sites.server.site()
+    site.robots = [
+        "User-agent: *\nDisallow: /",
+        Reply(503),
+        "User-agent: *\nDisallow: /other",
+        Reply(500),
+    ]
+    url, refresh = site.url("/page"), ("explain", "--refresh", "--json", site.url("/page"))
+    assert sites.run("explain", "--json", url).status == 1
+    assert sites.run(*refresh).status == 3
+    assert sites.run("explain", "--json", url).objects[0]["source"] == "storage"
+    [verdict] = sites.run(*refresh).objects
+    assert (verdict["allowed"], verdict["source"]) == (True, "fetched")
+    [verdict] = sites.run("explain", "--json", url).objects
+    assert (verdict["allowed"], verdict["source"]) == (True, "storage")
+    assert site.asked("/robots.txt") == 3
+
+
 @pytest.mark.parametrize(
     ("http", "settings", "expected"),
     [
@@ -486,10 +505,12 @@ class ClosingKeeper:
 async def test_a_crawl_that_was_told_to_end_learns_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ask, "asking_keeper", lambda crawler: ClosingKeeper())
+    monkeypatch.setattr(ask, "asking_keeper", lambda crawler, refresh: ClosingKeeper())
     learnt: dict[str, ask.Learnt] = {}
     crawler = Crawler(ask.AskingSpider, {})
-    spider = ask.AskingSpider.from_crawler(crawler, urls=["http://a/"], learnt=learnt)
+    spider = ask.AskingSpider.from_crawler(
+        crawler, urls=["http://a/"], learnt=learnt, refresh=False
+    )
     assert [request async for request in spider.start()] == []
     assert learnt == {}
 
@@ -581,6 +602,10 @@ def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, s
     stale = robots("cache", "show", "stale.example", **stored)
     assert f"  stale     the copy of {utc(1e9)}\n" in stale.out
     assert "Disallow: /\\x1b[2J\\x00xxx" in stale.out
+    [elsewhere] = robots("cache", "show", "--json", "A.example", **stored).objects
+    assert elsewhere["site"] == "http://a.example:8001"
+    assert robots("cache", "show", "a.example:8002", **stored).status == 1
+    assert robots("cache", "show", "http://a.example", **stored).status == 1
     empty = robots("cache", "show", "a.example:8001", **stored)
     assert "(stale)\n  validate  -\n" in empty.out
 
@@ -593,6 +618,12 @@ def test_cache_forget(robots: Robots, stored: dict[str, str]) -> None:
     assert robots("cache", "show", "www.fict.org", **stored).status == 1
     assert robots("cache", "forget", "--all", **stored).out.count("forgotten") == 2
     assert robots("cache", "list", **stored) == Ran(0, "nothing is stored\n", "")
+
+
+def test_cache_forgets_a_host_on_all_its_ports(robots: Robots, stored: dict[str, str]) -> None:
+    ran = robots("cache", "forget", "a.example", "down.example", **stored)
+    assert ran == Ran(0, "forgotten: http://a.example:8001\nforgotten: http://down.example\n", "")
+    assert len(robots("cache", "list", "--json", **stored).objects) == 2
 
 
 def test_cache_makes_no_file(robots: Robots, tmp_path: Path) -> None:
@@ -622,7 +653,7 @@ def test_cache_that_fails(robots: Robots, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         ("", "say what to do: scrapy robots check, explain or cache"),
-        ("chekc", "invalid choice: 'chekc'"),
+        ("chekc", "argument check|explain|cache: invalid choice: 'chekc'"),
         ("check", "the following arguments are required: FILE|URL|-"),
         ("check nowhere.txt", "cannot read 'nowhere.txt': No such file or directory; give a file"),
         ("check .", "cannot read '.': Is a directory"),
@@ -637,7 +668,9 @@ def test_cache_that_fails(robots: Robots, tmp_path: Path) -> None:
         ("explain --robots - http://a/ -s KOSTER_MAX_BYTES=0", "KOSTER_MAX_BYTES = '0' is not"),
         ("explain http://a/ -s ROBOTSTXT_USER_AGENT=(a)", "does not begin with a name token"),
         ("explain -s NONSENSE http://a/", "Invalid -s value, use -s NAME=VALUE"),
-        ("cache", "the following arguments are required:"),
+        ("explain http://a/ --robots - --refresh", "not allowed with argument --robots"),
+        ("cache", "scrapy robots cache [-h] list|show|forget"),
+        ("cache", "the following arguments are required: list|show|forget"),
         ("cache list x", "not understood: x; see scrapy robots cache -h"),
         ("cache show", "the following arguments are required: SITE"),
         ("cache show ftp://a/", "no http or https URL: 'ftp://a/'"),

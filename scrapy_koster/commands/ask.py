@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, Spider
 
 from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.fetcher import Fetcher
 from scrapy_koster.crawl.keeper import Keeper
+from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.stats import Stats
+from scrapy_koster.crawl.storage_breaker import StorageBreaker
+from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
 from scrapy_koster.protocol.verdict import Source
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
+
+    from scrapy_koster.crawl.asking import Store
+    from scrapy_koster.protocol.access import Known
+    from scrapy_koster.protocol.site import Site
 
 QUIET: dict[str, Any] = {
     # It runs beside the project's crawls, and must not touch what is theirs.
@@ -38,18 +46,24 @@ class Learnt:
 
 
 class AskingSpider(Spider):
-    """Asks the sites of *urls* for their robots.txt, and requests nothing else."""
+    """Asks the sites of *urls* for their robots.txt, and requests nothing else.
+
+    With *refresh* also those of which there is a fresh copy.
+    """
 
     name = "scrapy-koster"
 
-    def __init__(self, *, urls: Iterable[str], learnt: dict[str, Learnt], **kwargs: Any) -> None:
+    def __init__(
+        self, *, urls: Iterable[str], learnt: dict[str, Learnt], refresh: bool, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self._urls = urls
+        self._refresh = refresh
         self._learnt = learnt
 
     async def start(self) -> AsyncIterator[Any]:
         """Ask. There are no start_urls: a generator has to yield something."""
-        keeper = asking_keeper(self.crawler)
+        keeper = asking_keeper(self.crawler, refresh=self._refresh)
         try:
             for url in self._urls:
                 learnt = await known_of(keeper, url)
@@ -62,11 +76,39 @@ class AskingSpider(Spider):
             yield request
 
 
-def asking_keeper(crawler: Crawler) -> Keeper:
+class _Refreshed:
+    """A storage in which nothing is found, so that the site is asked.
+
+    What it answers is stored. A failure is not: it would take the place of a copy.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.source = store.source
+
+    async def get(self, site: Site) -> Known | None:  # noqa: ARG002
+        return None
+
+    async def put(self, site: Site, known: Known) -> None:
+        if isinstance(known, Copy):
+            await self._store.put(site, known)
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+def asking_keeper(crawler: Crawler, *, refresh: bool) -> Keeper:
     """Return a keeper that asks a site once, and does not wait for a better answer."""
-    config = Config.from_crawler(crawler)
-    policy = replace(config.policy, defer_limit_secs=0.0)
-    return Keeper.from_crawler(crawler, replace(config, policy=policy), Stats(crawler.stats))
+    config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
+    config = replace(config, policy=replace(config.policy, defer_limit_secs=0.0))
+    store = StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler))
+    return Keeper(
+        crawler,
+        config,
+        stats,
+        fetch=Fetcher(crawler, config, stats),
+        store=_Refreshed(store) if refresh else store,
+    )
 
 
 async def known_of(keeper: Keeper, url: str) -> Learnt | None:

@@ -32,6 +32,8 @@ _STATUSES = """\
 exit status: 0 done, 1 nothing is stored of a site, 2 wrong usage, 3 the storage failed,
 4 the command failed"""
 
+_SITE = "URL of the site, or its host: with a port that site, without all that are stored"
+
 _NOT_STORED = 1
 _STORAGE_FAILED = 3
 _URL_CHARS = 200
@@ -49,7 +51,7 @@ class Cache(Verb):
         brief = "list, show and forget stored copies"
         parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
         actions = parser.add_subparsers(
-            title="actions", dest="cache_verb", metavar="", required=True
+            title="actions", dest="cache_verb", metavar="|".join(_ACTIONS), required=True
         )
 
         def action(name: str, brief: str, about: str) -> Any:
@@ -60,12 +62,10 @@ class Cache(Verb):
         )
         listing.add_argument("--json", action="store_true", help="one JSON object for each site")
         show = action("show", "show what is stored of a site", "Show what is stored of a site.")
-        show.add_argument("site", metavar="SITE", help="URL of the site, or host and port")
+        show.add_argument("site", metavar="SITE", help=_SITE)
         show.add_argument("--json", action="store_true", help="one JSON object")
         forget = action("forget", "forget sites", "Forget sites: they are asked anew.")
-        forget.add_argument(
-            "sites", nargs="*", metavar="SITE", help="URL of a site, or host and port"
-        )
+        forget.add_argument("sites", nargs="*", metavar="SITE", help=_SITE)
         forget.add_argument("--all", action="store_true", help="forget all sites")
         for each in (listing, show, forget):
             add_global_options(each)
@@ -86,7 +86,7 @@ def _list(run: Run, storage: Storage) -> Iterator[str]:
 
 def _show(run: Run, storage: Storage) -> Iterator[str]:
     name = run.opts.site
-    found = [(site, known) for site in _sites_named(name) if (known := storage.get(site))]
+    found = [(site, known) for site in _sites_named(name, storage) if (known := storage.get(site))]
     if not found:
         run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
     for site, known in found:
@@ -103,7 +103,7 @@ def _forget(run: Run, storage: Storage) -> Iterator[str]:
     if opts.all:
         named = [("", [site]) for site, _ in list(storage.sites())]
     else:
-        named = [(name, _sites_named(name)) for name in opts.sites]
+        named = [(name, _sites_named(name, storage)) for name in opts.sites]
     for name, sites in named:
         forgotten = [site for site in sites if storage.forget(site)]
         for site in forgotten:
@@ -130,10 +130,10 @@ def _open_storage(config: Config) -> closing[Storage]:
     return closing(config.storage.from_config(config))
 
 
-def _sites_named(text: str) -> list[Site]:
-    """Return the sites that *text* may mean: a URL of one, or a host (and port).
+def _sites_named(text: str, storage: Storage) -> list[Site]:
+    """Return the sites that *text* may mean: a URL of one, or a host and port; or all of a host.
 
-    UsageError where it is neither.
+    UsageError where it is none of these.
     """
     urls = [text] if "://" in text else [f"{scheme}://{text}/" for scheme in ("https", "http")]
     try:
@@ -142,7 +142,9 @@ def _sites_named(text: str) -> list[Site]:
         raise UsageError(str(error)) from None
     if not sites:
         raise UsageError(f"no http or https URL: {text!r}")
-    return sites
+    if len({site.port for site in sites}) == 1:
+        return sites
+    return [site for site, _ in storage.sites() if site.host == sites[0].host]
 
 
 def _list_as_text(known: list[tuple[Site, Known]], ink: Ink, *, now: float) -> Iterator[str]:

@@ -63,8 +63,12 @@ class Explain(Verb):
             metavar="TOKEN",
             help="name token of the robot, or its User-Agent header (default: of the settings)",
         )
-        parser.add_argument(
+        source = parser.add_mutually_exclusive_group()
+        source.add_argument(
             "--robots", metavar="FILE", help="a robots.txt to go by; - for standard input"
+        )
+        source.add_argument(
+            "--refresh", action="store_true", help="ask the site though there is a fresh copy"
         )
         parser.add_argument("--json", action="store_true", help="one JSON object for each URL")
         add_global_options(parser)
@@ -74,7 +78,8 @@ class Explain(Verb):
         opts, config = run.opts, run.config
         robot = opts.agent if opts.agent is not None else config.robot or user_agent(run.crawler)
         urls = [requested(url) for url in opts.urls]
-        learnt = run.learn(urls) if opts.robots is None else _given(urls, run)
+        given = opts.robots is not None
+        learnt = _given(urls, run) if given else run.learn(urls, refresh=opts.refresh)
         for number, url in enumerate(urls):
             if url not in learnt:
                 message = f"{printable(url)}: the crawl ended before its site was asked"

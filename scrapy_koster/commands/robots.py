@@ -51,7 +51,7 @@ class RobotsCommand(ScrapyCommand):
         verbs = parser.add_subparsers(
             title="commands",
             dest="verb",
-            metavar="",
+            metavar="|".join(_VERBS),
             prog="scrapy robots",
             parser_class=VerbParser,
         )

@@ -67,9 +67,10 @@ class Run:
         """Return what is in a file; UsageError where it cannot be read."""
         return self.streams.read(name, at_least_bytes=self.config.max_bytes + 1)
 
-    def learn(self, urls: Iterable[str]) -> dict[str, Learnt]:
+    def learn(self, urls: Iterable[str], *, refresh: bool = False) -> dict[str, Learnt]:
         """Return what a crawl would go by for each of *urls*. It can be called once.
 
+        With *refresh* sites are asked of which there is a fresh copy.
         Those are left out whose site was not asked before the crawl ended.
         """
         wanted = list(urls)
@@ -77,7 +78,7 @@ class Run:
         if wanted:
             self.settings.setdict(QUIET, priority="cmdline")
             process = _crawler_process(self.settings)
-            process.crawl(AskingSpider, urls=wanted, learnt=learnt)
+            process.crawl(AskingSpider, urls=wanted, learnt=learnt, refresh=refresh)
             process.start()
         return learnt
 
