@@ -519,19 +519,6 @@ async def test_it_is_not_put_into_the_http_cache(crawl: Crawl, server: Server) -
     assert result.stats["httpcache/miss"] == 1
 
 
-async def test_a_cache_that_is_all_there_is(crawl: Crawl, server: Server) -> None:
-    """HTTPCACHE_IGNORE_MISSING: pages come from the cache, and robots.txt from its site."""
-    site = server.site()
-    settings = {
-        "HTTPCACHE_ENABLED": True,
-        "HTTPCACHE_IGNORE_MISSING": True,
-        "HTTPCACHE_DIR": str(crawl.folder / "httpcache"),
-    }
-    result = await crawl_site(crawl, site, settings=settings)
-    assert {type(error) for _, error in result.refused} == {IgnoreRequest}
-    assert [asked.path for asked in site.requests] == ["/robots.txt"]
-
-
 # Offsite, redirects, retries.
 
 

@@ -183,7 +183,7 @@ async def test_all_comes_out_where_it_is_switched_off(
     assert paths(result) == {*PAGES, *(f"{path}/next" for path in PAGES)}
     assert len(result.items) == 2 * len(PAGES)
     assert bool(counted(result)) == ("KOSTER_DRY_RUN" in settings)
-    assert result.logged(logging.WARNING) == []
+    assert not [line for line in result.logged(logging.WARNING) if "RobotsMeta" in line]
 
 
 async def test_a_page_whose_request_is_exempt(crawl: Crawl, server: Server) -> None:

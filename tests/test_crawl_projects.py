@@ -47,7 +47,11 @@ async def test_a_whole_header_as_the_name(
     given["settings"] = {"USER_AGENT": "FigTree/0.1", **given["settings"]}
     result = await crawl(urls=[site.url(path) for path in PATHS], **given)
     assert [url for url, _ in result.refused] == [site.url(refused)]
-    warnings = [line for line in result.logged(logging.WARNING) if "(section 3.2.1)" in line]
+    warnings = [
+        line
+        for line in result.logged(logging.WARNING, "scrapy_koster")
+        if "(section 3.2.1)" in line
+    ]
     assert len(warnings) == warned
 
 
@@ -79,7 +83,7 @@ async def test_a_parser_for_scrapys_middleware_is_not_ignored_without_a_word(
     site.robots = "User-agent: *\nDisallow: /no"
     result = await crawl(urls=[site.url("/"), site.url("/no")], settings=settings)
     assert result.fetched == (site.url("/"),)
-    warnings = result.logged(logging.WARNING)
+    warnings = result.logged(logging.WARNING, "scrapy_koster")
     assert len(warnings) == warned
     assert all("ROBOTSTXT_PARSER = " in line and "KOSTER_PARSER" in line for line in warnings)
 

@@ -14,6 +14,7 @@ from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.notconfigured import not_disabled
+from scrapy_koster.crawl.replay import Replay
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.crawl.stats import Stats
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
     from scrapy.robotstxt import RobotParser
     from typing_extensions import Self
 
@@ -49,6 +51,7 @@ class KosterMiddleware:
         self._stats = stats
         self.keeper = keeper
         self._clock = keeper.clock
+        self._replay = Replay.from_crawler(crawler, config, stats)
         # Most requests are to the site of the one before.
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
@@ -68,7 +71,12 @@ class KosterMiddleware:
             config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
             return cls(crawler, config, stats, Keeper.from_crawler(crawler, config, stats))
 
-    def process_request(self, request: Request) -> Coroutine[None, None, None] | None:
+    @property
+    def replays(self) -> bool:
+        """Whether pages come out of the HTTP cache alone, and sites need not be asked."""
+        return self._replay is not None and self._replay.cache is not None
+
+    def process_request(self, request: Request) -> Coroutine[None, None, Response | None] | None:
         """Refuse *request*, let it pass, or have it wait until that is known."""
         meta = request.meta
         if meta.get("dont_obey_robotstxt"):
@@ -92,16 +100,27 @@ class KosterMiddleware:
         if self._clock() >= state.until:
             return self._wait(request, robot)
         if not (state.allows(url, robot) and is_plain(path)) or "verbatim_url" in meta:
+            if self._replay is not None and isinstance(state.step, Refuse):
+                return self._wait(request, robot)
             self._decide(request, state, robot, state.step)
         return None
 
-    async def _wait(self, request: Request, robot: str | bytes) -> None:
+    async def _wait(self, request: Request, robot: str | bytes) -> Response | None:
         state = self.keeper.state_of(request.url)
         if state is None or is_robots_txt(request.url):
-            return
-        failure = self.keeper.given_up.pop(request, None)
-        step = Refuse(failure, 0.0) if failure else await self.keeper.wait(state, request)
+            return None
+        if self._replay is not None and (page := self._replay.answer(request)) is not None:
+            last, step = await self._replay.last_known(state, request)
+            self._decide(request, last, robot, step)
+            return page
+        if failure := self.keeper.given_up.pop(request, None):
+            step = Refuse(failure, 0.0)
+        elif self._clock() < state.until:
+            step = state.step
+        else:
+            step = await self.keeper.wait(state, request)
         self._decide(request, state, robot, step)
+        return None
 
     def _decide(self, request: Request, state: SiteState, robot: str | bytes, step: Step) -> None:
         settled = self._settled(step)
@@ -180,4 +199,6 @@ class KosterMiddleware:
 
     async def _spider_closed(self) -> None:
         await self.keeper.close()
+        if self._replay is not None:
+            await self._replay.close()
         self.keeper.announcer.sum_up()

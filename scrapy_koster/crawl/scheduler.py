@@ -90,7 +90,7 @@ class DeferringScheduler(BaseScheduler):
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the wrapped scheduler. RuntimeError if the crawl would not be obedient."""
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
-        if middleware is not None:
+        if middleware is not None and not middleware.replays:
             self._keeper = middleware.keeper
             self._keeper.on_change = self._on_change
             if is_by_hand(self._crawler):
