@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from crawling import Crawl
+from crawling import Crawl, RecordingSpider
 from scrapy import Request
 from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
@@ -93,6 +94,19 @@ def test_a_scheduler_cannot_fall_back_to_itself() -> None:
     crawler = Crawler(Spider, {"KOSTER_FALLBACK_SCHEDULER": DeferringScheduler})
     with pytest.raises(ValueError, match="falls back to it"):
         DeferringScheduler.from_crawler(crawler)
+
+
+async def test_in_the_settings_of_a_spider(crawl: Crawl, server: Server) -> None:
+    class Obeying(RecordingSpider):
+        custom_settings = {"ADDONS": {"scrapy_koster.Addon": 500}}
+
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /no"
+    urls = [site.url("/"), site.url("/no")]
+    result = await crawl(Obeying, urls=urls, robots=None, settings={"ADDONS": {}})
+    assert result.fetched == (site.url("/"),)
+    assert result.stats["koster/forbidden/rule"] == 1
+    assert "Enabled addons:\n[scrapy_koster.Addon]" in result.logged(logging.INFO)
 
 
 async def test_the_users_scheduler_schedules(crawl: Crawl, server: Server) -> None:

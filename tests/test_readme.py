@@ -187,6 +187,15 @@ def test_the_settings_it_names_exist() -> None:
         assert name in DEFAULTS or hasattr(default_settings, name), name
 
 
+def test_what_it_says_of_the_life_of_a_copy() -> None:
+    said = section(README, "## How long a copy lasts")
+    days, minutes = 86400, 60
+    assert f"from {DEFAULTS['KOSTER_EXPIRY_MIN_SECS'] // minutes} minutes" in said
+    assert f"up to {DEFAULTS['KOSTER_EXPIRY_MAX_SECS'] // days} days" in said
+    assert f"for {DEFAULTS['KOSTER_EXPIRY_SECS'] // days} days where it says nothing" in said
+    assert f"`.scrapy/{DEFAULTS['KOSTER_SQLITE_PATH']}`" in said
+
+
 def test_two_commands_set_it_up() -> None:
     [commands, _] = blocks(README, "sh")
     targets = re.findall(r"^make (\w+)", commands, re.MULTILINE)
