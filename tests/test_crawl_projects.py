@@ -1,12 +1,21 @@
-"""Settings as real projects have them: with one line more they crawl, and obey."""
+"""Settings as real projects have them: with one line more they crawl, and obey.
+
+Replay out of the HTTP cache is in test_crawl_replay.py.
+"""
 
 from __future__ import annotations
 
 import logging
+from itertools import cycle
 from typing import Any
 
 import pytest
 from crawling import Crawl
+from replies import Reply
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 from scrapy.robotstxt import ProtegoRobotParser
 from server import Server
 
@@ -106,3 +115,89 @@ async def test_a_refusal_says_which_parser_refused_and_no_more(
         f"forbidden by {site.url('/robots.txt')}: as {name.rpartition('.')[2]} reads it, which"
         " names no line"
     )
+
+
+# User agents by chance
+
+
+class RandomUserAgent:
+    """As scrapy-fake-useragent and others have it, each page another browser."""
+
+    browsers = cycle([MOZILLA, "Opera/9.80 (X11; Linux)", "Mozilla/5.0 (Macintosh)"])
+
+    def process_request(self, request: Request) -> None:
+        request.headers["User-Agent"] = next(self.browsers)
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [({}, "/for/others"), ({"ROBOTSTXT_USER_AGENT": "FigTree/0.1"}, "/for/figtree")],
+)
+async def test_user_agents_by_chance(
+    crawl: Crawl, server: Server, settings: dict[str, Any], refused: str
+) -> None:
+    site = server.site()
+    site.robots = BY_ROBOT
+    middlewares = {
+        "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
+        RandomUserAgent: 400,
+    }
+    result = await crawl(
+        urls=[site.url(path) for path in PATHS],
+        settings={"DOWNLOADER_MIDDLEWARES": middlewares, **settings},
+    )
+    assert [url for url, _ in result.refused] == [site.url(refused)]
+    assert len({asked.header("User-Agent") for asked in site.requests}) == 3
+    [warning] = result.logged(logging.WARNING, "scrapy_koster")
+    assert "(section 3.2.1)" in warning
+
+
+# Proxies in turn
+
+
+class RotatingProxies:
+    """As scrapy-rotating-proxies has it: a proxy that fails is left for the next."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.proxies = cycle(crawler.settings.getlist("ROTATING_PROXY_LIST"))
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> RotatingProxies:
+        return cls(crawler)
+
+    def process_request(self, request: Request) -> None:
+        request.meta["proxy"] = next(self.proxies)
+
+    def process_response(self, request: Request, response: Response) -> Request | Response:
+        return self.again(request) if response.status == 503 else response
+
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        return None if isinstance(exception, IgnoreRequest) else self.again(request)
+
+    @staticmethod
+    def again(request: Request) -> Request:
+        return request.replace(dont_filter=True)
+
+
+async def test_proxies_in_turn_of_which_some_are_banned(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = BY_ROBOT
+    urls = [site.url(path) for path in PATHS]
+    dead, banned, *good = server.down(), server.proxy(), server.proxy(), server.proxy()
+    for url in (site.url("/robots.txt"), *urls):
+        banned.page(url, Reply(503))
+    proxies = [proxy.url("") for proxy in (dead, banned, *good)]
+    result = await crawl(
+        urls=urls,
+        settings={
+            "ROTATING_PROXY_LIST": proxies,
+            "DOWNLOADER_MIDDLEWARES": {RotatingProxies: 610},
+            "RETRY_ENABLED": False,
+        },
+    )
+    assert [url for url, _ in result.refused] == [site.url("/for/others")]
+    assert sorted(result.fetched) == sorted(urls[:3])
+    asked = [each.target for proxy in good for each in proxy.requests]
+    assert sorted(asked) == sorted([site.url("/robots.txt"), *urls[:3]])
+    assert all(proxy.requests for proxy in good)
+    assert result.logged(logging.WARNING, "scrapy_koster") == []

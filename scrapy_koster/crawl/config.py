@@ -126,10 +126,10 @@ def checked_robot(robot: Any, where: str) -> str | None:
     None where it is None or empty, which Scrapy takes for nothing said. Raises
     ValueError, with *where* it stands and a right one, where it names no robot.
     """
+    if not robot:
+        return None
     if isinstance(robot, bytes):
         robot = robot.decode("latin-1")
-    if robot is None or robot == "":
-        return None
     if isinstance(robot, str) and name_token(robot):
         return robot
     raise ValueError(

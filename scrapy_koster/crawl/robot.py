@@ -67,11 +67,9 @@ class Robot:
 
     def name_of(self, request: Request) -> str:
         """Return what *request* says of the robot, or else what the crawl does."""
-        said = checked_robot(
-            request.meta.get("robotstxt_user_agent"), 'meta["robotstxt_user_agent"]'
-        )
-        if said is not None:
-            name = said
+        said = request.meta.get("robotstxt_user_agent")
+        if said and (checked := checked_robot(said, 'meta["robotstxt_user_agent"]')):
+            name = checked
         elif self._token is None and b"User-Agent" in request.headers:
             name = sent_user_agent(request.headers)
         else:
