@@ -141,8 +141,10 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
         "KOSTER_DEFER_LIMIT_SECS": 0.5,
     }
     storages = {"KOSTER_SQLITE_PATH": str(folder), "KOSTER_MAX_BYTES": 40}  # no file; half of one
+    kept = settings | {"JOBDIR": str(folder / "job"), "KOSTER_IDLE_LIMIT_SECS": 0}
     return [
         await crawl(_Slow, urls=urls, settings=settings),
+        await crawl(urls=[failing.url("/")], settings=kept),
         await crawl(_Slow, urls=urls[:2], settings={"KOSTER_DRY_RUN": True}),
         await crawl(_Slow, urls=urls[:2], settings=storages),
     ]

@@ -40,7 +40,7 @@ SITES = (*ANSWERS, NO_HOST)
 QUICK: Mapping[str, Any] = {
     "KOSTER_TIMEOUT_SECS": 1.5,
     "KOSTER_DEFER_FIRST_SECS": 2,  # with what chance adds 2 seconds still, rounded
-    "KOSTER_DEFER_LIMIT_SECS": 4,
+    "KOSTER_IDLE_LIMIT_SECS": 3,
 }
 """So that the crawl takes seconds: all other settings have their defaults."""
 

@@ -208,12 +208,22 @@ async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl: Crawl, serve
 async def test_a_restart_does_not_hammer_a_site_that_fails(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(503)
-    settings = QUICK | {"KOSTER_DEFER_MAX_SECS": 60, "KOSTER_DEFER_LIMIT_SECS": 0.5}
+    settings = {"KOSTER_DEFER_FIRST_SECS": 60, "KOSTER_IDLE_LIMIT_SECS": 0.5}
+    for _ in range(2):
+        result = await crawl(urls=site.urls(3), settings=settings)
+        assert site.asked("/robots.txt") == 1
+        assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 3
+
+
+async def test_a_restart_waits_anew_for_a_site_that_failed(crawl: Crawl, server: Server) -> None:
+    """How long it failed in another crawl is no time that this one has waited."""
+    site = server.site()
+    site.robots = Reply(503)
+    settings = QUICK | {"KOSTER_DEFER_FIRST_SECS": 1, "KOSTER_DEFER_MAX_SECS": 60}
     await crawl(urls=site.urls(3), settings=settings)
-    asked = site.asked("/robots.txt")
-    result = await crawl(urls=site.urls(3), settings=settings)
-    assert site.asked("/robots.txt") == asked
-    assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 3
+    site.robots = ""
+    result = await crawl(urls=site.urls(3), settings=settings | {"KOSTER_DEFER_LIMIT_SECS": 10})
+    assert len(result.fetched) == 3
 
 
 # Closing.

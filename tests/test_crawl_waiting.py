@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import logging
 import os
+import random
+import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from crawling import Crawl, RecordingSpider
 from replies import Hang, Reply
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
+from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.engine import get_engine_status
 from server import Server
+from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_koster import RobotsUnavailable
 
+MOMENTS, SOME_MOMENTS = 50, 6
 IDLE_SECS = 1.5
 SOON = {
     "KOSTER_IDLE_LIMIT_SECS": IDLE_SECS,
@@ -149,6 +156,178 @@ async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> N
     assert time.monotonic() - spider.began < 6
     result = await running.stop()
     assert result.refused == ()
+
+
+# In place.
+
+
+class Gallery(RecordingSpider):
+    """Each page has a picture, which a pipeline downloads for the item."""
+
+    pictures = ""
+
+    async def parse(self, response: Response, **arguments: Any) -> None:
+        self.fetched.append(response.url)
+        picture = Request(self.pictures + response.url.rsplit("/", 1)[1])
+        try:
+            await self.crawler.engine.download_async(picture)
+        except RobotsUnavailable as error:
+            self.refused.append((picture.url, error))
+
+
+async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) -> None:
+    """The host of the pictures hangs; 300 pages are fetched beside it, 16 at a time."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Hang()
+    settings = SOON | {"KOSTER_TIMEOUT_SECS": 30, "CONCURRENT_REQUESTS": 16, "LOG_LEVEL": "INFO"}
+    running = crawl.start(
+        Gallery,
+        urls=site.urls(300),
+        settings=settings,
+        arguments={"pictures": pictures.url("/")},
+    )
+    await crawl.until(lambda: len(site.pages_asked) == 300, seconds=20)
+    assert pictures.asked("/robots.txt") == 1
+    result = await running.stop()
+    assert pictures.pages_asked == []
+    assert len(result.refused) == len(result.fetched) == 300
+
+
+async def test_what_waits_in_place_is_given_up_in_an_idle_crawl(
+    crawl: Crawl, server: Server
+) -> None:
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Reply(503)
+    arguments = {"pictures": pictures.url("/")}
+    result = await crawl(Gallery, urls=site.urls(40), settings=SOON, arguments=arguments)
+    assert len(result.fetched) == 40
+    assert len(result.refused) == 40
+    assert "nothing else to crawl" in str(result.refused[0][1])
+    assert result.seconds < IDLE_SECS + 3
+
+
+async def test_another_scheduler_is_held_back_by_the_places(crawl: Crawl, server: Server) -> None:
+    """And such a crawl ends with the idle limit too."""
+    site = server.site()
+    site.robots = Reply(503)
+    settings = SOON | {
+        "CONCURRENT_REQUESTS": 4,
+        "ROBOTSTXT_OBEY": True,
+        "DOWNLOADER_MIDDLEWARES": {
+            "scrapy_koster.KosterMiddleware": 100,
+            "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+        },
+    }
+    running = crawl.start(urls=site.urls(20), settings=settings, robots=None)
+    await crawl.until(lambda: site.asked("/robots.txt") == 2)
+    assert running.crawler.stats.get_value("scheduler/dequeued") == 4
+    result = await running.result()
+    assert len(result.refused) == 20
+    assert result.seconds < 20
+
+
+# What never ends.
+
+
+async def test_a_handler_of_robots_parsed_that_never_returns(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /no\n"
+
+    class Stuck(RecordingSpider):
+        @classmethod
+        def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Stuck:
+            spider = super().from_crawler(crawler, *args, **kwargs)
+            crawler.signals.connect(spider.parsed, signals.robots_parsed)
+            return spider
+
+        async def parsed(self, robotparser: object, request: Request) -> None:
+            with suppress(CancelledError):  # Scrapy would log it, on Twisted's own reactor
+                await maybe_deferred_to_future(Deferred())
+
+    urls = [*site.urls(3), site.url("/no")]
+    result = await crawl(Stuck, urls=urls, settings={"KOSTER_TIMEOUT_SECS": 0.5})
+    assert sorted(result.fetched) == site.urls(3)
+    assert [url for url, _ in result.refused] == [site.url("/no")]
+    [said] = [each for each in result.logged(logging.WARNING) if "robots_parsed" in each]
+    assert "KOSTER_TIMEOUT_SECS = 0.5 s" in said
+
+
+STUCK = """
+import asyncio
+from scrapy import Spider
+from scrapy.crawler import AsyncCrawlerProcess
+
+class Waiting(Spider):
+    name = "waiting"
+    start_urls = {urls!r}
+
+process = AsyncCrawlerProcess({settings!r})
+process.crawl(Waiting)
+process.start()
+"""
+
+
+@pytest.mark.parametrize("reactor", [True, False], ids=["reactor", "without"])
+async def test_two_sigints_leave_nothing_unhandled(
+    crawl: Crawl, server: Server, tmp_path: Path, reactor: bool
+) -> None:
+    site = server.site()
+    site.robots = Hang()
+    settings = {
+        "ADDONS": {"scrapy_koster.Addon": 500},
+        "TWISTED_REACTOR_ENABLED": reactor,
+        "TELNETCONSOLE_ENABLED": False,
+        "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
+    }
+    (tmp_path / "crawl.py").write_text(STUCK.format(urls=site.urls(3), settings=settings))
+    process = subprocess.Popen(
+        [sys.executable, "crawl.py"], stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    await crawl.until(lambda: site.asked("/robots.txt") > 0, seconds=20)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    _, log = process.communicate(timeout=20)
+    assert "Unhandled error" not in log, log
+    assert "never retrieved" not in log, log
+    assert "was destroyed" not in log, log
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param(n, marks=pytest.mark.long if n >= SOME_MOMENTS else ()) for n in range(MOMENTS)],
+)
+async def test_ended_at_any_moment_nothing_is_left(
+    crawl: Crawl, server: Server, tmp_path: Path, moment: int
+) -> None:
+    """Closed, paused before, or by CloseSpider, with and without a JOBDIR.
+
+    What stays behind, a timer or a task, fails each test here.
+    """
+    chance = random.Random(moment)
+    site, slow, dead = server.site(), server.site(host="127.0.0.2"), server.down()
+    slow.robots = Reply(body="", delay=0.2)
+    hanging = server.site(host="127.0.0.3")
+    hanging.robots = Hang()
+    sites = (site, slow, dead, hanging)
+    urls = [each.url(f"/{n}") for n in range(5) for each in sites]
+    settings: dict[str, Any] = SOON | {"KOSTER_IDLE_LIMIT_SECS": 0.3, "KOSTER_TIMEOUT_SECS": 0.4}
+    if moment % 2:
+        settings["JOBDIR"] = str(tmp_path / "job")
+    if moment % 3 == 0:
+        settings["CLOSESPIDER_TIMEOUT"] = 0.1 + chance.random()
+    running = crawl.start(urls=urls, settings=settings)
+    await crawl.sleep(1.2 * chance.random())
+    engine = running.crawler.engine
+    if moment % 3 == 1 and engine.running:
+        engine.pause()
+        await crawl.sleep(0.5 * chance.random())
+    if engine.running:
+        result = await running.stop()
+    else:
+        result = await running.result()
+    left = [each.name for each in (tmp_path / "job").glob("koster-parked*")]
+    waits = moment % 2 and result.stats.get("koster/parked")
+    assert left == (["koster-parked.sqlite3"] if waits else [])
 
 
 # Commands, and what they show.

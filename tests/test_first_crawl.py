@@ -17,7 +17,7 @@ from scrapy_koster.crawl.config import DEFAULTS
 SCREEN = (120, 40)
 PAGE = text("docs/first-crawl.md")
 UNREMARKABLE = ("obeyed",)
-NOTHING_TO_BE_DONE = ("no-file", "html")
+NOTHING_TO_BE_DONE = ("no-file", "html", "no-such-host")
 
 
 async def test_the_page_has_the_log_of_a_crawl(crawl: Crawl, server: Server) -> None:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.stats import Stats
     from scrapy_koster.protocol.site import Site
 
+_TO_GO_ON = (
+    ". To wait longer: KOSTER_IDLE_LIMIT_SECS, KOSTER_DEFER_LIMIT_SECS; to fetch them all the same:"
+    " KOSTER_UNAVAILABLE"
+)
 # Of each kind; the summary has how many there are.
 _SITES_NAMED = 20
 
@@ -105,6 +109,15 @@ class Announcer:
             " behind the last whole line of these is not read",
             site=state.site,
             cut_bytes=cut_bytes,
+        )
+
+    def not_heeded(self, state: SiteState, secs: float) -> None:
+        """A handler of ``robots_parsed`` is not waited for any longer."""
+        self._log.warning(
+            "A handler of the signal robots_parsed has not returned within KOSTER_TIMEOUT_SECS ="
+            " %(secs)g s for the robots.txt of %(site)s, and was cancelled. The site is crawled",
+            secs=secs,
+            site=state.site,
         )
 
     def failed(self, state: SiteState, error: BaseException) -> None:
@@ -221,10 +234,10 @@ class Announcer:
     def _given_up(self, state: SiteState, failure: Failure) -> None:
         self._log.info(
             "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
-            " %(attempts)d. Requests that are refused: %(wanted)d. To wait longer:"
-            " KOSTER_DEFER_LIMIT_SECS; to fetch them all the same: KOSTER_UNAVAILABLE",
+            " %(attempts)d. Requests that are refused: %(wanted)d%(hint)s",
             site=state.site,
             reason=failure.reason,
             attempts=failure.attempts,
             wanted=state.wanted,
+            hint="" if failure.no_such_host else _TO_GO_ON,
         )

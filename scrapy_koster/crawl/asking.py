@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import signals
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
-from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.log import error_text
@@ -29,7 +31,7 @@ from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.verdict import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -242,7 +244,29 @@ class Asker:
         if copy.cut_bytes is not None:
             self._announcer.cut(state, copy.cut_bytes)
         parser = build_from_crawler(self._config.parser, self._crawler, copy.body)
-        await self._crawler.signals.send_catch_log_async(
+        told = self._crawler.signals.send_catch_log_async(
             signal=signals.robots_parsed, robotparser=parser, request=page
         )
+        if not await _ends_within(self._config.timeout_secs, told):
+            self._announcer.not_heeded(state, self._config.timeout_secs)
         return parser
+
+
+async def _ends_within(secs: float, coroutine: Coroutine[Any, Any, object]) -> bool:
+    """Await *coroutine* for so long at most; return whether it has ended by itself."""
+    running = deferred_from_coro(coroutine)
+    late = []
+
+    def end() -> None:
+        late.append(True)
+        running.cancel()
+
+    timer = call_later(secs, end)
+    try:
+        await maybe_deferred_to_future(running)
+    except (asyncio.CancelledError, CancelledError):
+        if not late:
+            raise
+    finally:
+        timer.cancel()
+    return not late

@@ -37,17 +37,18 @@ def is_closing(crawler: Crawler) -> bool:
 
 
 def has_nothing_else(crawler: Crawler, waiting: Container[Request]) -> bool:
-    """Whether there is nothing to download but the requests that are *waiting* for their site.
+    """Whether nothing can be downloaded but the requests that are *waiting* for their site.
 
     That is no moment of ``spider_idle``: what a pipeline downloads belongs to
-    an item, and while there are items Scrapy takes the spider for busy.
+    an item, and while there are items Scrapy takes the spider for busy. Where
+    they hold all places of CONCURRENT_REQUESTS no other can be downloaded.
     """
     engine, slot = crawler.engine, crawler.engine._slot  # noqa: SLF001
     return (
         slot is not None
         and engine._start is None  # noqa: SLF001
         and all(request in waiting for request in engine.downloader.active)
-        and not slot.scheduler.has_pending_requests()
+        and (engine.downloader.needs_backout() or not slot.scheduler.has_pending_requests())
     )
 
 

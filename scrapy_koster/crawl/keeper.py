@@ -26,6 +26,7 @@ from scrapy_koster.crawl.retry_timer import RetryTimer
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
 from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, waits
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.crawl.stats import Stats
     from scrapy_koster.protocol.step import Step
+
+
+# Of why it cannot be asked, so that there is room for why it is not waited for.
+_REASON_CHARS = 100
 
 
 class Keeper:
@@ -182,7 +187,7 @@ class Keeper:
         if waits(step) and self.patience.is_over and self._has_failed(state):
             failure = state.known
             assert isinstance(failure, Failure)
-            reason = f"{failure.reason}; {self.patience.reason}"
+            reason = f"{printable(failure.reason, _REASON_CHARS)}; {self.patience.reason}"
             return Refuse(replace(failure, reason=reason), self.clock())
         return step
 

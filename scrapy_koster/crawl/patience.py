@@ -35,8 +35,7 @@ class Patience:
         if self.is_by_hand:
             return "a command that fetches one page waits for no second attempt"
         return (
-            "there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS ="
-            f" {self._limit_secs:g} seconds"
+            f"there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {self._limit_secs:g} s"
         )
 
     def have_none(self) -> None:
