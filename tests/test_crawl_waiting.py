@@ -253,13 +253,15 @@ async def test_a_handler_of_robots_parsed_that_never_returns(crawl: Crawl, serve
 
 
 STUCK = """
-import asyncio
-from scrapy import Spider
+from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess
 
 class Waiting(Spider):
     name = "waiting"
     start_urls = {urls!r}
+
+    async def parse(self, response):
+        await self.crawler.engine.download_async(Request({picture!r}))
 
 process = AsyncCrawlerProcess({settings!r})
 process.crawl(Waiting)
@@ -268,28 +270,29 @@ process.start()
 
 
 @pytest.mark.parametrize("reactor", [True, False], ids=["reactor", "without"])
-async def test_two_sigints_leave_nothing_unhandled(
+async def test_two_sigints_leave_no_error_of_ours(
     crawl: Crawl, server: Server, tmp_path: Path, reactor: bool
 ) -> None:
-    site = server.site()
-    site.robots = Hang()
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Hang()
     settings = {
         "ADDONS": {"scrapy_koster.Addon": 500},
         "TWISTED_REACTOR_ENABLED": reactor,
         "TELNETCONSOLE_ENABLED": False,
         "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
+        "LOG_FILE": "log",
     }
-    (tmp_path / "crawl.py").write_text(STUCK.format(urls=site.urls(3), settings=settings))
-    process = subprocess.Popen(
-        [sys.executable, "crawl.py"], stderr=subprocess.PIPE, text=True, cwd=tmp_path
-    )
-    await crawl.until(lambda: site.asked("/robots.txt") > 0, seconds=20)
+    script, log = tmp_path / "crawl.py", tmp_path / "log"
+    picture = pictures.url("/picture")
+    script.write_text(STUCK.format(urls=[site.url("/")], picture=picture, settings=settings))
+    process = subprocess.Popen([sys.executable, script], cwd=tmp_path)
+    await crawl.until(lambda: pictures.asked("/robots.txt") > 0, seconds=20)
     process.send_signal(signal.SIGINT)
+    await crawl.until(lambda: "shutting down gracefully" in log.read_text(), seconds=20)
     process.send_signal(signal.SIGINT)
-    _, log = process.communicate(timeout=20)
-    assert "Unhandled error" not in log, log
-    assert "never retrieved" not in log, log
-    assert "was destroyed" not in log, log
+    process.wait(timeout=20)
+    for bad in ("Unhandled error", "never retrieved", "was destroyed", "] ERROR", "Deferring visits"):
+        assert bad not in log.read_text()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,9 +10,10 @@ from scrapy import signals
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
-from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure as TwistedFailure
 
+from scrapy_koster.crawl.engine import CANCELLED
 from scrapy_koster.crawl.log import error_text
 from scrapy_koster.crawl.turns import NoTurnError, Order, Turns, socket_limit
 from scrapy_koster.protocol.access import (
@@ -149,6 +149,9 @@ class Asker:
         self._tasks.discard(task)
         self.asked.discard(state)
         self._fetching.discard(state)
+        if isinstance(result, TwistedFailure) and result.check(*CANCELLED):
+            # Nobody else cancels it: the process ends, and its loop has no time for more.
+            self._cancelled = True
         if isinstance(result, TwistedFailure) and not self._cancelled:
             assert result.value is not None
             self._announcer.failed(state, result.value)
@@ -264,7 +267,7 @@ async def _ends_within(secs: float, coroutine: Coroutine[Any, Any, object]) -> b
     timer = call_later(secs, end)
     try:
         await maybe_deferred_to_future(running)
-    except (asyncio.CancelledError, CancelledError):
+    except CANCELLED:
         if not late:
             raise
     finally:

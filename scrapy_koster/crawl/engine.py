@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import signals
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import build_from_crawler
+from twisted.internet.defer import CancelledError
 
 from scrapy_koster.crawl.meter import MeteredPool, meter_backend, meter_connector
 
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from scrapy.core.downloader.handlers import DownloadHandlerProtocol
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+
+CANCELLED = (asyncio.CancelledError, CancelledError)
+"""What a coroutine that is cancelled ends with, on either kind of loop."""
 
 
 def wake(crawler: Crawler) -> None:

@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure as TwistedFailure
 from w3lib.url import safe_url_string
 
-from scrapy_koster.crawl.engine import MeteredHandlers
+from scrapy_koster.crawl.engine import CANCELLED, MeteredHandlers
 from scrapy_koster.crawl.log import error_text
 from scrapy_koster.crawl.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
 from scrapy_koster.crawl.robots_request import robots_request
@@ -75,6 +75,9 @@ class Fetcher:
         def end(result: Answer | NoAnswer | TwistedFailure) -> None:
             timer.cancel()
             self._remove(asking)
+            if isinstance(result, TwistedFailure) and not late and result.check(*CANCELLED):
+                ended.errback(result)  # not by us: the process ends
+                return
             if isinstance(result, TwistedFailure):
                 result = self._no_answer(late[0] if late else result.value)
             ended.callback(result)
