@@ -426,6 +426,37 @@ async def test_100_000_requests_to_a_deferred_site(crawl: Crawl, server: Server)
     assert spider.grown < 60_000
 
 
+class Refused(RecordingSpider):
+    """Has many requests to one site, and knows what it costs to refuse them."""
+
+    began = 0.0
+    spent = 0.0
+
+    def fail(self, failure: Failure) -> None:
+        if not self.refused:
+            self.began = time.process_time()
+        super().fail(failure)
+        self.spent = time.process_time() - self.began
+
+
+@pytest.mark.timed
+@pytest.mark.bound(300)
+async def test_requests_are_refused_in_a_time_that_grows_with_their_number(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    settings = {"KOSTER_IDLE_LIMIT_SECS": 0, "CONCURRENT_ITEMS": 1, "LOG_LEVEL": "INFO"}
+    costs = []
+    for count in (12_500, 50_000):  # 10,000 wait in memory
+        result = await crawl(Refused, urls=site.urls(count), settings=settings)
+        spider = result.crawler.spider
+        assert isinstance(spider, Refused)
+        assert len(result.refused) == count
+        costs.append(spider.spent)
+    assert costs[1] < 4 * 1.6 * costs[0]
+
+
 # At random.
 
 
