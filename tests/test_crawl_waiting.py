@@ -291,7 +291,13 @@ async def test_two_sigints_leave_no_error_of_ours(
     await crawl.until(lambda: "shutting down gracefully" in log.read_text(), seconds=20)
     process.send_signal(signal.SIGINT)
     process.wait(timeout=20)
-    for bad in ("Unhandled error", "never retrieved", "was destroyed", "] ERROR", "Deferring visits"):
+    for bad in (
+        "Unhandled error",
+        "never retrieved",
+        "was destroyed",
+        "] ERROR",
+        "Deferring visits",
+    ):
         assert bad not in log.read_text()
 
 
