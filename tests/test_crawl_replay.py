@@ -85,7 +85,8 @@ def recorded(crawl: Crawl, server: Server) -> Recorded:
 
 
 def said(result: CrawlResult) -> list[str]:
-    return result.logged(logging.INFO, "scrapy_koster.crawl.replay")
+    lines = result.logged(logging.INFO, "scrapy_koster")
+    return [line for line in lines if "HTTPCACHE_IGNORE_MISSING" in line]
 
 
 def refused(result: CrawlResult) -> dict[str, type[BaseException]]:

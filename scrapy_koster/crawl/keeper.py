@@ -63,12 +63,13 @@ class Keeper:
         store: Store,
         clock: Callable[[], float] = time,
         chance: Callable[[], float] = random.random,
+        announcer: Announcer | None = None,
     ) -> None:
         """*clock* tells the seconds since the epoch, *chance* is from 0 to 1."""
         self._crawler = crawler
         self._policy = config.policy
         self.clock = clock
-        self.announcer = Announcer(crawler, config, stats)
+        self.announcer = announcer or Announcer(crawler, config, stats)
         self._asker = Asker(
             crawler,
             config,

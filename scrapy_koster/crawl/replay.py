@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
 
+from scrapy_koster.crawl.announcer import Announcer
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, Unavailable, last_copy
+from scrapy_koster.protocol.step import Pass
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -52,7 +54,14 @@ class Replay:
         self._policy = policy
         config = replace(config, policy=policy)
         store = StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler))
-        self._keeper = Keeper(crawler, config, stats, fetch=_Nothing(), store=_LastCopies(store))
+        self._keeper = Keeper(
+            crawler,
+            config,
+            stats,
+            fetch=_Nothing(),
+            store=_LastCopies(store),
+            announcer=_Quiet(crawler, config, stats),
+        )
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, config: Config, stats: Stats) -> Replay | None:
@@ -107,6 +116,14 @@ class Replay:
 
 def _without_end(copy: Copy) -> Copy:
     return replace(copy, fetched=min(copy.fetched, time()), expires=math.inf)
+
+
+class _Quiet(Announcer):
+    """Does not say of each site that it was not asked: that is said once, of all."""
+
+    def announce(self, state: SiteState, step: Step) -> None:
+        if not isinstance(step, Pass):
+            super().announce(state, step)
 
 
 class _Nothing:
