@@ -8,7 +8,6 @@ how long that is waited for, ``announcer`` tells the user. See docs/architecture
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -26,7 +25,6 @@ from scrapy_koster.crawl.retry_timer import RetryTimer
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
 from scrapy_koster.protocol.access import Failure
-from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, waits
 
 if TYPE_CHECKING:
@@ -40,10 +38,6 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.crawl.stats import Stats
     from scrapy_koster.protocol.step import Step
-
-
-# Of why it cannot be asked, so that there is room for why it is not waited for.
-_REASON_CHARS = 100
 
 
 class Keeper:
@@ -186,10 +180,8 @@ class Keeper:
         """Return the step for those who wait for the site now."""
         step = self.current_step(state, self.clock())
         if waits(step) and self.patience.is_over and self._has_failed(state):
-            failure = state.known
-            assert isinstance(failure, Failure)
-            reason = f"{printable(failure.reason, _REASON_CHARS)}; {self.patience.reason}"
-            return Refuse(replace(failure, reason=reason), self.clock())
+            assert isinstance(state.known, Failure)
+            return Refuse(self.patience.given_up(state.known), self.clock())
         return step
 
     def _has_failed(self, state: SiteState) -> bool:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scrapy.utils.asyncio import call_later
+
+from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scrapy.utils.asyncio import CallLaterResult
+
+    from scrapy_koster.protocol.access import Failure
+
+# Of why a site cannot be asked, so that there is room for why it is not waited for.
+_REASON_CHARS = 100
 
 
 class Patience:
@@ -29,14 +37,15 @@ class Patience:
         self.is_over = False
         """Whether sites that have failed are not waited for any more."""
 
-    @property
-    def reason(self) -> str:
-        """Why it is over."""
+    def given_up(self, failure: Failure) -> Failure:
+        """Return *failure* with why it is not waited for any longer."""
         if self.is_by_hand:
-            return "a command that fetches one page waits for no second attempt"
-        return (
-            f"there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {self._limit_secs:g} s"
-        )
+            why = "a command that fetches one page waits for no second attempt"
+        else:
+            secs = self._limit_secs
+            why = f"there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {secs:g} s"
+        reason = f"{printable(failure.reason, _REASON_CHARS)}; {why}"
+        return replace(failure, reason=reason)
 
     def have_none(self) -> None:
         """Be over from the start: somebody waits for one page, and may ask again."""
