@@ -86,8 +86,7 @@ class Keeper:
         self.keeps_parked = False
         """Whether what is parked can wait for the next run."""
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
-        """Requests that waited in vain. They are refused when their turn comes, however late that
-        is: their site may be due again by then, and they would wait without end."""
+        """Requests that waited in vain: refused when they come out, though the site may be due."""
 
     @classmethod
     def from_crawler(
