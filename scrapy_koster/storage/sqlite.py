@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import math
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
-from scrapy_koster.protocol.access import Copy, Failure, Known
-from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.access import Failure, Known, last_copy
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import StorageConfig, StorageError, supersedes
-
-_T = TypeVar("_T")
+from scrapy_koster.storage.encoding import (
+    BODY_MAX_BYTES,
+    COPY_FIELDS,
+    FAILURE_FIELDS,
+    TEXT_MAX_BYTES,
+    copy_fields,
+    failure_fields,
+    known_from,
+    site_named,
+)
 
 _APPLICATION_ID = 0x4B6F7374  # "Kost"
 _MIGRATIONS = (
@@ -37,14 +43,7 @@ _MIGRATIONS = (
 """The statements that make version n + 1 of the file out of version n."""
 
 _BUSY_SECS = 2.0
-_BODY_MAX_BYTES = 10 * 2**20
-_TEXT_MAX_BYTES = 2**16
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-_NO_COPY = (None,) * 9
-_NO_FAILURE = (None,) * 5
-_COPY, _FAILURE = slice(0, 9), slice(9, 14)
-
+_COLUMNS = (*COPY_FIELDS, *FAILURE_FIELDS)  # as _GET and _PUT name them
 _GET = """
     SELECT url, status, body, etag, last_modified, fetched, expires, cut_bytes, life_stated,
            reason, attempts, since, asked, retry
@@ -99,7 +98,7 @@ class SQLiteStorage:
         """Iterate over the valid rows; others may write meanwhile."""
         with self._locked() as connection:
             names = connection.execute("SELECT site FROM known ORDER BY site")
-            sites = [_site(name) for (name,) in names]
+            sites = [site_named(name) for (name,) in names]
         for site in filter(None, sites):
             known = self.get(site)
             if known is not None:
@@ -201,108 +200,25 @@ def _lenient_text(octets: bytes) -> str:
 
 
 def _read(connection: sqlite3.Connection, site: Site) -> Known | None:
-    bounds = {"body_max": _BODY_MAX_BYTES, "text_max": _TEXT_MAX_BYTES}
+    bounds = {"body_max": BODY_MAX_BYTES, "text_max": TEXT_MAX_BYTES}
     row = connection.execute(_GET, {"site": str(site), **bounds}).fetchone()
     if row is None:
         return None
     try:
-        return _known(row[_COPY], row[_FAILURE])
+        copy, failure = row[: len(COPY_FIELDS)], row[len(COPY_FIELDS) :]
+        return known_from(_fields(COPY_FIELDS, copy), _fields(FAILURE_FIELDS, failure))
     except ValueError:
         return None
 
 
 def _row(known: Known) -> tuple[object, ...]:
-    if isinstance(known, Copy):
-        return (*_copy_row(known), *_NO_FAILURE)
-    copy = _NO_COPY if known.stale is None else _copy_row(known.stale)
-    failure = (known.reason, known.attempts, known.since, known.asked, known.retry)
-    return (*copy, *failure)
+    copy = last_copy(known)
+    by_name: dict[str, object] = {} if copy is None else copy_fields(copy)
+    if isinstance(known, Failure):
+        by_name |= failure_fields(known)
+    return tuple(by_name.get(name) for name in _COLUMNS)
 
 
-def _copy_row(copy: Copy) -> tuple[object, ...]:
-    if len(copy.body) > _BODY_MAX_BYTES:
-        raise StorageError(
-            f"a robots.txt of {len(copy.body)} bytes is not stored, only up to "
-            f"{_BODY_MAX_BYTES} are: lower KOSTER_MAX_BYTES"
-        )
-    answer = (copy.url, copy.status, copy.body, copy.etag, copy.last_modified)
-    return (*answer, copy.fetched, copy.expires, copy.cut_bytes, copy.life_stated)
-
-
-def _site(name: object) -> Site | None:
-    try:
-        site = site_of(_text(name))
-    except ValueError:
-        return None
-    return site if str(site) == name else None
-
-
-def _known(copy: tuple[object, ...], failure: tuple[object, ...]) -> Known:
-    stale = None if copy == _NO_COPY else _copy(copy)
-    if failure != _NO_FAILURE:
-        return _failure(failure, stale)
-    if stale is None:
-        raise ValueError("neither a copy nor a failure")
-    return stale
-
-
-def _copy(row: tuple[object, ...]) -> Copy:
-    url, status, body, etag, last_modified, fetched, expires, cut_bytes, life_stated = row
-    return Copy(
-        url=_line(url),
-        status=_count(status, range(100, 1000)),
-        body=_typed(body, bytes),
-        etag=None if etag is None else _line(etag),
-        last_modified=None if last_modified is None else _line(last_modified),
-        fetched=_time(fetched),
-        expires=_time(expires),
-        cut_bytes=None if cut_bytes is None else _count(cut_bytes, range(1, 2**63)),
-        # None in version 1: stated, and so bounded by KOSTER_EXPIRY_MAX_SECS.
-        life_stated=life_stated is None or bool(_count(life_stated, range(2))),
-    )
-
-
-def _failure(row: tuple[object, ...], stale: Copy | None) -> Failure:
-    reason, attempts, since, asked, retry = row
-    return Failure(
-        reason=_text(reason),
-        attempts=_count(attempts, range(1, 2**31)),
-        since=_time(since),
-        asked=_time(asked),
-        retry=_time(retry),
-        stale=stale,
-    )
-
-
-def _typed(value: object, kind: type[_T]) -> _T:
-    if isinstance(value, kind):
-        return value
-    raise ValueError(f"not of type {kind.__name__}")
-
-
-def _text(value: object) -> str:
-    text = _typed(value, str)
-    text.encode()  # UnicodeEncodeError, a ValueError, where it was not UTF-8
-    return text
-
-
-def _line(value: object) -> str:
-    """Return a text that may be sent as a header and written to a terminal."""
-    text = _text(value)
-    if _CONTROL.search(text):
-        raise ValueError("a control character")
-    return text
-
-
-def _count(value: object, allowed: range) -> int:
-    number = _typed(value, int)
-    if number not in allowed:
-        raise ValueError(f"{number} is not of {allowed}")
-    return number
-
-
-def _time(value: object) -> float:
-    time = _typed(value, float)
-    if not math.isfinite(time):
-        raise ValueError(f"{time} is not a time")
-    return time
+def _fields(names: tuple[str, ...], row: tuple[object, ...]) -> dict[str, object] | None:
+    """Return the columns of a row by name, None where nothing is in them."""
+    return None if row == (None,) * len(row) else dict(zip(names, row, strict=True))
