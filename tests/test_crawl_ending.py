@@ -39,9 +39,9 @@ class Slow(MemoryStorage):
 
     blocking = True
 
-    def put(self, site: Site, copy: Known) -> None:
+    def put(self, site: Site, copy: Known, owner: str = "") -> None:
         time.sleep(1.1)
-        super().put(site, copy)
+        super().put(site, copy, owner)
 
 
 @in_both

@@ -710,7 +710,7 @@ class Broken(MemoryStorage):
     def get(self, site: Any) -> Any:
         raise ZeroDivisionError
 
-    def put(self, site: Any, copy: Any) -> Any:
+    def put(self, site: Any, copy: Any, owner: str = "") -> Any:
         raise StorageError("full")
 
 

@@ -105,6 +105,7 @@ PROMISED = (
     "scrapy_koster.RobotsMetaMiddleware",
     "scrapy_koster.RobotsUnavailable",
     "scrapy_koster.StrictestRobotParser",
+    "scrapy_koster.storage.Claimed",
     "scrapy_koster.storage.Storage",
     "scrapy_koster.storage.StorageConfig",
     "scrapy_koster.storage.StorageError",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from storages import IMPLEMENTATIONS, place_of
 
 from scrapy_koster.protocol.access import Copy, Failure, Known, Policy
 from scrapy_koster.protocol.site import Site, site_of
@@ -18,24 +19,12 @@ from scrapy_koster.storage import Storage, StorageError, judged
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
-IMPLEMENTATIONS: dict[str, type[Storage]] = {
-    "memory": MemoryStorage,
-    "sqlite": SQLiteStorage,
-}
-SITES = 200
 DAY_SECS = 86400.0
-
-
-@dataclass(frozen=True)
-class Config:
-    sqlite_path: str
-    memory_sites: int = SITES
 
 
 @pytest.fixture(params=IMPLEMENTATIONS)
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
-    implementation = IMPLEMENTATIONS[request.param]
-    opened = implementation.from_config(Config(str(tmp_path / "koster" / "db")))
+    opened = place_of(request.param, tmp_path).open()
     yield opened
     opened.close()
 

@@ -7,8 +7,6 @@ import random
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +16,7 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
+from storages import output, start
 
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.site import Site
@@ -59,28 +58,6 @@ def refusal(path: Path) -> str:
     assert str(path) in message
     assert "move it away, or set KOSTER_SQLITE_PATH" in message
     return message
-
-
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """Start a Python that imports what this one does."""
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def output(process: subprocess.Popen[str]) -> str:
-    """Return what *process* wrote, once it has ended well."""
-    with process:
-        try:
-            out, errors = process.communicate(timeout=BOUND_SECS)
-        finally:
-            process.kill()
-    assert process.returncode == 0, errors
-    return out
 
 
 # The file
@@ -134,7 +111,7 @@ def test_the_umask_binds(tmp_path: Path, umask: int) -> None:
 
 def test_the_file_says_what_it_is(storage: SQLiteStorage, path: Path) -> None:
     assert execute(path, "PRAGMA application_id") == [(0x4B6F7374,)]
-    assert execute(path, "PRAGMA user_version") == [(2,)]
+    assert execute(path, "PRAGMA user_version") == [(3,)]
     assert execute(path, "PRAGMA journal_mode") == [("wal",)]
 
 
@@ -237,10 +214,36 @@ def test_a_file_of_version_1_is_read_and_migrated(path: Path) -> None:
         with closing(SQLiteStorage(str(path))) as storage:
             assert storage.get(A) == replace(COPY, life_stated=True)
             assert storage.get(B) == replace(FAILURE, stale=None)
-    assert execute(path, "PRAGMA user_version") == [(2,)]
+    assert execute(path, "PRAGMA user_version") == [(3,)]
     with closing(SQLiteStorage(str(path))) as storage:
         storage.put(A, replace(COPY, fetched=5.0, cut_bytes=10))
         assert storage.get(A) == replace(COPY, fetched=5.0, cut_bytes=10)
+
+
+def test_a_file_of_version_2_is_migrated(path: Path) -> None:
+    added = ("cut_bytes", "life_stated")
+    execute(path, *VERSION_1, *(f"ALTER TABLE known ADD COLUMN {name} INTEGER" for name in added))
+    execute(path, "UPDATE known SET cut_bytes = 7, life_stated = 0", "PRAGMA user_version = 2")
+    with closing(SQLiteStorage(str(path))) as storage:
+        assert storage.claim(A, "a", now=1.0, secs=1.0).known == replace(COPY, cut_bytes=7)
+    assert execute(path, "PRAGMA user_version") == [(3,)]
+
+
+CLAIMED = {
+    "of text": "until = 'later'",
+    "of octets": "until = x'00'",
+    "for ever": "until = 9e999",
+    "of nobody": "owner = x'ff'",
+}
+
+
+@pytest.mark.parametrize("change", CLAIMED.values(), ids=CLAIMED)
+def test_a_tampered_claim(storage: SQLiteStorage, path: Path, change: str) -> None:
+    storage.claim(A, "a", now=1000.0, secs=10.0)
+    execute(path, f"UPDATE claim SET {change}")
+    claimed = storage.claim(A, "b", now=1000.0, secs=10.0)
+    assert claimed.held_secs == (10.0 if change.startswith("owner") else 0.0)
+    assert storage.claim(A, "b", now=1010.0, secs=10.0).held_secs == 0.0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")
@@ -362,9 +365,9 @@ def test_a_file_that_lost_its_table(storage: SQLiteStorage, path: Path) -> None:
 
 def test_a_newer_version(path: Path) -> None:
     SQLiteStorage(str(path)).close()
-    execute(path, "PRAGMA user_version = 3")
+    execute(path, "PRAGMA user_version = 4")
     before = path.read_bytes()
-    assert "version 3, made by a newer scrapy-koster" in refusal(path)
+    assert "version 4, made by a newer scrapy-koster" in refusal(path)
     assert path.read_bytes() == before
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from scrapy_koster.protocol.access import (
@@ -24,6 +24,16 @@ class StorageError(Exception):
     """The one error that a storage raises; its message says what to do."""
 
 
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What the claim of a site came to."""
+
+    known: Known | None
+    """What is known of the site at that moment."""
+    held_secs: float
+    """0 where the site is the owner's to ask; else for so long it may be another's, in seconds."""
+
+
 class StorageConfig(Protocol):
     """What the settings say to a storage that is being opened."""
 
@@ -41,6 +51,11 @@ class Storage(Protocol):
 
     Every method raises StorageError, and nothing else, when the storage
     fails or is closed.
+
+    Processes that share a storage have a site asked by one of them: the owner
+    of its claim. An owner is a name that no other process has. A storage
+    whose ``put`` takes no *owner* has no claims, and each of its processes
+    asks for itself.
     """
 
     blocking: ClassVar[bool]
@@ -53,8 +68,20 @@ class Storage(Protocol):
     def get(self, site: Site) -> Known | None:
         """Return what is known of *site*; what is not valid is not known."""
 
-    def put(self, site: Site, copy: Known) -> None:
-        """Keep *copy*, for good at return, unless it is superseded already."""
+    def claim(self, site: Site, owner: str, *, now: float, secs: float) -> Claimed:
+        """Let *owner* alone ask *site* for *secs* from *now*, unless another may.
+
+        Again, it is prolonged. *now* is in seconds since the epoch.
+        """
+
+    def put(self, site: Site, copy: Known, owner: str = "") -> None:
+        """Keep *copy*, for good at return, unless it is superseded already.
+
+        In the same step a claim of *owner* ends.
+        """
+
+    def release(self, site: Site, owner: str) -> None:
+        """End the claim of *owner*; that of another stays."""
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over all that is known."""
@@ -76,6 +103,14 @@ def supersedes(new: Known, old: Known | None) -> bool:
         return True
     late_secs = _learnt(old) - _learnt(new)
     return not 0 < late_secs <= _LATE_SECS
+
+
+def held_secs(left_secs: float, secs: float) -> float:
+    """Return for how long a claim holds that says *left_secs*, where claims are of *secs*.
+
+    What says more than two of them was written by a wrong clock, and is void.
+    """
+    return left_secs if 0 < left_secs <= 2 * secs else 0.0
 
 
 def judged(known: Known, *, policy: Policy, max_bytes: int) -> Known | None:

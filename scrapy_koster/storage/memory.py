@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import StorageConfig, StorageError, supersedes
+from scrapy_koster.storage import Claimed, StorageConfig, StorageError, supersedes
 
 
 class MemoryStorage:
@@ -35,7 +35,14 @@ class MemoryStorage:
                 known[site] = found
             return found
 
-    def put(self, site: Site, copy: Known) -> None:
+    def claim(self, site: Site, owner: str, *, now: float, secs: float) -> Claimed:
+        """Grant it: there is no other process."""
+        return Claimed(self.get(site), 0.0)
+
+    def release(self, site: Site, owner: str) -> None:
+        """Do nothing."""
+
+    def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Keep *copy*, unless it is superseded already."""
         with self._locked() as known:
             old = known.pop(site, None)

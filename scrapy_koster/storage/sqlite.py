@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from scrapy_koster.protocol.access import Failure, Known, last_copy
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import StorageConfig, StorageError, supersedes
+from scrapy_koster.storage import Claimed, StorageConfig, StorageError, held_secs, supersedes
 from scrapy_koster.storage.encoding import (
     BODY_MAX_BYTES,
     COPY_FIELDS,
@@ -39,6 +39,13 @@ _MIGRATIONS = (
         "ALTER TABLE known ADD COLUMN cut_bytes INTEGER",
         "ALTER TABLE known ADD COLUMN life_stated INTEGER",
     ),
+    (
+        """
+        CREATE TABLE claim (
+            site TEXT NOT NULL PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL
+        )
+        """,
+    ),
 )
 """The statements that make version n + 1 of the file out of version n."""
 
@@ -61,6 +68,9 @@ _PUT = """
     )
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+_LEFT_SECS = "SELECT until - ? FROM claim WHERE site = ? AND owner <> ?"
+_CLAIM = "INSERT OR REPLACE INTO claim (site, owner, until) VALUES (?, ?, ?)"
+_RELEASE = "DELETE FROM claim WHERE site = ? AND owner = ?"
 
 
 class SQLiteStorage:
@@ -84,15 +94,28 @@ class SQLiteStorage:
         with self._locked() as connection:
             return _read(connection, site)
 
-    def put(self, site: Site, copy: Known) -> None:
+    def claim(self, site: Site, owner: str, *, now: float, secs: float) -> Claimed:
+        """Commit a claim of *owner*, unless the file has one of another."""
+        with self._writing() as connection:
+            known = _read(connection, site)
+            row = connection.execute(_LEFT_SECS, (now, str(site), owner)).fetchone()
+            held = 0.0 if row is None else held_secs(row[0] or 0.0, secs)
+            if not held:
+                connection.execute(_CLAIM, (str(site), owner, now + secs))
+            return Claimed(known, held)
+
+    def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Commit *copy*, unless the file has a later one."""
         row = _row(copy)
-        with self._locked() as connection, connection:
-            # Not a plain BEGIN: a writer that came between the read and the
-            # write would be undone.
-            connection.execute("BEGIN IMMEDIATE")
+        with self._writing() as connection:
             if supersedes(copy, _read(connection, site)):
                 connection.execute(_PUT, (str(site), *row))
+            connection.execute(_RELEASE, (str(site), owner))
+
+    def release(self, site: Site, owner: str) -> None:
+        """Delete the claim of *owner*, if there is one."""
+        with self._locked() as connection:
+            connection.execute(_RELEASE, (str(site), owner))
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over the valid rows; others may write meanwhile."""
@@ -121,6 +144,14 @@ class SQLiteStorage:
         # the transaction that is open on it.
         with self._lock, self._errors_told():
             yield self._connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._locked() as connection, connection:
+            # Not a plain BEGIN: a writer that came between the read and the
+            # write would be undone.
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
 
     @contextmanager
     def _errors_told(self) -> Iterator[None]:

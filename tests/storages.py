@@ -1,0 +1,69 @@
+"""The storages that there are, each in a place of its own, for this process and for others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from scrapy.utils.misc import load_object
+
+from scrapy_koster.storage import Storage
+
+IMPLEMENTATIONS = {
+    "memory": "scrapy_koster.storage.memory.MemoryStorage",
+    "sqlite": "scrapy_koster.storage.sqlite.SQLiteStorage",
+}
+SHARED = [name for name in IMPLEMENTATIONS if name != "memory"]
+SITES = 200
+BOUND_SECS = 30.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """A storage, and what the settings say of where it is."""
+
+    name: str
+    sqlite_path: str
+    memory_sites: int = SITES
+
+    def open(self) -> Storage:
+        storage: Storage = load_object(IMPLEMENTATIONS[self.name]).from_config(self)
+        return storage
+
+    def __str__(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, text: str) -> Place:
+        return cls(**json.loads(text))
+
+
+def place_of(name: str, folder: Path) -> Place:
+    return Place(name, str(folder / "koster" / "db"))
+
+
+def start(script: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a Python that imports what this one does."""
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def output(process: subprocess.Popen[str]) -> str:
+    """What *process* wrote, once it has ended well."""
+    with process:
+        try:
+            out, errors = process.communicate(timeout=BOUND_SECS)
+        finally:
+            process.kill()
+    assert process.returncode == 0, errors
+    return out
