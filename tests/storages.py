@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from scrapy.utils.misc import load_object
 
@@ -33,6 +34,14 @@ class Place:
     def open(self) -> Storage:
         storage: Storage = load_object(IMPLEMENTATIONS[self.name]).from_config(self)
         return storage
+
+    def settings(self) -> dict[str, Any]:
+        """Those of a crawl that has its storage there."""
+        given = {k: v for k, v in asdict(self).items() if k not in {"name", "memory_sites"}}
+        return {
+            "KOSTER_STORAGE": IMPLEMENTATIONS[self.name],
+            **{f"KOSTER_{name.upper()}": value for name, value in given.items()},
+        }
 
     def __str__(self) -> str:
         return json.dumps(asdict(self))

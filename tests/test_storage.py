@@ -15,7 +15,7 @@ from storages import IMPLEMENTATIONS, place_of
 
 from scrapy_koster.protocol.access import Copy, Failure, Known, Policy
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.storage import Storage, StorageError, judged
+from scrapy_koster.storage import Storage, StorageError, is_news, judged
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -348,3 +348,23 @@ def test_a_failure_is_deferred_no_longer_than_today() -> None:
     assert judged(far, policy=policy, max_bytes=100) == replace(far, retry=FAILURE.asked + 10)
     near = replace(FAILURE, retry=FAILURE.asked + 9)
     assert judged(near, policy=policy, max_bytes=100) == near
+
+
+# What a claim says is taken where it is newer.
+
+
+@pytest.mark.parametrize(
+    ("found", "known", "taken"),
+    [
+        pytest.param(COPY, None, True, id="nothing was known"),
+        pytest.param(COPY, COPY, False, id="the same"),
+        pytest.param(COPY, replace(COPY, fetched=1000.0), True, id="newer"),
+        pytest.param(COPY, replace(COPY, fetched=1001.0), False, id="older"),
+        pytest.param(COPY, replace(FAILURE, asked=1001.0), False, id="older than a failure"),
+        pytest.param(replace(COPY, fetched=1e9), None, False, id="of a clock that runs ahead"),
+        pytest.param(replace(COPY, fetched=1e9), COPY, False, id="newer, of such a clock"),
+        pytest.param(COPY, replace(COPY, fetched=1e9), True, id="in place of such a one"),
+    ],
+)
+def test_what_is_news(found: Known, known: Known | None, *, taken: bool) -> None:
+    assert is_news(found, known, now=3000.0) is taken

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 
+from scrapy_koster.crawl.asking import Unshared
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.fetcher import Fetcher
 from scrapy_koster.crawl.keeper import Keeper
@@ -76,7 +77,7 @@ class AskingSpider(Spider):
             yield request
 
 
-class _Refreshed:
+class _Refreshed(Unshared):
     """A storage in which nothing is found, so that the site is asked.
 
     What it answers is stored. A failure is not: it would take the place of a copy.

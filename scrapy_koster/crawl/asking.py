@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import signals
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import call_later, sleep
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred, DeferredList
@@ -29,9 +29,11 @@ from scrapy_koster.protocol.access import (
 )
 from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.verdict import Source
+from scrapy_koster.storage import GRANTED, is_news
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from contextlib import AbstractAsyncContextManager
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -40,14 +42,21 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.announcer import Announcer
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.access import Policy
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.step import Step
+    from scrapy_koster.storage import Claimed
 
 # Turns, for each request that the crawl may have under way.
 _FETCHES_PER_SLOT = 4
 _CONCURRENT_LEAST = 16
 # So that 300 sites that hang pass on their turns, 56 at a time, within 2 seconds.
 _TURN_SECS = 0.3
+
+# Beyond the time-out of a fetch, for what has to be stored then.
+_CLAIM_SPARE_SECS = 5.0
+_LOOK_FIRST_SECS = 0.1
+_LOOK_LAST_SECS = 1.0
 
 _NO_TURN = "it was not asked again in time: too many other sites hang"
 
@@ -70,11 +79,28 @@ class Store(Protocol):
     async def get(self, site: Site) -> Known | None:
         """Return what is stored of *site*."""
 
+    async def claim(self, site: Site, *, secs: float) -> Claimed:
+        """Claim *site* for *secs*: of those who share the storage one asks it."""
+
     async def put(self, site: Site, known: Known) -> None:
-        """Store what is known of *site*."""
+        """Store what is known of *site*, which ends a claim of it."""
+
+    async def release(self, site: Site) -> None:
+        """End the claim of *site*, if there is one still."""
 
     async def close(self) -> None:
-        """Give back what is held open."""
+        """Release all claims, and give back what is held open."""
+
+
+class Unshared:
+    """The part of a Store that has nothing to claim."""
+
+    async def claim(self, *_: object, **__: object) -> Claimed:
+        """Grant it."""
+        return GRANTED
+
+    async def release(self, *_: object) -> None:
+        """Do nothing."""
 
 
 class Asker:
@@ -157,39 +183,67 @@ class Asker:
             self._announcer.failed(state, result.value)
             defect = NoAnswer(error_text(result.value), is_defect=True)
             known = self._after(defect, state.known, self._clock())
-            state.learn(self._decisive(known), Source.FETCHED, state.parser)
+            known = _decisive(known, now=self._clock(), policy=self._config.policy)
+            state.learn(known, Source.FETCHED, state.parser)
         self._learnt(state)
 
     async def _attempt(self, state: SiteState, page: Request) -> None:
         began = self._clock()
         if state.known is None and (stored := await self._store.get(state.site)) is not None:
-            await self._take(state, self._met_now(stored), self._store.source, page)
-            if isinstance(step := self._step(state), Obey):
-                self._announcer.from_storage(state.site, step.copy)
-        if not isinstance(self._step(state), Ask):
-            return
-        result = await self._result(state, page)
-        if result is None or self._cancelled:
-            return
-        known = self._after(result, state.known, began)
-        self._announcer.answered(state.site, result, known)
-        await self._store.put(state.site, known)
-        await self._take(state, known, Source.FETCHED, page)
+            await self._take_stored(state, stored, page)
+        while isinstance(self._step(state), Ask):
+            try:
+                held_secs = await self._ask(state, page, began)
+            finally:
+                # Where nothing was stored: another has learnt it, or there was an error.
+                await self._store.release(state.site)
+            if not held_secs:
+                return
+            await sleep(_look_secs(self._clock() - began, held_secs, self._chance()))
 
-    async def _result(self, state: SiteState, page: Request) -> Answer | NoAnswer | None:
-        """Ask the site in its turn; None if by then nobody waits for that."""
+    async def _ask(self, state: SiteState, page: Request, began: float) -> float:
+        """Ask the site, unless another does; return for how long that may last, in seconds."""
+        try:
+            async with self._turn(state):
+                if self._is_settled(state):
+                    return 0.0
+                # Not before the turn has come: the claim would run out while it waits.
+                claimed = await self._claimed(state, page)
+                if self._is_settled(state):
+                    return 0.0
+                if claimed.held_secs:
+                    return claimed.held_secs
+                self._fetching.add(state)
+                result = await self._fetch.fetch(state.site, page, last_copy(state.known))
+        except NoTurnError:
+            result = NoAnswer(_NO_TURN)
+        if not self._cancelled:
+            known = self._after(result, state.known, began)
+            self._announcer.answered(state.site, result, known)
+            await self._store.put(state.site, known)
+            await self._take(state, known, Source.FETCHED, page)
+        return 0.0
+
+    def _turn(self, state: SiteState) -> AbstractAsyncContextManager[None]:
         order = Order.AGAIN if isinstance(state.known, Failure) else Order.FIRST
         left_secs = given_up_at(state.known, policy=self._config.policy) - self._clock()
-        try:
-            # A site that is asked although it was given up has no such limit.
-            async with self._turns.turn(order, left_secs if left_secs > 0 else math.inf):
-                step = self._step(state)
-                if self._cancelled or not isinstance(step, Ask) or state.on_behalf_of is None:
-                    return None
-                self._fetching.add(state)
-                return await self._fetch.fetch(state.site, page, step.stale)
-        except NoTurnError:
-            return NoAnswer(_NO_TURN)
+        # A site that is asked although it was given up has no such limit.
+        return self._turns.turn(order, left_secs if left_secs > 0 else math.inf)
+
+    def _is_settled(self, state: SiteState) -> bool:
+        """Whether there is nothing to ask, or nobody waits for it."""
+        return (
+            self._cancelled or state.on_behalf_of is None or not isinstance(self._step(state), Ask)
+        )
+
+    async def _claimed(self, state: SiteState, page: Request) -> Claimed:
+        """Claim the site, and take what another has learnt of it meanwhile."""
+        secs = self._config.timeout_secs + _CLAIM_SPARE_SECS
+        claimed = await self._store.claim(state.site, secs=secs)
+        found = claimed.known
+        if found is not None and is_news(found, state.known, now=self._clock()):
+            await self._take_stored(state, found, page)
+        return claimed
 
     def _step(self, state: SiteState) -> Step:
         return state.take_step(now=self._clock(), policy=self._config.policy)
@@ -204,29 +258,17 @@ class Asker:
             began=began,
         )
 
-    def _met_now(self, stored: Known) -> Known:
-        """Return *stored*; this crawl has not waited yet for a site that failed in another."""
-        return replace(stored, since=self._clock()) if isinstance(stored, Failure) else stored
-
-    def _decisive(self, known: Known) -> Known:
-        """Return *known*, which decides for those who have waited for it, whatever its life.
-
-        That may be over already: storing and parsing take their time.
-        """
-        now, policy = self._clock(), self._config.policy
-        match known:
-            case Copy(expires=expires):
-                return replace(known, expires=max(expires, now + 1))
-            case Failure(retry=retry) if now >= given_up_at(known, policy=policy):
-                return replace(known, retry=max(retry, now + 1))
-            case Failure():  # pragma: no branch
-                return known
+    async def _take_stored(self, state: SiteState, known: Known, page: Request) -> None:
+        met = _met(known, state.known, now=self._clock())
+        await self._take(state, met, self._store.source, page)
+        if isinstance(step := self._step(state), Obey):
+            self._announcer.from_storage(state.site, step.copy)
 
     async def _take(self, state: SiteState, known: Known, source: Source, page: Request) -> None:
         before = state.known, state.source, state.parser
         parser = await self._parser(state, last_copy(known), page)
         if source is Source.FETCHED:
-            known = self._decisive(known)
+            known = _decisive(known, now=self._clock(), policy=self._config.policy)
         state.learn(known, source, parser)
         try:
             self._step(state)
@@ -273,3 +315,34 @@ async def _ends_within(secs: float, coroutine: Coroutine[Any, Any, object]) -> b
     finally:
         timer.cancel()
     return not late
+
+
+def _look_secs(waited_secs: float, held_secs: float, chance: float) -> float:
+    """Return when to look again whether another has done: the later, the longer it takes."""
+    secs = min(max(waited_secs / 4, _LOOK_FIRST_SECS), _LOOK_LAST_SECS, held_secs)
+    return secs * (0.75 + 0.5 * chance)
+
+
+def _met(stored: Known, known: Known | None, *, now: float) -> Known:
+    """Return *stored*; this crawl has waited for a site that failed only since it met that."""
+    match stored, known:
+        case Failure(), Failure(since=since):
+            return replace(stored, since=since)
+        case Failure(), _:
+            return replace(stored, since=now)
+        case _:
+            return stored
+
+
+def _decisive(known: Known, *, now: float, policy: Policy) -> Known:
+    """Return *known*, which decides for those who have waited for it, whatever its life.
+
+    That may be over already: storing and parsing take their time.
+    """
+    match known:
+        case Copy(expires=expires):
+            return replace(known, expires=max(expires, now + 1))
+        case Failure(retry=retry) if now >= given_up_at(known, policy=policy):
+            return replace(known, retry=max(retry, now + 1))
+        case Failure():  # pragma: no branch
+            return known

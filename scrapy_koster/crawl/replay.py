@@ -19,6 +19,7 @@ from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
 
 from scrapy_koster.crawl.announcer import Announcer
+from scrapy_koster.crawl.asking import Unshared
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.sites import SiteState
@@ -136,7 +137,7 @@ class _Nothing:
         pass
 
 
-class _LastCopies:
+class _LastCopies(Unshared):
     """The last copies in a storage, which never end. Nothing is written."""
 
     def __init__(self, store: Store) -> None:

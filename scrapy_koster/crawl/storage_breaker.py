@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from threading import Lock
-from time import monotonic
+from dataclasses import replace
+from inspect import signature
+from secrets import token_hex
+from threading import Condition, Lock
+from time import monotonic, time
 from typing import TYPE_CHECKING, TypeVar
 
 from scrapy.utils.asyncio import run_in_thread
 
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage import judged
+from scrapy_koster.storage import GRANTED, StorageError, judged
 from scrapy_koster.storage.memory import MemoryStorage
 
 if TYPE_CHECKING:
@@ -20,13 +23,15 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.stats import Stats
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.site import Site
-    from scrapy_koster.storage import Storage
+    from scrapy_koster.storage import Claimed, Storage
 
 _T = TypeVar("_T")
 
 # After a failure the storage is let alone for so long: one that is locked
 # would cost each site its time-out.
 _OPEN_SECS = 30.0
+# So long a claim that is under way is waited for, to release it.
+_CLAIM_SECS = 5.0
 
 
 class StorageBreaker:
@@ -44,6 +49,11 @@ class StorageBreaker:
         self._opening = Lock()
         self._warned = False
         self._failed_at = -_OPEN_SECS
+        self._owner = token_hex(16)
+        self._has_claims = "owner" in signature(config.storage.put).parameters
+        self._claims: set[Site] = set()
+        self._claiming = Condition()
+        self._under_way: set[Site] = set()
         in_memory = issubclass(config.storage, MemoryStorage)
         self.source = Source.MEMORY if in_memory else Source.STORAGE
 
@@ -62,15 +72,63 @@ class StorageBreaker:
             return None
         return judged(known, policy=config.policy, max_bytes=config.max_bytes)
 
+    async def claim(self, site: Site, *, secs: float) -> Claimed:
+        """Claim *site* for *secs*; granted where the storage fails, or has no claims."""
+        if not self._has_claims:
+            return GRANTED
+        return await self._tolerate(lambda storage: self._claim(storage, site, secs)) or GRANTED
+
+    def _claim(self, storage: Storage, site: Site, secs: float) -> Claimed:
+        with self._claiming:
+            self._under_way.add(site)
+            # Before the call: its answer may be lost, or come when nobody waits for it any more.
+            self._claims.add(site)
+        try:
+            claimed = storage.claim(site, self._owner, now=time(), secs=secs)
+        finally:
+            with self._claiming:
+                self._under_way.discard(site)
+                self._claiming.notify_all()
+        if claimed.held_secs:
+            self._claims.discard(site)
+        return replace(claimed, known=self._judged(claimed.known))
+
     async def put(self, site: Site, known: Known) -> None:
-        """Store what is known of *site*."""
-        await self._tolerate(lambda storage: storage.put(site, known))
+        """Store what is known of *site*, which ends a claim of it."""
+        await self._tolerate(lambda storage: self._put(storage, site, known))
+
+    def _put(self, storage: Storage, site: Site, known: Known) -> None:
+        if self._has_claims:
+            storage.put(site, known, self._owner)
+        else:
+            storage.put(site, known)
+        self._claims.discard(site)
+
+    async def release(self, site: Site) -> None:
+        """End the claim of *site*, if there is one still."""
+        if site in self._claims:
+            await self._tolerate(lambda storage: self._release(storage, site))
+
+    def _release(self, storage: Storage, site: Site) -> None:
+        # Whoever claimed it may be cancelled, and the claim be granted all the same.
+        with self._claiming:
+            if not self._claiming.wait_for(lambda: site not in self._under_way, _CLAIM_SECS):
+                raise StorageError("a claim did not end")
+        storage.release(site, self._owner)
+        self._claims.discard(site)
 
     async def close(self) -> None:
-        """Close the storage, if it was opened."""
+        """Release all claims and close the storage, if it was opened."""
         if self._storage is not None:
             self._failed_at = -_OPEN_SECS
-            await self._tolerate(lambda storage: storage.close())
+            await self._tolerate(self._end)
+
+    def _end(self, storage: Storage) -> None:
+        try:
+            for site in list(self._claims):
+                self._release(storage, site)
+        finally:
+            storage.close()
 
     async def _tolerate(self, use: Callable[[Storage], _T]) -> _T | None:
         if self._is_open():

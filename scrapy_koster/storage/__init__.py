@@ -11,6 +11,7 @@ from scrapy_koster.protocol.access import (
     Failure,
     Known,
     Policy,
+    has_been,
     longest_deferral_secs,
     longest_life_secs,
 )
@@ -32,6 +33,10 @@ class Claimed:
     """What is known of the site at that moment."""
     held_secs: float
     """0 where the site is the owner's to ask; else for so long it may be another's, in seconds."""
+
+
+GRANTED = Claimed(None, 0.0)
+"""Where there is nothing to claim."""
 
 
 class StorageConfig(Protocol):
@@ -101,8 +106,18 @@ def supersedes(new: Known, old: Known | None) -> bool:
     """
     if old is None:
         return True
-    late_secs = _learnt(old) - _learnt(new)
+    late_secs = learnt(old) - learnt(new)
     return not 0 < late_secs <= _LATE_SECS
+
+
+def is_news(found: Known, known: Known | None, *, now: float) -> bool:
+    """Return whether *found* says more of a site than what is *known* of it.
+
+    A time that is ahead of *now* was read off a wrong clock, and says nothing.
+    """
+    if known is None or not has_been(learnt(known), now):
+        return has_been(learnt(found), now)
+    return learnt(known) < learnt(found) and has_been(learnt(found), now)
 
 
 def held_secs(left_secs: float, secs: float) -> float:
@@ -141,5 +156,6 @@ def _judged(copy: Copy, policy: Policy, max_bytes: int) -> Copy | None:
     )
 
 
-def _learnt(known: Known) -> float:
+def learnt(known: Known) -> float:
+    """Return when it was learnt, in seconds since the epoch."""
     return known.fetched if isinstance(known, Copy) else known.asked
