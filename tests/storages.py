@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
+from redis_server import common_server
 from scrapy.utils.misc import load_object
 
 from scrapy_koster.storage import Storage
@@ -17,6 +19,7 @@ from scrapy_koster.storage import Storage
 IMPLEMENTATIONS = {
     "memory": "scrapy_koster.storage.memory.MemoryStorage",
     "sqlite": "scrapy_koster.storage.sqlite.SQLiteStorage",
+    "redis": "scrapy_koster.storage.redis.RedisStorage",
 }
 SHARED = [name for name in IMPLEMENTATIONS if name != "memory"]
 SITES = 200
@@ -30,6 +33,9 @@ class Place:
     name: str
     sqlite_path: str
     memory_sites: int = SITES
+    redis_url: str = "redis://127.0.0.1:6379/0"
+    redis_prefix: str = "koster"
+    redis_ttl_secs: int = 3600
 
     def open(self) -> Storage:
         storage: Storage = load_object(IMPLEMENTATIONS[self.name]).from_config(self)
@@ -52,7 +58,10 @@ class Place:
 
 
 def place_of(name: str, folder: Path) -> Place:
-    return Place(name, str(folder / "koster" / "db"))
+    place = Place(name, str(folder / "koster" / "db"))
+    if name != "redis":
+        return place
+    return replace(place, redis_url=common_server().url(), redis_prefix=f"test-{token_hex(6)}")
 
 
 def start(script: str, *arguments: object) -> subprocess.Popen[str]:

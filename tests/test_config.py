@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+from traceback import format_exception
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,6 +36,20 @@ WRONG = {
     "KOSTER_STORAGE": (*NOT_CLASSES, dict, "scrapy_koster.KosterRobotParser"),
     "KOSTER_SQLITE_PATH": ("", 3, b"x"),
     "KOSTER_MEMORY_SITES": (0, *NOT_WHOLE),
+    "KOSTER_REDIS_URL": (
+        *("", 3, b"redis://a", "127.0.0.1:6379", "http://a", "redis:", "redis://", "redis://:1"),
+        *(
+            "redis://a:b",
+            "redis://a:70000",
+            "redis://a/b",
+            "redis://a/0/1",
+            "redis://[a",
+            "unix://",
+        ),
+        *("redis://a?timeout=1", "redis://a?decode_responses=1", "redis://a/0#1"),
+    ),
+    "KOSTER_REDIS_PREFIX": ("", 3, b"a", "a b", "{a}", "a*", "a\n", "é"),
+    "KOSTER_REDIS_TTL_SECS": (0, *NOT_WHOLE),
     "KOSTER_EXPIRY_SECS": NOT_SECS,
     "KOSTER_EXPIRY_MIN_SECS": (*NOT_SECS, 5_000_000, "5000000"),
     "KOSTER_EXPIRY_MAX_SECS": (*NOT_SECS, 299),
@@ -57,6 +74,8 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_PARSER", KosterRobotParser, "parser_is_chosen", True),
     ("KOSTER_STORAGE", "scrapy_koster.storage.memory.MemoryStorage", "storage", MemoryStorage),
     ("KOSTER_MEMORY_SITES", "1", "memory_sites", 1),
+    ("KOSTER_REDIS_PREFIX", "a.b:c_d-1", "redis_prefix", "a.b:c_d-1"),
+    ("KOSTER_REDIS_TTL_SECS", "60", "redis_ttl_secs", 60),
     ("KOSTER_TIMEOUT_SECS", "0.5", "timeout_secs", 0.5),
     ("KOSTER_MAX_BYTES", 1, "max_bytes", 1),
     ("KOSTER_REDIRECT_MAX", 0, "redirect_max", 0),
@@ -177,6 +196,63 @@ def test_a_name_that_is_none(name: str, hint: str) -> None:
 
 def test_names_of_others_are_not_ours() -> None:
     config({"KOSTER": 1, "MY_KOSTER_SETTING": 1})
+
+
+# The URL of Redis.
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://127.0.0.1:6379/0",
+        "redis://redis.example",
+        "redis://:pass@redis.example/15",
+        "rediss://user:p%2Fss@redis.example:6380/0?ssl_ca_certs=/etc/ca.pem",
+        "unix:///run/redis/redis.sock",
+        "unix://user:pass@/run/redis/redis.sock?db=3",
+        "redis://[::1]:6379/0",
+    ],
+)
+def test_a_url_of_redis(url: str) -> None:
+    read = config({"KOSTER_REDIS_URL": url})
+    assert read.redis_url == url
+    assert url not in repr(read)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:secret/tail@a:1/0",
+        "redis://u:secret#tail@a:1/0",
+        "redis://u:secret?tail@a:1/0",
+        "redis://u:secret[tail@a:1/0",
+        "redis://u:secret@tail@a:1/b",
+        "redis://u:secret@a:tail",
+        "secret://tail",
+        "redis://u@a/0?password=secret&tail=",
+    ],
+)
+def test_a_wrong_url_of_redis_shows_no_password(url: str) -> None:
+    with pytest.raises(ValueError, match="KOSTER_REDIS_URL is not the URL") as caught:
+        config({"KOSTER_REDIS_URL": url})
+    said = "".join(format_exception(caught.value))
+    assert not re.search("secret.|tail.", said.replace(repr(url), ""))
+
+
+WITHOUT_REDIS = """
+import sys
+sys.modules["redis"] = None
+import scrapy_koster.storage.redis
+"""
+
+
+def test_redis_py_is_missing() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_REDIS], capture_output=True, text=True, check=False
+    )
+    assert run.stderr.endswith(
+        "ImportError: RedisStorage needs redis-py: pip install 'scrapy-koster[redis]'\n"
+    )
 
 
 # The name token.

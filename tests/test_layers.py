@@ -111,6 +111,7 @@ PROMISED = (
     "scrapy_koster.storage.StorageError",
     "scrapy_koster.storage.supersedes",
     "scrapy_koster.storage.memory.MemoryStorage",
+    "scrapy_koster.storage.redis.RedisStorage",
     "scrapy_koster.storage.sqlite.SQLiteStorage",
 )
 
@@ -128,7 +129,7 @@ def test_the_package_offers_what_is_promised() -> None:
 @pytest.mark.parametrize("name", [name for name, value in DEFAULTS.items() if "." in str(value)])
 def test_the_default_of_a_setting_that_is_a_path(name: str) -> None:
     path = str(DEFAULTS[name])
-    assert path.startswith(("koster/", "scrapy.core.")) or path in PROMISED
+    assert path.startswith(("koster/", "redis://", "scrapy.core.")) or path in PROMISED
 
 
 IMPORTS = """

@@ -17,6 +17,7 @@ from scrapy_koster.protocol.access import Copy, Failure, Known, Policy
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.storage import Storage, StorageError, is_news, judged
 from scrapy_koster.storage.memory import MemoryStorage
+from scrapy_koster.storage.redis import RedisStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 DAY_SECS = 86400.0
@@ -285,6 +286,7 @@ def test_memory_of_no_site_keeps_nothing() -> None:
 def test_what_the_caller_may_wait_for() -> None:
     assert not MemoryStorage.blocking
     assert SQLiteStorage.blocking
+    assert RedisStorage.blocking
 
 
 # What is read back, by the settings of today.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import SETTINGS_PRIORITIES
@@ -36,6 +38,9 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_STORAGE": "scrapy_koster.storage.sqlite.SQLiteStorage",
     "KOSTER_SQLITE_PATH": "koster/robots.sqlite3",
     "KOSTER_MEMORY_SITES": 10000,
+    "KOSTER_REDIS_URL": "redis://127.0.0.1:6379/0",
+    "KOSTER_REDIS_PREFIX": "koster",
+    "KOSTER_REDIS_TTL_SECS": 2592000,
     "KOSTER_EXPIRY_SECS": 604800,
     "KOSTER_EXPIRY_MIN_SECS": 300,
     "KOSTER_EXPIRY_MAX_SECS": 2592000,
@@ -57,6 +62,9 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """Every setting with the prefix KOSTER_, with the value it has by itself."""
 
+_REDIS_PREFIX = re.compile(r"[A-Za-z0-9.:_-]+")
+_REDIS_OPTION = re.compile(r"db|ssl_\w+")
+_REDIS_DB = re.compile(r"/?|/[0-9]{1,9}")
 _PARSER = ("from_crawler", "allowed")
 _STORAGE = ("blocking", "from_config", "get", "put", "close")
 _SCHEDULER = ("open", "close", "has_pending_requests", "enqueue_request", "next_request")
@@ -83,6 +91,10 @@ class Config:
     sqlite_path: str
     memory_sites: int
     idle_limit_secs: float
+    redis_url: str = field(repr=False)
+    """It may have a password in it."""
+    redis_prefix: str
+    redis_ttl_secs: int
     timeout_secs: float
     max_bytes: int
     redirect_max: int
@@ -111,6 +123,9 @@ class Config:
             sqlite_path=_below_data_dir(read.text("KOSTER_SQLITE_PATH")),
             memory_sites=read.whole("KOSTER_MEMORY_SITES", least=1),
             idle_limit_secs=read.secs("KOSTER_IDLE_LIMIT_SECS"),
+            redis_url=read.redis_url("KOSTER_REDIS_URL"),
+            redis_prefix=read.redis_prefix("KOSTER_REDIS_PREFIX"),
+            redis_ttl_secs=read.whole("KOSTER_REDIS_TTL_SECS", least=1),
             timeout_secs=read.secs("KOSTER_TIMEOUT_SECS", above=0),
             max_bytes=read.whole("KOSTER_MAX_BYTES", least=1),
             redirect_max=read.whole("KOSTER_REDIRECT_MAX", least=0),
@@ -249,6 +264,24 @@ class _Reader:
             raise self._wrong(name, "a path")
         return path
 
+    def redis_url(self, name: str) -> str:
+        """Return a URL for redis-py; the error does not show the value, nor a password in it."""
+        value = self._value(name)
+        wrong = _wrong_in_redis_url(value) if isinstance(value, str) else "it is no text"
+        if wrong is None:
+            return str(value)
+        raise ValueError(
+            f"{name} is not the URL of a Redis server: {wrong}. In a user name or a password"
+            " %2F stands for /, %40 for @, %3A for :, %23 for #, %3F for ? and %25 for %."
+            f" Without one it is such as {name} = {DEFAULTS[name]!r}."
+        )
+
+    def redis_prefix(self, name: str) -> str:
+        value = self._value(name)
+        if isinstance(value, str) and _REDIS_PREFIX.fullmatch(value):
+            return value
+        raise self._wrong(name, "of letters, digits and the characters . : _ - alone")
+
     def cls(self, name: str, *, has: Sequence[str], is_not: str = "") -> Any:
         """Return a class with the attributes *has*, and no base in the module *is_not*."""
         try:
@@ -289,6 +322,25 @@ class _Reader:
         if not all(isinstance(key, str) and key for key in keys):
             raise self._wrong(name, "a list of meta keys")
         return keys
+
+
+def _wrong_in_redis_url(url: str) -> str | None:
+    """Return what is wrong with *url*, in words that show nothing of it; None if nothing is."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018  # raises where it is no number
+    except ValueError:
+        return "its host or its port cannot be read"
+    options = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    if parts.scheme not in {"redis", "rediss", "unix"}:
+        return "it begins with none of redis://, rediss:// and unix://"
+    if parts.fragment or any(not _REDIS_OPTION.fullmatch(name) for name in options):
+        return "it has options other than db and those that begin with ssl_"
+    if parts.scheme == "unix":
+        return None if parts.path else "it has no path of a socket"
+    if not parts.hostname:
+        return "it names no host"
+    return None if _REDIS_DB.fullmatch(parts.path) else "its path is no number of a database"
 
 
 def _choices(kind: type[Enum]) -> str:

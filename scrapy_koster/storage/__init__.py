@@ -18,7 +18,8 @@ from scrapy_koster.protocol.access import (
 from scrapy_koster.protocol.robotstxt import whole_lines
 from scrapy_koster.protocol.site import Site
 
-_LATE_SECS = 86400.0
+LATE_SECS = 86400.0
+"""What is later by more was read off a wrong clock. See ``supersedes``."""
 
 
 class StorageError(Exception):
@@ -49,6 +50,18 @@ class StorageConfig(Protocol):
     @property
     def memory_sites(self) -> int:
         """KOSTER_MEMORY_SITES."""
+
+    @property
+    def redis_url(self) -> str:
+        """KOSTER_REDIS_URL, which may have a password in it."""
+
+    @property
+    def redis_prefix(self) -> str:
+        """KOSTER_REDIS_PREFIX."""
+
+    @property
+    def redis_ttl_secs(self) -> int:
+        """KOSTER_REDIS_TTL_SECS."""
 
 
 class Storage(Protocol):
@@ -107,7 +120,7 @@ def supersedes(new: Known, old: Known | None) -> bool:
     if old is None:
         return True
     late_secs = learnt(old) - learnt(new)
-    return not 0 < late_secs <= _LATE_SECS
+    return not 0 < late_secs <= LATE_SECS
 
 
 def is_news(found: Known, known: Known | None, *, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""What is known of a site as fields that others may write.
+"""What is known of a site as fields, and as octets, that others may write.
 
 Whoever can write to the place where it is kept may have written it. So what
 is read back is checked here, whichever storage it comes from; it is data, and
@@ -7,13 +7,15 @@ nothing of it is run.
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import TypeVar
 
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.storage import StorageError
 
@@ -21,6 +23,11 @@ _T = TypeVar("_T")
 
 BODY_MAX_BYTES = 10 * 2**20
 TEXT_MAX_BYTES = 2**16
+# Four texts, each of whose octets JSON may write as six, and some numbers.
+_HEAD_MAX_BYTES = 4 * 6 * TEXT_MAX_BYTES + 2**10
+_ZLIB_LEVEL = 6
+OCTETS_MAX = BODY_MAX_BYTES + _HEAD_MAX_BYTES + 2**14
+"""No more than so many are made of what can be read back."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 COPY_FIELDS = tuple(field.name for field in fields(Copy))
@@ -52,6 +59,44 @@ def known_from(copy: Mapping[str, object] | None, failure: Mapping[str, object] 
     if stale is None:
         raise ValueError("neither a copy nor a failure")
     return stale
+
+
+def encoded(known: Known) -> bytes:
+    """Return *known* as octets: a head in JSON, a line feed and the body, compressed by zlib.
+
+    Raises ValueError for a text that is not of Unicode, and StorageError as
+    ``copy_fields`` does.
+    """
+    head: dict[str, object] = {}
+    body: object = b""
+    copy = last_copy(known)
+    if copy is not None:
+        head["copy"] = fields_of_copy = copy_fields(copy)
+        body = fields_of_copy.pop("body")
+    if isinstance(known, Failure):
+        head["failure"] = failure_fields(known)
+    text = json.dumps(head, ensure_ascii=False, separators=(",", ":"))
+    return zlib.compress(text.encode() + b"\n" + _typed(body, bytes), _ZLIB_LEVEL)
+
+
+def decoded(octets: bytes) -> Known:
+    """Return what ``encoded`` made *octets* of; ValueError where they are not valid."""
+    unpack = zlib.decompressobj()
+    try:
+        data = unpack.decompress(octets, _HEAD_MAX_BYTES + BODY_MAX_BYTES)
+    except zlib.error:
+        raise ValueError("not of zlib") from None
+    if not unpack.eof or unpack.unused_data:
+        raise ValueError("cut, too long, or followed by something")
+    head, _, body = data.partition(b"\n")
+    if len(body) > BODY_MAX_BYTES:
+        raise ValueError("a body too long")
+    try:
+        said = _typed(json.loads(head), dict)
+        copy = said.get("copy")
+        return known_from(None if copy is None else {**copy, "body": body}, said.get("failure"))
+    except (TypeError, RecursionError):
+        raise ValueError("not of these fields") from None
 
 
 def site_named(name: object) -> Site | None:

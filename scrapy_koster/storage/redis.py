@@ -1,0 +1,214 @@
+"""A storage in Redis, which the processes of many machines may share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.storage import LATE_SECS, Claimed, StorageConfig, StorageError, learnt
+from scrapy_koster.storage.encoding import OCTETS_MAX, decoded, encoded, site_named
+
+try:
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+except ImportError as error:
+    raise ImportError("RedisStorage needs redis-py: pip install 'scrapy-koster[redis]'") from error
+
+_TIMEOUT_SECS = 2.0
+_VERSION = 1
+_TTL_MAX_MS = 2**52
+_VALUE_MAX = OCTETS_MAX + 64
+_SCANNED_AT_ONCE = 1000
+
+# In all of them: KEYS[1] what is known, KEYS[2] the claim; ARGV[1] the owner. A key may
+# hold what somebody else put there, of any type: pcall returns a table then, which is no text.
+_RELEASE = "if redis.pcall('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end"
+# ARGV: owner, milliseconds, the last octet that is read. A claim without an end, or with one
+# that is too late (see storage.held_secs), is void.
+_CLAIM = """
+local owner = redis.pcall('GET', KEYS[2])
+local left = 0
+if type(owner) == 'string' and owner ~= ARGV[1] then left = redis.call('PTTL', KEYS[2]) end
+if left <= 0 or left > 2 * ARGV[2] then
+    left = 0
+    redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+end
+local known = redis.pcall('GETRANGE', KEYS[1], 0, ARGV[3])
+if type(known) ~= 'string' then known = '' end
+return {left, known}
+"""
+# ARGV: owner, time learnt, value, milliseconds to live, seconds (see storage.supersedes).
+_PUT = f"""
+local old = redis.pcall('GETRANGE', KEYS[1], 0, 63)
+local late = type(old) == 'string' and tonumber(string.match(old, '^(%S+) '))
+if late then late = late - ARGV[2] end
+if not (late and late > 0 and late <= tonumber(ARGV[5])) then
+    redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
+end
+{_RELEASE}
+"""
+
+
+class RedisStorage:
+    """Keeps what is known in the Redis of *url*, under keys that begin with *prefix*.
+
+    The key of a site has its version, and its value begins with the time when
+    it was learnt. It ends *ttl_secs* after it was last put.
+    """
+
+    blocking: ClassVar[bool] = True
+
+    def __init__(self, url: str, prefix: str, ttl_secs: int) -> None:
+        self._prefix = prefix
+        self._ttl_ms = min(ttl_secs * 1000, _TTL_MAX_MS)
+        self._closed = False
+        self._redis = _client(url)
+        self._claim = self._redis.register_script(_CLAIM)
+        self._put = self._redis.register_script(_PUT)
+        self._release = self._redis.register_script(_RELEASE)
+
+    @classmethod
+    def from_config(cls, config: StorageConfig) -> RedisStorage:
+        """Open the Redis KOSTER_REDIS_URL; it is connected to when it is first asked."""
+        return cls(config.redis_url, config.redis_prefix, config.redis_ttl_secs)
+
+    def get(self, site: Site) -> Known | None:
+        """Return what is known of *site*; a value that is not valid is a miss."""
+        with self._errors_told():
+            return self._get(self._known_key(site))
+
+    def claim(self, site: Site, owner: str, *, now: float, secs: float) -> Claimed:
+        """Set a claim of *owner*, unless there is one of another; by the clock of the server."""
+        with self._errors_told():
+            arguments = [owner, max(1, int(secs * 1000)), _VALUE_MAX]
+            left_ms, value = self._claim(self._keys(site), arguments)
+            return Claimed(_read(value), left_ms / 1000)
+
+    def put(self, site: Site, copy: Known, owner: str = "") -> None:
+        """Set *copy*, unless there is a later one."""
+        with self._errors_told():
+            time = repr(float(learnt(copy)))
+            value = time.encode() + b" " + encoded(copy)
+            self._put(self._keys(site), [owner, time, value, self._ttl_ms, LATE_SECS])
+
+    def release(self, site: Site, owner: str) -> None:
+        """Delete the claim of *owner*, if there is one."""
+        with self._errors_told():
+            self._release(self._keys(site), [owner])
+
+    def sites(self) -> Iterator[tuple[Site, Known]]:
+        """Iterate over the valid values; others may write meanwhile."""
+        head = self._key("known", "")[:-1]
+        with self._errors_told():
+            keys = self._redis.scan_iter(match=f"{head}*", count=_SCANNED_AT_ONCE)
+            # SCAN may say a key twice.
+            names = sorted({_name(key, head) for key in keys})
+        for site in filter(None, map(site_named, names)):
+            known = self.get(site)
+            if known is not None:
+                yield site, known
+
+    def forget(self, site: Site) -> bool:
+        """Delete what is known of *site*; False if there was nothing."""
+        with self._errors_told():
+            return bool(self._redis.delete(self._known_key(site)))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._closed = True
+        with _errors_told(self._redis):
+            self._redis.close()
+
+    def _get(self, key: str) -> Known | None:
+        try:
+            return _read(self._redis.getrange(key, 0, _VALUE_MAX))
+        except redis.ResponseError as error:
+            if str(error).startswith("WRONGTYPE"):
+                return None
+            raise
+
+    def _keys(self, site: Site) -> list[str]:
+        return [self._known_key(site), self._key("claim", str(site))]
+
+    def _known_key(self, site: Site) -> str:
+        return self._key("known", str(site))
+
+    def _key(self, kind: str, name: str) -> str:
+        # What is in braces decides on the slot of a Cluster: for both keys the same.
+        return f"{self._prefix}:{_VERSION}:{kind}:{{{name}}}"
+
+    @contextmanager
+    def _errors_told(self) -> Iterator[None]:
+        if self._closed:
+            raise StorageError("the storage is closed: open a new one")
+        with _errors_told(self._redis):
+            yield
+
+
+# redis-py types what its methods return as what may have to be awaited, too: hence Any.
+def _client(url: str) -> Any:
+    # Beyond the default of redis-py of version 5.
+    tls = {"ssl_check_hostname": True} if url.startswith("rediss:") else {}
+    try:
+        client = redis.Redis.from_url(
+            url,
+            socket_timeout=_TIMEOUT_SECS,
+            socket_connect_timeout=_TIMEOUT_SECS,
+            # At once: a connection that the server has closed meanwhile. More would hold a
+            # thread of the pool for long.
+            retry=Retry(NoBackoff(), 1),
+            **tls,
+        )
+        client.connection_pool.make_connection()
+    except Exception as error:  # noqa: BLE001  # what is wrong with it, redis-py says in many ways
+        # Not the text of the error: a URL that is not valid may have a password anywhere.
+        raise StorageError(
+            f"no Redis server can be opened by KOSTER_REDIS_URL: {type(error).__name__}."
+            " See docs/fleet.md"
+        ) from None
+    return client
+
+
+@contextmanager
+def _errors_told(client: Any) -> Iterator[None]:
+    try:
+        yield
+    except StorageError:
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever answers at that port
+        settings = client.connection_pool.connection_kwargs
+        raise StorageError(
+            f"the Redis server {_where(settings)} failed:"
+            f" {type(error).__name__}: {_without_secrets(str(error), settings)}. Start or repair"
+            " it, or set KOSTER_REDIS_URL to another one"
+        ) from None
+
+
+def _where(settings: dict[str, Any]) -> str:
+    path = settings.get("path")
+    return str(path or f"{settings.get('host')}:{settings.get('port', 6379)}")
+
+
+def _without_secrets(text: str, settings: dict[str, Any]) -> str:
+    """Return *text* without the password: a server may have said what it did not understand."""
+    password = str(settings.get("password") or "")
+    for secret in filter(None, (password, quote(password, safe=""))):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _read(value: bytes) -> Known | None:
+    _, _, octets = value.partition(b" ")
+    try:
+        return decoded(octets)
+    except ValueError:
+        return None
+
+
+def _name(key: bytes, head: str) -> str:
+    return key.decode(errors="replace")[len(head) : -1]

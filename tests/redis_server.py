@@ -1,0 +1,112 @@
+"""A real redis-server for a test: on 127.0.0.1, with nothing on the disk but a temporary folder."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+BOUND_SECS = 20.0
+MISSING = "no redis-server: apt-get install redis-server"
+
+
+class RedisServer:
+    """One process; `options` are those of its command line."""
+
+    def __init__(self, *options: str, port: int | None = None, tls: bool = False) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="koster-redis-"))
+        self.port = port or _free_port()
+        self._options = options
+        self._tls = tls
+        self._client: dict[str, Any] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def url(self, user: str = "") -> str:
+        return f"redis{'s' * self._tls}://{user}127.0.0.1:{self.port}/0"
+
+    def client(self, **options: Any) -> redis.Redis:
+        return redis.Redis(host="127.0.0.1", port=self.port, **{**self._client, **options})
+
+    def start(self, **client: Any) -> None:
+        """Start it, and wait until it answers, as a client of these options."""
+        self._client = client
+        ports = ["--port", "0", "--tls-port"] if self._tls else ["--port"]
+        self._process = subprocess.Popen(
+            [
+                *["redis-server", *ports, str(self.port), "--bind", "127.0.0.1", "--save", ""],
+                *["--dir", str(self.folder), "--logfile", str(self.folder / "log")],
+                *self._options,
+            ]
+        )
+        with self.client() as asking:
+            end = time.monotonic() + BOUND_SECS
+            while not _answers(asking):
+                assert self._process.poll() is None, (self.folder / "log").read_text()
+                assert time.monotonic() < end
+                time.sleep(0.02)
+
+    def stop(self) -> None:
+        """End it at once; a later start has the same port, and no data."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(BOUND_SECS)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _answers(client: redis.Redis) -> bool:
+    with suppress(redis.ConnectionError, redis.TimeoutError):
+        return bool(client.ping())
+    return False
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def need_redis() -> None:
+    if shutil.which("redis-server") is None:
+        pytest.skip(MISSING)
+
+
+@contextmanager
+def redis_server(*options: str, tls: bool = False, **client: Any) -> Iterator[RedisServer]:
+    """A server of these options, up to the end of the block."""
+    need_redis()
+    server = RedisServer(*options, tls=tls)
+    try:
+        server.start(**client)
+        yield server
+    finally:
+        server.remove()
+
+
+@cache
+def _started() -> RedisServer:
+    server = RedisServer()
+    atexit.register(server.remove)
+    server.start()
+    return server
+
+
+def common_server() -> RedisServer:
+    """The one that tests share which have keys of their own."""
+    need_redis()
+    return _started()
