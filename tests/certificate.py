@@ -21,20 +21,20 @@ def tls_context(host: str, *protocols: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with TemporaryDirectory() as folder:
         pem = Path(folder, "site.pem")
-        pem.write_bytes(_private(key) + _signed(host, key).public_bytes(serialization.Encoding.PEM))
+        pem.write_bytes(private(key) + signed(host, key).public_bytes(serialization.Encoding.PEM))
         context.load_cert_chain(pem)
     if protocols:
         context.set_alpn_protocols(protocols)
     return context
 
 
-def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+def private(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
-def _signed(host: str, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+def signed(host: str, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
     now = datetime.now(timezone.utc)
     return (

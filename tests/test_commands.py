@@ -25,6 +25,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 from server import Server
+from storages import SHARED, Place, place_of
 
 from scrapy_koster.commands import ask
 from scrapy_koster.commands.ink import ink_for
@@ -530,19 +531,22 @@ KNOWN: dict[str, Known] = {
 }  # fmt: skip
 
 
+@pytest.fixture(params=SHARED)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return place_of(request.param, tmp_path)
+
+
 @pytest.fixture
-def stored(tmp_path: Path) -> dict[str, str]:
-    path = str(tmp_path / "koster" / "robots.sqlite3")
-    storage = SQLiteStorage(path)
-    for url, known in KNOWN.items():
-        site = site_of(url)
-        assert site is not None
-        storage.put(site, known)
-    storage.close()
-    return {"KOSTER_SQLITE_PATH": path}
+def stored(place: Place) -> dict[str, Any]:
+    with closing(place.open()) as storage:
+        for url, known in KNOWN.items():
+            site = site_of(url)
+            assert site is not None
+            storage.put(site, known)
+    return place.settings()
 
 
-def test_cache_list(robots: Robots, stored: dict[str, str]) -> None:
+def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "list", **stored)
     assert (ran.status, ran.err) == (0, "")
     table = [re.split(r"  +", line) for line in ran.out.splitlines()]
@@ -557,7 +561,7 @@ def test_cache_list(robots: Robots, stored: dict[str, str]) -> None:
     assert len(starts) == 1
 
 
-def test_cache_list_in_json(robots: Robots, stored: dict[str, str]) -> None:
+def test_cache_list_in_json(robots: Robots, stored: dict[str, Any]) -> None:
     rows = {row["site"]: row for row in robots("cache", "list", "--json", **stored).objects}
     assert set(rows) == set(KNOWN)
     assert rows[SITE] == {
@@ -574,7 +578,7 @@ def test_cache_list_in_json(robots: Robots, stored: dict[str, str]) -> None:
     assert rows["http://down.example"]["reason"] == "HTTP 503"
 
 
-def test_cache_show(robots: Robots, stored: dict[str, str]) -> None:
+def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "show", SITE, **stored)
     assert ran.status == 0
     assert ran.out.startswith(
@@ -594,7 +598,7 @@ def test_cache_show(robots: Robots, stored: dict[str, str]) -> None:
     assert row["body"] == SECTION_4
 
 
-def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, str]) -> None:
+def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, Any]) -> None:
     down = robots("cache", "show", "http://down.example/page", **stored)
     assert (down.status, down.out.count("\n")) == (0, 6)
     assert "  attempts  2\n" in down.out
@@ -610,7 +614,7 @@ def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, s
     assert "(stale)\n  validate  -\n" in empty.out
 
 
-def test_cache_forget(robots: Robots, stored: dict[str, str]) -> None:
+def test_cache_forget(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "forget", "www.fict.org", "http://a.example:8001/x", **stored)
     assert ran == Ran(0, f"forgotten: {SITE}\nforgotten: http://a.example:8001\n", "")
     ran = robots("cache", "forget", "www.fict.org", **stored)
@@ -644,6 +648,18 @@ def test_cache_that_fails(robots: Robots, tmp_path: Path) -> None:
     assert (ran.status, ran.out) == (3, "")
     assert "not.sqlite3' failed" in ran.err
     assert "KOSTER_SQLITE_PATH" in ran.err
+
+
+def test_cache_of_a_redis_that_is_away(robots: Robots, server: Server) -> None:
+    port = server.down().port
+    settings = {
+        "KOSTER_STORAGE": "scrapy_koster.storage.redis.RedisStorage",
+        "KOSTER_REDIS_URL": f"redis://koster:s3cret@127.0.0.1:{port}/0",
+    }
+    ran = robots("cache", "list", **settings)
+    assert (ran.status, ran.out) == (3, "")
+    assert f"the Redis server 127.0.0.1:{port} failed: ConnectionError" in ran.err
+    assert "s3cret" not in ran.err
 
 
 # Usage
@@ -758,7 +774,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def test_colours_change_no_text(
-    robots: Robots, stored: dict[str, str], file: Path, monkeypatch: pytest.MonkeyPatch
+    robots: Robots, stored: dict[str, Any], file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for arguments in (
         ["check", "-"],
@@ -778,8 +794,8 @@ def test_colours_change_no_text(
 NASTY_HOST = "a\u2028b\u202e\x9b31m\x1bc.example"
 
 
-def test_hostile_text_is_harmless(robots: Robots, stored: dict[str, str]) -> None:
-    with closing(SQLiteStorage(stored["KOSTER_SQLITE_PATH"])) as storage:
+def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str, Any]) -> None:
+    with closing(place.open()) as storage:
         site = site_of(f"http://{NASTY_HOST}/")
         assert site is not None
         storage.put(site, Failure("\x1b[2J", 1, NOW, NOW, NOW, None))
