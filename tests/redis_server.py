@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -38,9 +39,14 @@ class RedisServer:
     def client(self, **options: Any) -> redis.Redis:
         return redis.Redis(host="127.0.0.1", port=self.port, **{**self._client, **options})
 
+    def send(self, number: int) -> None:
+        """Send it a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def start(self, **client: Any) -> None:
-        """Start it, and wait until it answers, as a client of these options."""
-        self._client = client
+        """Start it, and wait until it answers, as a client of these options; again: as before."""
+        self._client = client or self._client
         ports = ["--port", "0", "--tls-port"] if self._tls else ["--port"]
         self._process = subprocess.Popen(
             [
@@ -75,10 +81,13 @@ def _answers(client: redis.Redis) -> bool:
 
 
 def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+    """One that leaves room for the bus of a Cluster, which is 10,000 above."""
+    while True:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port: int = free.getsockname()[1]
+        if port < 2**16 - 10_000:
+            return port
 
 
 def need_redis() -> None:
@@ -110,3 +119,29 @@ def common_server() -> RedisServer:
     """The one that tests share which have keys of their own."""
     need_redis()
     return _started()
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[int]:
+    """A server that answers this to whatever is sent; its port."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                talk, _ = listening.accept()
+            except OSError:
+                return
+            with talk:
+                talk.settimeout(5)
+                talk.recv(10_000)
+                talk.sendall(answer)
+
+    thread = Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join(10)

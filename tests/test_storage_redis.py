@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 import tracemalloc
 import zlib
@@ -12,7 +11,6 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -21,7 +19,7 @@ from certificate import private, signed
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from documents import blocks, section, text
-from redis_server import RedisServer, common_server, redis_server
+from redis_server import RedisServer, answering, common_server, redis_server
 
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import Site
@@ -332,32 +330,6 @@ def test_a_socket(tmp_path: Path) -> None:
 
 
 # Messages
-
-
-@contextmanager
-def answering(answer: bytes) -> Iterator[int]:
-    """A server that answers this to whatever is sent; its port."""
-    listening = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        while True:
-            try:
-                talk, _ = listening.accept()
-            except OSError:
-                return
-            with talk:
-                talk.settimeout(5)
-                talk.recv(10_000)
-                talk.sendall(answer)
-
-    thread = Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield listening.getsockname()[1]
-    finally:
-        listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        thread.join(10)
 
 
 ANSWERS = {
