@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
+import contact
 import crawls
 import differential
 import files
@@ -23,6 +24,7 @@ SECTIONS: dict[str, Callable[[int], Iterator[Table]]] = {
     "differential": differential.tables,
     "requests": passing.tables,
     "pages": page_directives.tables,
+    "contact": contact.tables,
     "crawls": crawls.tables,
 }
 

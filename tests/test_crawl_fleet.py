@@ -73,6 +73,7 @@ def test_each_site_is_asked_once(place: Place, farm: Server, count: int) -> None
         assert not result.warnings
 
 
+@pytest.mark.long
 def test_a_site_that_fails_is_asked_as_often_as_by_one(place: Place, farm: Server) -> None:
     settings = {"KOSTER_DEFER_FIRST_SECS": 1, "KOSTER_DEFER_LIMIT_SECS": 10}
     shared, alone = (sites(farm, 20, Reply(503, delay=ANSWER_SECS)) for _ in range(2))
@@ -120,6 +121,7 @@ def wait_for(site: Site, asked: int, worker: Worker, path: str = "/robots.txt") 
         time.sleep(0.01)
 
 
+@pytest.mark.long
 def test_the_site_of_a_claimant_that_was_killed(place: Place, farm: Server) -> None:
     assert 1 < after_claimant(place, farm, signal.SIGKILL, 3) < 3 + 6
 
