@@ -140,6 +140,8 @@ class Keeper:
         return any(state.wanted and not self._has_failed(state) for state in self._asker.asked)
 
     def _ask_or_schedule(self, state: SiteState) -> None:
+        if self._closing:  # a timer would stay behind
+            return
         match self.current_step(state, self.clock()):
             case Ask():
                 assert state.on_behalf_of is not None  # somebody waits
