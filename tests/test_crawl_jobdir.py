@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from crawling import Crawl
 from replies import Reply, redirect
-from server import Server, Site
+from server import Server
 
 SCRIPT = """
 import resource
@@ -28,8 +28,15 @@ class Waiting(Spider):
     urls = {urls!r}
 
     async def start(self):
+        call_later(0.05, self.look)
         {start}
-        Path("started").touch()
+
+    def look(self):
+        # Once all of them wait, the test is told.
+        if len(self.crawler.engine._slot.scheduler._parking) >= max(1, len(set(self.urls))):
+            Path("parked").touch()
+        else:
+            call_later(0.05, self.look)
 
     def follow(self, response):
         held_back = response.meta.get("held back", True)
@@ -58,7 +65,7 @@ class Job:
         self._crawl = crawl
 
     def start(self, urls: list[str], *, start: str = ALL, **settings: Any) -> subprocess.Popen[str]:
-        (self.folder / "started").unlink(missing_ok=True)
+        (self.folder / "parked").unlink(missing_ok=True)
         script = self.folder / "crawl.py"
         code = SCRIPT.format(
             urls=urls,
@@ -80,9 +87,9 @@ class Job:
             [sys.executable, script], stdout=pipe, stderr=pipe, text=True, cwd=self.folder
         )
 
-    async def until_it_has_asked(self, site: Site, times: int) -> None:
-        await self._crawl.until((self.folder / "started").exists, seconds=20)
-        await self._crawl.until(lambda: site.asked("/robots.txt") >= times, seconds=20)
+    async def until_parked(self) -> None:
+        """Until all its requests wait, or, where it asks for none, those of the last run."""
+        await self._crawl.until((self.folder / "parked").exists, seconds=20)
 
     def end(self, process: subprocess.Popen[str], sent: signal.Signals | None = None) -> str:
         """Wait for its end; return its log."""
@@ -105,7 +112,7 @@ PAGES = 200
 
 
 async def test_what_is_parked_survives_kill_9(job: Job, server: Server, crawl: Crawl) -> None:
-    await killed_at(job, server, crawl, 0.5)
+    await killed_at(job, server, crawl, 0)
 
 
 @pytest.mark.long
@@ -123,7 +130,7 @@ async def killed_at(job: Job, server: Server, crawl: Crawl, secs: float) -> None
     site.robots = Reply(503)
     start = FOLLOWED if secs > 2 else ALL
     process = job.start(site.urls(PAGES), start=start)
-    await job.until_it_has_asked(site, 1)
+    await job.until_parked()
     await crawl.sleep(secs)
     job.end(process, signal.SIGKILL)
     assert site.pages_asked == []
@@ -152,16 +159,17 @@ async def test_stopped_resumed_and_killed_while_parked(
     await crawl.until(lambda: site.pages_asked, seconds=20)
     site.robots = Reply(503)
     job.end(process, signal.SIGINT)
+    asked = site.asked("/robots.txt")
     process = job.start([], **few)
-    await job.until_it_has_asked(site, site.asked("/robots.txt") + 1)
-    await crawl.sleep(0.5)
+    await job.until_parked()
+    await crawl.until(lambda: site.asked("/robots.txt") > asked, seconds=20)
     job.end(process, signal.SIGKILL)
     site.robots = OPEN
     site.pages(Reply(body="page"))
     job.run([])
-    asked = Counter(site.pages_asked)
-    assert set(asked) == {f"/page{n}" for n in range(100)}
-    assert set(asked.values()) == {1}
+    pages = Counter(site.pages_asked)
+    assert set(pages) == {f"/page{n}" for n in range(100)}
+    assert set(pages.values()) == {1}
 
 
 async def test_start_urls_that_wait_already_are_not_fetched_twice(
@@ -172,8 +180,7 @@ async def test_start_urls_that_wait_already_are_not_fetched_twice(
     site.robots = Reply(503)
     start = "for url in self.urls: yield Request(url, dont_filter=True)"
     process = job.start(site.urls(20), start=start)
-    await job.until_it_has_asked(site, 1)
-    await crawl.sleep(0.5)
+    await job.until_parked()
     job.end(process, signal.SIGKILL)
     site.robots = OPEN
     job.run(site.urls(21), start=start)
@@ -187,8 +194,7 @@ async def test_a_redirect_of_what_was_taken_back_meets_the_dupefilter(
     site.robots = Reply(503)
     site.page("/old", redirect(site.url("/seen")))
     process = job.start([site.url("/seen"), site.url("/old")])
-    await job.until_it_has_asked(site, 1)
-    await crawl.sleep(0.5)
+    await job.until_parked()
     job.end(process, signal.SIGKILL)
     site.robots = OPEN
     log = job.run([site.url("/seen")])
@@ -202,8 +208,7 @@ async def test_what_cannot_be_written_is_lost_alone(job: Job, server: Server, cr
     start = """for url in self.urls:
             yield Request(url, callback=(lambda response: None) if url.endswith("7") else None)"""
     process = job.start(site.urls(20), start=start)
-    await job.until_it_has_asked(site, 1)
-    await crawl.sleep(0.5)
+    await job.until_parked()
     job.end(process, signal.SIGKILL)
     site.robots = OPEN
     job.run([])
@@ -222,7 +227,7 @@ async def test_a_disk_that_becomes_full_is_one_warning(
         + ALL
     )
     process = job.start(site.urls(50), start=start)
-    await job.until_it_has_asked(site, 1)
+    await job.until_parked()
     await crawl.sleep(1.5)
     site.robots = OPEN
     log = job.end(process)
@@ -237,7 +242,7 @@ async def test_what_still_waits_is_there_for_the_next_run(
     site = server.site()
     site.robots = Reply(503)
     process = job.start(site.urls(12), KOSTER_IDLE_LIMIT_SECS=100 if sent else 2)
-    await job.until_it_has_asked(site, 1)
+    await job.until_parked()
     log = job.end(process, sent)
     assert "Requests that still wait for their site: 12, of 1 sites." in log
     assert "kept for the next run: start the same crawl again to go on" in log

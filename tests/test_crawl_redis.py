@@ -53,7 +53,9 @@ def start(crawl: Crawl, made: Sequence[Site], given: dict[str, Any]) -> list[Run
     return [crawl.start(urls=urls, settings=given) for _ in range(CRAWLS)]
 
 
-async def stand(running: Sequence[Running], made: Sequence[Site], warnings: int) -> None:
+async def stand(
+    running: Sequence[Running], made: Sequence[Site], warnings: int, *, fewer: bool = False
+) -> None:
     """Fail unless all is fetched that is allowed, nothing else, and no more is said than that."""
     results = [await each.result() for each in running]
     wanted = sorted(site.url(path) for site in made for path in ("/a", "/b"))
@@ -67,7 +69,7 @@ async def stand(running: Sequence[Running], made: Sequence[Site], warnings: int)
     said = {id(record): record for result in results for record in result.log}
     ours = [r for r in said.values() if r.name.startswith("scrapy_koster")]
     loud = [r.getMessage() for r in ours if r.levelno >= logging.WARNING]
-    assert len(loud) == warnings, loud
+    assert (len(loud) <= warnings) if fewer else (len(loud) == warnings), loud
     assert all(line.startswith("The storage of robots.txt failed.") for line in loud)
     assert not [r for r in said.values() if PASSWORD in f"{r.getMessage()} {r.exc_text}"]
 
@@ -170,7 +172,8 @@ async def test_it_is_killed_and_comes_back(crawl: Crawl, server: Server) -> None
         own.stop()
         own.start()
         gate.open()
-        await stand(running, made, warnings=0)
+        # Who looks at a claim of another meanwhile notices.
+        await stand(running, made, warnings=CRAWLS, fewer=True)
 
 
 async def test_it_is_killed(crawl: Crawl, server: Server) -> None:
