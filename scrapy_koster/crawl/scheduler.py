@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 # Requests that are parked in one go, before other things get their turn.
 _PARKED_AT_ONCE = 500
 _SITES_NAMED = 10
-_KEPT = "They are kept for the next run: start the same crawl again to go on"
-_DROPPED = "They are dropped: set JOBDIR to keep them for the next run"
 
 
 class DeferringScheduler(BaseScheduler):
@@ -123,7 +121,7 @@ class DeferringScheduler(BaseScheduler):
         """
         if waiting := len(self._parking):
             self._tell_what_waits(waiting)
-        if self._wrapped.keeps_requests:
+        if self._wrapped.takes_back:
             for request in self._parking.drain():
                 self._wrapped.give_back(request)
         self._parking.close()
@@ -138,7 +136,7 @@ class DeferringScheduler(BaseScheduler):
             " Sites with the most: %(most)s",
             waiting=waiting,
             sites=len(sites),
-            fate=_KEPT if self._wrapped.keeps_requests else _DROPPED,
+            fate=self._wrapped.fate,
             most=most,
         )
 

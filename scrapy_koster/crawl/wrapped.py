@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 _RETURNED = "koster_returned"
+_KEPT = "They are kept for the next run: start the same crawl again to go on"
+_GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep them"
+_DROPPED = "They are dropped: set JOBDIR to keep them for the next run"
 
 
 class Wrapped:
@@ -28,17 +31,28 @@ class Wrapped:
         self._is_broken = False
         self._told = False
         folder = job_dir(crawler.settings)
-        self._is_scrapys = isinstance(scheduler, Scheduler)
+        # Not isinstance(), which is true of whatever has a scheduler's methods.
+        self._is_scrapys = Scheduler in type(scheduler).__mro__
         self.folder = Path(folder) if folder and self._is_scrapys else None
         """The JOBDIR, where the scheduler keeps its requests there."""
 
     @property
     def keeps_requests(self) -> bool:
-        """Whether what it holds when the crawl ends is there for the next run."""
-        if self._is_scrapys:
-            return self.folder is not None
+        """Whether what it holds when the crawl ends is known to be there for the next run."""
         # That of scrapy-redis says whether it empties its queue at the end.
-        return bool(getattr(self._scheduler, "persist", True))
+        return bool(getattr(self._scheduler, "persist", self.folder is not None))
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether it may keep what it is given when the crawl ends."""
+        return self.keeps_requests or not self._is_scrapys
+
+    @property
+    def fate(self) -> str:
+        """What becomes of requests that still wait when the crawl ends."""
+        if self.keeps_requests:
+            return _KEPT
+        return _GIVEN_BACK if self.takes_back else _DROPPED
 
     def mark_seen(self, request: Request) -> None:
         """Have the dupefilter know *request*: a process that was killed may not have said so."""
