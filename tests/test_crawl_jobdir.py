@@ -255,6 +255,23 @@ async def test_what_still_waits_is_there_for_the_next_run(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(12))
 
 
+async def test_what_the_next_run_would_not_have_is_refused(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    """Scrapy's own scheduler crawls what cannot be pickled before it ends, from memory."""
+    site = server.site()
+    site.robots = Reply(503)
+    start = """for n, url in enumerate(self.urls):
+            refused = lambda failure: print("refused", failure.request.url)
+            yield Request(url, errback=refused if n % 2 else None)"""
+    log = job.run(site.urls(6), start=start, KOSTER_IDLE_LIMIT_SECS=1)
+    assert "Requests that still wait for their site: 3, of 1 sites." in log
+    assert "'koster/deferred/dropped': 3" in log
+    site.robots = OPEN
+    job.run([])
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in (0, 2, 4))
+
+
 async def test_without_obedience_what_waited_is_crawled(
     job: Job, server: Server, crawl: Crawl
 ) -> None:

@@ -487,7 +487,7 @@ def test_a_file_that_cannot_be_used_is_said_once(
             path.mkdir()
     parking, found = left_behind(crawler, tmp_path)
     assert found == []
-    assert not parking.lasts
+    assert not parking._file.lasts
     parking.push("a", asked(1))
     parking.open("a")
     assert numbers(parking) == [1]

@@ -168,7 +168,7 @@ class Keeper:
             for waiter in waiters:
                 waiter.callback(told)
         if self.on_change is not None:
-            self.on_change(state, parked_told)
+            self.on_change(state, told)
         if state.wanted:
             # A failure is tried again in its time, which may have come already.
             self._ask_or_schedule(state)

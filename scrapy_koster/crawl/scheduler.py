@@ -224,18 +224,20 @@ class DeferringScheduler(BaseScheduler):
 
     def _on_change(self, state: SiteState, step: Step) -> None:
         if state.parked and not waits(step):
-            state.parked = 0
-            self._open(str(state.site), step)
+            state.parked = self._open(str(state.site), step, may_wait=waits(state.step))
         wake(self._crawler)
 
-    def _open(self, site: str, step: Step) -> None:
+    def _open(self, site: str, step: Step, *, may_wait: bool) -> int:
+        """Return how many requests wait nevertheless, for the next run."""
         match step:
             case Refuse(failure):
                 assert self._keeper is not None  # it told
-                given_up = self._keeper.given_up
-                self._parking.give_up(site, lambda request: setitem(given_up, request, failure))
+                given_up, kept = self._keeper.given_up, may_wait and self._keeper.keeps_parked
+                give_up = self._parking.give_up_unwritten if kept else self._parking.give_up
+                return give_up(site, lambda request: setitem(given_up, request, failure))
             case _:
                 self._parking.open(site)
+                return 0
 
 
 def _check_built(crawler: Crawler) -> None:

@@ -75,11 +75,6 @@ class Parking:
         """How many of the requests are in memory."""
         return self._held_count
 
-    @property
-    def lasts(self) -> bool:
-        """Whether what waits is there for the next run."""
-        return self._file.lasts
-
     def waiting_for(self, site: str) -> int:
         """Return how many requests wait for *site*."""
         lot = self._sites.get(site)
@@ -121,15 +116,26 @@ class Parking:
         if site in self._sites:
             self._open(self._sites[site])
 
-    def give_up(self, site: str, mark: Callable[[Request], None]) -> None:
-        """Let the requests of *site* come out for good, each marked by *mark*.
+    def give_up(self, site: str, mark: Callable[[Request], None]) -> int:
+        """Let the requests of *site* come out for good, each marked by *mark*; return 0.
 
         Those that are parked later wait apart from them.
         """
-        if site in self._sites:
-            lot = self._sites.pop(site)
+        if (lot := self._sites.pop(site, None)) is not None:
             lot.mark = mark
             self._open(lot)
+        return 0
+
+    def give_up_unwritten(self, site: str, mark: Callable[[Request], None]) -> int:
+        """Give up those of *site* that are not in a file that lasts; return how many wait still."""
+        if self._file.lasts and (lot := self._sites.get(site)) is not None:
+            lost = list(self._unwritten(lot))
+            self._held_count, lot.held = self._held_count - len(lot.held), []
+            self._uncount(lot, len(lost))
+            for request in lost:
+                self.push(f"{site} lost", request)
+            self.give_up(f"{site} lost", mark)
+        return self.waiting_for(site)
 
     def pop(self) -> Request | None:
         """Return the next request of a site that is open, None if there is none."""
