@@ -21,7 +21,8 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
-from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.asyncio import sleep
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.engine import get_engine_status
 from server import Server
 from twisted.internet.defer import CancelledError, Deferred
@@ -56,6 +57,15 @@ async def test_a_host_that_does_not_exist_is_given_up_at_once(crawl: Crawl, serv
     [said] = [each for each in result.logged(logging.INFO) if each.startswith("Giving up")]
     assert "http://nosuch-host.invalid:" in said.replace(": its", ":")
     assert "CannotResolveHostError" in said
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example", ".example"])
+async def test_a_host_that_can_be_no_name(crawl: Crawl, host: str) -> None:
+    result = await crawl(urls=[f"http://{host}/"])
+    [(_, error)] = result.refused
+    assert isinstance(error, RobotsUnavailable)
+    assert "no host has such a name" in str(error)
+    assert result.seconds < 5
 
 
 async def test_a_resolver_that_fails_is_waited_for(
@@ -204,6 +214,51 @@ async def test_what_waits_in_place_is_given_up_in_an_idle_crawl(
     assert len(result.refused) == 40
     assert "nothing else to crawl" in str(result.refused[0][1])
     assert result.seconds < IDLE_SECS + 3
+
+
+async def test_who_is_busy_is_not_taken_for_idle(crawl: Crawl, server: Server) -> None:
+    """A callback that takes its time, beside a picture that waits: there is other work."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = [Reply(503), Reply(503), Reply(body="")]
+
+    class Slow(Gallery):
+        async def parse(self, response: Response, **arguments: Any) -> None:
+            if response.url.endswith("0"):
+                await sleep(2 * IDLE_SECS)
+                self.fetched.append(response.url)
+            else:
+                await super().parse(response)
+
+    settings = SOON | {"KOSTER_DEFER_FIRST_SECS": IDLE_SECS, "KOSTER_DEFER_MAX_SECS": 2}
+    arguments = {"pictures": pictures.url("/")}
+    result = await crawl(Slow, urls=site.urls(2), settings=settings, arguments=arguments)
+    assert result.refused == ()
+    assert pictures.pages_asked == ["/page1"]
+
+
+async def test_the_same_request_twice_at_once(crawl: Crawl, server: Server) -> None:
+    """Scrapy itself has one answer and one KeyError then; what waits must not make it worse."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Reply(503)
+    ended: list[str] = []
+
+    class Twice(RecordingSpider):
+        async def parse(self, response: Response, **arguments: Any) -> None:
+            request = Request(pictures.url("/1"))
+            both = [
+                deferred_from_coro(self.crawler.engine.download_async(request)) for _ in range(2)
+            ]
+            for each in both:
+                try:
+                    await maybe_deferred_to_future(each)
+                except (KeyError, RobotsUnavailable) as error:
+                    ended.append(type(error).__name__)
+
+    result = await crawl(Twice, urls=[site.url("/")], settings=SOON)
+    assert "RobotsUnavailable" in ended
+    assert len(ended) == 2
+    assert "AttributeError" not in ended
+    assert result.finish_reason == "finished"
 
 
 async def test_another_scheduler_is_held_back_by_the_places(crawl: Crawl, server: Server) -> None:

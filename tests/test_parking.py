@@ -533,6 +533,46 @@ def test_a_full_disk_is_one_warning_and_loses_nothing(room: int, tmp_path: Path)
     assert run.stderr.count("kept in memory alone") == 1
 
 
+def test_what_cannot_be_deleted_does_not_come_out_again(
+    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a time that grows with the number of requests."""
+    times = []
+    for count in (1000, 4000):
+        parking = Parking(crawler, folder=tmp_path / str(count))
+        (tmp_path / str(count)).mkdir()
+        for number in range(count):
+            parking.push("a", asked(number, number % 3))
+        connection = parking._file._connection
+        assert connection is not None
+        connection.execute("PRAGMA query_only = ON")
+        parking.open("a")
+        began = time.process_time()
+        assert numbers(parking) == sorted(range(count), key=lambda each: (-(each % 3), each))
+        times.append(time.process_time() - began)
+        connection.execute("PRAGMA query_only = OFF")
+        parking.close()
+        assert not list((tmp_path / str(count)).iterdir())
+    assert times[1] < 4 * 2.3 * times[0]
+    assert "may be crawled again by the next run" in caplog.text
+
+
+def test_another_process_that_has_the_file_is_not_waited_for(
+    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = (Parking(crawler, folder=tmp_path) for _ in range(2))
+    first.push("a", asked(1))
+    began = time.monotonic()
+    for number in range(20):
+        second.push("a", asked(number))
+    assert time.monotonic() - began < 2
+    second.open("a")
+    assert numbers(second) == list(range(20))
+    second.close()
+    first.close()
+    assert caplog.text.count("is locked") == 1
+
+
 def test_len_does_not_look_at_each_site(crawler: Crawler) -> None:
     """The engine asks at each turn."""
     times = []

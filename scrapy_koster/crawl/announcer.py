@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.stats import Stats
+    from scrapy_koster.protocol.access import Policy
     from scrapy_koster.protocol.site import Site
 
 _TO_GO_ON = (
@@ -51,7 +52,7 @@ class Announcer:
         self._stats = stats
         self._log = Log(__name__, crawler)
         self._summary = Summary(crawler, config)
-        self._named: Counter[Standing] = Counter()
+        self._named: Counter[object] = Counter()
 
     def from_storage(self, site: Site, copy: Copy) -> None:
         """A copy was found in the storage, and is fresh."""
@@ -104,7 +105,8 @@ class Announcer:
     def cut(self, state: SiteState, cut_bytes: int) -> None:
         """Only the first *cut_bytes* octets of the site's file are read."""
         self._stats.cut()
-        self._log.info(
+        log = self._log.info if self._is_named("cut") else self._log.debug
+        log(
             "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: what is"
             " behind the last whole line of these is not read",
             site=state.site,
@@ -143,7 +145,7 @@ class Announcer:
         before = state.standing
         match step:
             case Obey(copy):
-                self._stands(state, self._standing(copy))
+                self._stands(state, _standing_by(copy, self._policy))
                 if before in (Standing.UNAVAILABLE, Standing.LET_THROUGH):
                     self._answers_again(state, copy)
                 if before is not state.standing:
@@ -162,19 +164,14 @@ class Announcer:
             case Defer() | Ask():
                 pass
 
-    def _standing(self, copy: Copy) -> Standing:
-        standing = _STANDING[access(copy, self._policy)]
-        if standing is Standing.OBEYED and is_html(copy.body) and not parse(copy.body):
-            return Standing.HTML
-        return standing
-
     def _stands(self, state: SiteState, standing: Standing) -> None:
         self._summary.stands(standing, state.standing)
         state.standing = standing
 
-    def _is_named(self, standing: Standing) -> bool:
-        self._named[standing] += 1
-        return self._named[standing] <= _SITES_NAMED
+    def _is_named(self, kind: object) -> bool:
+        """Whether one more site of this kind is named at INFO."""
+        self._named[kind] += 1
+        return self._named[kind] <= _SITES_NAMED
 
     def _obeyed(self, state: SiteState, copy: Copy) -> None:
         match state.standing:
@@ -215,14 +212,14 @@ class Announcer:
             )
 
     def _answers_again(self, state: SiteState, copy: Copy) -> None:
-        self._log.info(
-            "%(site)s answers again: HTTP %(status)d", site=state.site, status=copy.status
-        )
+        log = self._log.info if self._is_named("answers again") else self._log.debug
+        log("%(site)s answers again: HTTP %(status)d", site=state.site, status=copy.status)
 
     def _deferred(self, state: SiteState, failure: Failure) -> None:
         self._stats.site_deferred()
         self._stats.requests_deferred(state.wanted)
-        self._log.info(
+        log = self._log.info if self._is_named("deferred") else self._log.debug
+        log(
             "Deferring visits to %(site)s: its robots.txt cannot be retrieved (%(reason)s)."
             " Requests that wait: %(wanted)d. It is asked again in %(secs).0f s",
             site=state.site,
@@ -232,7 +229,8 @@ class Announcer:
         )
 
     def _given_up(self, state: SiteState, failure: Failure) -> None:
-        self._log.info(
+        log = self._log.info if self._is_named("given up") else self._log.debug
+        log(
             "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
             " %(attempts)d. Requests that are refused: %(wanted)d%(hint)s",
             site=state.site,
@@ -241,3 +239,10 @@ class Announcer:
             wanted=state.wanted,
             hint="" if failure.no_such_host else _TO_GO_ON,
         )
+
+
+def _standing_by(copy: Copy, policy: Policy) -> Standing:
+    standing = _STANDING[access(copy, policy)]
+    if standing is Standing.OBEYED and is_html(copy.body) and not parse(copy.body):
+        return Standing.HTML
+    return standing

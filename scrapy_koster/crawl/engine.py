@@ -15,7 +15,7 @@ from twisted.internet.defer import CancelledError
 from scrapy_koster.crawl.meter import MeteredPool, meter_backend, meter_connector
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Collection, Iterator
 
     from scrapy import Request
     from scrapy.core.downloader.handlers import DownloadHandlerProtocol
@@ -42,16 +42,21 @@ def is_closing(crawler: Crawler) -> bool:
     return not crawler.engine.running or slot is None or slot.closing is not None
 
 
-def has_nothing_else(crawler: Crawler, waiting: Container[Request]) -> bool:
+def has_nothing_else(crawler: Crawler, waiting: Collection[Request]) -> bool:
     """Whether nothing can be downloaded but the requests that are *waiting* for their site.
 
     That is no moment of ``spider_idle``: what a pipeline downloads belongs to
-    an item, and while there are items Scrapy takes the spider for busy. Where
-    they hold all places of CONCURRENT_REQUESTS no other can be downloaded.
+    an item, and while there are items Scrapy takes the spider for busy. So it
+    is taken for busy here if more responses are being scraped than requests
+    wait. Where these hold all places of CONCURRENT_REQUESTS no other can be
+    downloaded.
     """
     engine, slot = crawler.engine, crawler.engine._slot  # noqa: SLF001
+    scraped = engine.scraper.slot
     return (
         slot is not None
+        and scraped is not None
+        and len(scraped.active) + len(scraped.queue) <= len(waiting)
         and engine._start is None  # noqa: SLF001
         and all(request in waiting for request in engine.downloader.active)
         and (engine.downloader.needs_backout() or not slot.scheduler.has_pending_requests())

@@ -113,6 +113,10 @@ class Fetcher:
         # 3.1: "a robot should follow the redirects until a resource can be
         # found"; its rules are those of the site that was asked.
         url = site.robots_url
+        if not _can_be_a_name(site.host):
+            return self._no_answer(
+                CannotResolveHostError("no host has such a name"), no_such_host=True
+            )
         for hop in range(self._config.redirect_max + 1):
             answer = await self._ask(url, page, stale, until)
             if isinstance(answer, NoAnswer):
@@ -219,6 +223,15 @@ class Fetcher:
             raise StopDownload(fail=False)
 
 
+def _can_be_a_name(host: str) -> bool:
+    """Return whether a host may have this name: no part of it is empty or longer than 63."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
 async def _is_unknown(url: str) -> bool:
     """Return whether the host of *url* does not exist, as the resolver of the system has it.
 
@@ -228,6 +241,6 @@ async def _is_unknown(url: str) -> bool:
         await run_in_thread(socket.getaddrinfo, urlsplit(url).hostname, None)
     except socket.gaierror as error:
         return error.errno in _UNKNOWN_NAME
-    except (OSError, UnicodeError):
+    except OSError:
         pass
     return False

@@ -6,6 +6,7 @@ scheduler; in a crawl with another scheduler it is all of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,8 @@ class InPlace:
         self._crawler = crawler
         self._patience = patience
         self._close = close
-        self._requests: set[Request] = set()
+        self._requests: Counter[Request] = Counter()
+        """How many times each waits: somebody may download the same one twice at once."""
         self._watch: AsyncioLoopingCall | LoopingCall | None = None
 
     def __len__(self) -> int:
@@ -50,7 +52,7 @@ class InPlace:
         whose scheduler holds nothing back those places are all that bounds how
         many requests wait.
         """
-        self._requests.add(request)
+        self._requests[request] += 1
         if self._watch is None:
             self._watch = create_looping_call(self._look)
             self._watch.start(_LOOK_SECS, now=False)
@@ -58,7 +60,9 @@ class InPlace:
             with place_given_up(self._crawler, request) if gives_place else nullcontext():
                 yield
         finally:
-            self._requests.discard(request)
+            self._requests[request] -= 1
+            if not self._requests[request]:
+                del self._requests[request]
             if not self._requests:
                 self._watch.stop()
                 self._watch = None

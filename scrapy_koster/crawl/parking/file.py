@@ -41,7 +41,11 @@ _TABLE = """
         lot TEXT, priority INT, number INT, request BLOB, PRIMARY KEY (lot, priority, number)
     ) WITHOUT ROWID
     """
-_FIRST = "SELECT priority, number FROM parked WHERE lot = ? ORDER BY 1, 2 LIMIT ?"
+_FIRST = "SELECT priority, number FROM parked WHERE lot = ? ORDER BY 1, 2 LIMIT 1"
+_NEXT = """
+    SELECT priority, number FROM parked WHERE lot = ? AND (priority, number) > (?, ?)
+    ORDER BY 1, 2 LIMIT 1
+    """
 _INSERT = "INSERT INTO parked VALUES (?, ?, ?, ?)"
 _SELECT = "SELECT request FROM parked WHERE lot = ? AND priority = ? AND number = ?"
 _DELETE = "DELETE FROM parked WHERE lot = ? AND priority = ? AND number = ?"
@@ -75,6 +79,8 @@ class ParkedFile:
         self._rows: Counter[str] = Counter()
         self._removed: set[tuple[str, Place]] = set()
         """What could not be deleted yet: the disk is full."""
+        self._last: dict[str, Place] = {}
+        """The last place of each lot that was removed."""
         self._warned = False
 
     @property
@@ -122,8 +128,12 @@ class ParkedFile:
         """Return the first place of *lot*. sqlite3.Error if the file cannot be read."""
         if self._rows[lot] <= 0:
             return None
-        rows = self._opened().execute(_FIRST, (lot, len(self._removed) + 1)).fetchall()
-        return next((place for place in rows if (lot, place) not in self._removed), None)
+        after: Place | None = None
+        place: Place | None = self._opened().execute(_FIRST, (lot,)).fetchone()
+        while place is not None and (lot, place) in self._removed:
+            after = max(place, self._last[lot]) if after is None else place
+            place = self._opened().execute(_NEXT, (lot, *after)).fetchone()
+        return place
 
     def read(self, lot: str, place: Place) -> Request:
         """Return the request at *place*. It may raise anything."""
@@ -133,6 +143,9 @@ class ParkedFile:
     def remove(self, lot: str, place: Place) -> None:
         """Delete the request at *place*, which has been taken out."""
         self._rows[lot] -= 1
+        self._last[lot] = max(place, self._last.get(lot, place))
+        if not self._rows[lot]:
+            del self._rows[lot], self._last[lot]
         self._removed.add((lot, place))
         self._delete_removed()
 
@@ -229,9 +242,9 @@ class ParkedFile:
         self._warned = True
         if self._path is not None:
             self._log.warning(
-                "Requests that wait for their site are kept in memory alone, and are lost if this"
-                " process is killed: %(path)s cannot be written (%(error)s). Give the JOBDIR more"
-                " room",
+                "%(path)s cannot be written (%(error)s). Requests that wait for their site are kept"
+                " in memory alone, and lost if this process is killed; what is crawled now may be"
+                " crawled again by the next run. Give the JOBDIR more room",
                 path=self._path,
                 error=error,
             )
@@ -245,7 +258,8 @@ class ParkedFile:
 
 
 def _connected(path: Path, pragmas: Iterable[str]) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None)
+    # Another process that has it keeps it: nobody is to wait for that.
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None)
     try:
         for statement in pragmas:
             connection.execute(statement)
