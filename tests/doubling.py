@@ -11,7 +11,9 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
+from statistics import median
 from time import process_time
 
 MOST = 2.3
@@ -85,14 +87,17 @@ def growth(reader: Reader, text: Callable[[int], str]) -> float:
 
 
 def _confirmed(reader: Reader, text: Callable[[int], str], chars: int) -> float:
-    """Measure again what seemed to grow too fast: over three doublings, as one may be a step."""
+    """Measure again what seemed to grow too fast.
+
+    Of three doublings the one in the middle counts: one may be a step, where a text becomes too
+    long for a cache, or for what malloc keeps, and takes four times as long from then on.
+    """
     growing = 0.0
     for runs in _RUNS:
         chars = min(chars, reader.most_chars // 8)
-        short = _secs(reader.read, text(chars), runs)
-        long = _secs(reader.read, text(8 * chars), runs)
-        growing = (long / short) ** (1 / 3)
-        if growing <= MOST or long > _NO_DOUBT_SECS:
+        secs = [_secs(reader.read, text(chars << doublings), runs) for doublings in range(4)]
+        growing = median(twice / once for once, twice in pairwise(secs))
+        if growing <= MOST or secs[-1] > _NO_DOUBT_SECS:
             break
         chars *= 2
     return growing
