@@ -299,7 +299,7 @@ def test_what_requests_share_they_go_on_to_share(crawler: Crawler, shared: objec
     for number in range(3):
         parking.push("a", asked(number, cb_kwargs={"found": shared}))
         parking.push("a", asked(number, meta={"found": shared}))
-    assert parking.in_memory == 6
+    assert parking._held_count == 6
     parking.open("a")
     out = [parking.pop() for _ in range(6)]
     found = [{**each.cb_kwargs, **each.meta}["found"] for each in out if each is not None]
@@ -312,7 +312,7 @@ def test_what_nobody_can_tell_from_its_copy_goes_to_the_file(crawler: Crawler) -
     parking = Parking(crawler, in_memory=0)
     plain = {"depth": 3, "text": "x", "octets": b"y", "rate": 0.5, "none": None, "pair": (1, "z")}
     parking.push("a", asked(1, meta=plain, cb_kwargs=plain))
-    assert parking.in_memory == 0
+    assert parking._held_count == 0
     parking.open("a")
     back = parking.pop()
     assert back is not None
@@ -328,10 +328,10 @@ def test_a_request_with_attributes_of_its_own_stays_in_memory(crawler: Crawler) 
     parking = Parking(crawler, in_memory=0)
     request = Marked("http://a.example/1")
     parking.push("a", request)
-    assert parking.in_memory == 0
+    assert parking._held_count == 0
     request.mine = 1  # type: ignore[attr-defined]
     parking.push("a", request)
-    assert parking.in_memory == 1
+    assert parking._held_count == 1
     parking.close()
 
 
@@ -407,7 +407,7 @@ def test_what_waits_is_there_for_the_next_run(
     assert found == list(range(10))
     assert parking.by_site() == {"a": 5, "b": 5}
     assert (parking.waiting_for("a"), parking.waiting_for("c")) == (5, 0)
-    assert parking.in_memory == 0
+    assert parking._held_count == 0
     parking.push("a", asked(10, 1))
     parking.open("a")
     assert numbers(parking) == [2, 8, 4, 10, 0, 6]

@@ -16,10 +16,11 @@ from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, Config
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine import is_by_hand, wake
 from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.parking.journal import journal_of
 from scrapy_koster.crawl.parking.lastrun import LastRun
 from scrapy_koster.crawl.parking.memory import Parking
+from scrapy_koster.crawl.parking.remaining import Remaining
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
-from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.crawl.wrapped import Wrapped
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import Refuse, waits
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.keeper import Keeper
+    from scrapy_koster.crawl.parking.journal import Journal
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.step import Step
 
 # Requests that are parked in one go, before other things get their turn.
 _PARKED_AT_ONCE = 500
-_SITES_NAMED = 10
+_UNWRITTEN = "What of them is not in Redis is lost: it cannot be written to"
 
 
 class DeferringScheduler(BaseScheduler):
@@ -59,6 +61,8 @@ class DeferringScheduler(BaseScheduler):
         self._wrapped = Wrapped(crawler, scheduler)
         self._parking = Parking(crawler, folder=self._wrapped.folder)
         self._last_run = LastRun(crawler)
+        self._remaining = Remaining(crawler)
+        self._journal: Journal | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
@@ -105,6 +109,9 @@ class DeferringScheduler(BaseScheduler):
         return None
 
     def _opened(self, _: None = None) -> None:
+        self._journal = self._parking.journal = journal_of(self._crawler, self._scheduler)
+        if self._journal is not None:
+            self._journal.open(anew=getattr(self._scheduler, "flush_on_start", False))
         count = self._parking.take_back(self._take_back)
         if count:
             self._log.info(
@@ -117,28 +124,21 @@ class DeferringScheduler(BaseScheduler):
         """Hand the parked requests back to the wrapped scheduler and close it.
 
         A scheduler that keeps its requests keeps these as well. In a JOBDIR
-        they stay in a file of their own.
+        they stay in a file of their own; the journal moves what is in it.
         """
-        if waiting := len(self._parking):
-            self._tell_what_waits(waiting)
-        if self._wrapped.takes_back:
-            for request in self._parking.drain():
-                self._wrapped.give_back(request)
+        waiting = self._parking.by_site()
+        self._remaining.tell(waiting, self._hand_back())
         self._parking.close()
         return self._scheduler.close(reason)
 
-    def _tell_what_waits(self, waiting: int) -> None:
-        Stats(self._crawler.stats).parked(waiting)
-        sites = self._parking.by_site()
-        most = ", ".join(f"{site} ({count})" for site, count in sites.most_common(_SITES_NAMED))
-        self._log.info(
-            "Requests that still wait for their site: %(waiting)d, of %(sites)d sites. %(fate)s."
-            " Sites with the most: %(most)s",
-            waiting=waiting,
-            sites=len(sites),
-            fate=self._wrapped.fate,
-            most=most,
-        )
+    def _hand_back(self) -> str:
+        if self._journal is not None:
+            if not self._journal.close(keep=self._wrapped.keeps_requests):
+                return _UNWRITTEN
+        elif self._wrapped.takes_back:
+            for request in self._parking.drain():
+                self._wrapped.give_back(request)
+        return self._wrapped.fate
 
     def has_pending_requests(self) -> bool:
         """Whether there are requests to crawl now.
@@ -151,10 +151,13 @@ class DeferringScheduler(BaseScheduler):
     def _spider_idle(self) -> None:
         """Keep the crawl open while the time of requests that wait may come."""
         keeper = self._keeper
-        if keeper is None or not (len(self._parking) or len(keeper.in_place)):
+        if keeper is None:
             return
-        keeper.patience.idle()
-        if not keeper.keeps_parked or not keeper.patience.is_over or keeper.is_asking():
+        if len(self._parking) or len(keeper.in_place):
+            keeper.patience.idle()
+            if not keeper.keeps_parked or not keeper.patience.is_over or keeper.is_asking():
+                raise DontCloseSpider
+        if self._journal is not None and self._journal.others_wait():
             raise DontCloseSpider
 
     def enqueue_request(self, request: Request) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _RETURNED = "koster_returned"
 _KEPT = "They are kept for the next run: start the same crawl again to go on"
 _GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep them"
-_DROPPED = "They are dropped: set JOBDIR to keep them for the next run"
+_DROPPED = "They are dropped: set {} to keep them for the next run"
 
 
 class Wrapped:
@@ -45,14 +45,16 @@ class Wrapped:
     @property
     def takes_back(self) -> bool:
         """Whether it may keep what it is given when the crawl ends."""
-        return self.keeps_requests or not self._is_scrapys
+        return bool(getattr(self._scheduler, "persist", self.folder or not self._is_scrapys))
 
     @property
     def fate(self) -> str:
         """What becomes of requests that still wait when the crawl ends."""
         if self.keeps_requests:
             return _KEPT
-        return _GIVEN_BACK if self.takes_back else _DROPPED
+        if self.takes_back:
+            return _GIVEN_BACK
+        return _DROPPED.format("JOBDIR" if self._is_scrapys else "SCHEDULER_PERSIST = True")
 
     def mark_seen(self, request: Request) -> None:
         """Have the dupefilter know *request*: a process that was killed may not have said so."""

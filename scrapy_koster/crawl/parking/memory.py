@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.parking.file import Place
+    from scrapy_koster.crawl.parking.journal import Journal
 
 _IN_MEMORY = 10_000
 
@@ -61,6 +62,7 @@ class Parking:
         self._lots: dict[str, _Lot] = {}
         """Those of the sites, and those that were given up and have not come out yet; by name."""
         self._next: list[tuple[Place, str]] = []
+        self.journal: Journal | None = None  # what waits here is in it as well
 
     def __len__(self) -> int:
         return self._count
@@ -69,11 +71,6 @@ class Parking:
     def has_next(self) -> bool:
         """Whether requests may come out."""
         return bool(self._next)
-
-    @property
-    def in_memory(self) -> int:
-        """How many of the requests are in memory."""
-        return self._held_count
 
     def waiting_for(self, site: str) -> int:
         """Return how many requests wait for *site*."""
@@ -107,6 +104,8 @@ class Parking:
         if self._held_count < self._in_memory or not self._file.write(lot.name, place, request):
             heappush(lot.held, (place, request))
             self._held_count += 1
+        if self.journal is not None:
+            self.journal.parked(place, request)
         lot.count += 1
         self._count += 1
         return lot.count
@@ -202,6 +201,8 @@ class Parking:
         else:
             request = self._from_file(lot, place)
         self._uncount(lot, 1)
+        if self.journal is not None and not self.journal.taken(place):
+            return None  # another worker has it
         if lot.mark is not None and request is not None:
             lot.mark(request)
         return request

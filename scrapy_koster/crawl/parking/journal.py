@@ -1,0 +1,199 @@
+"""The journal of a fleet: what is parked in a worker of scrapy-redis outlives its process."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice, takewhile
+from time import monotonic
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scrapy.utils.asyncio import create_looping_call
+
+from scrapy_koster.crawl.engine import wake
+from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.parking.workers import Workers, push_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+    from scrapy_koster.crawl.parking.file import Place
+
+T = TypeVar("T")
+
+_LEASE_SECS = 30.0
+_TICK_SECS = 1.0
+# What comes out sooner is not written: each request to a new site is parked for a moment.
+_YOUNG_SECS = 2.0
+_YOUNG = 10_000
+_AT_ONCE = 500
+# Redis keeps scores as floats: integers are exact up to here.
+_SCORE = 2**53
+
+
+class Journal:
+    """Writes what is parked in this worker for longer than a moment to the Redis of the queue.
+
+    Each worker has a lease that it renews. Once that has run out another moves
+    what was parked into the queue, and leaves word of it: a worker that was only
+    stopped finds that when it goes on, and drops what is not its own any more.
+
+    A Redis that fails is left alone for a while, and said once; parking goes on in memory.
+    """
+
+    def __init__(self, crawler: Crawler, queue: Any, push: str) -> None:
+        """*queue* is that of scrapy-redis, *push* the command by which it pushes."""
+        self._crawler = crawler
+        self._log = Log(__name__, crawler)
+        self._encode = queue._encode_request  # noqa: SLF001  # as it pushes
+        self._workers = Workers(queue, push)
+        self._young: dict[Place, tuple[float, Request]] = {}
+        """What is parked and not written yet, and since when: the oldest first."""
+        self._removed: set[str] = set()
+        """What could not be removed when it came out."""
+        self._waits = True
+        self._look_at = 0.0
+        self._rests_until = 0.0
+        self._warned = False
+        self._told = False
+        self._ticking = create_looping_call(self._tick)
+
+    def open(self, *, anew: bool) -> None:
+        """Begin: take over what was left behind, or drop it if the crawl begins *anew*."""
+        if anew:
+            self._try(self._workers.forget_others)
+        self._ticking.start(_TICK_SECS)
+
+    def parked(self, place: Place, request: Request) -> None:
+        """Note that *request* waits at *place*."""
+        self._waits = True
+        self._young[place] = (monotonic(), request)
+        if len(self._young) > _YOUNG and not self._write():
+            self._young.clear()  # they wait in memory alone
+
+    def taken(self, place: Place) -> bool:
+        """Note that the request at *place* came out; False if another worker has taken it over."""
+        self._waits = True
+        if self._young.pop(place, None) is not None:
+            return True
+        field = _field(place)
+        is_anothers = self._try(lambda: self._workers.remove(field))
+        if is_anothers is None:
+            self._removed.add(field)
+        elif is_anothers:
+            self._tell_lost()
+        return not is_anothers
+
+    def others_wait(self) -> bool:
+        """Whether requests wait in another worker; to be asked when this one is done waiting.
+
+        Those who are done as well are not waited for: what they have parked goes
+        back into the queue when they end.
+        """
+        self._waits = False
+        return bool(self._try(self._renew) and self._try(self._look))
+
+    def close(self, *, keep: bool) -> bool:
+        """Move what is parked into the queue, or drop it. Return whether that was possible."""
+        self._ticking.stop()
+        self._rests_until = 0.0
+        if not keep:
+            return self._try(self._workers.forget) is not None
+        written = self._write() and self._try(self._renew)
+        return bool(written and self._try(self._workers.hand_back))
+
+    # From time to time.
+
+    def _tick(self) -> None:
+        self._write(_YOUNG_SECS)
+        if monotonic() >= self._look_at:
+            self._look_at = monotonic() + _LEASE_SECS / 3
+            if self._try(self._renew):
+                self._try(self._look)
+
+    def _write(self, older_than: float = 0.0) -> bool:
+        """Write what has waited for so many seconds; return whether that was possible."""
+        limit = monotonic() - older_than
+        while chunk := self._parked_before(limit):
+            if not self._try(partial(self._renew, chunk)):
+                return False
+            for place in chunk:
+                del self._young[place]
+        return True
+
+    def _parked_before(self, limit: float) -> dict[Place, Request]:
+        old = takewhile(lambda young: young[1][0] <= limit, self._young.items())
+        return {place: request for place, (_, request) in islice(old, _AT_ONCE)}
+
+    def _renew(self, chunk: Mapping[Place, Request] = MappingProxyType({})) -> bool:
+        written = {_field(place): self._encoded(request) for place, request in chunk.items()}
+        parked = {field: data for field, data in written.items() if data is not None}
+        self._workers.renew(_LEASE_SECS, waits=self._waits, parked=parked, removed=self._removed)
+        self._removed.clear()
+        return True
+
+    def _encoded(self, request: Request) -> Any:
+        try:
+            return self._encode(request)
+        except Exception as error:  # noqa: BLE001  # what a request carries may be anybody's
+            self._warn(error)
+            return None
+
+    def _look(self) -> int:
+        moved, waiting = self._workers.look()
+        if moved:
+            self._log.info(
+                "Requests that waited for their site in a worker that has died, and are in the"
+                " queue again: %(count)d",
+                count=moved,
+            )
+            wake(self._crawler)
+        return moved + waiting
+
+    def _tell_lost(self) -> None:
+        if not self._told:
+            self._told = True
+            self._log.info(
+                "Other workers have taken over requests that waited in this one, which was stopped"
+                " for %(secs)g s or longer. They are dropped here",
+                secs=_LEASE_SECS,
+            )
+
+    # A Redis that fails.
+
+    def _try(self, call: Callable[[], T]) -> T | None:
+        """Return what *call* returns, None if Redis fails or has just failed."""
+        if monotonic() < self._rests_until:
+            return None
+        try:
+            return call()
+        except Exception as error:  # noqa: BLE001  # a client may be anybody's class
+            self._rests_until = monotonic() + _LEASE_SECS / 3
+            self._warn(error)
+            return None
+
+    def _warn(self, error: Exception) -> None:
+        if not self._warned:
+            self._warned = True
+            self._log.warning(
+                "Requests that wait for their site cannot be written to the Redis of scrapy-redis"
+                " (%(error)s). They wait in memory, and are lost if this process is killed. It is"
+                " tried again",
+                error=error,
+            )
+
+
+def journal_of(crawler: Crawler, scheduler: Any) -> Journal | None:
+    """Return the journal beside the queue of *scheduler*, None if that is not of scrapy-redis."""
+    queue = getattr(scheduler, "queue", None)
+    push = push_of(queue)
+    return None if push is None else Journal(crawler, queue, push)
+
+
+def _field(place: Place) -> str:
+    """Return what a request is called in Redis: the score that its queue gives it, its number."""
+    score, number = place
+    return f"{max(-_SCORE, min(_SCORE, score))} {number}"

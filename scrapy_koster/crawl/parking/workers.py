@@ -1,0 +1,165 @@
+"""What the workers of scrapy-redis have parked, as it is in Redis, beside the queue they share."""
+
+from __future__ import annotations
+
+import re
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Bounds of what one look takes and moves.
+_WORKERS = 1_000
+_AT_ONCE = 500
+_TURNS = 20
+# For so long a worker that was stopped, and goes on, is told what others have taken over.
+_REMEMBERED_SECS = 7 * 24 * 3600
+_NAME = re.compile(r"[0-9a-f]{16}", re.ASCII)
+
+# How the queues of scrapy-redis push, by the names of their classes: it need not be installed.
+_PUSHES = {"PriorityQueue": "ZADD", "FifoQueue": "LPUSH", "LifoQueue": "LPUSH"}
+
+# Moves what a worker has parked into the queue, unless it holds its lease. Returns how many
+# requests were moved, and how many still wait that somebody has to stay for. What cannot be
+# pushed stays where it is: a request is in one of the two at any moment. Redis 5 or later.
+_TAKE_OVER = """
+local parked, lease, taken, workers, queue = unpack(KEYS)
+local worker, push, at_once, remembered = unpack(ARGV)
+local held = redis.call('GET', lease)
+if held then
+    return {0, held == 'waits' and redis.call('HLEN', parked) or 0}
+end
+local moved, cursor = 0, '0'
+repeat
+    local page = redis.call('HSCAN', parked, cursor, 'COUNT', at_once)
+    cursor = page[1]
+    for i = 1, #page[2], 2 do
+        local field, request = page[2][i], page[2][i + 1]
+        local score = #field <= 40 and field:match('^(%-?%d+) %d+$')
+        if score and redis.call('HEXISTS', parked, field) == 1 then
+            if push == 'ZADD' then
+                redis.call('ZADD', queue, score, request)
+            else
+                redis.call('LPUSH', queue, request)
+            end
+            redis.call('SADD', taken, field)
+            moved = moved + 1
+        end
+        redis.call('HDEL', parked, field)
+    end
+until cursor == '0' or moved >= tonumber(at_once)
+redis.call('EXPIRE', taken, remembered)
+local left = redis.call('HLEN', parked)
+if left == 0 then redis.call('SREM', workers, worker) end
+return {moved, left}
+"""
+
+
+class Workers:
+    """This worker and the others: a set of their names, and for each a lease and two hashes.
+
+    - ``parked``: the requests that wait in it, as the queue would have them, by field.
+    - ``taken``: the fields that another has moved into the queue since its lease ran out.
+
+    Requests are written by the serializer of scrapy-redis, and read by it alone. Calls are
+    synchronous as its own are, over its client, and raise what that raises.
+    """
+
+    def __init__(self, queue: Any, push: str) -> None:
+        """*queue* is that of scrapy-redis, *push* the command by which it pushes."""
+        self._queue = queue
+        self._server = queue.server
+        self._push = push
+        self._me = token_hex(8)
+        self._take_over = self._server.register_script(_TAKE_OVER)
+
+    def renew(
+        self, secs: float, *, waits: bool, parked: Mapping[str, Any], removed: set[str]
+    ) -> bool:
+        """Hold the lease for *secs*, and write what is parked and what has been removed."""
+        with self._server.pipeline() as pipe:
+            held = "waits" if waits else "done"
+            pipe.set(self._key("lease", self._me), held, px=int(secs * 1000))
+            pipe.sadd(self._key("workers"), self._me)
+            if parked:
+                pipe.hset(self._key("parked", self._me), mapping=dict(parked))
+            if removed:
+                pipe.hdel(self._key("parked", self._me), *removed)
+            pipe.execute()
+        return True
+
+    def remove(self, field: str) -> bool:
+        """Remove a request that came out; return whether another worker has taken it over.
+
+        It asks for what was left behind, not for what is gone: neither a Redis that
+        has lost its data nor a call that was repeated makes a request another's.
+        """
+        with self._server.pipeline() as pipe:
+            pipe.hdel(self._key("parked", self._me), field)
+            pipe.sismember(self._key("taken", self._me), field)
+            return bool(pipe.execute()[-1])
+
+    def look(self) -> tuple[int, int]:
+        """Move what the dead have parked into the queue.
+
+        Return how many requests were moved, and how many wait in workers that are not done.
+        """
+        seen = [self._move(worker) for worker in self._others()]
+        return sum(moved for moved, _ in seen), sum(left for _, left in seen)
+
+    def hand_back(self) -> bool:
+        """Move what is parked in this worker into the queue.
+
+        In an order in which a kill loses nothing and doubles nothing: what was not moved is
+        moved by another worker or in the next run.
+        """
+        self._server.delete(self._key("lease", self._me))
+        while self._move(self._me)[0]:
+            pass
+        return self.forget()
+
+    def forget(self) -> bool:
+        """Drop what is parked in this worker, which ends."""
+        self._forget(self._me)
+        return True
+
+    def forget_others(self) -> bool:
+        """Drop what is parked in the other workers, as the queue is emptied."""
+        for worker in self._others():
+            self._forget(worker)
+        return True
+
+    def _forget(self, worker: str) -> None:
+        with self._server.pipeline() as pipe:
+            pipe.delete(*(self._key(name, worker) for name in ("parked", "lease", "taken")))
+            pipe.srem(self._key("workers"), worker)
+            pipe.execute()
+
+    def _others(self) -> list[str]:
+        found = self._server.srandmember(self._key("workers"), _WORKERS)
+        names = [each if isinstance(each, str) else each.decode("latin-1") for each in found]
+        return [name for name in names if name != self._me and _NAME.fullmatch(name)]
+
+    def _move(self, worker: str) -> tuple[int, int]:
+        keys = [self._key(name, worker) for name in ("parked", "lease", "taken")]
+        keys += [self._key("workers"), self._queue.key]
+        args = [worker, self._push, _AT_ONCE, _REMEMBERED_SECS]
+        moved = left = 0
+        for _ in range(_TURNS):
+            at_once, left = self._take_over(keys=keys, args=args)
+            moved += at_once
+            if not at_once:
+                break
+        return moved, left
+
+    def _key(self, *names: str) -> str:
+        return ":".join([self._queue.key, "koster", *names])
+
+
+def push_of(queue: Any) -> str | None:
+    """Return the command by which *queue* pushes, None if it is not one of scrapy-redis."""
+    if not all(hasattr(queue, name) for name in ("_encode_request", "server", "key")):
+        return None
+    pushes = (_PUSHES.get(kind.__name__) for kind in type(queue).__mro__)
+    return next(filter(None, pushes), None)
