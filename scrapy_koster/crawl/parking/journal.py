@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.utils.asyncio import AsyncioLoopingCall
+    from twisted.internet.task import LoopingCall
 
     from scrapy_koster.crawl.parking.file import Place
 
@@ -59,12 +61,13 @@ class Journal:
         self._rests_until = 0.0
         self._warned = False
         self._told = False
-        self._ticking = create_looping_call(self._tick)
+        self._ticking: AsyncioLoopingCall | LoopingCall | None = None
 
     def open(self, *, anew: bool) -> None:
         """Begin: take over what was left behind, or drop it if the crawl begins *anew*."""
         if anew:
             self._try(self._workers.forget_others)
+        self._ticking = create_looping_call(self._tick)
         self._ticking.start(_TICK_SECS)
 
     def parked(self, place: Place, request: Request) -> None:
@@ -98,7 +101,8 @@ class Journal:
 
     def close(self, *, keep: bool) -> bool:
         """Move what is parked into the queue, or drop it. Return whether that was possible."""
-        self._ticking.stop()
+        if self._ticking is not None:
+            self._ticking.stop()
         self._rests_until = 0.0
         if not keep:
             return self._try(self._workers.forget) is not None
