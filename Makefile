@@ -1,6 +1,7 @@
 # Needs Python 3.10 or later and make; everything else goes into $(VENV).
 #
 #   make demo         the example project: four robots meet the site of the draft's section 4
+#   make demo-fleet   the same project: four workers out of one Redis, one of them killed (needs redis-server)
 #   make test         the whole suite, on every kind of reactor and without one
 #   make test-floor   the same without coverage and without the long tests, mostly on asyncio
 #   make test-middle  a part of it, for the Pythons in between
@@ -39,10 +40,13 @@ MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt ro
 
 RUNS := test-units test-asyncio test-reactor test-reactorless test-long
 
-.PHONY: demo test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types bench clean install
+.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types bench clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
+
+demo-fleet: $(TEST)
+	cd example_project && $(abspath $(BIN))/python demo_fleet.py
 
 test: $(TEST)
 	@$(BIN)/coverage erase

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from draft import COLUMNS, MATRIX
+from redis_server import MISSING
 from replies import Reply
 from server import Server
 
@@ -20,7 +22,7 @@ PROJECT = ROOT / "example_project"
 BOUND_SECS = 60
 
 
-def run(*command: object) -> subprocess.CompletedProcess[str]:
+def run(*command: object, bound_secs: float = BOUND_SECS) -> subprocess.CompletedProcess[str]:
     """Run a Python with the project as its working directory."""
     return subprocess.run(
         [sys.executable, *map(str, command)],
@@ -28,7 +30,7 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
         capture_output=True,
         text=True,
-        timeout=BOUND_SECS,
+        timeout=bound_secs,
         check=False,
     )
 
@@ -148,7 +150,15 @@ def test_the_demo_fails_when_nothing_is_refused() -> None:
 
 def test_scrapy_list() -> None:
     ran = run("-m", "scrapy", "list")
-    assert ran.stdout.split() == ["excite", "figtree", "meta", "unhipbot", "web", "webcrawler"]
+    assert ran.stdout.split() == [
+        "excite",
+        "figtree",
+        "fleet",
+        "meta",
+        "unhipbot",
+        "web",
+        "webcrawler",
+    ]
 
 
 @pytest.mark.parametrize("robot", COLUMNS)
@@ -236,3 +246,20 @@ def test_the_settings_are_one_line_of_ours() -> None:
     assert [line for line in code.splitlines() if "koster" in line.lower()] == [
         'ADDONS = {"scrapy_koster.Addon": 500}'
     ]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("redis-server") is None, reason=MISSING)
+def test_the_demo_of_a_fleet() -> None:
+    ran = run("demo_fleet.py", bound_secs=180)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    shown = dict(re.findall(r"^  (\S.*?)  +(\d+)$", ran.stdout, re.MULTILINE))
+    assert int(shown.pop("requests that waited in it")) > 0
+    assert shown == {
+        "workers, of which one was killed": "4",
+        "robots.txt fetches a site (of those that did not fail)": "1",
+        "pages": "400",
+        "pages lost": "0",
+        "pages fetched twice": "0",
+        "forbidden pages fetched": "0",
+    }
