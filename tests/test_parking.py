@@ -426,8 +426,10 @@ def test_what_waits_survives_a_process_that_is_killed(crawler: Crawler, tmp_path
     copied.mkdir()
     for each in tmp_path.glob("koster-parked.sqlite3*"):
         shutil.copy(each, copied)
-    assert left_behind(crawler, copied)[1] == [2, 3, 4, 5, 6]
     parking.close()
+    next_run, found = left_behind(crawler, copied)
+    assert found == [2, 3, 4, 5, 6]
+    next_run.close()
 
 
 def test_a_file_with_nothing_in_it_is_deleted(crawler: Crawler, tmp_path: Path) -> None:
@@ -446,7 +448,9 @@ def test_what_cannot_be_kept_is_drained(crawler: Crawler, tmp_path: Path) -> Non
     parking.push("a", asked(2))
     assert [request.url[-1] for request in parking.drain()] == ["1"]
     parking.close()
-    assert left_behind(crawler, tmp_path)[1] == [2]
+    parking, found = left_behind(crawler, tmp_path)
+    assert found == [2]
+    parking.close()
 
 
 def test_what_this_code_cannot_read_stays_for_one_that_can(
