@@ -442,6 +442,29 @@ def test_a_file_with_nothing_in_it_is_deleted(crawler: Crawler, tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_cannot_be_kept_is_given_up_apart(crawler: Crawler, tmp_path: Path) -> None:
+    """The others of the site wait on; so does what comes later."""
+    parking = Parking(crawler, folder=tmp_path)
+    for number in range(6):
+        unwritable = {"callback": lambda response: None} if number % 2 else {}
+        parking.push("a", asked(number, number // 2, **unwritable))
+    parking.push("b", asked(9, callback=lambda response: None))
+    marked: list[Request] = []
+    assert parking.give_up_unwritten("none", marked.append) == 0
+    assert parking.give_up_unwritten("a", marked.append) == 3
+    assert numbers(parking) == [5, 3, 1]
+    assert len(marked) == 3
+    assert parking.give_up_unwritten("b", marked.append) == 0
+    assert numbers(parking) == [9]
+    parking.push("a", asked(6))
+    assert len(parking) == 4
+    assert parking._held_count == 0
+    parking.open("a")
+    assert numbers(parking) == [4, 2, 0, 6]
+    assert len(parking) == 0
+    parking.close()
+
+
 def test_what_cannot_be_kept_is_drained(crawler: Crawler, tmp_path: Path) -> None:
     parking = Parking(crawler, folder=tmp_path)
     parking.push("a", asked(1, callback=lambda response: None))

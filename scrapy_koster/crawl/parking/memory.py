@@ -127,13 +127,16 @@ class Parking:
 
     def give_up_unwritten(self, site: str, mark: Callable[[Request], None]) -> int:
         """Give up those of *site* that are not in a file that lasts; return how many wait still."""
-        if self._file.lasts and (lot := self._sites.get(site)) is not None:
-            lost = list(self._unwritten(lot))
-            self._held_count, lot.held = self._held_count - len(lot.held), []
-            self._uncount(lot, len(lost))
-            for request in lost:
-                self.push(f"{site} lost", request)
-            self.give_up(f"{site} lost", mark)
+        lot = self._sites.get(site)
+        if lot is not None and lot.held and self._file.lasts:
+            apart = self._new_lot(site)
+            apart.held = sorted(self._unwritten(lot))
+            apart.count, apart.mark = len(apart.held), mark
+            self._held_count -= len(lot.held) - apart.count
+            self._sites[site], lot.held = lot, []
+            self._count += apart.count
+            self._uncount(lot, apart.count)
+            self._open(apart)
         return self.waiting_for(site)
 
     def pop(self) -> Request | None:
@@ -153,17 +156,15 @@ class Parking:
         """Take everything out that does not stay in a file that lasts."""
         for lot in list(self._lots.values()):
             if self._file.lasts:
-                yield from self._unwritten(lot)
+                yield from (request for _, request in self._unwritten(lot))
                 continue
             while (place := self._first(lot)) is not None:
                 if (request := self._take(lot, place)) is not None:
                     yield request
 
-    def _unwritten(self, lot: _Lot) -> Iterator[Request]:
-        for place, request in lot.held:
-            # Where the disk was full it may have room by now.
-            if not self._file.write(lot.name, place, request):
-                yield request
+    def _unwritten(self, lot: _Lot) -> Iterator[tuple[Place, Request]]:
+        # Where the disk was full it may have room by now.
+        return (held for held in lot.held if not self._file.write(lot.name, *held))
 
     def close(self) -> None:
         """Close the file. One that does not last is gone."""
@@ -180,8 +181,7 @@ class Parking:
             self._come_next(lot)
 
     def _come_next(self, lot: _Lot) -> None:
-        place = self._first(lot)
-        if place is not None:
+        if (place := self._first(lot)) is not None:
             heappush(self._next, (place, lot.name))
 
     def _first(self, lot: _Lot) -> Place | None:
