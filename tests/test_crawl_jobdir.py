@@ -202,14 +202,19 @@ async def test_a_redirect_of_what_was_taken_back_meets_the_dupefilter(
     assert "'dupefilter/filtered': 2" in log
 
 
-async def test_what_cannot_be_written_is_lost_alone(job: Job, server: Server, crawl: Crawl) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "SIGINT"])
+async def test_what_cannot_be_written_is_lost_alone(
+    job: Job, server: Server, sent: signal.Signals
+) -> None:
     site = server.site()
     site.robots = Reply(503)
     start = """for url in self.urls:
             yield Request(url, callback=(lambda response: None) if url.endswith("7") else None)"""
     process = job.start(site.urls(20), start=start)
     await job.until_parked()
-    job.end(process, signal.SIGKILL)
+    log = job.end(process, sent)
+    said = "Those that cannot be written there: 2" in log
+    assert said is (sent is signal.SIGINT)  # who is killed says nothing
     site.robots = OPEN
     job.run([])
     lost = {"/page7", "/page17"}

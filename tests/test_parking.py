@@ -161,6 +161,21 @@ def test_what_cannot_be_written_stays_in_memory(crawler: Crawler) -> None:
     parking.close()
 
 
+def said_by(script: str, *arguments: object) -> str:
+    """What a process of its own that has limits writes to its standard error."""
+    run = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stderr
+
+
 NO_ROOM = """
 import resource, sys
 from test_parking import *
@@ -181,17 +196,7 @@ parking.close()
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
 @pytest.mark.parametrize("room", [0, 6_000, 300_000])
 def test_nothing_is_lost_when_the_disk_is_full(room: int) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", NO_ROOM, str(room)],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stderr.count("all kept in memory") == 1
+    assert said_by(NO_ROOM, room).count("all kept in memory") == 1
 
 
 def test_without_a_folder_for_temporary_files(
@@ -547,17 +552,7 @@ parking.close()
 @pytest.mark.parametrize("room", [0, 300_000])
 def test_a_full_disk_is_one_warning_and_loses_nothing(room: int, tmp_path: Path) -> None:
     """And where it has no room for what came out to be deleted, that is done twice at worst."""
-    run = subprocess.run(
-        [sys.executable, "-c", DISK_FULL, str(room), str(tmp_path)],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stderr.count("kept in memory alone") == 1
+    assert said_by(DISK_FULL, room, tmp_path).count("kept in memory alone") == 1
 
 
 def test_what_cannot_be_deleted_does_not_come_out_again(

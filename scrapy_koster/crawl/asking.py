@@ -58,7 +58,7 @@ _CLAIM_SPARE_SECS = 5.0
 _LOOK_FIRST_SECS = 0.1
 _LOOK_LAST_SECS = 1.0
 
-_NO_TURN = "it was not asked again in time: too many other sites hang"
+_NO_TURN = NoAnswer("it was not asked again in time: too many other sites hang")
 
 
 class Fetch(Protocol):
@@ -216,11 +216,12 @@ class Asker:
                 self._fetching.add(state)
                 result = await self._fetch.fetch(state.site, page, last_copy(state.known))
         except NoTurnError:
-            result = NoAnswer(_NO_TURN)
+            result = _NO_TURN
         if not self._cancelled:
             known = self._after(result, state.known, began)
             self._announcer.answered(state.site, result, known)
-            await self._store.put(state.site, known)
+            if result is not _NO_TURN:  # that says nothing about the site to anybody else
+                await self._store.put(state.site, known)
             await self._take(state, known, Source.FETCHED, page)
         return 0.0
 

@@ -136,8 +136,7 @@ class DeferringScheduler(BaseScheduler):
             if not self._journal.close(keep=self._wrapped.keeps_requests):
                 return _UNWRITTEN
         elif self._wrapped.takes_back:
-            for request in self._parking.drain():
-                self._wrapped.give_back(request)
+            return self._wrapped.give_back(self._parking.drain())
         return self._wrapped.fate
 
     def has_pending_requests(self) -> bool:

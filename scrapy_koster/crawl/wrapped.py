@@ -12,6 +12,8 @@ from scrapy.utils.job import job_dir
 from scrapy_koster.crawl.log import Log
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scrapy import Request
     from scrapy.crawler import Crawler
 
@@ -62,12 +64,14 @@ class Wrapped:
         if dupefilter is not None and not request.dont_filter:
             dupefilter.request_seen(request)
 
-    def give_back(self, request: Request) -> None:
-        """Have the scheduler take *request* again, although it has seen it."""
-        if not request.dont_filter:
-            meta = {**request.meta, _RETURNED: True}
-            request = request.replace(dont_filter=True, meta=meta)
-        self._scheduler.enqueue_request(request)
+    def give_back(self, requests: Iterable[Request]) -> str:
+        """Have the scheduler take these again, although it has seen them; return their fate."""
+        count = 0
+        for count, request in enumerate(requests, 1):  # noqa: B007  # how many there were
+            self._scheduler.enqueue_request(_returned(request))
+        if count and self.folder is not None:  # there they are what its file did not take
+            return f"{self.fate}. Those that cannot be written there: {count}"
+        return self.fate
 
     def has_pending_requests(self) -> bool:
         """Whether it has requests that can be read."""
@@ -90,18 +94,20 @@ class Wrapped:
         """
         if self.folder is None:
             return self._scheduler.next_request()
-        waiting = math.inf
-        while len(self._scheduler) < waiting:  # type: ignore[arg-type]
-            waiting = len(self._scheduler)  # type: ignore[arg-type]
+        left = math.inf
+        while True:
             try:
                 request = self._scheduler.next_request()
             except Exception as error:  # noqa: BLE001  # a queue may be anybody's
-                self._is_broken = True
                 self._tell(error)
+                # Not before there is an error: it sums over all queues.
+                before, left = left, len(self._scheduler)  # type: ignore[arg-type]
+                self._is_broken = left >= before
+                if self._is_broken:
+                    return None
             else:
                 self._is_broken = False
                 return request
-        return None
 
     def _tell(self, error: Exception) -> None:
         if not self._told:
@@ -111,3 +117,10 @@ class Wrapped:
                 " have left it so. The rest is crawled",
                 error,
             )
+
+
+def _returned(request: Request) -> Request:
+    """Return a copy that the scheduler takes although it has seen it."""
+    if request.dont_filter:
+        return request
+    return request.replace(dont_filter=True, meta={**request.meta, _RETURNED: True})

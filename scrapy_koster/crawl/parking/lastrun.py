@@ -45,9 +45,11 @@ class LastRun:
         if not self._waiting:
             return False
         known_by = self._known_by(request)
-        if not self._waiting[known_by]:
+        if known_by not in self._waiting:
             return False
         self._waiting[known_by] -= 1
+        if not self._waiting[known_by]:
+            del self._waiting[known_by]  # once all were found, nothing is looked up any more
         return True
 
     def _known_by(self, request: Request) -> bytes:
