@@ -195,10 +195,10 @@ class Late(SQLiteStorage):
 
     asked, answers = Event(), Event()
 
-    def claim(self, site: KosterSite, owner: str, *, now: float, secs: float) -> Claimed:
+    def claim(self, site: KosterSite, owner: str, **how: Any) -> Claimed:
         self.asked.set()
         assert self.answers.wait(10)
-        return super().claim(site, owner, now=now, secs=secs)
+        return super().claim(site, owner, **how)
 
 
 async def test_a_claim_that_is_granted_while_the_crawl_closes(

@@ -30,6 +30,8 @@ from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Refuse
 from scrapy_koster.protocol.verdict import Source
+from scrapy_koster.storage import Claimed
+from scrapy_koster.storage.sqlite import SQLiteStorage
 
 MEMORY = "scrapy_koster.storage.memory.MemoryStorage"
 SQLITE = "scrapy_koster.storage.sqlite.SQLiteStorage"
@@ -267,6 +269,28 @@ async def test_a_copy_is_found_in_the_storage(driven: Callable[..., Driven]) -> 
         await keeper.keeper.close()
     assert keeper.asked == []
     assert keeper.stats.get_value("koster/storage/hit") == 1
+
+
+async def test_a_copy_of_no_use_today_is_asked_for_by_one(
+    driven: Callable[..., Driven], tmp_path: Path
+) -> None:
+    claims: list[Claimed] = []
+
+    def fetch(site: Site, stale: Copy | None) -> Answer:
+        claims.append(storage.claim(site, "another", now=time.time(), secs=60))
+        return found(site, stale)
+
+    storage = SQLiteStorage(str(tmp_path / "robots.sqlite3"))
+    now = time.time()
+    cut = Copy("http://a.com/robots.txt", 200, RULES, None, None, now, now + 60, cut_bytes=100)
+    storage.put(Site("http", "a.com", 80), cut)
+    keeper = driven(fetch, KOSTER_STORAGE=SQLITE)
+    await keeper.wait("http://a.com/x")
+    assert keeper.asked == ["http://a.com"]
+    assert claims[0].held_secs > 0
+    assert keeper.stats.get_value("koster/storage/miss") == 1
+    storage.close()
+    await keeper.keeper.close()
 
 
 async def test_a_stale_copy_is_given_to_the_fetch(driven: Callable[..., Driven]) -> None:

@@ -252,3 +252,23 @@ def test_memory_grants_always(tmp_path: Path) -> None:
         storage.release(A, "a")
     with pytest.raises(StorageError):
         claim(storage, "a")
+
+
+# Unless something is known.
+
+
+def test_what_is_known_is_said_and_nothing_is_claimed(storage: Storage, other: Storage) -> None:
+    storage.put(A, COPY)
+    found = storage.claim(A, "a", now=time.time(), secs=SECS, unless_known=True)
+    assert found == Claimed(COPY, 0.0)
+    assert not is_held(claim(other, "b"))
+
+
+def test_what_is_not_known_is_claimed(storage: Storage, other: Storage) -> None:
+    found = storage.claim(A, "a", now=time.time(), secs=SECS, unless_known=True)
+    assert found == Claimed(None, 0.0)
+    assert is_held(claim(other, "b"))
+    assert is_held(other.claim(A, "b", now=time.time(), secs=SECS, unless_known=True))
+    storage.put(A, COPY, "a")
+    found = other.claim(A, "b", now=time.time(), secs=SECS, unless_known=True)
+    assert found == Claimed(COPY, 0.0)

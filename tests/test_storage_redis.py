@@ -23,7 +23,7 @@ from redis_server import RedisServer, answering, common_server, redis_server
 
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import StorageError
+from scrapy_koster.storage import Claimed, StorageError
 from scrapy_koster.storage.encoding import decoded, encoded
 from scrapy_koster.storage.redis import RedisStorage
 
@@ -190,7 +190,9 @@ def test_a_value_that_is_not_valid(
     client.set(known_key(prefix), value)
     storage.put(B, COPY)
     assert storage.get(A) is None
-    assert storage.claim(A, "a", now=0.0, secs=SECS).known is None
+    claimed = storage.claim(A, "a", now=0.0, secs=SECS, unless_known=True)
+    assert claimed == Claimed(None, 0.0)
+    assert storage.claim(A, "b", now=0.0, secs=SECS).held_secs
     assert dict(storage.sites()) == {B: COPY}
     storage.put(A, COPY, "a")
     assert storage.get(A) == COPY

@@ -29,7 +29,7 @@ from scrapy_koster.protocol.access import (
 )
 from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage import GRANTED, is_news
+from scrapy_koster.storage import GRANTED, Claimed, is_news
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.access import Policy
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.step import Step
-    from scrapy_koster.storage import Claimed
 
 # Turns, for each request that the crawl may have under way.
 _FETCHES_PER_SLOT = 4
@@ -79,8 +78,11 @@ class Store(Protocol):
     async def get(self, site: Site) -> Known | None:
         """Return what is stored of *site*."""
 
-    async def claim(self, site: Site, *, secs: float) -> Claimed:
-        """Claim *site* for *secs*: of those who share the storage one asks it."""
+    async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
+        """Claim *site* for *secs*: of those who share the storage one asks it.
+
+        With *unless_known* nothing is claimed where something is known of the site.
+        """
 
     async def put(self, site: Site, known: Known) -> None:
         """Store what is known of *site*, which ends a claim of it."""
@@ -95,9 +97,9 @@ class Store(Protocol):
 class Unshared:
     """The part of a Store that has nothing to claim."""
 
-    async def claim(self, *_: object, **__: object) -> Claimed:
+    async def claim(self: Store, site: Site, *, secs: float, unless_known: bool) -> Claimed:  # noqa: ARG002
         """Grant it."""
-        return GRANTED
+        return Claimed(await self.get(site), 0.0) if unless_known else GRANTED
 
     async def release(self, *_: object) -> None:
         """Do nothing."""
@@ -189,8 +191,11 @@ class Asker:
 
     async def _attempt(self, state: SiteState, page: Request) -> None:
         began = self._clock()
-        if state.known is None and (stored := await self._store.get(state.site)) is not None:
-            await self._take_stored(state, stored, page)
+        # Where a turn is free the claim says what is stored, in one call.
+        if state.known is None and not self._turns.is_free(Order.FIRST):
+            stored = await self._store.get(state.site)
+            if stored is not None:
+                await self._take_stored(state, stored, page)
         while isinstance(self._step(state), Ask):
             try:
                 held_secs = await self._ask(state, page, began)
@@ -238,12 +243,16 @@ class Asker:
         )
 
     async def _claimed(self, state: SiteState, page: Request) -> Claimed:
-        """Claim the site, and take what another has learnt of it meanwhile."""
+        """Claim the site, and take what is stored, or what another has learnt meanwhile."""
         secs = self._config.timeout_secs + _CLAIM_SPARE_SECS
-        claimed = await self._store.claim(state.site, secs=secs)
-        found = claimed.known
-        if found is not None and is_news(found, state.known, now=self._clock()):
-            await self._take_stored(state, found, page)
+        for unless_known in (True, False) if state.known is None else (False,):
+            claimed = await self._store.claim(state.site, secs=secs, unless_known=unless_known)
+            if (found := claimed.known) is None:
+                break
+            if unless_known or is_news(found, state.known, now=self._clock()):
+                await self._take_stored(state, found, page)
+            if self._is_settled(state):
+                break
         return claimed
 
     def _step(self, state: SiteState) -> Step:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from secrets import token_hex
 from threading import Condition, Lock
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from scrapy.utils.asyncio import run_in_thread
 
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage import GRANTED, StorageError, judged
+from scrapy_koster.storage import GRANTED, Claimed, StorageError, judged
 from scrapy_koster.storage.memory import MemoryStorage
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.stats import Stats
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.site import Site
-    from scrapy_koster.storage import Claimed, Storage
+    from scrapy_koster.storage import Storage
 
 _T = TypeVar("_T")
 
@@ -59,12 +60,13 @@ class StorageBreaker:
 
     async def get(self, site: Site) -> Known | None:
         """Return what is stored of *site*, as the settings of this crawl have it."""
-        known = await self._tolerate(lambda storage: self._judged(storage.get(site)))
-        if known is None:
-            self._stats.storage_miss()
-        else:
+        known = await self._get(site)
+        if known is not None:
             self._stats.storage_hit()
         return known
+
+    async def _get(self, site: Site) -> Known | None:
+        return await self._tolerate(lambda storage: self._judged(storage.get(site)))
 
     def _judged(self, known: Known | None) -> Known | None:
         config = self._config
@@ -72,26 +74,43 @@ class StorageBreaker:
             return None
         return judged(known, policy=config.policy, max_bytes=config.max_bytes)
 
-    async def claim(self, site: Site, *, secs: float) -> Claimed:
-        """Claim *site* for *secs*; granted where the storage fails, or has no claims."""
-        if not self._has_claims:
-            return GRANTED
-        return await self._tolerate(lambda storage: self._claim(storage, site, secs)) or GRANTED
+    async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
+        """Claim *site* for *secs*; granted where the storage fails, or has no claims.
 
-    def _claim(self, storage: Storage, site: Site, secs: float) -> Claimed:
+        With *unless_known* nothing is claimed where something is known of the site.
+        Granted then, the site was not found: that is a miss.
+        """
+        claimed = GRANTED
+        if self._has_claims:
+            claim = partial(self._claim, site=site, secs=secs, unless_known=unless_known)
+            claimed = await self._tolerate(claim) or GRANTED
+        elif unless_known:
+            claimed = Claimed(await self._get(site), 0.0)
+        if unless_known and claimed.known is not None:
+            self._stats.storage_hit()
+        elif unless_known and not claimed.held_secs:
+            self._stats.storage_miss()
+        return claimed
+
+    def _claim(self, storage: Storage, *, site: Site, secs: float, unless_known: bool) -> Claimed:
         with self._claiming:
             self._under_way.add(site)
             # Before the call: its answer may be lost, or come when nobody waits for it any more.
             self._claims.add(site)
+        claim = partial(storage.claim, site, self._owner, now=time(), secs=secs)
         try:
-            claimed = storage.claim(site, self._owner, now=time(), secs=secs)
+            claimed = claim(unless_known=unless_known)
+            known = self._judged(claimed.known)
+            if unless_known and known is None and claimed.known is not None:
+                # What is stored is of no use under the settings of today.
+                claimed = claim()
         finally:
             with self._claiming:
                 self._under_way.discard(site)
                 self._claiming.notify_all()
-        if claimed.held_secs:
+        if claimed.held_secs or (unless_known and known is not None):
             self._claims.discard(site)
-        return replace(claimed, known=self._judged(claimed.known))
+        return replace(claimed, known=known)
 
     async def put(self, site: Site, known: Known) -> None:
         """Store what is known of *site*, which ends a claim of it."""

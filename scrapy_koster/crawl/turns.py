@@ -104,12 +104,13 @@ class Turns:
 
     def _give(self) -> None:
         for order, queue in self._queues.items():
-            while queue and self._is_free(order):
+            while queue and self.is_free(order):
                 self._turns[order] += 1
                 self._open[order] += 1
                 queue.popleft().callback(None)
 
-    def _is_free(self, order: Order) -> bool:
+    def is_free(self, order: Order) -> bool:
+        """Whether a turn would come at once."""
         return _has_room(self._turns, order, self._at_once) and _has_room(
             self._open, order, self._sockets
         )

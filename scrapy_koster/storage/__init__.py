@@ -86,10 +86,13 @@ class Storage(Protocol):
     def get(self, site: Site) -> Known | None:
         """Return what is known of *site*; what is not valid is not known."""
 
-    def claim(self, site: Site, owner: str, *, now: float, secs: float) -> Claimed:
+    def claim(
+        self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
+    ) -> Claimed:
         """Let *owner* alone ask *site* for *secs* from *now*, unless another may.
 
-        Again, it is prolonged. *now* is in seconds since the epoch.
+        Again, it is prolonged. *now* is in seconds since the epoch. With
+        *unless_known* nothing is claimed where something is known of the site.
         """
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:

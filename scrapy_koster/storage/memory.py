@@ -35,7 +35,9 @@ class MemoryStorage:
                 known[site] = found
             return found
 
-    def claim(self, site: Site, owner: str, *, now: float, secs: float) -> Claimed:
+    def claim(
+        self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
+    ) -> Claimed:
         """Grant it: there is no other process."""
         return Claimed(self.get(site), 0.0)
 

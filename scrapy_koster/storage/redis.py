@@ -28,9 +28,12 @@ _SCANNED_AT_ONCE = 1000
 # In all of them: KEYS[1] what is known, KEYS[2] the claim; ARGV[1] the owner. A key may
 # hold what somebody else put there, of any type: pcall returns a table then, which is no text.
 _RELEASE = "if redis.pcall('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end"
-# ARGV: owner, milliseconds, the last octet that is read. A claim without an end, or with one
-# that is too late (see storage.held_secs), is void.
+# ARGV: owner, milliseconds, the last octet that is read, 1 for unless_known. A claim without an
+# end, or with one that is too late (see storage.held_secs), is void.
 _CLAIM = """
+local known = redis.pcall('GETRANGE', KEYS[1], 0, ARGV[3])
+if type(known) ~= 'string' then known = '' end
+if ARGV[4] == '1' and known ~= '' then return {0, known} end
 local owner = redis.pcall('GET', KEYS[2])
 local left = 0
 if type(owner) == 'string' and owner ~= ARGV[1] then left = redis.call('PTTL', KEYS[2]) end
@@ -38,8 +41,6 @@ if left <= 0 or left > 2 * ARGV[2] then
     left = 0
     redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
 end
-local known = redis.pcall('GETRANGE', KEYS[1], 0, ARGV[3])
-if type(known) ~= 'string' then known = '' end
 return {left, known}
 """
 # ARGV: owner, time learnt, value, milliseconds to live, seconds (see storage.supersedes).
@@ -82,12 +83,18 @@ class RedisStorage:
         with self._errors_told():
             return self._get(self._known_key(site))
 
-    def claim(self, site: Site, owner: str, *, now: float, secs: float) -> Claimed:
+    def claim(
+        self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
+    ) -> Claimed:
         """Set a claim of *owner*, unless there is one of another; by the clock of the server."""
         with self._errors_told():
-            arguments = [owner, max(1, int(secs * 1000)), _VALUE_MAX]
-            left_ms, value = self._claim(self._keys(site), arguments)
-            return Claimed(_read(value), left_ms / 1000)
+            keys, claim = self._keys(site), [owner, max(1, int(secs * 1000)), _VALUE_MAX]
+            left_ms, value = self._claim(keys, [*claim, int(unless_known)])
+            known = _read(value)
+            if unless_known and value and known is None:
+                # What is there cannot be read, and says nothing.
+                left_ms, _ = self._claim(keys, [*claim, 0])
+            return Claimed(known, left_ms / 1000)
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Set *copy*, unless there is a later one."""

@@ -94,10 +94,17 @@ class SQLiteStorage:
         with self._locked() as connection:
             return _read(connection, site)
 
-    def claim(self, site: Site, owner: str, *, now: float, secs: float) -> Claimed:
+    def claim(
+        self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
+    ) -> Claimed:
         """Commit a claim of *owner*, unless the file has one of another."""
+        # Most of what is known is fresh: the file is not written to for that.
+        if unless_known and (known := self.get(site)) is not None:
+            return Claimed(known, 0.0)
         with self._writing() as connection:
             known = _read(connection, site)
+            if unless_known and known is not None:
+                return Claimed(known, 0.0)
             row = connection.execute(_LEFT_SECS, (now, str(site), owner)).fetchone()
             held = 0.0 if row is None else held_secs(row[0] or 0.0, secs)
             if not held:
