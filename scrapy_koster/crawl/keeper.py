@@ -98,7 +98,7 @@ class Keeper:
             config,
             stats,
             fetch=Fetcher(crawler, config, stats),
-            store=StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler)),
+            store=StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler), clock),
             clock=clock,
         )
 

@@ -42,10 +42,14 @@ class StorageBreaker:
     and said once in a crawl; after a failure it has a rest.
     """
 
-    def __init__(self, config: Config, stats: Stats, log: Log) -> None:
+    def __init__(
+        self, config: Config, stats: Stats, log: Log, clock: Callable[[], float] = time
+    ) -> None:
+        """*clock* tells the seconds since the epoch."""
         self._config = config
         self._stats = stats
         self._log = log
+        self._clock = clock
         self._storage: Storage | None = None
         self._opening = Lock()
         self._warned = False
@@ -97,7 +101,7 @@ class StorageBreaker:
             self._under_way.add(site)
             # Before the call: its answer may be lost, or come when nobody waits for it any more.
             self._claims.add(site)
-        claim = partial(storage.claim, site, self._owner, now=time(), secs=secs)
+        claim = partial(storage.claim, site, self._owner, now=self._clock(), secs=secs)
         try:
             claimed = claim(unless_known=unless_known)
             known = self._judged(claimed.known)
