@@ -22,7 +22,7 @@ from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.ink import Ink
+    from scrapy_koster.commands.ink import Ink, Line
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.storage import Storage
 
@@ -70,7 +70,7 @@ class Cache(Verb):
         for each in (listing, show, forget):
             add_global_options(each)
 
-    def run(self, run: Run) -> Iterator[str]:
+    def run(self, run: Run) -> Iterator[Line]:
         """Yield what the action answers."""
         try:
             with _open_storage(run.config) as storage:
@@ -79,12 +79,12 @@ class Cache(Verb):
             run.warn(printable(str(error), 1000), _STORAGE_FAILED)
 
 
-def _list(run: Run, storage: Storage) -> Iterator[str]:
+def _list(run: Run, storage: Storage) -> Iterator[Line]:
     known = list(storage.sites())
     return _list_as_json(known) if run.opts.json else _list_as_text(known, run.ink, now=time())
 
 
-def _show(run: Run, storage: Storage) -> Iterator[str]:
+def _show(run: Run, storage: Storage) -> Iterator[Line]:
     name = run.opts.site
     found = [(site, known) for site in _sites_named(name, storage) if (known := storage.get(site))]
     if not found:
@@ -96,7 +96,7 @@ def _show(run: Run, storage: Storage) -> Iterator[str]:
             yield from _show_as_text(site, known, run.ink, now=time())
 
 
-def _forget(run: Run, storage: Storage) -> Iterator[str]:
+def _forget(run: Run, storage: Storage) -> Iterator[Line]:
     opts = run.opts
     if opts.all == bool(opts.sites):
         raise UsageError("name the sites to forget, or give --all")
@@ -112,7 +112,7 @@ def _forget(run: Run, storage: Storage) -> Iterator[str]:
             run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
 
 
-_ACTIONS: dict[str, Callable[[Run, Storage], Iterator[str]]] = {
+_ACTIONS: dict[str, Callable[[Run, Storage], Iterator[Line]]] = {
     "list": _list,
     "show": _show,
     "forget": _forget,
@@ -147,7 +147,7 @@ def _sites_named(text: str, storage: Storage) -> list[Site]:
     return [site for site, _ in storage.sites() if site.host == sites[0].host]
 
 
-def _list_as_text(known: list[tuple[Site, Known]], ink: Ink, *, now: float) -> Iterator[str]:
+def _list_as_text(known: list[tuple[Site, Known]], ink: Ink, *, now: float) -> Iterator[Line]:
     """Yield a table of sites."""
     if not known:
         yield "nothing is stored"
@@ -179,17 +179,18 @@ def _list_as_json(known: list[tuple[Site, Known]]) -> Iterator[str]:
         yield json.dumps(_as_dict(site, about))
 
 
-def _show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator[str]:
+def _show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator[Line]:
     """Yield what is known of one site, and the file."""
     yield ink.bold(printable(str(site)))
     for name, value in _facts(known, now):
-        yield f"  {ink.dim(f'{name:<9}')} {value}"
+        yield ink.line("  ", ink.dim(f"{name:<9}"), f" {value}")
     copy = last_copy(known)
     if copy is None or not copy.body:
         return
     yield ""
     for number, line in enumerate(lines(copy.body), 1):
-        yield f"  {ink.dim(f'{number:>7}')}  {shown(line, _LINE_CHARS)}".rstrip()
+        text = f"  {shown(line, _LINE_CHARS)}".rstrip()
+        yield ink.line("  ", ink.dim(f"{number:>7}"), text)
 
 
 def _show_as_json(site: Site, known: Known) -> str:

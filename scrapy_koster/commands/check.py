@@ -10,7 +10,7 @@ from typing import Any
 from scrapy_koster.checker.checks import CHECKS, Severity
 from scrapy_koster.checker.syntax import FINDINGS_LISTED, Finding, check
 from scrapy_koster.commands.ask import Learnt
-from scrapy_koster.commands.ink import Ink
+from scrapy_koster.commands.ink import Ink, Line
 from scrapy_koster.commands.verb import (
     NOT_RETRIEVED,
     Run,
@@ -68,7 +68,7 @@ class Check(Verb):
         )
         add_global_options(parser)
 
-    def run(self, run: Run) -> Iterator[str]:
+    def run(self, run: Run) -> Iterator[Line]:
         """Yield the findings."""
         opts, max_bytes = run.opts, run.config.max_bytes
         limit = None if opts.all else FINDINGS_LISTED
@@ -122,7 +122,7 @@ def _at_least(least: Severity, findings: list[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.check.severity in grave]
 
 
-def _as_text(name: str, findings: list[Finding], ink: Ink) -> Iterator[str]:
+def _as_text(name: str, findings: list[Finding], ink: Ink) -> Iterator[Line]:
     """Yield lines for people, of which those of the findings are for programs too."""
     name = printable(name, _NAME_CHARS)
     explained: set[str] = set()
@@ -135,20 +135,22 @@ def _as_text(name: str, findings: list[Finding], ink: Ink) -> Iterator[str]:
         yield ink.dim(f"    Fix: {finding.check.fix}")
         if finding.more:
             yield ink.dim(f"    {finding.more} more {code} are not listed (--all lists them)")
-    yield f"{ink.bold(name)}: {_summary(findings, ink)}"
+    yield ink.line(ink.bold(name), ": ", _summary(findings, ink))
 
 
-def _place(name: str, finding: Finding, ink: Ink) -> str:
+def _place(name: str, finding: Finding, ink: Ink) -> Line:
     kind = finding.check
     paint = {Severity.ERROR: ink.red, Severity.WARNING: ink.yellow, Severity.NOTE: ink.cyan}
-    return (
-        f"{ink.bold(f'{name}:{finding.line}:{finding.column}:')}"
-        f" {paint[kind.severity](kind.severity.value)} {kind.code} {finding.message}"
-        f" {ink.dim(f'(section {kind.section})')}"
+    return ink.line(
+        ink.bold(f"{name}:{finding.line}:{finding.column}:"),
+        " ",
+        paint[kind.severity](kind.severity.value),
+        f" {kind.code} {finding.message} ",
+        ink.dim(f"(section {kind.section})"),
     )
 
 
-def _summary(findings: list[Finding], ink: Ink) -> str:
+def _summary(findings: list[Finding], ink: Ink) -> Line:
     if not findings:
         return ink.green("clean")
     counts: Counter[Severity] = Counter()

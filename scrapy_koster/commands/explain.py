@@ -31,7 +31,7 @@ from scrapy_koster.protocol.step import Obey, Pass, Refuse
 from scrapy_koster.protocol.verdict import Ground, Settled, Source, Verdict, shown, verdict_on
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.ink import Ink
+    from scrapy_koster.commands.ink import Ink, Line
     from scrapy_koster.protocol.site import Site
 
 _ABOUT = """\
@@ -73,7 +73,7 @@ class Explain(Verb):
         parser.add_argument("--json", action="store_true", help="one JSON object for each URL")
         add_global_options(parser)
 
-    def run(self, run: Run) -> Iterator[str]:
+    def run(self, run: Run) -> Iterator[Line]:
         """Yield the verdicts."""
         opts, config = run.opts, run.config
         robot = opts.agent if opts.agent is not None else config.robot or user_agent(run.crawler)
@@ -154,21 +154,21 @@ def _as_json(explained: Explained) -> str:
     return json.dumps({**verdict, "rfc9309": {"allowed": explained.rfc9309}})
 
 
-def _as_text(explained: Explained, ink: Ink) -> Iterator[str]:
+def _as_text(explained: Explained, ink: Ink) -> Iterator[Line]:
     """Yield lines for people."""
     verdict = explained.verdict
     paint = ink.green if verdict.allowed else ink.red
     may = "allowed" if verdict.allowed else "forbidden"
     if explained.status == NOT_RETRIEVED:
         paint, may = ink.yellow, "unavailable"
-    yield f"{paint(may)} {ink.bold(printable(verdict.url, 1000))}"
+    yield ink.line(paint(may), " ", ink.bold(printable(verdict.url, 1000)))
     yield ""
     context = list(_context(verdict, ink))
     if context:
         yield from context
         yield ""
     for name, value in _facts(explained):
-        yield f"  {ink.dim(f'{name:<9}')} {value}"
+        yield ink.line("  ", ink.dim(f"{name:<9}"), f" {value}")
 
 
 def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
@@ -190,7 +190,7 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
         yield "RFC 9309", "would allow it" if explained.rfc9309 else "would forbid it"
 
 
-def _context(verdict: Verdict, ink: Ink) -> Iterator[str]:
+def _context(verdict: Verdict, ink: Ink) -> Iterator[Line]:
     """Yield the agent lines of the record and the lines around the rule."""
     known, rule = verdict.known, verdict.rule
     body = known.body if verdict.record and isinstance(known, Copy) else b""
@@ -212,6 +212,6 @@ def _context(verdict: Verdict, ink: Ink) -> Iterator[str]:
         if rule is not None and number == rule.number:
             yield ink.bold(f"> {number:>7}  {line}")
         else:
-            yield f"  {ink.dim(f'{number:>7}')}  {line}"
+            yield ink.line("  ", ink.dim(f"{number:>7}"), f"  {line}")
     if before < end:
         yield ink.dim(f"  {'...':>7}")

@@ -2,66 +2,79 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TextIO
+from typing import TextIO, TypeAlias
+
+from rich.console import Console
+from rich.text import Text
 
 from scrapy_koster.protocol.printable import escaped
 
-_OF_AN_INK = re.compile(r"(\x1b\[(?:31;1|33;1|32;1|36|1|2|0)m)")
+Line: TypeAlias = "str | Text"
+"""A line of an answer. Rich takes neither for its markup: a ``str`` is shown as it is."""
 
 
-@dataclass(frozen=True, slots=True)
 class Ink:
-    """Puts ANSI colours around text, or none. What it paints is made printable."""
+    """Paints text for one stream. What it shows is printable, but for its own colours."""
 
-    coloured: bool
+    def __init__(self, stream: TextIO, *, coloured: bool) -> None:
+        self.coloured = coloured
+        self._console = Console(
+            file=stream,
+            force_terminal=coloured,
+            color_system="standard" if coloured else None,
+            force_jupyter=False,
+        )
 
-    def red(self, text: str) -> str:
+    def red(self, text: str) -> Text:
         """What is forbidden or wrong."""
-        return self._painted("31;1", text)
+        return _painted(text, "bold red")
 
-    def yellow(self, text: str) -> str:
+    def yellow(self, text: str) -> Text:
         """What asks for attention."""
-        return self._painted("33;1", text)
+        return _painted(text, "bold yellow")
 
-    def green(self, text: str) -> str:
+    def green(self, text: str) -> Text:
         """What is allowed or right."""
-        return self._painted("32;1", text)
+        return _painted(text, "bold green")
 
-    def cyan(self, text: str) -> str:
+    def cyan(self, text: str) -> Text:
         """What is good to know."""
-        return self._painted("36", text)
+        return _painted(text, "cyan")
 
-    def bold(self, text: str) -> str:
+    def bold(self, text: str) -> Text:
         """What the eye should find."""
-        return self._painted("1", text)
+        return _painted(text, "bold")
 
-    def dim(self, text: str) -> str:
+    def dim(self, text: str) -> Text:
         """What stands around it."""
-        return self._painted("2", text)
+        return _painted(text, "dim")
 
-    def _painted(self, code: str, text: str) -> str:
-        text = escaped(text)
-        return f"\x1b[{code}m{text}\x1b[0m" if self.coloured else text
+    def line(self, *parts: Line) -> Text:
+        """Return a line of *parts*, some of which may be painted."""
+        return Text.assemble(*(_painted(each) if isinstance(each, str) else each for each in parts))
 
-    def harmless(self, line: str) -> str:
-        """Return *line* with escapes for whatever is not printable and none of this ink's codes."""
-        if not self.coloured:
+    def shown(self, line: Line) -> str:
+        """Return *line* as the stream gets it, without a line end. It is not wrapped."""
+        if isinstance(line, str):
             return escaped(line)
-        # Every other part is a code: split() gives what is between them, and them.
-        parts = _OF_AN_INK.split(line)
-        return "".join(part if number % 2 else escaped(part) for number, part in enumerate(parts))
+        if not self.coloured:
+            return escaped(line.plain)
+        return "".join(
+            piece.style.render(escaped(piece.text)) if piece.style else escaped(piece.text)
+            for piece in line.render(self._console)
+        )
 
 
-PLAIN = Ink(coloured=False)
+def _painted(text: str, style: str = "") -> Text:
+    # Text() drops some control characters without a trace.
+    return Text.assemble((escaped(text), style), end="")
 
 
 def ink_for(stream: TextIO, environ: Mapping[str, str]) -> Ink:
     """Return the ink for *stream*, in the order of precedence that CPython has."""
     if environ.get("NO_COLOR"):
-        return PLAIN
+        return Ink(stream, coloured=False)
     if environ.get("FORCE_COLOR"):
-        return Ink(coloured=True)
-    return Ink(coloured=environ.get("TERM") != "dumb" and stream.isatty())
+        return Ink(stream, coloured=True)
+    return Ink(stream, coloured=environ.get("TERM") != "dumb" and stream.isatty())

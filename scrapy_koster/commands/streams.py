@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.ink import Ink
+from scrapy_koster.commands.ink import Ink, Line
 from scrapy_koster.protocol.printable import escaped
 
 _READ_MAX_BYTES = 10_000_000
@@ -57,10 +57,10 @@ class Streams:
                 " https://, or - for standard input"
             ) from None
 
-    def write(self, line: str, ink: Ink) -> None:
+    def write(self, line: Line, ink: Ink) -> None:
         """Print *line*, painted by *ink*, unless standard output takes nothing more."""
         encoding = sys.stdout.encoding or "utf-8"
-        shown = ink.harmless(line).encode(encoding, "backslashreplace").decode(encoding)
+        shown = ink.shown(line).encode(encoding, "backslashreplace").decode(encoding)
         self._output(lambda: print(shown))
 
     def flush(self) -> None:

@@ -17,7 +17,7 @@ from scrapy.settings import Settings
 from scrapy.utils.spider import DefaultSpider
 
 from scrapy_koster.commands.ask import QUIET, AskingSpider, Learnt
-from scrapy_koster.commands.ink import Ink
+from scrapy_koster.commands.ink import Ink, Line
 from scrapy_koster.commands.streams import Streams
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.protocol.printable import printable
@@ -106,7 +106,7 @@ class Verb(ABC):
         """Add a parser for the arguments to *verbs*, by ``add_parser``."""
 
     @abstractmethod
-    def run(self, run: Run) -> Iterator[str]:
+    def run(self, run: Run) -> Iterator[Line]:
         """Yield the lines of the answer, and say by ``run.worse`` what it is."""
 
 

@@ -1,0 +1,52 @@
+"""What a terminal gets of the lines of `scrapy robots`, and what it does not."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+
+import pytest
+
+from scrapy_koster.commands.ink import Ink, Line
+
+COLOUR = re.compile(r"\x1b\[[0-9;]+m")
+HOSTILE = (
+    "[bold red]a[/] :warning: [link=http://h]b[/link] \\[ "
+    "\x1b[2J\x1b[31m\x9b2J\a\r\t\u202e\u2028 \0"
+)
+SHOWN = (
+    r"[bold red]a[/] :warning: [link=http://h]b[/link] \[ "
+    r"\x1b[2J\x1b[31m\x9b2J\x07\r\t\u202e\u2028 \x00"
+)
+
+
+def lines(ink: Ink) -> list[Line]:
+    painted = [ink.red, ink.yellow, ink.green, ink.cyan, ink.bold, ink.dim]
+    return [
+        HOSTILE,
+        ink.line("a", HOSTILE, ink.bold("b"), HOSTILE),
+        *(paint(HOSTILE) for paint in painted),
+    ]
+
+
+@pytest.mark.parametrize("coloured", [False, True])
+def test_what_is_shown_is_text_and_no_markup(coloured: bool) -> None:
+    ink = Ink(io.StringIO(), coloured=coloured)
+    shown = [ink.shown(line) for line in lines(ink)]
+    assert [COLOUR.sub("", line) for line in shown] == [SHOWN, f"a{SHOWN}b{SHOWN}", *[SHOWN] * 6]
+    assert [bool(COLOUR.search(line)) for line in shown] == [False, *[coloured] * 7]
+
+
+def test_a_long_line_is_neither_wrapped_nor_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    ink = Ink(io.StringIO(), coloured=True)
+    assert COLOUR.sub("", ink.shown(ink.line("a" * 500, " ", ink.red("b" * 500)))) == (
+        "a" * 500 + " " + "b" * 500
+    )
+
+
+def test_no_crawl_imports_rich() -> None:
+    code = "import sys, scrapy_koster; sys.exit('rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
