@@ -104,17 +104,17 @@ class StorageBreaker:
         claim = partial(storage.claim, site, self._owner, now=self._clock(), secs=secs)
         try:
             claimed = claim(unless_known=unless_known)
-            known = self._judged(claimed.known)
-            if unless_known and known is None and claimed.known is not None:
-                # What is stored is of no use under the settings of today.
+            if unless_known and claimed.known is not None and not self._judged(claimed.known):
+                # It is of no use under the settings of today. By now another may have put more.
+                unless_known = False
                 claimed = claim()
         finally:
             with self._claiming:
                 self._under_way.discard(site)
                 self._claiming.notify_all()
-        if claimed.held_secs or (unless_known and known is not None):
+        if claimed.held_secs or (unless_known and claimed.known is not None):
             self._claims.discard(site)
-        return replace(claimed, known=known)
+        return replace(claimed, known=self._judged(claimed.known))
 
     async def put(self, site: Site, known: Known) -> None:
         """Store what is known of *site*, which ends a claim of it."""

@@ -92,8 +92,9 @@ class RedisStorage:
             left_ms, value = self._claim(keys, [*claim, int(unless_known)])
             known = _read(value)
             if unless_known and value and known is None:
-                # What is there cannot be read, and says nothing.
-                left_ms, _ = self._claim(keys, [*claim, 0])
+                # It cannot be read, and says nothing. By now another may have put what can.
+                left_ms, value = self._claim(keys, [*claim, 0])
+                known = _read(value)
             return Claimed(known, left_ms / 1000)
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
