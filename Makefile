@@ -8,6 +8,7 @@
 #   make test-quick   the suite on the asyncio reactor alone, without the long tests
 #   make lint         ruff, import-linter and mypy
 #   make bench        the benchmarks
+#   make soak         a crawl that is killed and begun again: REQUESTS=1000000 SITES=20000
 #   make clean
 #
 # With other versions, each in a folder of its own:
@@ -18,6 +19,8 @@ PYTHON ?= python3
 VENV ?= .venv
 SCRAPY ?= scrapy
 JOBS ?= 3
+REQUESTS ?= 1000000
+SITES ?= 20000
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
@@ -40,7 +43,7 @@ MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt ro
 
 RUNS := test-units test-asyncio test-reactor test-reactorless test-long
 
-.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types bench clean install
+.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types bench soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -112,6 +115,9 @@ lint-types: $(LINT)
 
 bench: $(BENCH)
 	$(BIN)/python benchmarks
+
+soak: $(TEST)
+	$(BIN)/python tests/soak.py --requests $(REQUESTS) --sites $(SITES)
 
 clean:
 	rm -rf .venv .venv-* build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache \
