@@ -111,10 +111,10 @@ class ManySites:
         self.port = self.refusing_port = 0
         self._pages = pages
         self._closing = ExitStack()
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
     def __enter__(self) -> Self:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         # Bound and not listened at: who connects is refused, and nobody else gets the port.
         nobody = self._closing.enter_context(socket.socket())
         nobody.bind(("0.0.0.0", 0))
