@@ -163,11 +163,15 @@ class ManySites:
         return f"http://{host}:{port}/{'no/' * self.is_forbidden(number)}{number}"
 
     def interleaved(self, beside: int = 500) -> Iterator[int]:
-        """Yield the number of each page once: those of so many sites by turns, then of others."""
-        for first in range(0, self.sites, beside):
-            sites = range(first, min(first + beside, self.sites))
-            for page in range(self._pages):
-                yield from (site * self._pages + page for site in sites)
+        """Yield the number of each page once, by turns those of *beside* sites or so.
+
+        New sites come as long as there are any, some with each turn.
+        """
+        new = max(1, beside // self._pages)
+        groups = [range(first, min(first + new, self.sites)) for first in range(0, self.sites, new)]
+        for turn in range(len(groups) + self._pages - 1):
+            for number in range(max(0, turn - self._pages + 1), min(len(groups), turn + 1)):
+                yield from (site * self._pages + turn - number for site in groups[number])
 
 
 class _Talk(asyncio.Protocol):
