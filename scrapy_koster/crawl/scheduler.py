@@ -126,6 +126,8 @@ class DeferringScheduler(BaseScheduler):
         A scheduler that keeps its requests keeps these as well. In a JOBDIR
         they stay in a file of their own; the journal moves what is in it.
         """
+        if self._keeper is not None:
+            self._keeper.on_change = None  # an answer may come yet, and nothing comes out any more
         waiting = self._parking.by_site()
         self._remaining.tell(waiting, self._hand_back())
         self._parking.close()
