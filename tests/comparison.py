@@ -169,7 +169,7 @@ ROWS: Sequence[Row] = (
     Row("403", Means.RESTRICTED, answering(Reply(403))),
     Row("404", Means.UNRESTRICTED, answering(Reply(404))),
     Row("404 with a body that says Disallow", Means.UNRESTRICTED, answering(Reply(404, RULES))),
-    Row("407", Means.UNRESTRICTED, answering(Reply(407))),
+    Row("407", Means.DEFERRED, answering(Reply(407))),
     Row("408", Means.DEFERRED, answering(Reply(408))),
     Row("410", Means.UNRESTRICTED, answering(Reply(410))),
     Row("425", Means.DEFERRED, answering(Reply(425))),

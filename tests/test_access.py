@@ -85,7 +85,6 @@ def failed(
         pytest.param(400, Access.UNRESTRICTED, b"", WEEK, id="400 unrestricted"),
         pytest.param(402, Access.UNRESTRICTED, b"", WEEK, id="402 unrestricted"),
         pytest.param(405, Access.UNRESTRICTED, b"", WEEK, id="405 unrestricted"),
-        pytest.param(407, Access.UNRESTRICTED, b"", WEEK, id="407 unrestricted"),
         pytest.param(451, Access.UNRESTRICTED, b"", WEEK, id="451 unrestricted"),
         pytest.param(499, Access.UNRESTRICTED, b"", WEEK, id="499 unrestricted"),
         pytest.param(401, Access.RESTRICTED, b"", HOUR, id="401 restricted"),
@@ -138,6 +137,7 @@ def test_redirects_that_end_nowhere(status: int) -> None:
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
+        pytest.param(answer(407), "HTTP 407", id="407"),
         pytest.param(answer(408), "HTTP 408", id="408"),
         pytest.param(answer(425), "HTTP 425", id="425"),
         pytest.param(answer(429), "HTTP 429", id="429"),

@@ -157,8 +157,9 @@ def access_stated(status: int) -> Access | None:
     if status in (401, 403):
         return Access.RESTRICTED
     # 3.1: "indicates the resource does not exist (HTTP Status Code 404)". The
-    # other 4xx are left open: unrestricted, but for those that pass with time.
-    if 400 <= status <= 499 and status not in (408, 425, 429):
+    # other 4xx are left open: unrestricted, but for those that pass with time,
+    # and 407, which a proxy says of itself.
+    if 400 <= status <= 499 and status not in (407, 408, 425, 429):
         return Access.UNRESTRICTED
     return None
 
