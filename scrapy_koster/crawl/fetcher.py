@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from scrapy import Request, signals
-from scrapy.exceptions import CannotResolveHostError, DownloadTimeoutError, StopDownload
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    StopDownload,
+)
 from scrapy.http import Response
 from scrapy.utils.asyncio import call_later, run_in_thread
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
@@ -18,14 +23,17 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure as TwistedFailure
 from w3lib.url import safe_url_string
 
+from scrapy_koster.crawl.coding import is_whole
 from scrapy_koster.crawl.engine import CANCELLED, MeteredHandlers
 from scrapy_koster.crawl.log import error_text
 from scrapy_koster.crawl.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
 from scrapy_koster.crawl.robots_request import robots_request
 from scrapy_koster.protocol.access import (
+    Access,
     Answer,
     Copy,
     NoAnswer,
+    access_stated,
     redirect_target,
 )
 from scrapy_koster.protocol.printable import printable
@@ -139,6 +147,10 @@ class Fetcher:
             try:
                 result = await downloader.middleware.download_async(self._download, request)
             except CannotResolveHostError as error:
+                if (
+                    self._cancelled or monotonic() >= until
+                ):  # Twisted says so of a lookup it gave up
+                    raise
                 # With a proxy it is the name of the proxy, or one that the proxy resolves.
                 unknown = "proxy" not in request.meta and await _is_unknown(request.url)
                 return self._no_answer(error, no_such_host=unknown)
@@ -161,10 +173,19 @@ class Fetcher:
         finally:
             meter.end()
             meter.check()
+        self._check_whole(response)
         # Section 6: now it is the bound of what the body is decompressed to.
         # Before, it would have refused a file that is only longer than that.
         request.meta["download_maxsize"] = self._config.max_bytes
         return response
+
+    def _check_whole(self, response: Response) -> None:
+        codings = response.headers.getlist("Content-Encoding")
+        coding = b",".join(codings).decode("latin-1")
+        if access_stated(response.status) is not Access.RULES:
+            return
+        if not is_whole(response.body, coding, self._config.max_bytes):
+            raise ResponseDataLossError(f"its body is not whole: Content-Encoding {coding}")
 
     def _request(self, url: str, page: Request, stale: Copy | None) -> Request:
         plain = not self._handlers.is_zyte_api(url)

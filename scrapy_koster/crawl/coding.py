@@ -1,0 +1,75 @@
+"""Whether a compressed body has its end: Scrapy takes what there is of one that was cut."""
+
+from __future__ import annotations
+
+import zlib
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_GZIP, _RAW = 31, -15  # window bits of zlib
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def is_whole(body: bytes, coding: str, limit: int) -> bool:
+    """Return whether *body*, in this Content-Encoding, is all that was sent.
+
+    True of what unpacks to more than *limit* octets, and of a coding that is
+    not known: these are refused elsewhere. A checksum that is wrong is no end.
+    """
+    coding = coding.strip().lower()
+    if "," in coding:
+        return False
+    ends = _ENDS.get(coding)
+    try:
+        return not body or ends is None or ends(body, limit)
+    except Exception:  # noqa: BLE001  # each library has errors of its own
+        return False
+
+
+def _gzip(body: bytes, limit: int) -> bool:
+    """Of one member or more: what follows them is left alone, as zeros are."""
+    while True:
+        stream = zlib.decompressobj(_GZIP)
+        limit -= len(stream.decompress(body, limit + 1))
+        body = stream.unused_data
+        if limit < 0 or not stream.eof or not body.startswith(_GZIP_MAGIC):
+            return limit < 0 or stream.eof
+
+
+def _deflate(body: bytes, limit: int) -> bool:
+    try:
+        return _ended(zlib.decompressobj(), body, limit)
+    except zlib.error:  # without the header that it should have
+        return _ended(zlib.decompressobj(_RAW), body, limit)
+
+
+def _zstd(body: bytes, limit: int) -> bool:
+    name = "compression.zstd" if find_spec("compression") else "backports.zstd"
+    return _ended(import_module(name).ZstdDecompressor(), body, limit)
+
+
+def _ended(stream: Any, body: bytes, limit: int) -> bool:
+    return len(stream.decompress(body, limit + 1)) > limit or bool(stream.eof)
+
+
+def _brotli(body: bytes, limit: int) -> bool:
+    name = "brotli" if find_spec("brotli") else "brotlicffi"
+    stream = import_module(name).Decompressor()
+    piece = stream.process(body, output_buffer_limit=limit + 1)
+    while piece and limit >= 0 and not stream.is_finished():
+        limit -= len(piece)
+        piece = stream.process(b"", output_buffer_limit=limit + 1) if limit >= 0 else b""
+    return limit < 0 or bool(stream.is_finished())
+
+
+_ENDS: dict[str, Callable[[bytes, int], bool]] = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
+    "br": _brotli,
+    "zstd": _zstd,
+}
