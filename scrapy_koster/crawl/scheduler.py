@@ -126,8 +126,6 @@ class DeferringScheduler(BaseScheduler):
         A scheduler that keeps its requests keeps these as well. In a JOBDIR
         they stay in a file of their own; the journal moves what is in it.
         """
-        if self._keeper is not None:
-            self._keeper.on_change = None  # an answer may come yet, and nothing comes out any more
         waiting = self._parking.by_site()
         self._remaining.tell(waiting, self._hand_back())
         self._parking.close()
@@ -260,7 +258,7 @@ def _check_built(crawler: Crawler) -> None:
         )
     enabled = crawler.settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
     if (
-        any(load_object(path) is RobotsMetaMiddleware for path in enabled)
+        any(issubclass(load_object(path), RobotsMetaMiddleware) for path in enabled)
         and Config.from_crawler(crawler).page_directives
         and crawler.get_spider_middleware(RobotsMetaMiddleware) is None
     ):

@@ -74,8 +74,7 @@ class Parking:
 
     def waiting_for(self, site: str) -> int:
         """Return how many requests wait for *site*."""
-        lot = self._sites.get(site)
-        return 0 if lot is None else lot.count
+        return self._sites[site].count if site in self._sites else 0
 
     def by_site(self) -> Counter[str]:
         """Return how many requests wait for each site."""
@@ -168,6 +167,7 @@ class Parking:
 
     def close(self) -> None:
         """Close the file. One that does not last is gone."""
+        self._sites.clear()  # an answer that comes yet lets nothing out
         self._file.close()
 
     def _new_lot(self, site: str) -> _Lot:
