@@ -1,0 +1,160 @@
+"""Each row of docs/reliability.md, as a real crawl: see faults.py."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_hex
+from traceback import format_exception
+
+import faults_around
+import faults_of_processes
+import faults_of_sites
+import faults_of_starts
+import pytest
+from comparison import RULES, Means
+from crawling import Crawl, CrawlResult, Running
+from documents import text
+from faults import shown, tables, told
+from faults_around import AroundFault, Stage
+from faults_of_processes import Process, ProcessFault
+from faults_of_sites import ALLOWED, FORBIDDEN, Place, SiteFault
+from faults_of_starts import StartFault
+from replies import Reply
+from scrapy import Request
+from server import Server, Site
+
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
+
+BOUND_SECS = 25.0
+HEALTHY = 3
+LONG_RULES = f"{RULES}# {token_hex(20_000)}\n"
+PAGES = (*ALLOWED, *FORBIDDEN)
+REFUSED = {
+    Means.RULES: RobotsForbidden,
+    Means.RESTRICTED: RobotsForbidden,
+    Means.DEFERRED: RobotsUnavailable,
+}
+
+# What Scrapy leaves open of a crawl that fails at its start is not ours to close.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def collected() -> Iterator[None]:
+    """What is left open comes up here, and not in the next module."""
+    yield
+    gc.collect()
+
+
+def warnings(result: CrawlResult) -> list[str]:
+    return result.logged(logging.WARNING, "scrapy_koster")
+
+
+def kept(fault: SiteFault, place: Place, result: CrawlResult) -> list[str]:
+    """What of the promises was not kept."""
+    passed = {
+        Means.RULES: ALLOWED,
+        Means.UNRESTRICTED: PAGES,
+    }.get(fault.means, ())
+    urls = place.urls(PAGES)
+    fetched = [url.removeprefix(place.origin) for url in result.fetched if url in urls]
+    refused = [(url, error) for url, error in result.refused if url in urls]
+    wrong = []
+    if Counter(place.asked()) != Counter(passed):
+        wrong.append(f"asked for {place.asked()}")
+    if Counter(fetched) != Counter(passed):
+        wrong.append(f"fetched {fetched}: {refused[:1]}")
+    if Counter([*place.urls(fetched), *(url for url, _ in refused)]) != Counter(urls):
+        wrong.append("not each request ended once")
+    if {type(error) for _, error in refused} != {REFUSED[fault.means]} if refused else False:
+        wrong.append(f"refused with {refused[0][1]!r}")
+    return wrong
+
+
+async def test_of_sites(crawl: Crawl, server: Server) -> None:
+    places = [fault.place(server) for fault in faults_of_sites.FAULTS]
+    urls = [Request(url, meta=dict(p.meta)) for p in places for url in p.urls(PAGES)]
+    with faults_of_sites.resolving():
+        result = await crawl(urls=urls, settings=faults_of_sites.SETTINGS)
+    broken = {
+        f"{fault.group}: {fault.name}": wrong
+        for fault, place in zip(faults_of_sites.FAULTS, places, strict=True)
+        if (wrong := kept(fault, place, result))
+    }
+    assert not broken, "\n".join(f"{name}: {wrong}" for name, wrong in broken.items())
+    assert warnings(result) == []
+    assert result.seconds <= BOUND_SECS
+
+
+async def nothing_is_fetched(running: Running, sites: Sequence[Site]) -> None:
+    with suppress(AssertionError):  # of an error in the log, with its traceback
+        result = await running.result()
+        assert result.fetched == ()
+        assert len(result.refused) == len(PAGES) * HEALTHY
+    assert not running.crawler.crawling
+    assert all(site.pages_asked == [] for site in sites)
+
+
+@pytest.mark.parametrize(
+    "fault", faults_around.FAULTS, ids=lambda fault: f"{fault.group}: {fault.name}"
+)
+async def test_around(crawl: Crawl, server: Server, tmp_path: Path, fault: AroundFault) -> None:
+    gate = server.gate()
+    sites = [server.site() for _ in range(HEALTHY)]
+    for site in sites:
+        site.robots = Reply(200, LONG_RULES, gate=gate)
+    stage = Stage(server, sites, tmp_path)
+    urls = [site.url(path) for site in sites for path in PAGES]
+    given = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.3}
+    with fault.given(stage) as settings:
+        running = crawl.start(urls=urls, settings={**given, **settings})
+        await crawl.until(lambda: fault.closed or all(s.asked("/robots.txt") for s in sites))
+        stage.meanwhile()
+        gate.open()
+        if fault.closed:
+            await nothing_is_fetched(running, sites)
+            return
+        result = await running.result()
+    for site in sites:
+        assert Counter(site.pages_asked) == Counter(ALLOWED)
+    assert Counter(result.fetched) == Counter(s.url(path) for s in sites for path in ALLOWED)
+    assert Counter([*result.fetched, *(url for url, _ in result.refused)]) == Counter(urls)
+    assert {type(error) for _, error in result.refused} == {RobotsForbidden}
+    assert len(warnings(result)) in range(0 if fault.silent else fault.warnings, fault.warnings + 1)
+    assert result.seconds <= BOUND_SECS
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, id=fault.name, marks=pytest.mark.long if fault.long else ())
+        for fault in faults_of_processes.FAULTS
+    ],
+)
+async def test_of_processes(
+    crawl: Crawl, server: Server, tmp_path: Path, fault: ProcessFault
+) -> None:
+    await fault.run(Process(server, crawl, tmp_path))
+
+
+@pytest.mark.parametrize("fault", faults_of_starts.FAULTS, ids=lambda fault: fault.name)
+async def test_of_starts(crawl: Crawl, server: Server, fault: StartFault) -> None:
+    site = server.site()
+    for settings in fault.settings:
+        with pytest.raises(Exception) as caught:  # noqa: PT011  # whichever
+            await crawl(urls=[site.url()], settings=settings)
+        # Scrapy may stumble over what is not there once it has failed.
+        assert re.search(fault.says, "".join(format_exception(caught.value)))
+    assert site.requests == ()
+
+
+def test_the_page_has_the_rows() -> None:
+    """`python tests/faults.py` writes them."""
+    assert shown(text("docs/reliability.md")) == tables()
+    assert len(told()) >= 60
