@@ -94,8 +94,8 @@ _LINGER_NOT = struct.pack("ii", 1, 0)
 class ManySites:
     """A server in a thread of its own."""
 
-    def __init__(self, *, sites: int, pages: int, page_secs: float = 0.0) -> None:
-        """*pages* of each; one takes *page_secs* to answer."""
+    def __init__(self, *, sites: int, pages: int, answer_secs: float = 0.0) -> None:
+        """*pages* of each; an answer takes *answer_secs*."""
         assert sites <= MAX_SITES
         self.sites = sites
         self.count = sites * pages
@@ -107,7 +107,7 @@ class ManySites:
         """How many requests for pages there were."""
         self.connections = 0
         """How many are open."""
-        self.page_secs = page_secs
+        self.answer_secs = answer_secs
         self.port = self.refusing_port = 0
         self._pages = pages
         self._closing = ExitStack()
@@ -208,13 +208,15 @@ class _Talk(asyncio.Protocol):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
             self._transport.abort()
         elif kind is not Kind.HANGS:
-            self._transport.write(_ROBOTS[kind])
+            self._write(_ROBOTS[kind])
 
     def _answer_page(self, number: int) -> None:
-        web = self._web
-        web.hits[number] += 1
-        web.answered += 1
-        if web.page_secs:
-            web.loop.call_later(web.page_secs, self._transport.write, _PAGE)
+        self._web.hits[number] += 1
+        self._web.answered += 1
+        self._write(_PAGE)
+
+    def _write(self, data: bytes) -> None:
+        if self._web.answer_secs:
+            self._web.loop.call_later(self._web.answer_secs, self._transport.write, data)
         else:
-            self._transport.write(_PAGE)
+            self._transport.write(data)

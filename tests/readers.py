@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import gzip
+import sqlite3
+import zlib
+from contextlib import closing, suppress
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import clear_cache  # type: ignore[attr-defined]
 
 from doubling import COUNTER, Reader
+from scrapy import Request
 
 from scrapy_koster.checker.syntax import check
+from scrapy_koster.crawl.coding import is_whole
+from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.parking.file import ParkedFile, site_of_lot
 from scrapy_koster.parsers.strictest import StrictestRobotParser
-from scrapy_koster.protocol.access import Answer, Policy, after_answer, redirect_target
+from scrapy_koster.protocol.access import Answer, Copy, Policy, after_answer, redirect_target
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotsmeta import directives_of_headers, directives_of_page
 from scrapy_koster.protocol.robotstxt import RobotsTxt, parse
-from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.storage import StorageError, redis, sqlite
+from scrapy_koster.storage.encoding import copy_fields, known_from, site_named
 
 _ROBOTS = (
     "User-agent: *\n", "User-agent: figtree\n", "User-agent:", "user-agent", "Disallow: /",
@@ -47,6 +59,32 @@ _URL = (
     ":80", "[", "]", "[::1]", "%", "%2F", "%41", "%4", "&", "=", "\\", " ", "\t", "-", COUNTER,
 )  # fmt: skip
 
+_STORED = (
+    "{", "}", "[", "]", '"', ":", ",", "1", "9", "-", "e", ".", "null", "true", '"url":', '"body"',
+    '"status":200', "\n", "\0", "\\", "\\u0000", " ", "http://h", "/", "a", "\xff", "\x1f\x8b", "x\x9c",
+    "NaN", "1e9", COUNTER,
+)  # fmt: skip
+_CODED = (
+    "\x1f\x8b\x08", "\0", "\0\0\0\0", "\x03", "x\x9c", "\xff", "K\x04", "\x01", "\x02", "\x80", "a",
+    "(\xb5/\xfd", "\x21", "\x0b", "gzip", ",", " ", "P*M\x18", COUNTER,
+)  # fmt: skip
+_SHOWN = (
+    "a", " ", "\0", "\n", "\r", "\x1b", "[31m", "\x7f", "\x85", "\xa0", "\u2028", "\u202e",
+    "\u200b",
+    "\ud800", "\ufeff", "\U000e0001", "\u0301", "%s", "%(a)s", "\\", "'", '"', "{", "}", COUNTER,
+)  # fmt: skip
+_GZIPS = [gzip.compress(b"#" * n) for n in range(3)]
+_HEADS = {
+    "gzip": _GZIPS[0][:10],
+    "deflate": b"x\x9c",
+    "br": b"\x0b\x02\x80",
+    "zstd": b"(\xb5/\xfd\x04\x00",
+}
+_MAX_BYTES = 512_000
+_COPY = copy_fields(Copy("http://h/robots.txt", 200, b"", None, None, 1.0, 2.0))
+_FAILURE: dict[str, object] = {
+    "reason": "HTTP 503", "attempts": 1, "since": 1.0, "asked": 1.0, "retry": 2.0
+}  # fmt: skip
 _ROBOT = "figtree"
 _CHECKED = RobotsTxt(
     b"User-agent: *\nDisallow: /a\nDisallow: /%41\nAllow: /aaaa\nDisallow: /aaaaaa"
@@ -102,6 +140,67 @@ def _url(text: str) -> None:
         _CHECKED.ruling(url, _ROBOT)
 
 
+def _coded(text: str) -> None:
+    octets = text.encode("latin-1")
+    gzips = b"".join(_GZIPS[n % len(_GZIPS)] for n in octets)  # a member for each octet
+    for coding in ("gzip", "deflate", "br", "zstd"):
+        is_whole(octets, coding, _MAX_BYTES)
+        is_whole(_HEADS[coding] + octets, coding, _MAX_BYTES)
+    is_whole(gzips, "gzip", _MAX_BYTES)
+    is_whole(octets, text, _MAX_BYTES)
+
+
+def _value(text: str) -> None:
+    """What a Redis has of a site, and what a row of SQLite has, whoever wrote it."""
+    octets = text.encode("latin-1")
+    for value in (octets, b"1.0 " + octets, b"1.0 " + zlib.compress(octets)):
+        with suppress(StorageError, ValueError):
+            redis._read(value)
+    for name in ("url", "status", "body", "etag", "last_modified", "fetched", "expires"):
+        with suppress(StorageError, ValueError):
+            known_from({**_COPY, name: octets if name == "body" else text}, None)
+    for name in ("reason", "attempts", "since", "asked", "retry"):
+        with suppress(StorageError, ValueError):
+            known_from(None, {**_FAILURE, name: text})
+    site_named(text)
+
+
+def _row(text: str) -> None:
+    """What a file of SQLite has of a site."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        sqlite._prepare(connection)
+        site = Site("http", "h", 80)
+        for copy in (
+            Copy(text, 200, text.encode(), text, text, 1.0, 2.0),
+            Copy("http://h/robots.txt", 200, text.encode("latin-1"), None, None, 1.0, 2.0),
+        ):
+            connection.execute(sqlite._PUT, (str(site), *sqlite._row(copy)))
+            with suppress(StorageError, ValueError):
+                sqlite._read(connection, site)
+
+
+def _parked(text: str) -> None:
+    """A request in the file of a JOBDIR: its URL was in a page."""
+    crawler: Any = SimpleNamespace(spider=None)
+    file = ParkedFile(crawler)
+    request = Request("http://h/", headers={"Referer": text}, meta={text: text, "url": text})
+    for place in ((0, 1), (0, 2)):
+        if file.write(text, place, request):
+            file.read(text, place)
+            site_of_lot(text)
+            file.remove(text, place)
+    file.close()
+
+
+def _log(text: str) -> None:
+    crawler: Any = SimpleNamespace(spider=None)
+    log = Log("koster.doubling", crawler)
+    for value in (text, ValueError(text), [text], {text: text}):
+        log.warning("%(value)s", value=value)
+    printable(text)
+    printable(text, 1000)
+
+
 READERS = {
     "decision": Reader(_decide, _ROBOTS),
     "explanation": Reader(_explain, _ROBOTS),
@@ -116,4 +215,9 @@ READERS = {
     "fields": Reader(_answer, _FIELD),
     "Location": Reader(_redirect, _URL),
     "URL": Reader(_url, _URL),
+    "Content-Encoding": Reader(_coded, _CODED, chars=4_000, most_chars=64_000),
+    "stored value": Reader(_value, _STORED, most_chars=256_000),
+    "stored row": Reader(_row, _STORED, most_chars=256_000),
+    "parked request": Reader(_parked, _STORED, most_chars=256_000),
+    "log and terminal": Reader(_log, _SHOWN),
 }

@@ -72,6 +72,16 @@ def test_of_patterns_made_up(name: str) -> None:
             "check", Pattern("User-agent:*\n", "Allow:/a\nDisallow:/a\n", ""), id="the same path"
         ),
         pytest.param("check", Pattern("User-agent:*\nAllow:/\n", "Disallow:/a\n", ""), id="opened"),
+        pytest.param("Content-Encoding", Pattern("", "\0", ""), id="gzips of nothing"),
+        pytest.param("Content-Encoding", Pattern("", "\0\x01\x02", ""), id="small gzips"),
+        pytest.param("stored value", Pattern("", "[", ""), id="lists in lists"),
+        pytest.param("stored value", Pattern("", '{"url":', ""), id="objects in objects"),
+        pytest.param("stored value", Pattern("", "9", ""), id="digits"),
+        pytest.param("stored value", Pattern('{"url":"', "\\u0000", '"}'), id="escapes"),
+        pytest.param("stored row", Pattern("", "\0", ""), id="octets NUL"),
+        pytest.param("log and terminal", Pattern("", "\x1b", ""), id="escapes"),
+        pytest.param("log and terminal", Pattern("", "\ud800", ""), id="surrogates"),
+        pytest.param("log and terminal", Pattern("", "%(value)s", ""), id="formats"),
     ],
 )
 def test_of_attacks(name: str, pattern: Pattern) -> None:

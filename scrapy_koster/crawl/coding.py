@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import zlib
+from gzip import GzipFile
 from importlib import import_module
 from importlib.util import find_spec
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_GZIP, _RAW = 31, -15  # window bits of zlib
-_GZIP_MAGIC = b"\x1f\x8b"
+_RAW = -15  # window bits of zlib
 
 
 def is_whole(body: bytes, coding: str, limit: int) -> bool:
@@ -31,13 +32,9 @@ def is_whole(body: bytes, coding: str, limit: int) -> bool:
 
 
 def _gzip(body: bytes, limit: int) -> bool:
-    """Of one member or more: what follows them is left alone, as zeros are."""
-    while True:
-        stream = zlib.decompressobj(_GZIP)
-        limit -= len(stream.decompress(body, limit + 1))
-        body = stream.unused_data
-        if limit < 0 or not stream.eof or not body.startswith(_GZIP_MAGIC):
-            return limit < 0 or stream.eof
+    with GzipFile(fileobj=BytesIO(body)) as file:
+        file.read(limit + 1)  # EOFError if it was cut
+    return True
 
 
 def _deflate(body: bytes, limit: int) -> bool:
