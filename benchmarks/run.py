@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
+import broad
 import contact
 import crawls
 import differential
@@ -18,6 +19,7 @@ from report import Table, origin, write
 
 # A section takes the number of rounds and yields its tables as they are done.
 SECTIONS: dict[str, Callable[[int], Iterator[Table]]] = {
+    "broad": broad.tables,
     "files": files.tables,
     "rules": rules.tables,
     "hostile": hostility.tables,
