@@ -10,7 +10,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -329,13 +329,12 @@ def _redis_slow(_stage: Stage) -> Iterator[Mapping[str, Any]]:
     """Each answer of it takes a fifth of a second."""
     listening = socket.create_server(("127.0.0.1", 0))
 
-    def relay(near: socket.socket) -> None:
-        far = socket.create_connection(("127.0.0.1", common_server().port))
-        with near, far:
-            while data := near.recv(1 << 20):
-                far.sendall(data)
-                time.sleep(0.2)
-                near.sendall(far.recv(1 << 20))
+    def relay(source: socket.socket, target: socket.socket, secs: float) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 20):
+                time.sleep(secs)
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
 
     def serve() -> None:
         while True:
@@ -343,7 +342,15 @@ def _redis_slow(_stage: Stage) -> Iterator[Mapping[str, Any]]:
                 near, _ = listening.accept()
             except OSError:
                 return
-            Thread(target=relay, args=(near,), daemon=True).start()
+            far = socket.create_connection(("127.0.0.1", common_server().port))
+            ends = ((near, far, 0.0), (far, near, 0.2))
+            relays = [Thread(target=relay, args=each, daemon=True) for each in ends]
+            for each in relays:
+                each.start()
+            for each in relays:
+                each.join()
+            near.close()
+            far.close()
 
     thread = Thread(target=serve, daemon=True)
     thread.start()
