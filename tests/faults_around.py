@@ -336,21 +336,20 @@ def _redis_slow(_stage: Stage) -> Iterator[Mapping[str, Any]]:
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
 
+    def both(near: socket.socket) -> None:
+        with near, socket.create_connection(("127.0.0.1", common_server().port)) as far:
+            back = Thread(target=relay, args=(far, near, 0.2), daemon=True)
+            back.start()
+            relay(near, far, 0.0)
+            back.join()
+
     def serve() -> None:
         while True:
             try:
                 near, _ = listening.accept()
             except OSError:
                 return
-            far = socket.create_connection(("127.0.0.1", common_server().port))
-            ends = ((near, far, 0.0), (far, near, 0.2))
-            relays = [Thread(target=relay, args=each, daemon=True) for each in ends]
-            for each in relays:
-                each.start()
-            for each in relays:
-                each.join()
-            near.close()
-            far.close()
+            Thread(target=both, args=(near,), daemon=True).start()
 
     thread = Thread(target=serve, daemon=True)
     thread.start()
