@@ -3,6 +3,7 @@
 from scrapy_koster.addon import Addon
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.crawl.scheduler import DeferringScheduler
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.parsers.koster import KosterRobotParser
@@ -15,6 +16,7 @@ __all__ = [
     "KosterRobotParser",
     "RobotsForbidden",
     "RobotsMetaMiddleware",
+    "RobotsReport",
     "RobotsUnavailable",
     "StrictestRobotParser",
 ]

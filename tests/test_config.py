@@ -67,6 +67,7 @@ WRONG = {
     "KOSTER_PAGE_META": (3, True, [None], [""], ["proxy", 3], [["proxy"]], ("proxy", b"x")),
     "KOSTER_DRY_RUN": ("perhaps", "", [], "2.5"),
     "KOSTER_FALLBACK_SCHEDULER": (*NOT_CLASSES, dict, "scrapy_koster.DeferringScheduler", Ours),
+    "KOSTER_REPORT": (3, True, [], b"x.html", ".", Path()),
     "KOSTER_PAGE_DIRECTIVES": ("html", ["meta", "body"], [None], 3, True, [["meta"]]),
 }
 RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
@@ -92,6 +93,8 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
         "page_directives",
         {PageSource.META, PageSource.HEADER},
     ),
+    ("KOSTER_REPORT", "", "report", None),
+    ("KOSTER_REPORT", Path("a.html"), "report", "a.html"),
     ("KOSTER_IDLE_LIMIT_SECS", 0, "idle_limit_secs", 0.0),
     ("ROBOTSTXT_USER_AGENT", "figtree", "robot", "figtree"),
     ("ROBOTSTXT_USER_AGENT", b"figtree", "robot", "figtree"),

@@ -32,6 +32,7 @@ QUIET: dict[str, Any] = {
     "FEEDS": {},
     "ITEM_PIPELINES": {},
     "JOBDIR": None,
+    "KOSTER_REPORT": None,
     "TELNETCONSOLE_ENABLED": False,
 }
 

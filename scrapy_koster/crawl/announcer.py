@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from scrapy_koster.crawl.counting import Uncounted
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.sites import SiteState, Standing
 from scrapy_koster.crawl.summary import Learnt, Summary
@@ -52,28 +53,29 @@ class Announcer:
         self._stats = stats
         self._log = Log(__name__, crawler)
         self._summary = Summary(crawler, config)
+        self.counts = Uncounted()
         self._named: Counter[object] = Counter()
 
     def from_storage(self, site: Site, copy: Copy) -> None:
         """A copy was found in the storage, and is fresh."""
-        self._summary.learnt(Learnt.FROM_STORAGE)
-        self._read(site, copy, "from storage")
+        self._read(site, copy, Learnt.FROM_STORAGE, "from storage")
 
     def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
         """A site was asked, and *known* is what is known now."""
         match result, known:
             case Answer(status=304), Copy():
                 self._stats.revalidated()
-                self._summary.learnt(Learnt.REVALIDATED)
-                self._read(site, known, "revalidated")
+                self._read(site, known, Learnt.REVALIDATED, "revalidated")
             case _, Copy():
-                self._summary.learnt(Learnt.FETCHED)
-                redirected = known.url != site.robots_url
-                self._read(site, known, "redirected" if redirected else "fetched")
+                moved = known.url != site.robots_url
+                self._read(site, known, Learnt.FETCHED, "redirected" if moved else "fetched")
             case _, Failure():  # pragma: no branch
+                self.counts.knows(site, known, Learnt.FETCHED)
                 self._not_read(site, known)
 
-    def _read(self, site: Site, copy: Copy, whence: str) -> None:
+    def _read(self, site: Site, copy: Copy, how: Learnt, whence: str) -> None:
+        self.counts.knows(site, copy, how)
+        self._summary.learnt(how)
         self._log.debug(
             "The robots.txt of %(site)s: (%(status)d) <GET %(url)s> (%(whence)s, octets:"
             " %(octets)d, fresh until %(until)s)",
@@ -96,6 +98,7 @@ class Announcer:
     def wildcards_met(self, site: str) -> None:
         """The record of the site's file that is obeyed has wildcards (C6)."""
         self._stats.wildcards_met()
+        self.counts.wildcards_met(site)
         self._summary.wildcards_met(site)
 
     def sum_up(self) -> None:
@@ -105,6 +108,7 @@ class Announcer:
     def cut(self, state: SiteState, cut_bytes: int) -> None:
         """Only the first *cut_bytes* octets of the site's file are read."""
         self._stats.cut()
+        self.counts.cut(state.site)
         log = self._log.info if self._is_named("cut") else self._log.debug
         log(
             "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: what is"
@@ -166,6 +170,7 @@ class Announcer:
 
     def _stands(self, state: SiteState, standing: Standing) -> None:
         self._summary.stands(standing, state.standing)
+        self.counts.stands(state, standing)
         state.standing = standing
 
     def _is_named(self, kind: object) -> bool:
@@ -183,12 +188,11 @@ class Announcer:
                 pass
 
     def _without_rules(self, state: SiteState, copy: Copy) -> None:
-        is_page = state.standing is Standing.HTML
         self._log.info(
             "%(site)s has no rules: its robots.txt answers HTTP %(status)d%(what)s",
             site=state.site,
             status=copy.status,
-            what=f" with an HTML page, {copy.url}" if is_page else "",
+            what=f" with an HTML page, {copy.url}" if state.standing is Standing.HTML else "",
         )
 
     def _restricted(self, state: SiteState, copy: Copy) -> None:
@@ -217,6 +221,7 @@ class Announcer:
 
     def _deferred(self, state: SiteState, failure: Failure) -> None:
         self._stats.site_deferred()
+        self.counts.deferred(state.site)
         self._stats.requests_deferred(state.wanted)
         log = self._log.info if self._is_named("deferred") else self._log.debug
         log(
@@ -229,6 +234,7 @@ class Announcer:
         )
 
     def _given_up(self, state: SiteState, failure: Failure) -> None:
+        self.counts.given_up(state.site)
         log = self._log.info if self._is_named("given up") else self._log.debug
         log(
             "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"

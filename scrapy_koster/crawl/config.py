@@ -58,6 +58,7 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_UNAVAILABLE": "defer",
     "KOSTER_DRY_RUN": False,
     "KOSTER_PAGE_DIRECTIVES": ("meta", "header"),
+    "KOSTER_REPORT": None,
     FALLBACK_SCHEDULER: "scrapy.core.scheduler.Scheduler",
 }
 """Every setting with the prefix KOSTER_, with the value it has by itself."""
@@ -101,6 +102,8 @@ class Config:
     page_meta: tuple[str, ...]
     dry_run: bool
     page_directives: frozenset[PageSource]
+    report: str | None
+    """The path of the page of the report, None where there is to be none."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Config:
@@ -132,6 +135,7 @@ class Config:
             page_meta=read.keys("KOSTER_PAGE_META"),
             dry_run=read.flag("KOSTER_DRY_RUN"),
             page_directives=frozenset(read.members("KOSTER_PAGE_DIRECTIVES", PageSource)),
+            report=read.path_or_none("KOSTER_REPORT"),
         )
 
 
@@ -263,6 +267,17 @@ class _Reader:
         if not isinstance(value, (str, os.PathLike)) or not (path := str(value)):
             raise self._wrong(name, "a path")
         return path
+
+    def path_or_none(self, name: str) -> str | None:
+        value = self._value(name)
+        if value is None or value == "":  # as on the command line
+            return None
+        if isinstance(value, (str, os.PathLike)) and not Path(path := str(value)).is_dir():
+            return path
+        raise ValueError(
+            f"{name} = {self.shown(name)} is not the path of a file, such as"
+            f' {name} = "robots-report.html".'
+        )
 
     def redis_url(self, name: str) -> str:
         """Return a URL for redis-py; the error does not show the value, nor a password in it."""

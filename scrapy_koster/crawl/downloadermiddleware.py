@@ -10,6 +10,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.counting import Counts
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.log import Log
@@ -52,6 +53,8 @@ class KosterMiddleware:
         self.keeper = keeper
         self._clock = keeper.clock
         self._replay = Replay.from_crawler(crawler, config, stats)
+        self._counts = keeper.announcer.counts
+        self._is_counting = isinstance(self._counts, Counts)
         # Most requests are to the site of the one before.
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
@@ -103,11 +106,16 @@ class KosterMiddleware:
             if self._replay is not None and isinstance(state.step, Refuse):
                 return self._wait(request, robot)
             self._decide(request, state, robot, state.step)
+        elif self._is_counting:
+            self._counts.allowed(state, url, robot)
         return None
 
     async def _wait(self, request: Request, robot: str | bytes) -> Response | None:
         state = self.keeper.state_of(request.url)
-        if state is None or is_robots_txt(request.url):
+        if state is None:
+            return None
+        if is_robots_txt(request.url):
+            self._counts.allowed(state, request.url, robot)
             return None
         if self._replay is not None and (page := self._replay.answer(request)) is not None:
             last, step = await self._replay.last_known(state, request)
@@ -127,6 +135,8 @@ class KosterMiddleware:
         allows = permission(settled, state.parser, self._config.policy)
         if not all(allows(url, robot) for url in sent_as(request.url)):
             self._refuse(request, state, robot, settled)
+        else:
+            self._counts.allowed(state, request.url, robot)
 
     def _settled(self, step: Step) -> Settled:
         """Return *step*; of a site that is not known yet, that the crawl is closing."""
@@ -147,6 +157,7 @@ class KosterMiddleware:
             source=state.source,
             policy=self._config.policy,
         )
+        self._counts.refused(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
             self._stats.would_be_forbidden()
@@ -170,6 +181,7 @@ class KosterMiddleware:
         except ValueError:  # the request's errback is told
             robot = self._robot.name
         record = robotparser.record(robot)
+        self._counts.parsed(str(site_of(request.url)), record)
         if record is not None and has_wildcards(record):
             self.keeper.announcer.wildcards_met(str(site_of(request.url)))
 

@@ -21,6 +21,7 @@ from scrapy_koster.crawl.fetcher import Fetcher
 from scrapy_koster.crawl.inplace import InPlace
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.patience import Patience
+from scrapy_koster.crawl.report import counts_of
 from scrapy_koster.crawl.retry_timer import RetryTimer
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
@@ -93,6 +94,8 @@ class Keeper:
         cls, crawler: Crawler, config: Config, stats: Stats, *, clock: Callable[[], float] = time
     ) -> Keeper:
         """Return the keeper of a crawl, which asks sites and has the storage of the settings."""
+        announcer = Announcer(crawler, config, stats)
+        announcer.counts = counts_of(crawler)
         return cls(
             crawler,
             config,
@@ -100,6 +103,7 @@ class Keeper:
             fetch=Fetcher(crawler, config, stats),
             store=StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler), clock),
             clock=clock,
+            announcer=announcer,
         )
 
     def current_step(self, state: SiteState, now: float) -> Step:

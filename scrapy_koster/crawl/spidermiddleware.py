@@ -14,6 +14,7 @@ from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 from scrapy_koster.crawl.config import Config, PageSource
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.notconfigured import not_disabled
+from scrapy_koster.crawl.report import counts_of
 from scrapy_koster.crawl.robot import sent_user_agent
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
@@ -54,6 +55,7 @@ class RobotsMetaMiddleware:
         """Look for directives in *sources*; *token* None is that of each request's header."""
         self._log = Log(__name__, crawler)
         self._stats = Stats(crawler.stats)
+        self._counts = counts_of(crawler)
         self._reads_headers = PageSource.HEADER in sources
         self._reads_metas = PageSource.META in sources
         self._dry_run = dry_run
@@ -130,6 +132,7 @@ class RobotsMetaMiddleware:
         if said is None or output is None:
             return True
         self._stats.dropped(word)
+        self._counts.dropped(word, response.url)
         self._tell(word, said, output, response)
         return self._dry_run
 

@@ -1,0 +1,202 @@
+"""The extension that collects the report of a crawl, and writes it at the end (KOSTER_REPORT)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from time import gmtime, strftime, time
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import call_later, run_in_thread
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.counting import Counts, Uncounted
+from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.robot import user_agent
+from scrapy_koster.parsers.rfc9309 import Rfc9309
+from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.report.database import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from scrapy.crawler import Crawler
+    from scrapy.utils.asyncio import CallLaterResult
+    from twisted.internet.defer import Deferred
+    from typing_extensions import Self
+
+    from scrapy_koster.report.tally import Tally
+
+_BATCH_SECS = 2.0
+_FOLDER = "reports"
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+# Of one spider. One that was written to within a day may be that of a crawl that runs.
+_FILES_KEPT = 10
+_MAY_RUN_SECS = 86400.0
+
+
+def counts_of(crawler: Crawler) -> Uncounted:
+    """Return what counts for the report of *crawler*, or for none."""
+    try:
+        report = crawler.get_extension(RobotsReport)
+    except RuntimeError:  # it has none yet: somebody builds a component by hand
+        report = None
+    return Uncounted() if report is None else report.counts
+
+
+class RobotsReport:
+    """Counts what robots.txt does to a crawl, and makes a page of it at the end.
+
+    What is counted is written every two seconds into ``database``, a SQLite
+    file beside the storage of KOSTER_SQLITE_PATH, a new one for each run. So a
+    crawl that is killed has lost no more than what came after.
+    """
+
+    def __init__(self, crawler: Crawler, config: Config, page: str) -> None:
+        """*page* is the path of the page."""
+        self._crawler = crawler
+        self._config = config
+        self._page = page
+        self._log = Log(__name__, crawler)
+        self._warned = False
+        self._timer: CallLaterResult | None = None
+        self._writing: Deferred[None] | None = None
+        self._unwritten: Tally | None = None
+        self._ended = False
+        self.counts = Counts(self._begin_writing)
+        self.database = str(_new_file(config, crawler))
+        self._writer = Writer(self.database)
+        crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(self._engine_stopped, signal=signals.engine_stopped)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
+        config = Config.from_crawler(crawler)
+        if config.report is None or not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            raise NotConfigured  # without a word: it is the user's
+        return cls(crawler, config, config.report)
+
+    def _spider_opened(self) -> None:
+        with suppress(OSError):
+            _remove_oldest(Path(self.database))
+        self._begin_writing()
+
+    def _begin_writing(self) -> None:
+        """Write a batch now, unless one is being written, and the next in two seconds."""
+        if self._writing is None and not self._ended:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            self._writing = deferred_from_coro(self._write())
+            self._writing.addBoth(self._written)
+
+    def _written(self, _: object) -> None:
+        self._writing = None
+        if not self._ended:
+            self._timer = call_later(_BATCH_SECS, self._next)
+
+    def _next(self) -> None:
+        self._timer = None
+        self._begin_writing()
+
+    async def _write(self) -> None:
+        """Write what could not be written before, and what was counted since."""
+        now, about = time(), dict(self._about())
+        try:
+            if self._unwritten is not None:
+                await run_in_thread(self._write_batch, self._unwritten, now, about)
+            self._unwritten = self.counts.take()
+            await run_in_thread(self._write_batch, self._unwritten, now, about)
+            self._unwritten = None
+        except Exception as error:  # noqa: BLE001  # a report is no reason for a crawl to fail
+            self._warn(error)
+
+    def _write_batch(self, tally: Tally, now: float, about: dict[str, object]) -> None:
+        # Here, in a thread, it does not hold up the crawl.
+        compared = Counter(map(_compared, tally.compared))
+        self._writer.write(tally, now=now, about=about.items(), added=compared)
+
+    def _warn(self, error: Exception) -> None:
+        if not self._warned:
+            self._warned = True
+            self._log.warning(
+                "The report cannot be written (%(path)s). The crawl goes on; what is counted"
+                " meanwhile is kept for 10,000 sites at most, and this is not said again:"
+                " %(error)s",
+                path=self.database,
+                error=error,
+            )
+
+    def _about(self) -> Iterator[tuple[str, object]]:
+        """Yield what the page says of the crawl."""
+        crawler, config = self._crawler, self._config
+        spider, stats = crawler.spider, crawler.stats
+        assert spider is not None
+        assert stats is not None
+        yield "title", printable(str(getattr(spider, "report_title", f"Crawl of {spider.name}")))
+        yield "spider", printable(spider.name)
+        yield "robot", printable(name_token(config.robot or user_agent(crawler)))
+        yield "dry_run", int(config.dry_run)
+        yield "parser", config.parser.__name__
+        yield "version", version("scrapy-koster")
+        if (started := stats.get_value("start_time")) is not None:
+            yield "started", int(started.timestamp())
+        yield "written", int(time())
+        if (reason := stats.get_value("finish_reason")) is not None:
+            yield "finished", printable(str(reason))
+
+    async def _engine_stopped(self) -> None:
+        # By now all is decided: what waited was refused when the spider was closed.
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._writing is not None:
+            await maybe_deferred_to_future(self._writing)
+        await self._write()
+        await run_in_thread(self._writer.close)
+
+
+def _compared(decision: tuple[bytes, str, str | bytes, bool]) -> str:
+    """Return how a decision of the draft compares with that of RFC 9309."""
+    body, url, robot, allowed = decision
+    by_rfc = Rfc9309(body).allowed(url, robot)
+    if by_rfc is allowed:
+        return "agree"
+    return "looser" if allowed else "stricter"
+
+
+def _new_file(config: Config, crawler: Crawler) -> Path:
+    spider = crawler.spider
+    name = _NOT_IN_A_NAME.sub("_", str(getattr(spider, "name", "")))[:60] or "spider"
+    stamp = strftime("%Y%m%dT%H%M%S", gmtime())
+    folder = Path(config.sqlite_path).absolute().parent / _FOLDER
+    return folder / f"{name}-{stamp}-{os.getpid()}.sqlite3"
+
+
+def files_of(folder: Path, spider: str = "*") -> Iterable[Path]:
+    """Return the files of reports below *folder*, that of a storage, the newest first."""
+    stamped = f"{spider}-????????T??????-*.sqlite3"
+    return sorted((folder / _FOLDER).glob(stamped), key=_last_written, reverse=True)
+
+
+def _last_written(path: Path) -> float:
+    wal = path.with_name(f"{path.name}-wal")
+    return max((each.stat().st_mtime for each in (path, wal) if each.exists()), default=0.0)
+
+
+def _remove_oldest(own: Path) -> None:
+    """Remove all files of the spider but the newest ten, and those of a day."""
+    spider = own.name.rsplit("-", 2)[0]
+    for old in list(files_of(own.parent.parent, spider))[_FILES_KEPT:]:
+        if time() - _last_written(old) > _MAY_RUN_SECS:
+            for suffix in ("", "-wal", "-shm"):
+                old.with_name(f"{old.name}{suffix}").unlink(missing_ok=True)

@@ -1,0 +1,142 @@
+"""What was counted and is not written yet."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from enum import Enum, IntEnum
+from typing import Any
+
+SAMPLES = 5
+"""URLs that are kept of a kind, for each site or line."""
+
+_URL_CHARS = 300
+_MOST = 10_000
+_RANKS = 1 << 32
+
+
+class Outcome(IntEnum):
+    """What became of a site."""
+
+    OBEYED = 1
+    HTML = 2
+    WITHOUT_ROBOTS_TXT = 3
+    RESTRICTED = 4
+    UNAVAILABLE = 5
+    LET_THROUGH = 6
+
+
+class Sampled(str, Enum):
+    """What URLs are samples of. The kinds of refusal have the names of ``verdict.Ground``."""
+
+    RULE = "rule"
+    RESTRICTED = "restricted"
+    UNAVAILABLE = "unavailable"
+    START = "start"
+    """Of the requests that a crawl starts with: refused."""
+    NOFOLLOW = "nofollow"
+    """Pages that say so, of which requests were dropped."""
+    NOINDEX = "noindex"
+
+
+FACTS = (
+    "outcome",
+    "status",  # of the last answer; 0: there was none
+    "fetched",
+    "expires",
+    "bytes",
+    "crc",  # of the file
+    "record_line",  # of the record that is obeyed; 0: there is none
+    "record",
+    "delay",  # Crawl-delay of that record
+    "redirect",
+    "reason",  # of the last failure
+    "deferred",  # when that last began
+    "resumed",  # when it ended; 0: it has not
+)
+"""Columns of a site that hold what was last known; times in seconds since the epoch."""
+
+COUNTS = (
+    "asked",
+    "answered",
+    "fetches",
+    "from_storage",
+    "renewed",
+    "allowed_rule",
+    "allowed_none",
+    "allowed_html",
+    "allowed_unavailable",
+    "refused_rule",
+    "refused_restricted",
+    "refused_unavailable",
+    "start_refused",
+    "deferrals",
+    "given_up",
+    "nofollow",
+    "noindex",
+    "wildcards",
+    "cut",
+)
+"""Columns of a site that are added up."""
+
+
+class Tally:
+    """Counts and facts of sites since the last batch was written.
+
+    It holds 10,000 of a kind at most: where batches cannot be written, what is
+    beyond that is counted as ``lost``. Texts have been made printable and cut.
+    """
+
+    def __init__(self) -> None:
+        self.sites: dict[str, dict[str, Any]] = {}
+        self.rules: Counter[tuple[str, int, str]] = Counter()
+        self.samples: dict[tuple[str, Sampled, int], list[tuple[int, str]]] = {}
+        """By site, kind and line: a rank by chance, and the URL."""
+        self.failures: Counter[str] = Counter()
+        self.minute: Counter[str] = Counter()
+        self.compared: list[tuple[bytes, str, str | bytes, bool]] = []
+        """Decisions to compare with those of RFC 9309: the file, the URL, the robot, the answer."""
+        self.lost = 0
+
+    def __len__(self) -> int:
+        return max(len(self.sites), len(self.rules), len(self.samples))
+
+    def row(self, site: str) -> dict[str, Any]:
+        """Return what is known of *site*, to be changed."""
+        row = self.sites.get(site)
+        if row is None:
+            row = {}
+            if len(self.sites) < _MOST:
+                self.sites[site] = row
+            else:
+                self.lost += 1
+        return row
+
+    def count(self, site: str, column: str, count: int = 1) -> None:
+        """Add to one of the COUNTS of *site*."""
+        row = self.row(site)
+        row[column] = row.get(column, 0) + count
+
+    def refused_by(self, site: str, line: int, text: str) -> None:
+        """Count a request that a line of the site's file has refused."""
+        key = (site, line, text)
+        if key in self.rules or len(self.rules) < _MOST:
+            self.rules[key] += 1
+        else:
+            self.lost += 1
+
+    def sample(self, site: str, kind: Sampled, line: int, url: str) -> None:
+        """Keep *url* as one of five that chance has chosen out of all that come here.
+
+        Those with the lowest ranks are chosen, so what several batches have
+        kept comes to the same as if it had been one.
+        """
+        rank = random.randrange(_RANKS)
+        kept = self.samples.get((site, kind, line))
+        if kept is None:
+            if len(self.samples) < _MOST:
+                self.samples[site, kind, line] = [(rank, url[:_URL_CHARS])]
+        elif len(kept) < SAMPLES or rank < kept[-1][0]:
+            kept.append((rank, url[:_URL_CHARS]))
+            kept.sort()
+            del kept[SAMPLES:]
