@@ -30,6 +30,6 @@ async def test_two_sites(crawl: Crawl, server: Server, tmp_path: Path) -> None:
         ).fetchall()
         rules = connection.execute("SELECT line, text, refused FROM rule").fetchall()
         samples = connection.execute("SELECT url FROM sample WHERE kind = 'rule'").fetchall()
-    assert set(rows) == {(ruled.url()[:-1], 1, 5, 0, 2), (bare.url()[:-1], 1, 0, 3, 0)}
-    assert rules == [(2, "Disallow: /no", 2)]
+    assert set(map(tuple, rows)) == {(ruled.url()[:-1], 1, 5, 0, 2), (bare.url()[:-1], 1, 0, 3, 0)}
+    assert list(map(tuple, rules)) == [(2, "Disallow: /no", 2)]
     assert {url for (url,) in samples} == {ruled.url("/no/1"), ruled.url("/no/2")}

@@ -1,4 +1,4 @@
-"""``scrapy robots check | explain | cache``: it only hands over to one of them."""
+"""``scrapy robots check | explain | cache | report``: it only hands over to one of them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from scrapy_koster.commands.cache import Cache
 from scrapy_koster.commands.check import Check
 from scrapy_koster.commands.explain import Explain
 from scrapy_koster.commands.ink import ink_for
+from scrapy_koster.commands.report import Report
 from scrapy_koster.commands.streams import Streams
 from scrapy_koster.commands.verb import Run, Verb, VerbParser
 from scrapy_koster.protocol.printable import printable
@@ -26,7 +27,7 @@ _FAILED = 4
 
 _MESSAGE_CHARS = 1000
 
-_VERBS: dict[str, Verb] = {verb.name: verb for verb in (Check(), Explain(), Cache())}
+_VERBS: dict[str, Verb] = {verb.name: verb for verb in (Check(), Explain(), Cache(), Report())}
 
 
 class RobotsCommand(ScrapyCommand):
@@ -41,7 +42,7 @@ class RobotsCommand(ScrapyCommand):
 
     def short_desc(self) -> str:
         """Return what ``scrapy`` lists."""
-        return "Check a robots.txt, explain what it says of a URL, manage stored copies"
+        return "Check and explain a robots.txt, manage stored copies, make the report of a crawl"
 
     def add_options(self, parser: ArgumentParser) -> None:
         """Add a parser for each of the commands."""

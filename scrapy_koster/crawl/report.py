@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from time import gmtime, strftime, time
@@ -21,8 +21,10 @@ from scrapy_koster.crawl.counting import Counts, Uncounted
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.parsers.rfc9309 import Rfc9309
+from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.database import Writer
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from typing_extensions import Self
 
+    from scrapy_koster.report.files import BodyOf
     from scrapy_koster.report.tally import Tally
+    from scrapy_koster.storage import Storage
 
 _BATCH_SECS = 2.0
 _FOLDER = "reports"
@@ -162,7 +166,46 @@ class RobotsReport:
         if self._writing is not None:
             await maybe_deferred_to_future(self._writing)
         await self._write()
-        await run_in_thread(self._writer.close)
+        try:
+            await run_in_thread(self._make_page)
+        except Exception as error:  # noqa: BLE001
+            self._warn(error)
+        else:
+            self._log.info(
+                "The report of this crawl: %(page)s, out of %(path)s",
+                page=str(Path(self._page).absolute()),
+                path=self.database,
+            )
+
+    def _make_page(self) -> None:
+        # Here: who wants no report need not wait for Jinja2.
+        from scrapy_koster.report.page import write_page  # noqa: PLC0415
+
+        self._writer.close()
+        with stored_files(self._config) as body_of:
+            write_page(self.database, self._page, files=body_of)
+
+
+@contextmanager
+def stored_files(config: Config) -> Iterator[BodyOf]:
+    """Open the storage of the settings; what is given knows the stored file of a site.
+
+    Where the storage fails it knows none.
+    """
+    with ExitStack() as stack:
+        storage: Storage | None = None
+        with suppress(Exception):  # a storage may be anybody's
+            storage = stack.enter_context(closing(config.storage.from_config(config)))
+
+        def body_of(name: str) -> bytes | None:
+            with suppress(Exception):
+                site = site_of(name)
+                if storage is not None and site is not None:
+                    copy = last_copy(storage.get(site))
+                    return copy.body if copy is not None else None
+            return None
+
+        yield body_of
 
 
 def _compared(decision: tuple[bytes, str, str | bytes, bool]) -> str:

@@ -23,6 +23,7 @@ _MINUTE_COUNTS = ("asked", "answered", "deferred", "allowed", "refused")
 _SAMPLES_MOST = 50_000
 _REASONS_MOST = 1000
 _SITE_CHARS = 300
+_TEXT_CHARS = 400
 
 _TABLES = {
     "site": f"site TEXT NOT NULL PRIMARY KEY, {', '.join((*FACTS, *COUNTS))}",
@@ -183,13 +184,17 @@ class DatabaseError(Exception):
 
 @contextmanager
 def reading(path: str) -> Iterator[sqlite3.Connection]:
-    """Open a report's file to read; a crawl may be writing it. Raises DatabaseError."""
+    """Open a report's file to read; a crawl may be writing it. Raises DatabaseError.
+
+    All text that is read is printable.
+    """
     if not Path(path).is_file():
         raise DatabaseError(f"{path} is not there. A crawl with KOSTER_REPORT writes such a file")
     connection = None
     try:
         connection = sqlite3.connect(path, timeout=_BUSY_SECS, isolation_level=None)
-        connection.text_factory = lambda octets: octets.decode("utf-8", "replace")
+        connection.text_factory = _harmless
+        connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
         _check(connection)
@@ -201,6 +206,10 @@ def reading(path: str) -> Iterator[sqlite3.Connection]:
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
+
+
+def _harmless(octets: bytes) -> str:
+    return printable(octets.decode("utf-8", "replace"), _TEXT_CHARS)
 
 
 def _check(connection: sqlite3.Connection) -> None:

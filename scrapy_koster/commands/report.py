@@ -1,0 +1,89 @@
+"""``scrapy robots report``: what robots.txt did to a crawl, out of the file that it has written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from scrapy.exceptions import UsageError
+
+from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
+from scrapy_koster.crawl.report import files_of, stored_files
+from scrapy_koster.report.database import DatabaseError, reading
+from scrapy_koster.report.numbers import csv_lines, read
+from scrapy_koster.report.page import write_page
+
+_ABOUT = """\
+Make a page of what robots.txt did to a crawl, out of the file that a crawl with KOSTER_REPORT
+writes while it runs. It may still run, or have been killed."""
+_STATUSES = "exit status: 0 done, 2 wrong usage, 3 the file cannot be read, 4 the command failed"
+_PAGE = "robots-report.html"
+_NOT_READ = 3
+
+
+class Report(Verb):
+    """``scrapy robots report [DB] [-o FILE] [--json] [--csv] [--against OLD]``."""
+
+    name = "report"
+
+    def add_to(self, verbs: Any) -> None:
+        """Add its parser."""
+        brief = "make a page of what robots.txt did to a crawl"
+        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser.add_argument(
+            "database",
+            nargs="?",
+            metavar="DB",
+            help="file of a report (default: the newest beside the storage of the settings)",
+        )
+        parser.add_argument(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help=f"the page (default: {_PAGE}, unless --json or --csv is given)",
+        )
+        parser.add_argument("--json", action="store_true", help="print the numbers as one object")
+        parser.add_argument("--csv", action="store_true", help="print the sites as CSV")
+        parser.add_argument(
+            "--against", metavar="OLD", help="file of an older report, to compare with"
+        )
+        add_global_options(parser)
+
+    def run(self, run: Run) -> Iterator[str]:
+        """Write the page; yield the numbers, or where the page is."""
+        opts = run.opts
+        if opts.json and opts.csv:
+            raise UsageError("--json or --csv: standard output takes one of them")
+        database = opts.database or _newest(run)
+        printed = opts.json or opts.csv
+        try:
+            if opts.output or not printed:
+                page = opts.output or _PAGE
+                with stored_files(run.config) as body_of:
+                    write_page(database, page, files=body_of, against=opts.against)
+                if not printed:
+                    yield f"{page}: the report of {database}"
+            if opts.json:
+                yield json.dumps(read(database).to_dict())
+            if opts.csv:
+                with reading(database) as connection:
+                    yield from csv_lines(connection)
+        except DatabaseError as error:
+            run.warn(str(error), _NOT_READ)
+        except OSError as error:
+            raise UsageError(
+                f"cannot write {error.filename or opts.output!r}: {error.strerror}"
+            ) from None
+
+
+def _newest(run: Run) -> str:
+    folder = Path(run.config.sqlite_path).absolute().parent
+    newest = next(iter(files_of(folder)), None)
+    if newest is None:
+        raise UsageError(
+            f"no crawl has written a report below {str(folder)!r}: set KOSTER_REPORT ="
+            f' "{_PAGE}" for a crawl, or name the file of a report'
+        )
+    return str(newest)

@@ -1,0 +1,107 @@
+"""Two reports side by side: what changed between the crawls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scrapy_koster.report.numbers import NOT_KNOWN, OUTCOME_NAMES, numbers_of
+from scrapy_koster.report.tables import Column, Table, shown
+from scrapy_koster.report.tally import Outcome
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_ROWS_MOST = 10_000
+_SITES = "SELECT site, outcome, crc FROM site ORDER BY site"
+_RULES = (
+    "SELECT site || ' ' || text, site, line, text, sum(refused) FROM rule GROUP BY 1 ORDER BY 1"
+)
+_CLOSED = (Outcome.RESTRICTED, Outcome.UNAVAILABLE)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is otherwise than in an older report."""
+
+    title: str
+    counts: dict[str, int]
+    tables: list[Table]
+
+
+def compared_with(old: sqlite3.Connection, new: sqlite3.Connection) -> Compared:
+    """Return what became otherwise; the counts are exact, the tables have 10,000 rows at most."""
+    before = numbers_of(old)
+    counts = dict.fromkeys(
+        ("sites that closed", "sites that opened", "files that changed", "sites that are new",
+         "sites that are not here any more", "lines that refuse now", "lines that refuse no more"),
+        0,
+    )  # fmt: skip
+    sites = _sites_table()
+    for then, now in _pairs(old.execute(_SITES), new.execute(_SITES)):
+        for what in _changes(then, now):
+            counts[what] += 1
+            if then and now and len(sites) < _ROWS_MOST:
+                sites.add(now[0], what.removeprefix("sites that ").removeprefix("files that "),
+                          _named(then[1]), _named(now[1]))  # fmt: skip
+    rules = _rules_table()
+    for then, now in _pairs(old.execute(_RULES), new.execute(_RULES)):
+        if then is None or now is None:
+            counts["lines that refuse now" if now else "lines that refuse no more"] += 1
+            _, site, line, text, _ = now or then
+            if len(rules) < _ROWS_MOST:
+                rules.add(site, line or None, text, then and then[4], now and now[4])
+    about = before.about
+    title = f"{about.get('title')}, {shown(about.get('written'), 'time')} UTC"
+    return Compared(title, counts, [sites, rules])
+
+
+def _sites_table() -> Table:
+    about = "Sites of both crawls that closed, opened, or have another file now."
+    columns = [Column("site", "site"), Column("what"), Column("before"), Column("now")]
+    return Table("changes", "Sites that changed", about, columns)
+
+
+def _rules_table() -> Table:
+    about = "Lines that refused requests in one of the crawls and not in the other."
+    columns = [
+        Column("site", "site"),
+        Column("line", "number"),
+        Column("text"),
+        Column("refused before", "number"),
+        Column("refused now", "number"),
+    ]
+    return Table("changed_rules", "Lines that changed", about, columns)
+
+
+def _pairs(old: Iterator[Any], new: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the rows of both that have the same first value, None for what is in one alone."""
+    then, now = next(old, None), next(new, None)
+    while then is not None or now is not None:
+        if now is None or (then is not None and then[0] < now[0]):
+            yield then, None
+            then = next(old, None)
+        elif then is None or now[0] < then[0]:
+            yield None, now
+            now = next(new, None)
+        else:
+            yield then, now
+            then, now = next(old, None), next(new, None)
+
+
+def _changes(then: Any, now: Any) -> Iterator[str]:
+    if then is None:
+        yield "sites that are new"
+    elif now is None:
+        yield "sites that are not here any more"
+    else:
+        was, is_now = then[1] in _CLOSED, now[1] in _CLOSED
+        if was != is_now:
+            yield "sites that closed" if is_now else "sites that opened"
+        if None not in (then[2], now[2]) and then[2] != now[2]:
+            yield "files that changed"
+
+
+def _named(outcome: Any) -> str:
+    return OUTCOME_NAMES.get(outcome, NOT_KNOWN)

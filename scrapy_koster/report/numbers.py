@@ -1,0 +1,251 @@
+"""The numbers of a report, out of its file: exact, whatever the page has room for."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from scrapy_koster.protocol.verdict import utc
+from scrapy_koster.report.database import reading
+from scrapy_koster.report.tally import COUNTS, FACTS, Outcome, Sampled
+
+if TYPE_CHECKING:
+    import sqlite3
+
+Row: TypeAlias = tuple[Any, ...]
+Counted: TypeAlias = dict[str, int]
+
+EVERY_SITE_UP_TO = 100_000
+"""More sites than these are too many for a page."""
+SITES_THAT_MATTER = 10_000
+"""So many of them it shows then."""
+RULES_MOST = 10_000
+
+_HOUR, _DAY = 3600, 86400
+_AGES = (
+    ("less than an hour", _HOUR),
+    ("an hour to a day", _DAY),
+    ("a day to a week", 7 * _DAY),
+    ("a week to 30 days", 30 * _DAY),
+)
+_REFUSED = "(refused_rule + refused_restricted + refused_unavailable)"
+_ALLOWED = "(allowed_rule + allowed_none + allowed_html + allowed_unavailable)"
+_BY_MATTER = (
+    f"ORDER BY {_REFUSED} DESC, outcome IN (4, 5) DESC, wildcards DESC, {_ALLOWED} DESC, site"
+)
+_WORST_RULES = (
+    "SELECT site, line, text, refused FROM rule ORDER BY refused DESC, site, line"
+    f" LIMIT {RULES_MOST}"
+)
+
+OUTCOME_NAMES = {
+    Outcome.OBEYED: "obeyed",
+    Outcome.HTML: "without robots.txt",
+    Outcome.WITHOUT_ROBOTS_TXT: "without robots.txt",
+    Outcome.RESTRICTED: "restricted",
+    Outcome.UNAVAILABLE: "unavailable",
+    Outcome.LET_THROUGH: "unavailable",
+}
+NOT_KNOWN = "not known"
+"""The outcome of a site that had not answered when the crawl ended."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a crawl comes to. Texts are safe to print."""
+
+    about: dict[str, Any]
+    outcomes: Counted
+    standings: Counted
+    """The same, told apart more finely."""
+    totals: Counted
+    """Of each of the COUNTS, over all sites, and of what follows from several."""
+    allowed_because: Counted
+    statuses: Counted
+    ages: Counted
+    failures: Counted
+    compared: Counted
+    minutes: list[Row]
+    """minute since the epoch, asked, answered, deferred, allowed, refused"""
+    rules: list[Row]
+    """site, line, text, refused: the largest first, 10,000 at most"""
+    rules_in_all: int
+
+    @property
+    def sites(self) -> int:
+        """How many sites there are."""
+        return sum(self.outcomes.values())
+
+    @property
+    def refused(self) -> Counted:
+        """How many requests were refused, by ground."""
+        return {
+            ground: self.totals[f"refused_{ground}"]
+            for ground in ("rule", "restricted", "unavailable")
+        }
+
+    @property
+    def allowed(self) -> int:
+        """How many requests were allowed."""
+        return sum(self.allowed_because.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``scrapy robots report --json`` prints."""
+        keys = ("site", "line", "text", "refused")
+        return {
+            "sites": self.sites,
+            "outcomes": self.outcomes,
+            "requests": {"allowed": self.allowed, "refused": self.refused},
+            "allowed_because": self.allowed_because,
+            "rules": [dict(zip(keys, rule, strict=True)) for rule in self.rules],
+            "rules_in_all": self.rules_in_all,
+            "statuses": self.statuses,
+            "failures": self.failures,
+            "ages": self.ages,
+            "compared": self.compared,
+            "totals": self.totals,
+            "about": self.about,
+        }
+
+
+def read(path: str) -> Numbers:
+    """Return the numbers of a report's file. Raises DatabaseError."""
+    with reading(path) as connection:
+        return numbers_of(connection)
+
+
+def numbers_of(connection: sqlite3.Connection) -> Numbers:
+    """Return the numbers of a report's file that is open."""
+    about: dict[str, Any] = dict(connection.execute("SELECT name, value FROM about").fetchall())
+    totals = _totals(connection)
+    standings = _standings(connection)
+    outcomes = dict.fromkeys([*OUTCOME_NAMES.values(), NOT_KNOWN], 0)
+    for number, count in standings.items():
+        outcomes[OUTCOME_NAMES.get(number, NOT_KNOWN)] += count  # type: ignore[call-overload]
+    no_record = totals.pop("allowed_no_record")
+    return Numbers(
+        about=about,
+        outcomes=outcomes,
+        standings={_standing_name(number): count for number, count in standings.items()},
+        totals=totals,
+        allowed_because={
+            "by its rules": totals["allowed_rule"] - no_record,
+            "no record for this robot": no_record,
+            "no robots.txt": totals["allowed_none"],
+            "an HTML page for robots.txt": totals["allowed_html"],
+            "unavailable and let through": totals["allowed_unavailable"],
+        },
+        statuses=_statuses(connection),
+        ages=_ages(connection, int(about.get("written") or 0)),
+        failures=_counted(connection, "SELECT reason, attempts FROM failure ORDER BY 2 DESC, 1"),
+        compared={name: int(about.get(name) or 0) for name in ("agree", "stricter", "looser")},
+        minutes=[tuple(row) for row in connection.execute("SELECT * FROM minute ORDER BY minute")],
+        rules=[tuple(row) for row in connection.execute(_WORST_RULES)],
+        rules_in_all=_number(connection, "SELECT count(*) FROM rule"),
+    )
+
+
+def _totals(connection: sqlite3.Connection) -> Counted:
+    derived = {
+        "deferred_now": "deferred > 0 AND NOT resumed",
+        "sites_given_up": "given_up > 0",
+        "sites_deferred": "deferrals > 0",
+        "redirects": "redirect > ''",
+        "hazards": "wildcards > 0 OR cut > 0",
+        "allowed_no_record": "allowed_rule * (record_line = 0)",
+    }
+    sums = [*(f"sum({name})" for name in COUNTS), *(f"sum({what})" for what in derived.values())]
+    row = connection.execute(f"SELECT {', '.join(sums)} FROM site").fetchone()
+    return {name: int(n or 0) for name, n in zip((*COUNTS, *derived), row, strict=True)}
+
+
+def _standings(connection: sqlite3.Connection) -> dict[int | None, int]:
+    rows = connection.execute("SELECT outcome, count(*) FROM site GROUP BY 1")
+    return dict(rows.fetchall())
+
+
+def _standing_name(number: int | None) -> str:
+    if number not in list(Outcome):
+        return NOT_KNOWN
+    return Outcome(number).name.replace("_", " ").lower()
+
+
+def _statuses(connection: sqlite3.Connection) -> Counted:
+    rows = connection.execute("SELECT status, count(*) FROM site GROUP BY 1 ORDER BY 2 DESC")
+    return {_status_name(status): count for status, count in rows}
+
+
+def _status_name(status: int | None) -> str:
+    if status is None:
+        return "not asked to the end"
+    return f"HTTP {status}" if status else "no answer"
+
+
+def _ages(connection: sqlite3.Connection, now: int) -> Counted:
+    names = [name for name, _ in _AGES] + ["older"]
+    case = " ".join(f"WHEN ? - fetched < {secs} THEN {n}" for n, (_, secs) in enumerate(_AGES))
+    query = (
+        f"SELECT CASE {case} ELSE {len(_AGES)} END, count(*) FROM site"
+        " WHERE fetched IS NOT NULL GROUP BY 1"
+    )
+    found = dict(connection.execute(query, [now] * len(_AGES)).fetchall())
+    return {name: found.get(n, 0) for n, name in enumerate(names)}
+
+
+def _counted(connection: sqlite3.Connection, query: str) -> Counted:
+    return dict(connection.execute(query).fetchall())
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return int(connection.execute(query).fetchone()[0])
+
+
+# The sites one by one.
+
+SITE_COLUMNS = ("site", *FACTS, *COUNTS)
+_SITES = f"SELECT {', '.join(SITE_COLUMNS)} FROM site"
+
+
+def sites_of(connection: sqlite3.Connection, most: int) -> list[sqlite3.Row]:
+    """Return the *most* sites that matter most: refused most, closed, hazardous, allowed most."""
+    return connection.execute(f"{_SITES} {_BY_MATTER} LIMIT ?", (most,)).fetchall()
+
+
+_CSV_TIMES = ("fetched", "expires", "deferred", "resumed")
+
+
+def csv_lines(connection: sqlite3.Connection) -> Iterator[str]:
+    """Yield a line of names, and one for each site, as CSV without line ends."""
+    line = io.StringIO()
+    writer = csv.writer(line, lineterminator="")
+    yield ",".join(SITE_COLUMNS)
+    for row in connection.execute(f"{_SITES} ORDER BY site"):
+        site = dict(row)
+        site["outcome"] = OUTCOME_NAMES.get(site["outcome"], NOT_KNOWN)
+        for name in _CSV_TIMES:
+            site[name] = utc(site[name]) if site[name] else ""
+        writer.writerow([_csv_cell(site[name]) for name in SITE_COLUMNS])
+        yield line.getvalue()
+        line.seek(0)
+        line.truncate()
+
+
+def _csv_cell(value: object) -> object:
+    """Return *value*; a spreadsheet takes a text that begins so for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+
+
+def samples_of(
+    connection: sqlite3.Connection, sites: Iterable[str]
+) -> dict[str, dict[tuple[Sampled, int], list[str]]]:
+    """Return the sample URLs of *sites*, by kind and line."""
+    found: dict[str, dict[tuple[Sampled, int], list[str]]] = {}
+    wanted = set(sites)
+    rows = connection.execute("SELECT site, kind, line, url FROM sample ORDER BY rank")
+    for site, kind, line, url in rows:
+        if site in wanted:
+            found.setdefault(site, {}).setdefault((Sampled(kind), line), []).append(url)
+    return found

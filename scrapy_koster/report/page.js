@@ -1,0 +1,283 @@
+"use strict";
+(() => {
+  const FIRST = 25, MORE = 200;
+
+  // What is packed: JSON, deflated, in base64.
+  async function unpacked(id) {
+    const text = atob(document.getElementById(id).textContent);
+    const octets = Uint8Array.from(text, (c) => c.charCodeAt(0));
+    const stream = new Blob([octets]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Response(stream).json();
+  }
+
+  // Elements are made of texts alone: nothing that a server said is ever read as HTML.
+  function element(name, attributes, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes ?? {})) {
+      if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+      else if (value !== null && value !== undefined && value !== false) made.setAttribute(key, value);
+    }
+    made.append(...children.filter((child) => child !== null && child !== undefined));
+    return made;
+  }
+
+  const number = (value) => value.toLocaleString("en-US");
+  function duration(secs) {
+    for (const [unit, size] of [["d", 86400], ["h", 3600], ["min", 60]]) {
+      if (secs >= 2 * size) return `${Math.round(secs / size)} ${unit}`;
+    }
+    return `${Math.round(secs)} s`;
+  }
+  function time(secs) {
+    const date = new Date(secs * 1000);
+    return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 16).replace("T", " ");
+  }
+  function shown(value, kind) {
+    if (value === null || value === "") return "";
+    if (kind === "number") return number(value);
+    if (kind === "time") return time(value);
+    if (kind === "secs") return duration(value);
+    if (kind === "bytes") return value < 10000 ? `${number(value)} B` : `${number(Math.round(value / 1000))} kB`;
+    return String(value);
+  }
+
+  // The state of the page stands in the fragment: sites.q=words&sites.s=-2&site=http://a.example
+  const fragment = () => new URLSearchParams(/=/.test(location.hash) ? location.hash.slice(1) : "");
+  function remember(changes, step) {
+    const state = fragment();
+    for (const [key, value] of Object.entries(changes)) {
+      if (value) state.set(key, value); else state.delete(key);
+    }
+    const url = `#${state}`;
+    if (step) history.pushState(null, "", url); else history.replaceState(null, "", url);
+  }
+
+  class Table {
+    constructor(section, data) {
+      Object.assign(this, data, { section, name: section.dataset.name, most: FIRST, words: "" });
+      this.size = this.values[0].length;
+      this.body = section.querySelector("tbody");
+      section.querySelector(".rest")?.remove();
+      this.order = this.all = Array.from({ length: this.size }, (_, i) => i);
+      this.descending = this.isNumeric(this.sort);
+      this.sorted = null;
+      this.head();
+      this.tools();
+    }
+    isNumeric(column) { return !["text", "site"].includes(this.kinds[column]); }
+    head() {
+      this.heads_ = [...this.section.querySelectorAll("thead th")];
+      this.heads_.forEach((th, column) => {
+        const button = element("button", { type: "button", onclick: () => this.sortBy(column) }, th.textContent);
+        th.replaceChildren(button);
+      });
+    }
+    tools() {
+      this.input = element("input", { type: "search", id: `q-${this.name}`, autocomplete: "off", spellcheck: "false",
+        oninput: () => { this.filter(this.input.value); this.keep(); } });
+      this.told = element("span", { role: "status" });
+      this.more = element("button", { type: "button", onclick: () => { this.most += MORE; this.show(); } }, "Show more");
+      const label = element("label", { for: this.input.id }, "Filter", this.input);
+      this.section.querySelector(".scroll").before(element("div", { class: "tools" }, label, this.told));
+      this.section.append(element("div", { class: "tools" }, this.more));
+    }
+    sortBy(column) {
+      this.descending = this.sort === column ? !this.descending : this.isNumeric(column);
+      this.sort = column;
+      this.apply();
+      this.keep();
+    }
+    keep() {
+      remember({ [`${this.name}.q`]: this.words, [`${this.name}.s`]: `${this.descending ? "-" : ""}${this.sort}` });
+    }
+    restore(state) {
+      const sort = state.get(`${this.name}.s`);
+      if (/^-?\d{1,2}$/.test(sort ?? "") && Math.abs(sort) < this.heads.length) {
+        this.sort = Math.abs(sort);
+        this.descending = sort.startsWith("-");
+      }
+      this.words = state.get(`${this.name}.q`) ?? "";
+      this.input.value = this.words;
+      this.apply();
+    }
+    filter(words) {
+      this.words = words;
+      this.apply();
+    }
+    apply() {
+      const key = `${this.sort}${this.descending}`;
+      if (this.sorted !== key) { this.all = this.inOrder(); this.sorted = key; }
+      const words = this.words.toLowerCase().split(/\s+/).filter(Boolean);
+      const texts = words.length ? this.texts() : null;
+      this.order = texts ? this.all.filter((i) => words.every((word) => texts[i].includes(word))) : this.all;
+      this.most = FIRST;
+      this.show();
+    }
+    texts() {
+      if (!this.texts_) {
+        const texts = new Array(this.size).fill("");
+        this.values.forEach((column, n) => {
+          const kind = this.kinds[n];
+          for (let i = 0; i < this.size; i++) {
+            const value = column[i];
+            if (value !== null && value !== "") texts[i] += kind === "time" ? ` ${time(value)}` : ` ${value}`;
+          }
+        });
+        this.texts_ = texts.map((text) => text.toLowerCase());
+      }
+      return this.texts_;
+    }
+    inOrder() {
+      const column = this.values[this.sort], sign = this.descending ? -1 : 1;
+      const order = Array.from({ length: this.size }, (_, i) => i);
+      const empty = (value) => value === null || value === "";
+      const compare = this.isNumeric(this.sort)
+        ? (a, b) => a - b
+        : (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+      return order.sort((i, j) => {
+        const a = column[i], b = column[j];
+        if (empty(a) || empty(b)) return empty(a) - empty(b) || i - j;
+        return sign * compare(a, b) || i - j;
+      });
+    }
+    show() {
+      this.heads_.forEach((th, column) => {
+        if (column === this.sort) th.setAttribute("aria-sort", this.descending ? "descending" : "ascending");
+        else th.removeAttribute("aria-sort");
+        const mark = column !== this.sort ? "" : this.descending ? " \u25bc" : " \u25b2";
+        th.firstChild.textContent = this.heads[column] + mark;
+      });
+      this.body.replaceChildren(...this.order.slice(0, this.most).map((i) => this.row(i)));
+      const seen = Math.min(this.most, this.order.length);
+      this.told.textContent = this.words
+        ? `${number(this.order.length)} of ${number(this.size)} rows match, ${number(seen)} shown`
+        : `${number(seen)} of ${number(this.size)} rows shown`;
+      this.more.hidden = seen === this.order.length;
+    }
+    row(i) {
+      return element("tr", {}, ...this.values.map((column, n) => {
+        const kind = this.kinds[n], text = shown(column[i], kind);
+        return element("td", { class: kind }, kind === "site" ? siteLink(text) : text);
+      }));
+    }
+  }
+
+  function siteLink(site) {
+    const href = `#${new URLSearchParams({ site })}`;
+    return element("a", { href, onclick: (event) => { event.preventDefault(); remember({ site }, true); open_(site); } }, site);
+  }
+
+  // A site opened.
+  const dialog = document.getElementById("detail");
+  let data = null, files = null;
+
+  function facts(site) {
+    const { heads, kinds, values } = data.tables.sites;
+    const at = values[0].indexOf(site);
+    const list = element("dl", { class: "facts" });
+    if (at >= 0) heads.forEach((head, n) => {
+      const text = n ? shown(values[n][at], kinds[n]) : "";
+      if (text) list.append(element("div", {}, element("dt", {}, head), element("dd", {}, text)));
+    });
+    return list;
+  }
+  function refusals(site) {
+    const rules = data.tables.rules?.values;
+    const found = [];
+    if (rules) rules[1].forEach((name, i) => {
+      if (name === site) found.push({ refused: rules[0][i], line: rules[2][i], text: rules[3][i] });
+    });
+    return found.sort((a, b) => (a.line ?? 0) - (b.line ?? 0));
+  }
+  function command(url) {
+    const words = `scrapy robots explain '${url.replaceAll("'", "'\\''")}' --agent '${data.robot.replaceAll("'", "")}'`;
+    const told = element("span", { role: "status" });
+    const copy = async () => {
+      try { await navigator.clipboard.writeText(words); told.textContent = "Copied"; } catch {
+        getSelection().selectAllChildren(code);
+        told.textContent = "Selected: copy it with Ctrl+C";
+      }
+    };
+    const code = element("code", {}, words);
+    return element("div", { class: "command" }, code, element("button", { type: "button", onclick: copy }, "Copy"), told);
+  }
+  function fileTable(file, refused) {
+    const by = new Map(refused.map((rule) => [rule.line, rule.refused]));
+    const lit = new Set(file.lit);
+    const body = element("tbody", {});
+    let before = 0;
+    file.texts.forEach((text, i) => {
+      const line = file.numbers ? file.numbers[i] : i + 1;
+      if (line > before + 1) body.append(element("tr", {}, element("td", { class: "n" }, "..."), element("td"), element("td"), element("td")));
+      before = line;
+      const kind = by.has(line) && file.same ? "refusing" : lit.has(line) ? "lit" : null;
+      body.append(element("tr", { class: kind },
+        element("td", { class: "n" }, String(line)),
+        element("td", { class: "n" }, by.has(line) && file.same ? number(by.get(line)) : ""),
+        element("td", {}, lit.has(line) ? "|" : ""),
+        element("td", {}, text)));
+    });
+    const head = element("tr", {}, ...["line", "refused", "our record", "text"].map((text) => element("th", { scope: "col" }, text)));
+    return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The stored file" },
+      element("table", { class: "file" }, element("thead", {}, head), body));
+  }
+  function ruleList(refused) {
+    const body = refused.map((rule) => element("tr", {},
+      element("td", { class: "number" }, number(rule.refused)),
+      element("td", { class: "number" }, rule.line === null ? "" : String(rule.line)),
+      element("td", { class: "text" }, rule.text)));
+    const head = element("tr", {}, ...["refused", "line", "text"].map((text) => element("th", { scope: "col" }, text)));
+    return element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
+  }
+  const KINDS = {
+    rule: (line) => (line ? `Refused by line ${line}` : "Refused"),
+    restricted: () => "Refused: the site is restricted",
+    unavailable: () => "Refused: the robots.txt could not be retrieved",
+    start: () => "Start requests that were refused",
+    nofollow: () => "Pages that say nofollow",
+    noindex: () => "Pages that say noindex",
+  };
+  async function open_(site) {
+    files ??= await unpacked("files");
+    const file = Object.hasOwn(files, site) ? files[site] : null;
+    const samples = Object.hasOwn(data.samples, site) ? data.samples[site] : [];
+    const refused = refusals(site);
+    document.getElementById("detail-title").textContent = site;
+    const parts = [facts(site), element("h3", {}, "Explain a URL"), command(samples[0]?.[2][0] ?? `${site}/`)];
+    if (refused.length) parts.push(element("h3", {}, "Lines that refused us"), ruleList(refused));
+    for (const [kind, line, urls] of samples) {
+      parts.push(element("h3", {}, KINDS[kind](line)), element("ul", { class: "samples" }, ...urls.map((url) => element("li", {}, url))));
+    }
+    if (file) {
+      parts.push(element("h3", {}, "The stored file"));
+      if (!file.same) parts.push(element("p", {}, "It is not the file that was obeyed: it has changed since, so its lines have no counts."));
+      if (file.findings.length) parts.push(element("ul", {}, ...file.findings.map(([code, title]) => element("li", {}, `${code}: ${title}`))));
+      parts.push(fileTable(file, refused));
+    } else {
+      parts.push(element("p", {}, `Its file is not in this page: scrapy robots cache show '${site}'`));
+    }
+    document.getElementById("detail-body").replaceChildren(...parts);
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
+  }
+  dialog.addEventListener("close", () => remember({ site: "" }));
+
+  function restore() {
+    const state = fragment();
+    tables.forEach((table) => table.restore(state));
+    const site = state.get("site");
+    if (site) open_(site); else if (dialog.open) dialog.close();
+  }
+
+  let tables = [];
+  async function begin() {
+    data = await unpacked("rows");
+    tables = [...document.querySelectorAll("section.data")].map((section) => new Table(section, data.tables[section.dataset.name]));
+    restore();
+    addEventListener("hashchange", () => { if (/=/.test(location.hash)) restore(); });
+    addEventListener("popstate", () => { if (/=/.test(location.hash) || dialog.open) restore(); });
+    addEventListener("beforeprint", () => document.querySelectorAll("details:not(.long)").forEach((each) => { each.open = true; }));
+    document.documentElement.dataset.ready = "yes";
+  }
+  begin();
+})();

@@ -1,0 +1,328 @@
+"""The tables of the page: what their columns are, and what stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from scrapy_koster.protocol.verdict import utc
+from scrapy_koster.report.numbers import (
+    NOT_KNOWN,
+    OUTCOME_NAMES,
+    Numbers,
+    sites_of,
+)
+from scrapy_koster.report.tally import Outcome, Sampled
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from scrapy_koster.report.files import File
+
+SHOWN_FIRST = 25
+"""Rows of a table that stand in the page itself, for those who have no JavaScript."""
+
+Samples = Mapping[str, Mapping[tuple[Sampled, int], list[str]]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, and what its values are."""
+
+    head: str
+    kind: str = "text"
+    """text, site, number, time, secs or bytes"""
+
+
+@dataclass
+class Table:
+    """A table, by columns."""
+
+    name: str
+    title: str
+    about: str
+    columns: list[Column]
+    sort: int = 0
+    """The column by which it is sorted at first; where that is of numbers, the largest first."""
+    values: list[list[Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.values = [[] for _ in self.columns]
+
+    def __len__(self) -> int:
+        return len(self.values[0])
+
+    def add(self, *row: Any) -> None:
+        """Add a row."""
+        for column, value in zip(self.values, row, strict=True):
+            column.append(value)
+
+    def first(self) -> list[list[str]]:
+        """Return the rows that stand in the page itself, as they are shown."""
+        rows = zip(*(column[:SHOWN_FIRST] for column in self.values), strict=True)
+        kinds = [column.kind for column in self.columns]
+        return [
+            [shown(value, kind) for value, kind in zip(row, kinds, strict=True)] for row in rows
+        ]
+
+    def packed(self) -> dict[str, Any]:
+        """Return what the script of the page is given."""
+        kinds = [column.kind for column in self.columns]
+        heads = [column.head for column in self.columns]
+        return {"heads": heads, "kinds": kinds, "sort": self.sort, "values": self.values}
+
+
+def shown(value: Any, kind: str) -> str:
+    """Return a value as the page shows it. The script does the same."""
+    if value is None or value == "":
+        return ""
+    match kind:
+        case "number":
+            return f"{value:,}"
+        case "time":
+            return utc(value)[:16].replace("T", " ")
+        case "secs":
+            return duration(value)
+        case "bytes":
+            return f"{value:,} B" if value < 10_000 else f"{value / 1000:,.0f} kB"
+        case _:
+            return str(value)
+
+
+def duration(secs: float) -> str:
+    """Return a number of seconds in a unit that can be grasped."""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if secs >= 2 * size:
+            return f"{secs / size:.0f} {unit}"
+    return f"{secs:.0f} s"
+
+
+# Which sites are told apart in the table: more than are counted.
+_OUTCOMES = {
+    **OUTCOME_NAMES,
+    Outcome.HTML: "HTML for robots.txt",
+    Outcome.LET_THROUGH: "unavailable, let through",
+}
+
+_SITES = [
+    Column("site", "site"),
+    Column("outcome"),
+    Column("refused", "number"),
+    Column("allowed", "number"),
+    Column("the line that refused most"),
+    Column("status", "number"),
+    Column("why not"),
+    Column("asked", "number"),
+    Column("fetched", "time"),
+    Column("expires", "time"),
+    Column("size", "bytes"),
+    Column("record"),
+    Column("deferred for", "secs"),
+    Column("Crawl-delay"),
+    Column("findings", "number"),
+]
+
+
+def tables_of(
+    connection: sqlite3.Connection,
+    numbers: Numbers,
+    *,
+    most: int,
+    samples: Callable[[list[str]], Samples],
+    files: Callable[[list[sqlite3.Row]], Mapping[str, File]],
+) -> tuple[list[Table], Samples, Mapping[str, File]]:
+    """Return the tables with *most* sites, and the samples and files of these."""
+    rows = sites_of(connection, most)
+    names = [row["site"] for row in rows]
+    found, stored = samples(names), files(rows)
+    worst = _worst_lines(connection, set(names))
+    tables = [
+        _closed(rows, worst),
+        _rules(numbers, found),
+        _starts(rows, found),
+        _hazards(rows, stored),
+        _failures(numbers),
+        _redirects(rows),
+        _drops(rows, found),
+        _sites(rows, worst, numbers, stored),
+    ]
+    return tables, found, stored
+
+
+def _worst_lines(connection: sqlite3.Connection, sites: set[str]) -> dict[str, str]:
+    rows = connection.execute("SELECT site, line, text, max(refused) FROM rule GROUP BY site")
+    return {site: named_line(line, text) for site, line, text, _ in rows if site in sites}
+
+
+def named_line(line: int, text: str) -> str:
+    """Return a line with its number; what no line has decided has none."""
+    return f"{line}: {text}" if line else text
+
+
+def _sites(
+    rows: Iterable[sqlite3.Row],
+    worst: Mapping[str, str],
+    numbers: Numbers,
+    stored: Mapping[str, File],
+) -> Table:
+    about = "Each site that was asked, and what became of it. Choose one to see its file."
+    table = Table("sites", "Sites", about, _SITES, sort=2)
+    now = int(numbers.about.get("written") or 0)
+    for row in rows:
+        site = row["site"]
+        refused = {ground: row[f"refused_{ground}"] for ground in numbers.refused}
+        table.add(
+            site,
+            _OUTCOMES.get(row["outcome"], NOT_KNOWN),
+            sum(refused.values()),
+            _allowed(row),
+            worst.get(site) or _closed_by(row, refused),
+            row["status"],
+            row["reason"] or "",
+            row["asked"],
+            row["fetched"],
+            row["expires"],
+            row["bytes"],
+            row["record"] or "",
+            _deferred_secs(row, now),
+            row["delay"] or "",
+            len(stored[site].findings) if site in stored else None,
+        )
+    return table
+
+
+def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
+    table = Table(
+        "closed",
+        "Sites that were closed to us",
+        "By a line that forbids all, by HTTP 401 or 403, or because the robots.txt could not be"
+        " retrieved.",
+        [
+            Column("refused", "number"),
+            Column("site", "site"),
+            Column("how"),
+            Column("why"),
+            Column("allowed", "number"),
+            Column("asked again after", "time"),
+        ],
+    )
+    for row in rows:
+        line = worst.get(row["site"], "")
+        how = _OUTCOMES.get(row["outcome"], NOT_KNOWN)
+        closed = row["outcome"] in (Outcome.RESTRICTED, Outcome.UNAVAILABLE)
+        if closed or line.endswith(": Disallow: /"):
+            why = (row["reason"] or f"HTTP {row['status']}") if closed else f"line {line}"
+            refused = row["refused_rule"] + row["refused_restricted"] + row["refused_unavailable"]
+            how = how if closed else "all forbidden"
+            table.add(refused, row["site"], how, why, _allowed(row), row["expires"])
+    return table
+
+
+def _allowed(row: sqlite3.Row) -> int:
+    return sum(int(row[f"allowed_{how}"]) for how in ("rule", "none", "html", "unavailable"))
+
+
+def _closed_by(row: sqlite3.Row, refused: Mapping[str, int]) -> str:
+    if refused["restricted"]:
+        return f"the whole site: HTTP {row['status']}"
+    return "the whole site: unavailable" if refused["unavailable"] else ""
+
+
+def _deferred_secs(row: sqlite3.Row, now: int) -> int | None:
+    began, ended = row["deferred"], row["resumed"]
+    return None if not began else max((ended or now) - began, 0)
+
+
+def _rules(numbers: Numbers, samples: Samples) -> Table:
+    table = Table(
+        "rules",
+        "Which lines refused us",
+        "Each line of a robots.txt that has refused a request, and one of the URLs.",
+        [
+            Column("refused", "number"),
+            Column("site", "site"),
+            Column("line", "number"),
+            Column("text"),
+            Column("for example"),
+        ],
+    )
+    for site, line, text, refused in numbers.rules:
+        urls = samples.get(site, {}).get((Sampled.RULE, line), [])
+        table.add(refused, site, line or None, text, urls[0] if urls else "")
+    return table
+
+
+def _starts(rows: Iterable[sqlite3.Row], samples: Samples) -> Table:
+    table = Table(
+        "starts",
+        "Start requests that were refused",
+        "What is only linked from these pages was never found.",
+        [Column("refused", "number"), Column("site", "site"), Column("for example")],
+    )
+    for row in rows:
+        if row["start_refused"]:
+            urls = samples.get(row["site"], {}).get((Sampled.START, 0), [""])
+            table.add(row["start_refused"], row["site"], urls[0])
+    return table
+
+
+def _failures(numbers: Numbers) -> Table:
+    about = "Attempts to retrieve a robots.txt that failed."
+    columns = [Column("attempts", "number"), Column("reason")]
+    table = Table("failures", "Failures by reason", about, columns)
+    for reason, attempts in numbers.failures.items():
+        table.add(attempts, reason)
+    return table
+
+
+def _hazards(rows: Iterable[sqlite3.Row], stored: Mapping[str, File]) -> Table:
+    table = Table(
+        "hazards",
+        "Hazards",
+        "Where a file may be meant otherwise than it was read. Stored files are checked as"
+        " scrapy robots check does, as many as the page has room for.",
+        [Column("requests allowed", "number"), Column("site", "site"), Column("what")],
+    )
+    for row in rows:
+        site = row["site"]
+        what = (
+            [f"{code} {title}" for code, title in stored[site].findings] if site in stored else []
+        )
+        if row["wildcards"]:
+            what.append("Wildcards in the record that was obeyed.")
+        if row["cut"]:
+            what.append("Longer than KOSTER_MAX_BYTES: not read to its end.")
+        for each in what:
+            table.add(row["allowed_rule"], site, each)
+    return table
+
+
+def _redirects(rows: Iterable[sqlite3.Row]) -> Table:
+    about = "Sites whose robots.txt was found elsewhere."
+    columns = [Column("site", "site"), Column("to")]
+    table = Table("redirects", "Redirects of robots.txt", about, columns)
+    for row in rows:
+        if row["redirect"]:
+            table.add(row["site"], row["redirect"])
+    return table
+
+
+def _drops(rows: Iterable[sqlite3.Row], samples: Samples) -> Table:
+    table = Table(
+        "drops",
+        "Dropped because the page says so",
+        "Requests (nofollow) and items (noindex) of pages with META tags or X-Robots-Tag.",
+        [
+            Column("nofollow", "number"),
+            Column("noindex", "number"),
+            Column("site", "site"),
+            Column("for example"),
+        ],
+    )
+    for row in rows:
+        if row["nofollow"] or row["noindex"]:
+            of_site = samples.get(row["site"], {})
+            urls = of_site.get((Sampled.NOFOLLOW, 0)) or of_site.get((Sampled.NOINDEX, 0)) or [""]
+            table.add(row["nofollow"], row["noindex"], row["site"], urls[0])
+    return table
