@@ -36,6 +36,10 @@ _ALLOWED = "(allowed_rule + allowed_none + allowed_html + allowed_unavailable)"
 _BY_MATTER = (
     f"ORDER BY {_REFUSED} DESC, outcome IN (4, 5) DESC, wildcards DESC, {_ALLOWED} DESC, site"
 )
+FORBIDDING_ALL = "SELECT site FROM rule WHERE text = 'Disallow: /'"
+"""The sites of which a line that forbids all has refused a request."""
+CLOSED = f"outcome IN (4, 5) OR site IN ({FORBIDDING_ALL})"
+"""Of which sites we may have nothing: restricted, unavailable, or a line has forbidden all."""
 _WORST_RULES = (
     "SELECT site, line, text, refused FROM rule ORDER BY refused DESC, site, line"
     f" LIMIT {RULES_MOST}"
@@ -73,6 +77,8 @@ class Numbers:
     rules: list[Row]
     """site, line, text, refused: the largest first, 10,000 at most"""
     rules_in_all: int
+    closed: int
+    """How many sites were CLOSED."""
 
     @property
     def sites(self) -> int:
@@ -102,6 +108,7 @@ class Numbers:
             "allowed_because": self.allowed_because,
             "rules": [dict(zip(keys, rule, strict=True)) for rule in self.rules],
             "rules_in_all": self.rules_in_all,
+            "closed": self.closed,
             "statuses": self.statuses,
             "failures": self.failures,
             "ages": self.ages,
@@ -145,6 +152,7 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
         minutes=[tuple(row) for row in connection.execute("SELECT * FROM minute ORDER BY minute")],
         rules=[tuple(row) for row in connection.execute(_WORST_RULES)],
         rules_in_all=_number(connection, "SELECT count(*) FROM rule"),
+        closed=_number(connection, f"SELECT count(*) FROM site WHERE {CLOSED}"),
     )
 
 

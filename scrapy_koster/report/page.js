@@ -157,7 +157,7 @@
     row(i) {
       return element("tr", {}, ...this.values.map((column, n) => {
         const kind = this.kinds[n], text = shown(column[i], kind);
-        return element("td", { class: kind }, kind === "site" ? siteLink(text) : text);
+        return element("td", { class: this.keys[n] }, kind === "site" ? siteLink(text) : text);
       }));
     }
   }

@@ -23,12 +23,13 @@ from scrapy_koster.report.files import files_of
 from scrapy_koster.report.tables import SHOWN_FIRST, Table, shown, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from scrapy_koster.report.files import BodyOf, File
     from scrapy_koster.report.numbers import Numbers
     from scrapy_koster.report.tables import Samples
 
+_FIRST = 5
 _HERE = Path(__file__).parent
 _PATTERNS = {
     "obeyed": "",
@@ -136,8 +137,10 @@ def _page(
         script=script,
         about={"written": 0, "title": "A crawl", **numbers.about},
         numbers=numbers,
-        closed=sum(table.name == "closed" and len(table) for table in tables),
+        closed=numbers.closed,
         refused=sum(numbers.refused.values()),
+        first_closed=_first(tables, "closed", (1, 3)),
+        first_rules=_first(tables, "rules", (0, 1, 2, 3)),
         tiles=list(_tiles(numbers)),
         missed=[each for each in _missed(numbers, tables) if each[1]],
         pictures=list(_pictures(numbers)),
@@ -150,6 +153,13 @@ def _page(
         rows=_packed(_rows(numbers, tables, samples)),
         files=_packed({site: file.packed() for site, file in stored.items()}),
     )
+
+
+def _first(tables: list[Table], name: str, columns: Sequence[int]) -> list[list[Any]]:
+    """Return some columns of the rows of a table that stand at the top of the page."""
+    [table] = [table for table in tables if table.name == name]
+    rows = range(min(_FIRST, len(table)))
+    return [[table.values[column][row] for column in columns] for row in rows]
 
 
 def _hash(text: str) -> str:
@@ -208,9 +218,8 @@ def _missed(numbers: Numbers, tables: list[Table]) -> Iterator[tuple[str, int, s
     """Yield what, how many, and the table that says which."""
     totals, compared = numbers.totals, numbers.compared
     there = {table.name for table in tables if len(table)}
-    closed = sum(len(table) for table in tables if table.name == "closed")
     for what, count, table in (
-        ("sites were closed to us.", closed, "closed"),
+        ("sites were closed to us.", numbers.closed, "closed"),
         ("requests were refused by a line of a robots.txt.", numbers.refused["rule"], "rules"),
         (
             "start requests were refused: what is only linked from there was never found.",

@@ -20,6 +20,8 @@ _GAP = 2
 _LEAST = 3
 _HEIGHT = 150
 _BINS = 120
+_BINS_LEAST = 3
+_WIDE = 1440
 _MARKS = 24
 
 
@@ -95,10 +97,14 @@ def timeline(
         at = bins[(minute - first) // per_bin]
         for n, count in enumerate(counts):
             at[n] += count
+    if len(bins) < _BINS_LEAST:
+        return bars(
+            name, title, about, dict(zip(series, map(sum, zip(*bins, strict=True)), strict=True))
+        )
     top = max((max(each) for each in bins), default=0) or 1
-    shapes = [_text(0, 14, f"{top:,}"), _line([(0, 20), (_WIDTH, 20)], "axis")]
-    shapes.append(_line([(0, _HEIGHT), (_WIDTH, _HEIGHT)], "axis"))
-    step = _WIDTH / max(len(bins) - 1, 1)
+    shapes = [_text(0, 14, f"{top:,}"), _line([(0, 20), (_WIDE, 20)], "axis")]
+    shapes.append(_line([(0, _HEIGHT), (_WIDE, _HEIGHT)], "axis"))
+    step = _WIDE / max(len(bins) - 1, 1)
     for n in range(len(series)):
         points = [(i * step, _HEIGHT - (_HEIGHT - 20) * b[n] / top) for i, b in enumerate(bins)]
         shapes.append(_line(points, f"line{n}"))
@@ -109,7 +115,7 @@ def timeline(
         name,
         title,
         f"{about}, by the {minutes_long} since the crawl began",
-        _svg(name, title, _HEIGHT + 8, shapes),
+        _svg(name, title, _HEIGHT + 8, shapes, _WIDE),
         ("time", *series),
         rows,
         [],
@@ -132,11 +138,13 @@ def key(number: int) -> Markup:
     )
 
 
-def _svg(name: str, title: str, height: float, shapes: Sequence[Markup]) -> Markup:
+def _svg(
+    name: str, title: str, height: float, shapes: Sequence[Markup], width: int = _WIDTH
+) -> Markup:
     return Markup(
         '<svg viewBox="0 0 {} {}" role="img" aria-labelledby="{}-title">'
         '<title id="{}-title">{}. The table below has its numbers.</title>{}</svg>'
-    ).format(_WIDTH, height, name, name, title, Markup("").join(shapes))
+    ).format(width, height, name, name, title, Markup("").join(shapes))
 
 
 def _rect(x: float, y: float, width: float, height: float, key: str) -> Markup:

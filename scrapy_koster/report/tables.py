@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.protocol.verdict import utc
 from scrapy_koster.report.numbers import (
+    FORBIDDING_ALL,
     NOT_KNOWN,
     OUTCOME_NAMES,
     Numbers,
@@ -33,6 +34,13 @@ class Column:
     head: str
     kind: str = "text"
     """text, site, number, time, secs or bytes"""
+    minor: bool = False
+    """Whether it is left out where there is little room."""
+
+    @property
+    def key(self) -> str:
+        """The class of its cells."""
+        return f"{self.kind} minor" if self.minor else self.kind
 
 
 @dataclass
@@ -68,9 +76,13 @@ class Table:
 
     def packed(self) -> dict[str, Any]:
         """Return what the script of the page is given."""
-        kinds = [column.kind for column in self.columns]
-        heads = [column.head for column in self.columns]
-        return {"heads": heads, "kinds": kinds, "sort": self.sort, "values": self.values}
+        return {
+            "heads": [column.head for column in self.columns],
+            "kinds": [column.kind for column in self.columns],
+            "keys": [column.key for column in self.columns],
+            "sort": self.sort,
+            "values": self.values,
+        }
 
 
 def shown(value: Any, kind: str) -> str:
@@ -113,14 +125,14 @@ _SITES = [
     Column("the line that refused most"),
     Column("status", "number"),
     Column("why not"),
-    Column("asked", "number"),
-    Column("fetched", "time"),
-    Column("expires", "time"),
-    Column("size", "bytes"),
-    Column("record"),
+    Column("asked", "number", minor=True),
+    Column("fetched", "time", minor=True),
+    Column("expires", "time", minor=True),
+    Column("size", "bytes", minor=True),
+    Column("record", "text", minor=True),
     Column("deferred for", "secs"),
-    Column("Crawl-delay"),
-    Column("findings", "number"),
+    Column("Crawl-delay", "text", minor=True),
+    Column("findings", "number", minor=True),
 ]
 
 
@@ -138,7 +150,7 @@ def tables_of(
     found, stored = samples(names), files(rows)
     worst = _worst_lines(connection, set(names))
     tables = [
-        _closed(rows, worst),
+        _closed(connection, rows, worst),
         _rules(numbers, found),
         _starts(rows, found),
         _hazards(rows, stored),
@@ -192,7 +204,11 @@ def _sites(
     return table
 
 
-def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
+def _closed(
+    connection: sqlite3.Connection, rows: list[sqlite3.Row], worst: Mapping[str, str]
+) -> Table:
+    forbidding = connection.execute(FORBIDDING_ALL)
+    forbidden = {row["site"] for row in rows} & {site for (site,) in forbidding}
     table = Table(
         "closed",
         "Sites that were closed to us",
@@ -208,14 +224,12 @@ def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
         ],
     )
     for row in rows:
-        line = worst.get(row["site"], "")
-        how = _OUTCOMES.get(row["outcome"], NOT_KNOWN)
-        closed = row["outcome"] in (Outcome.RESTRICTED, Outcome.UNAVAILABLE)
-        if closed or line.endswith(": Disallow: /"):
-            why = (row["reason"] or f"HTTP {row['status']}") if closed else f"line {line}"
+        by_line = row["outcome"] not in (Outcome.RESTRICTED, Outcome.UNAVAILABLE)
+        if not by_line or row["site"] in forbidden:
+            how = "a line forbids all" if by_line else _OUTCOMES[row["outcome"]]
+            why = worst.get(row["site"]) if by_line else row["reason"] or f"HTTP {row['status']}"
             refused = row["refused_rule"] + row["refused_restricted"] + row["refused_unavailable"]
-            how = how if closed else "all forbidden"
-            table.add(refused, row["site"], how, why, _allowed(row), row["expires"])
+            table.add(refused, row["site"], how, why or "", _allowed(row), row["expires"])
     return table
 
 
