@@ -20,7 +20,7 @@ _VERSION = 1
 _BUSY_SECS = 5.0
 _MINUTE_COUNTS = ("asked", "answered", "deferred", "allowed", "refused")
 # Of lines, sites and kinds that come later there are no samples.
-_SAMPLES_MOST = 50_000
+_SAMPLES_MOST = 10_000
 _REASONS_MOST = 1000
 _SITE_CHARS = 300
 _TEXT_CHARS = 400
@@ -132,7 +132,8 @@ class Writer:
                 and not connection.execute(f"SELECT 1 {_OF_A_KIND}", key).fetchone()
             ):
                 continue
-            rows = ((*key, rank, url) for rank, url in urls)
+            # Without the site, which it begins with.
+            rows = ((*key, rank, url.removeprefix(site)) for rank, url in urls)
             connection.executemany("INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?, ?)", rows)
             gone = connection.execute(
                 f"DELETE {_OF_A_KIND} AND rank IN ({_BEYOND})", (*key, *key)

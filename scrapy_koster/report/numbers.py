@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from scrapy_koster.protocol.verdict import utc
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.tally import COUNTS, FACTS, Outcome, Sampled
 
@@ -222,28 +221,36 @@ def sites_of(connection: sqlite3.Connection, most: int) -> list[sqlite3.Row]:
     return connection.execute(f"{_SITES} {_BY_MATTER} LIMIT ?", (most,)).fetchall()
 
 
-_CSV_TIMES = ("fetched", "expires", "deferred", "resumed")
+_TIMES = ("fetched", "expires", "deferred", "resumed")
+_TEXTS = ("record", "delay", "redirect", "reason")
+_CSV_ROWS = 1000
 
 
 def csv_lines(connection: sqlite3.Connection) -> Iterator[str]:
     """Yield a line of names, and one for each site, as CSV without line ends."""
-    line = io.StringIO()
-    writer = csv.writer(line, lineterminator="")
     yield ",".join(SITE_COLUMNS)
-    for row in connection.execute(f"{_SITES} ORDER BY site"):
-        site = dict(row)
-        site["outcome"] = OUTCOME_NAMES.get(site["outcome"], NOT_KNOWN)
-        for name in _CSV_TIMES:
-            site[name] = utc(site[name]) if site[name] else ""
-        writer.writerow([_csv_cell(site[name]) for name in SITE_COLUMNS])
-        yield line.getvalue()
+    line = io.StringIO()
+    writer = csv.writer(line, lineterminator="\n")
+    columns = ", ".join(map(_csv_cell, SITE_COLUMNS))
+    rows = connection.execute(f"SELECT {columns} FROM site ORDER BY site")
+    while some := rows.fetchmany(_CSV_ROWS):
+        writer.writerows(some)
+        yield from line.getvalue()[:-1].split("\n")
         line.seek(0)
         line.truncate()
 
 
-def _csv_cell(value: object) -> object:
-    """Return *value*; a spreadsheet takes a text that begins so for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+def _csv_cell(name: str) -> str:
+    """Return the expression for a column: a million rows are no work for Python."""
+    if name == "outcome":
+        cases = " ".join(f"WHEN {int(each)} THEN '{of}'" for each, of in OUTCOME_NAMES.items())
+        return f"CASE outcome {cases} ELSE '{NOT_KNOWN}' END"
+    if name in _TIMES:
+        return f"CASE WHEN {name} > 0 THEN strftime('%Y-%m-%dT%H:%M:%SZ', {name}, 'unixepoch') END"
+    if name in _TEXTS:
+        # A spreadsheet takes a text that begins so for a formula.
+        return f"CASE WHEN {name} GLOB '[=+@-]*' THEN '''' || {name} ELSE {name} END"
+    return name
 
 
 def samples_of(
@@ -255,5 +262,7 @@ def samples_of(
     rows = connection.execute("SELECT site, kind, line, url FROM sample ORDER BY rank")
     for site, kind, line, url in rows:
         if site in wanted:
-            found.setdefault(site, {}).setdefault((Sampled(kind), line), []).append(url)
+            found.setdefault(site, {}).setdefault((Sampled(kind), line), []).append(
+                f"{site}{url}" if url[:1] == "/" else url
+            )
     return found
