@@ -218,7 +218,7 @@
         element("td", {}, text)));
     });
     const head = element("tr", {}, ...["line", "refused", "our record", "text"].map((text) => element("th", { scope: "col" }, text)));
-    return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The stored file" },
+    return element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "The stored file" },
       element("table", { class: "file" }, element("thead", {}, head), body));
   }
   function ruleList(refused) {
