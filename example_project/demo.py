@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -35,6 +36,8 @@ STATS = (
     "robotstxt/forbidden",
     "koster/forbidden/rule",
 )
+PAGES = Path("reports")
+"""Below the folder of the project: the report of each crawl."""
 META_STATS = ("koster/meta/noindex", "koster/meta/nofollow")
 
 
@@ -47,6 +50,8 @@ class Crawl:
         self._visits: dict[str, Visit] = {}
         self._pages: set[str] = set()
         self._crawler = process.create_crawler(spider)
+        self.page = PAGES / f"{spider}.html"
+        self._crawler.settings.set("KOSTER_REPORT", self.page, "cmdline")
         self._crawler.signals.connect(self._item_scraped, signals.item_scraped)
         self._crawler.signals.connect(self._robots_parsed, signals.robots_parsed)
         process.crawl(self._crawler)
@@ -202,11 +207,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--robots", type=Path, metavar="FILE", help="serve this /robots.txt")
     file: Path | None = parser.parse_args(arguments).robots
     robots_txt = file.read_bytes() if file else ROBOTS_TXT.encode()
-    process = CrawlerProcess(settings(file))
-    robots = [Crawl(process, name) for name in ROBOTS]
-    meta = Crawl(process, "meta")
-    process.start()
+    with TemporaryDirectory() as folder:
+        process = CrawlerProcess(settings(file, folder))
+        robots = [Crawl(process, name) for name in ROBOTS]
+        meta = Crawl(process, "meta")
+        process.start()
     print(report(robots_txt, robots, meta))
+    print("The report of each crawl, to be opened in a browser:\n")
+    print("\n".join(f"  {crawl.page.absolute()}" for crawl in (*robots, meta)), end="\n\n")
     found = list(differences(robots, meta))
     if not found:
         print("The matrix is the draft's, and the directives were obeyed.")
@@ -215,13 +223,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
-def settings(file: Path | None) -> Settings:
+def settings(file: Path | None, folder: str) -> Settings:
     os.environ["SCRAPY_SETTINGS_MODULE"] = "fict.settings"
     settings = get_project_settings()
     settings.set("LOG_LEVEL", "WARNING", "cmdline")
     settings.set("FICT_ROBOTS_TXT", file, "cmdline")
     # The port is another one each time: what was stored of it would be of no use.
-    settings.set("KOSTER_STORAGE", "scrapy_koster.storage.memory.MemoryStorage", "cmdline")
+    settings.set("KOSTER_SQLITE_PATH", Path(folder, "robots.sqlite3"), "cmdline")
     return settings
 
 
