@@ -202,7 +202,7 @@ def test_print(page_file: Path, opened: Open, tmp_path: Path) -> None:
 def test_without_javascript(page_file: Path, opened: Open) -> None:
     page = opened(page_file, ready=False, java_script_enabled=False)
     text = page.locator("body").inner_text()
-    assert "3 of 65 sites were closed to us" in text
+    assert "2 of 65 sites were closed to us" in text
     assert "Disallow: /private/" in text
     assert "the first" in page.locator("section[data-name=sites] .rest").inner_text().lower()
 

@@ -10,6 +10,7 @@ from scrapy_koster.crawl.sites import Standing
 from scrapy_koster.crawl.summary import Learnt
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, last_copy
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.step import Pass
 from scrapy_koster.protocol.verdict import Ground, shown, text_of
 from scrapy_koster.report.tally import Outcome, Sampled, Tally
 
@@ -166,7 +167,7 @@ class Counts(Uncounted):
     def allowed(self, state: SiteState, url: str, robot: str | bytes) -> None:
         tally = self.tally
         row = tally.row(state.origin[:-1])
-        column = _ALLOWED.get(state.standing, "allowed_none")  # type: ignore[arg-type]
+        column = _ALLOWED[state.standing] if state.standing in _ALLOWED else _unannounced(state)
         row[column] = row.get(column, 0) + 1
         tally.minute["allowed"] += 1
         if state.standing is Standing.OBEYED:
@@ -200,6 +201,11 @@ class Counts(Uncounted):
         copy = last_copy(known)
         if copy is not None and len(copy.body) <= _COMPARED_BYTES:
             self.tally.compared.append((copy.body, url, robot, allowed))
+
+
+def _unannounced(state: SiteState) -> str:
+    """Return what allows a request to a site that was not announced: its /robots.txt, a replay."""
+    return "allowed_unavailable" if isinstance(state.step, Pass) else "allowed_rule"
 
 
 def _copy_facts(site: Site, copy: Copy) -> dict[str, object]:

@@ -35,10 +35,8 @@ _ALLOWED = "(allowed_rule + allowed_none + allowed_html + allowed_unavailable)"
 _BY_MATTER = (
     f"ORDER BY {_REFUSED} DESC, outcome IN (4, 5) DESC, wildcards DESC, {_ALLOWED} DESC, site"
 )
-FORBIDDING_ALL = "SELECT site FROM rule WHERE text = 'Disallow: /'"
-"""The sites of which a line that forbids all has refused a request."""
-CLOSED = f"outcome IN (4, 5) OR site IN ({FORBIDDING_ALL})"
-"""Of which sites we may have nothing: restricted, unavailable, or a line has forbidden all."""
+CLOSED = f"(outcome IN (4, 5) OR refused_rule > 0 AND {_ALLOWED} = 0)"
+"""What holds of sites of which we have nothing: restricted, unavailable, or all was refused."""
 _WORST_RULES = (
     "SELECT site, line, text, refused FROM rule ORDER BY refused DESC, site, line"
     f" LIMIT {RULES_MOST}"

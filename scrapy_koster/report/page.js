@@ -227,7 +227,7 @@
       element("td", { class: "number" }, rule.line === null ? "" : String(rule.line)),
       element("td", { class: "text" }, rule.text)));
     const head = element("tr", {}, ...["refused", "line", "text"].map((text) => element("th", { scope: "col" }, text)));
-    return element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
+    return element("table", { class: "small" }, element("thead", {}, head), element("tbody", {}, ...body));
   }
   const KINDS = {
     rule: (line) => (line ? `Refused by line ${line}` : "Refused"),
@@ -240,7 +240,9 @@
   async function open_(site) {
     files ??= await unpacked("files");
     const file = Object.hasOwn(files, site) ? files[site] : null;
-    const samples = Object.hasOwn(data.samples, site) ? data.samples[site] : [];
+    const kinds = Object.keys(KINDS);
+    const samples = Object.hasOwn(data.samples, site) ? [...data.samples[site]] : [];
+    samples.sort((a, b) => kinds.indexOf(a[0]) - kinds.indexOf(b[0]) || a[1] - b[1]);
     const refused = refusals(site);
     document.getElementById("detail-title").textContent = site;
     const parts = [facts(site), element("h3", {}, "Explain a URL"), command(samples[0]?.[2][0] ?? `${site}/`)];

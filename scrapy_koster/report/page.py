@@ -7,8 +7,8 @@ import hashlib
 import json
 import os
 import zlib
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,16 @@ from scrapy_koster.report import pictures
 from scrapy_koster.report.compare import Compared, compared_with
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.files import files_of
+from scrapy_koster.report.overview import missed, pictures_of, tiles
 from scrapy_koster.report.tables import SHOWN_FIRST, Table, shown, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from scrapy_koster.report.files import BodyOf, File
     from scrapy_koster.report.numbers import Numbers
-    from scrapy_koster.report.tables import Samples
+    from scrapy_koster.report.overview import missed, pictures_of, tiles
+from scrapy_koster.report.tables import Samples
 
 _FIRST = 5
 _HERE = Path(__file__).parent
@@ -39,15 +41,6 @@ _PATTERNS = {
     "unknown": "M4 0v8",
 }
 """What tells parts of a bar apart beside their colour, in a square of 8."""
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A number, large."""
-
-    what: str
-    count: int
-    key: str = ""
 
 
 def no_file(_site: str) -> None:
@@ -93,23 +86,18 @@ def write_page(
         path.write_text(page, encoding="utf-8")
 
 
-class _whole:  # noqa: N801  # a context manager
-    """A file beside that of *name*, which takes its place when it is written."""
-
-    def __init__(self, name: str) -> None:
-        self._name = Path(name).absolute()
-        self._path = self._name.with_name(f"{self._name.name}.{os.getpid()}.part")
-
-    def __enter__(self) -> Path:
-        self._name.parent.mkdir(parents=True, exist_ok=True)
-        return self._path
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self._path.replace(self._name)
-        else:
-            with suppress(OSError):
-                self._path.unlink()
+@contextmanager
+def _whole(name: str) -> Iterator[Path]:
+    """Give a path to write to; what was written takes the place of *name* if all went well."""
+    final = Path(name).absolute()
+    part = final.with_name(f"{final.name}.{os.getpid()}.part")
+    final.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield part
+        part.replace(final)
+    finally:
+        with suppress(OSError):
+            part.unlink()
 
 
 def _page(
@@ -121,7 +109,38 @@ def _page(
     compared: Compared | None,
     beyond: str | None,
 ) -> str:
-    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=False)
+    css, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            policy=f"default-src 'none'; style-src {_hash(css)}; script-src {_hash(script)};"
+            " base-uri 'none'; form-action 'none'",
+            css=css,
+            script=script,
+            about={"written": 0, "title": "A crawl", **numbers.about},
+            numbers=numbers,
+            closed=numbers.closed,
+            refused=sum(numbers.refused.values()),
+            first_closed=_first(tables, "closed", (1, 3)),
+            first_rules=_first(tables, "rules", (0, 1, 2, 3)),
+            tiles=list(tiles(numbers)),
+            missed=[each for each in missed(numbers, tables) if each[1]],
+            pictures=list(pictures_of(numbers)),
+            patterns=_PATTERNS,
+            tables=tables,
+            first=SHOWN_FIRST,
+            compared=compared,
+            beyond=beyond and Path(beyond).name,
+            shown_sites=len(next(table for table in tables if table.name == "sites")),
+            rows=_packed(_rows(numbers, tables, samples)),
+            files=_packed({site: file.packed() for site, file in stored.items()}),
+        )
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True)
     environment.globals.update(
         number=lambda count: f"{count:,}",
         share=lambda part, whole: f"{100 * part / whole:.1f} %",
@@ -129,30 +148,7 @@ def _page(
         swatch=pictures.swatch,
         line_key=pictures.key,
     )
-    css, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
-    return environment.get_template("page.html").render(
-        policy=f"default-src 'none'; style-src {_hash(css)}; script-src {_hash(script)};"
-        " base-uri 'none'; form-action 'none'",
-        css=css,
-        script=script,
-        about={"written": 0, "title": "A crawl", **numbers.about},
-        numbers=numbers,
-        closed=numbers.closed,
-        refused=sum(numbers.refused.values()),
-        first_closed=_first(tables, "closed", (1, 3)),
-        first_rules=_first(tables, "rules", (0, 1, 2, 3)),
-        tiles=list(_tiles(numbers)),
-        missed=[each for each in _missed(numbers, tables) if each[1]],
-        pictures=list(_pictures(numbers)),
-        patterns=_PATTERNS,
-        tables=tables,
-        first=SHOWN_FIRST,
-        compared=compared,
-        beyond=beyond and Path(beyond).name,
-        shown_sites=len(next(table for table in tables if table.name == "sites")),
-        rows=_packed(_rows(numbers, tables, samples)),
-        files=_packed({site: file.packed() for site, file in stored.items()}),
-    )
+    return environment
 
 
 def _first(tables: list[Table], name: str, columns: Sequence[int]) -> list[list[Any]]:
@@ -181,108 +177,3 @@ def _rows(numbers: Numbers, tables: list[Table], samples: Samples) -> dict[str, 
             for site, kinds in samples.items()
         },
     }
-
-
-def _tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
-    totals, outcomes, refused = numbers.totals, numbers.outcomes, numbers.refused
-    sites = [
-        Tile("obeyed", outcomes["obeyed"], "obeyed"),
-        Tile("without robots.txt", outcomes["without robots.txt"], "none"),
-        Tile("restricted", outcomes["restricted"], "restricted"),
-        Tile("unavailable", outcomes["unavailable"], "unavailable"),
-        Tile("deferred now", totals["deferred_now"], "unavailable"),
-    ]
-    if outcomes[of.NOT_KNOWN]:
-        sites.append(Tile("not known: still asked at the end", outcomes[of.NOT_KNOWN]))
-    yield f"Sites: {numbers.sites:,}", sites
-    yield (
-        f"Requests allowed: {numbers.allowed:,}",
-        [
-            Tile(what, count, "obeyed" if what == "by its rules" else "none")
-            for what, count in numbers.allowed_because.items()
-        ],
-    )
-    yield (
-        f"Requests refused: {sum(refused.values()):,}",
-        [
-            Tile("by a line of robots.txt", refused["rule"], "restricted"),
-            Tile("restricted: HTTP 401 or 403", refused["restricted"], "restricted"),
-            Tile("unavailable: given up", refused["unavailable"], "unavailable"),
-            Tile("of these, start requests", totals["start_refused"]),
-            Tile("dropped: nofollow, noindex", totals["nofollow"] + totals["noindex"]),
-        ],
-    )
-
-
-def _missed(numbers: Numbers, tables: list[Table]) -> Iterator[tuple[str, int, str]]:
-    """Yield what, how many, and the table that says which."""
-    totals, compared = numbers.totals, numbers.compared
-    there = {table.name for table in tables if len(table)}
-    for what, count, table in (
-        ("sites were closed to us.", numbers.closed, "closed"),
-        ("requests were refused by a line of a robots.txt.", numbers.refused["rule"], "rules"),
-        (
-            "start requests were refused: what is only linked from there was never found.",
-            totals["start_refused"],
-            "starts",
-        ),
-        ("sites were given up, because they did not answer.", totals["sites_given_up"], "closed"),
-        ("sites are still deferred: they would be asked again.", totals["deferred_now"], "closed"),
-        ("sites had not answered when the crawl ended.", numbers.outcomes[of.NOT_KNOWN], "sites"),
-        ("links were dropped, because their page says nofollow.", totals["nofollow"], "drops"),
-        ("items were dropped, because their page says noindex.", totals["noindex"], "drops"),
-        ("files are longer than what is read of one.", totals["cut"], "hazards"),
-        (
-            "decisions, of those that were compared, refuse what RFC 9309 allows.",
-            compared["stricter"],
-            "",
-        ),
-        (
-            "decisions, of those that were compared, allow what RFC 9309 forbids.",
-            compared["looser"],
-            "hazards",
-        ),
-    ):
-        yield what, count, table if table in there else ""
-
-
-def _pictures(numbers: Numbers) -> Iterator[pictures.Picture]:
-    keys = ("obeyed", "none", "restricted", "unavailable", "unknown")
-    yield pictures.whole(
-        "outcomes",
-        "Outcomes",
-        "What became of the sites.",
-        [(*item, key) for item, key in zip(numbers.outcomes.items(), keys, strict=True)],
-    )
-    compared = numbers.compared
-    yield pictures.whole(
-        "compared",
-        "The draft against RFC 9309",
-        f"How both decide on {sum(compared.values()):,} requests that were compared: the first"
-        " hundred, then one of 64.",
-        [
-            ("agree", compared["agree"], "obeyed"),
-            ("the draft is stricter", compared["stricter"], "unavailable"),
-            ("the draft is looser", compared["looser"], "restricted"),
-        ],
-    )
-    totals = numbers.totals
-    copies = {
-        "fetched": totals["fetches"],
-        "from storage": totals["from_storage"],
-        "renewed by 304": totals["renewed"],
-    }
-    for name, title, about, counts in (
-        ("statuses", "Statuses", "What the sites answered last.", numbers.statuses),
-        ("copies", "Copies", "Where copies of robots.txt came from.", copies),
-        ("ages", "Age of the copies", "When the report was written.", numbers.ages),
-        ("reasons", "Failures", "Attempts that failed, by reason.", numbers.failures),
-    ):
-        yield pictures.bars(name, title, about, counts)
-    yield pictures.timeline(
-        "timeline",
-        "Timeline",
-        "Sites that were asked, answered, and began to be deferred",
-        ("asked", "answered", "deferred"),
-        [row[:4] for row in numbers.minutes],
-    )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.protocol.verdict import utc
 from scrapy_koster.report.numbers import (
-    FORBIDDING_ALL,
     NOT_KNOWN,
     OUTCOME_NAMES,
     Numbers,
@@ -150,7 +149,7 @@ def tables_of(
     found, stored = samples(names), files(rows)
     worst = _worst_lines(connection, set(names))
     tables = [
-        _closed(connection, rows, worst),
+        _closed(rows, worst),
         _rules(numbers, found),
         _starts(rows, found),
         _hazards(rows, stored),
@@ -204,16 +203,12 @@ def _sites(
     return table
 
 
-def _closed(
-    connection: sqlite3.Connection, rows: list[sqlite3.Row], worst: Mapping[str, str]
-) -> Table:
-    forbidding = connection.execute(FORBIDDING_ALL)
-    forbidden = {row["site"] for row in rows} & {site for (site,) in forbidding}
+def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
     table = Table(
         "closed",
         "Sites that were closed to us",
-        "By a line that forbids all, by HTTP 401 or 403, or because the robots.txt could not be"
-        " retrieved.",
+        "All that was asked for was refused by lines of the robots.txt, or it answers HTTP 401 or"
+        " 403, or it could not be retrieved.",
         [
             Column("refused", "number"),
             Column("site", "site"),
@@ -225,11 +220,15 @@ def _closed(
     )
     for row in rows:
         by_line = row["outcome"] not in (Outcome.RESTRICTED, Outcome.UNAVAILABLE)
-        if not by_line or row["site"] in forbidden:
-            how = "a line forbids all" if by_line else _OUTCOMES[row["outcome"]]
-            why = worst.get(row["site"]) if by_line else row["reason"] or f"HTTP {row['status']}"
+        if not by_line or (row["refused_rule"] and not _allowed(row)):
+            how = "all was refused" if by_line else _OUTCOMES[row["outcome"]]
+            why = (
+                f"line {worst.get(row['site'])}"
+                if by_line
+                else row["reason"] or f"HTTP {row['status']}"
+            )
             refused = row["refused_rule"] + row["refused_restricted"] + row["refused_unavailable"]
-            table.add(refused, row["site"], how, why or "", _allowed(row), row["expires"])
+            table.add(refused, row["site"], how, why, _allowed(row), row["expires"])
     return table
 
 

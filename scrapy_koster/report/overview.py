@@ -1,0 +1,126 @@
+"""What stands at the top of the page: the totals, what may have been missed, the pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scrapy_koster.report import numbers as of
+from scrapy_koster.report import pictures
+
+if TYPE_CHECKING:
+    from scrapy_koster.report.numbers import Numbers
+    from scrapy_koster.report.tables import Table
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number, large."""
+
+    what: str
+    count: int
+    key: str = ""
+
+
+def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
+    """Yield groups of tiles, each with its title."""
+    totals, outcomes, refused = numbers.totals, numbers.outcomes, numbers.refused
+    sites = [
+        Tile("obeyed", outcomes["obeyed"], "obeyed"),
+        Tile("without robots.txt", outcomes["without robots.txt"], "none"),
+        Tile("restricted", outcomes["restricted"], "restricted"),
+        Tile("unavailable", outcomes["unavailable"], "unavailable"),
+        Tile("deferred now", totals["deferred_now"], "unavailable"),
+    ]
+    if outcomes[of.NOT_KNOWN]:
+        sites.append(Tile("not known: still asked at the end", outcomes[of.NOT_KNOWN]))
+    yield f"Sites: {numbers.sites:,}", sites
+    yield (
+        f"Requests allowed: {numbers.allowed:,}",
+        [
+            Tile(what, count, "obeyed" if what == "by its rules" else "none")
+            for what, count in numbers.allowed_because.items()
+        ],
+    )
+    yield (
+        f"Requests refused: {sum(refused.values()):,}",
+        [
+            Tile("by a line of robots.txt", refused["rule"], "restricted"),
+            Tile("restricted: HTTP 401 or 403", refused["restricted"], "restricted"),
+            Tile("unavailable: given up", refused["unavailable"], "unavailable"),
+            Tile("of these, start requests", totals["start_refused"]),
+            Tile("dropped: nofollow, noindex", totals["nofollow"] + totals["noindex"]),
+        ],
+    )
+
+
+def missed(numbers: Numbers, tables: list[Table]) -> Iterator[tuple[str, int, str]]:
+    """Yield what, how many, and the table that says which."""
+    totals, compared = numbers.totals, numbers.compared
+    there = {table.name for table in tables if len(table)}
+    refused, unknown = numbers.refused["rule"], numbers.outcomes[of.NOT_KNOWN]
+    of_compared = "of the decisions that were compared with RFC 9309"
+    for count, one, many, rest, table in (
+        (numbers.closed, "site was", "sites were", "closed to us.", "closed"),
+        (refused, "request was", "requests were", "refused by a line of a robots.txt.", "rules"),
+        (totals["start_refused"], "start request was", "start requests were",
+         "refused: what is only linked from there was never found.", "starts"),
+        (totals["sites_given_up"], "site was", "sites were", "given up: no answer.", "closed"),
+        (totals["deferred_now"], "site is", "sites are", "still deferred.", "closed"),
+        (unknown, "site", "sites", "had not answered when the crawl ended.", "sites"),
+        (totals["nofollow"], "link was", "links were", "dropped: nofollow.", "drops"),
+        (totals["noindex"], "item was", "items were", "dropped: noindex.", "drops"),
+        (totals["cut"], "file is", "files are", "longer than what is read of one.", "hazards"),
+        (compared["stricter"], "", "", f"{of_compared} are stricter.", ""),
+        (compared["looser"], "", "", f"{of_compared} are looser.", "hazards"),
+    ):  # fmt: skip
+        what = f"{one if count == 1 else many} {rest}".strip()
+        yield what, count, table if table in there else ""
+
+
+def pictures_of(numbers: Numbers) -> Iterator[pictures.Picture]:
+    """Yield the pictures, in their order."""
+    keys = ("obeyed", "none", "restricted", "unavailable", "unknown")
+    yield pictures.whole(
+        "outcomes",
+        "Outcomes",
+        "What became of the sites.",
+        [(*item, key) for item, key in zip(numbers.outcomes.items(), keys, strict=True)],
+    )
+    compared = numbers.compared
+    yield pictures.whole(
+        "compared",
+        "The draft against RFC 9309",
+        f"How both decide on {sum(compared.values()):,} requests that were compared: the first"
+        " hundred, then one of 64.",
+        [
+            ("agree", compared["agree"], "obeyed"),
+            ("the draft is stricter", compared["stricter"], "unavailable"),
+            ("the draft is looser", compared["looser"], "restricted"),
+        ],
+    )
+    yield from _bars(numbers)
+    yield pictures.timeline(
+        "timeline",
+        "Timeline",
+        "Sites that were asked, answered, and began to be deferred",
+        ("asked", "answered", "deferred"),
+        [row[:4] for row in numbers.minutes],
+    )
+
+
+def _bars(numbers: Numbers) -> Iterator[pictures.Picture]:
+    totals = numbers.totals
+    copies = {
+        "fetched": totals["fetches"],
+        "from storage": totals["from_storage"],
+        "renewed by 304": totals["renewed"],
+    }
+    for name, title, about, counts in (
+        ("statuses", "Statuses", "What the sites answered last.", numbers.statuses),
+        ("copies", "Copies", "Where copies of robots.txt came from.", copies),
+        ("ages", "Age of the copies", "When the report was written.", numbers.ages),
+        ("reasons", "Failures", "Attempts that failed, by reason.", numbers.failures),
+    ):
+        yield pictures.bars(name, title, about, counts)
