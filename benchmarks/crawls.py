@@ -88,7 +88,7 @@ def _whole(rounds: int) -> Iterator[Table]:
 
 def _crawl(web: Web, sites: int, obeying: str, folder: str) -> float:
     urls = [f"{web.site(n % sites)}/page/{n}" for n in range(PAGES)]
-    settings = {**_settings(obeying), "KOSTER_SQLITE_PATH": str(Path(folder, "robots.sqlite3"))}
+    settings = {**settings_of(obeying), "KOSTER_SQLITE_PATH": str(Path(folder, "robots.sqlite3"))}
     if obeying != OURS:
         del settings["KOSTER_SQLITE_PATH"]
     asked = json.dumps({"urls": urls, "settings": settings})
@@ -102,7 +102,7 @@ def _crawl(web: Web, sites: int, obeying: str, folder: str) -> float:
     return float(found["cpu"])
 
 
-def _settings(obeying: str) -> dict[str, Any]:
+def settings_of(obeying: str) -> dict[str, Any]:
     return {
         "LOG_LEVEL": "ERROR",
         "TELNETCONSOLE_ENABLED": False,
@@ -143,7 +143,7 @@ def _window(obeying: str, *, hangs: bool) -> int:
         web.hanging.add(hanging.split("/")[2].partition(":")[0])
     sites = [web.site(n) for n in range(4)] + ([hanging] if hangs else [])
     urls = [f"{site}/page/{n}" for n in range(200) for site in sites]
-    settings = {**_settings(obeying), "CONCURRENT_REQUESTS": 16}
+    settings = {**settings_of(obeying), "CONCURRENT_REQUESTS": 16}
     if obeying == OURS:
         settings["KOSTER_STORAGE"] = "scrapy_koster.storage.memory.MemoryStorage"
     with subprocess.Popen(

@@ -14,6 +14,7 @@ import files
 import hostility
 import page_directives
 import passing
+import report_page
 import rules
 from report import Table, origin, write
 
@@ -28,6 +29,7 @@ SECTIONS: dict[str, Callable[[int], Iterator[Table]]] = {
     "pages": page_directives.tables,
     "contact": contact.tables,
     "crawls": crawls.tables,
+    "report": report_page.tables,
 }
 
 
