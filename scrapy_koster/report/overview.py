@@ -60,7 +60,7 @@ def missed(numbers: Numbers, tables: list[Table]) -> Iterator[tuple[str, int, st
     totals, compared = numbers.totals, numbers.compared
     there = {table.name for table in tables if len(table)}
     refused, unknown = numbers.refused["rule"], numbers.outcomes[of.NOT_KNOWN]
-    of_compared = "of the decisions that were compared with RFC 9309"
+    of_compared = "of the decisions that were compared are"
     for count, one, many, rest, table in (
         (numbers.closed, "site was", "sites were", "closed to us.", "closed"),
         (refused, "request was", "requests were", "refused by a line of a robots.txt.", "rules"),
@@ -72,8 +72,8 @@ def missed(numbers: Numbers, tables: list[Table]) -> Iterator[tuple[str, int, st
         (totals["nofollow"], "link was", "links were", "dropped: nofollow.", "drops"),
         (totals["noindex"], "item was", "items were", "dropped: noindex.", "drops"),
         (totals["cut"], "file is", "files are", "longer than what is read of one.", "hazards"),
-        (compared["stricter"], "", "", f"{of_compared} are stricter.", ""),
-        (compared["looser"], "", "", f"{of_compared} are looser.", "hazards"),
+        (compared["stricter"], "", "", f"{of_compared} stricter than RFC 9309.", ""),
+        (compared["looser"], "", "", f"{of_compared} looser than RFC 9309.", "hazards"),
     ):  # fmt: skip
         what = f"{one if count == 1 else many} {rest}".strip()
         yield what, count, table if table in there else ""

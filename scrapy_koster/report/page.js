@@ -54,7 +54,7 @@
 
   class Table {
     constructor(section, data) {
-      Object.assign(this, data, { section, name: section.dataset.name, most: FIRST, words: "" });
+      Object.assign(this, data, { section, name: section.dataset.name, most: FIRST, words: "", texts_: [] });
       this.size = this.values[0].length;
       this.body = section.querySelector("tbody");
       section.querySelector(".rest")?.remove();
@@ -113,18 +113,24 @@
       this.most = FIRST;
       this.show();
     }
-    texts() {
-      if (!this.texts_) {
-        const texts = new Array(this.size).fill("");
-        this.values.forEach((column, n) => {
-          const kind = this.kinds[n];
-          for (let i = 0; i < this.size; i++) {
+    // What is filtered by: made while the browser has nothing else to do.
+    prepare(until) {
+      while (this.texts_.length < this.size) {
+        const end = Math.min(this.texts_.length + 500, this.size);
+        for (let i = this.texts_.length; i < end; i++) {
+          let text = "";
+          this.values.forEach((column, n) => {
             const value = column[i];
-            if (value !== null && value !== "") texts[i] += kind === "time" ? ` ${time(value)}` : ` ${value}`;
-          }
-        });
-        this.texts_ = texts.map((text) => text.toLowerCase());
+            if (value !== null && value !== "") text += ` ${this.kinds[n] === "time" ? time(value) : value}`;
+          });
+          this.texts_.push(text.toLowerCase());
+        }
+        if (performance.now() > until) return this.texts_.length === this.size;
       }
+      return true;
+    }
+    texts() {
+      this.prepare(Infinity);
       return this.texts_;
     }
     inOrder() {
@@ -280,6 +286,11 @@
     addEventListener("popstate", () => { if (/=/.test(location.hash) || dialog.open) restore(); });
     addEventListener("beforeprint", () => document.querySelectorAll("details:not(.long)").forEach((each) => { each.open = true; }));
     document.documentElement.dataset.ready = "yes";
+    const prepare = (idle) => {
+      const until = performance.now() + idle.timeRemaining();
+      if (!tables.every((table) => table.prepare(until))) requestIdleCallback(prepare);
+    };
+    requestIdleCallback(prepare);
   }
   begin();
 })();
