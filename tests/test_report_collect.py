@@ -252,7 +252,7 @@ def killed(tmp_path: Path, server: Server) -> tuple[Site, Path]:
     storage = tmp_path / "robots.sqlite3"
     crawl = subprocess.Popen([sys.executable, "-c", SPIDER, site.url(), str(storage)], cwd=tmp_path)
     try:
-        end = time.monotonic() + 40
+        end = time.monotonic() + 90
         while _allowed(tmp_path) < 20:
             assert time.monotonic() < end
             assert crawl.poll() is None

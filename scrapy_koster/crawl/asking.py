@@ -219,9 +219,7 @@ class Asker:
                 if claimed.held_secs:
                     return claimed.held_secs
                 self._fetching.add(state)
-                self._announcer.counts.asked(state.site)
                 result = await self._fetch.fetch(state.site, page, last_copy(state.known))
-                self._announcer.counts.heard(state.site, result)
         except NoTurnError:
             result = _NO_TURN
         if not self._cancelled:

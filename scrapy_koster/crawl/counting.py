@@ -60,6 +60,8 @@ _HOW = {
 class Uncounted:
     """Counts nothing: there is to be no report."""
 
+    is_on = False
+
     def asked(self, site: Site) -> None:
         """A site is asked for its robots.txt."""
 
@@ -99,6 +101,8 @@ class Uncounted:
 
 class Counts(Uncounted):
     """Counts in a tally, which is taken away when it is written."""
+
+    is_on = True
 
     def __init__(self, on_many: Callable[[], None]) -> None:
         """*on_many* is called where it would be well to write before long."""

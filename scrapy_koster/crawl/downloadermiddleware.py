@@ -10,7 +10,6 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.counting import Counts
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.log import Log
@@ -54,7 +53,7 @@ class KosterMiddleware:
         self._clock = keeper.clock
         self._replay = Replay.from_crawler(crawler, config, stats)
         self._counts = keeper.announcer.counts
-        self._is_counting = isinstance(self._counts, Counts)
+        self._is_counting = self._counts.is_on
         # Most requests are to the site of the one before.
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin

@@ -21,7 +21,7 @@ from scrapy_koster.crawl.fetcher import Fetcher
 from scrapy_koster.crawl.inplace import InPlace
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.patience import Patience
-from scrapy_koster.crawl.report import counts_of
+from scrapy_koster.crawl.report import CountedFetch, counts_of
 from scrapy_koster.crawl.retry_timer import RetryTimer
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
@@ -96,11 +96,14 @@ class Keeper:
         """Return the keeper of a crawl, which asks sites and has the storage of the settings."""
         announcer = Announcer(crawler, config, stats)
         announcer.counts = counts_of(crawler)
+        fetch: Fetch = Fetcher(crawler, config, stats)
+        if announcer.counts.is_on:
+            fetch = CountedFetch(fetch, announcer.counts)
         return cls(
             crawler,
             config,
             stats,
-            fetch=Fetcher(crawler, config, stats),
+            fetch=fetch,
             store=StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler), clock),
             clock=clock,
             announcer=announcer,

@@ -30,11 +30,15 @@ from scrapy_koster.report.database import Writer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
     from twisted.internet.defer import Deferred
     from typing_extensions import Self
 
+    from scrapy_koster.crawl.asking import Fetch
+    from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
+    from scrapy_koster.protocol.site import Site
     from scrapy_koster.report.files import BodyOf
     from scrapy_koster.report.tally import Tally
     from scrapy_koster.storage import Storage
@@ -54,6 +58,22 @@ def counts_of(crawler: Crawler) -> Uncounted:
     except RuntimeError:  # it has none yet: somebody builds a component by hand
         report = None
     return Uncounted() if report is None else report.counts
+
+
+class CountedFetch:
+    """Asks sites, and counts that."""
+
+    def __init__(self, fetch: Fetch, counts: Uncounted) -> None:
+        self._fetch = fetch
+        self._counts = counts
+        self.cancel = fetch.cancel
+
+    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+        """Ask *site* on behalf of *page*."""
+        self._counts.asked(site)
+        result = await self._fetch.fetch(site, page, stale)
+        self._counts.heard(site, result)
+        return result
 
 
 class RobotsReport:
