@@ -164,8 +164,10 @@ def _created(path: str) -> sqlite3.Connection:
         path, timeout=_BUSY_SECS, isolation_level=None, check_same_thread=False
     )
     try:
-        # Who makes the page of a crawl that runs does not wait, nor make it wait.
-        connection.execute("PRAGMA journal_mode = WAL")
+        # Who makes the page of a crawl that runs does not wait, nor make it wait. The switch
+        # fails where somebody reads at this moment; without it all works.
+        with suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         with connection:
             connection.execute("BEGIN IMMEDIATE")
