@@ -7,6 +7,7 @@
 #   make test-middle  a part of it, for the Pythons in between
 #   make test-quick   the suite on the asyncio reactor alone, without the long tests
 #   make lint         ruff, import-linter and mypy
+#   make simulate     100,000 simulated histories; SEEDS=0-999: so many; SEED=42: one, told step by step
 #   make bench        the benchmarks
 #   make soak         a crawl that is killed and begun again: REQUESTS=1000000 SITES=20000
 #   make clean
@@ -43,7 +44,7 @@ MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt ro
 
 RUNS := test-units test-asyncio test-reactor test-reactorless test-long
 
-.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types bench soak clean install
+.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types simulate bench soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -112,6 +113,12 @@ lint-imports: $(LINT)
 
 lint-types: $(LINT)
 	$(BIN)/mypy
+
+SEEDS ?= 0-99999
+SIMULATED = $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+
+simulate: $(TEST)
+	PYTHONPATH=tests $(BIN)/python -m simulation $(SIMULATED)
 
 bench: $(BENCH)
 	$(BIN)/python benchmarks

@@ -1,0 +1,358 @@
+"""A history: processes that crawl a simulated web, and what befalls them."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from simulation.fakeredis import Data
+from simulation.ledger import Ledger
+from simulation.loop import Clock
+from simulation.plan import Plan, settings
+from simulation.process import JOURNAL_RESTS_SECS, Process
+from simulation.queues import JobDir, numbers_in_redis
+from simulation.store import Disk
+from simulation.watch import Watch
+from simulation.web import Web
+
+# Until then things happen; after that each crawl has so long to end.
+_TROUBLE_SECS = 100.0
+_CALM_SECS = 500.0
+_RUNS = 4
+_STEPS = 200_000
+# It may take so long to close a crawl.
+_LONG_SECS = 60.0
+# What is parked for so long is in the journal.
+_WRITTEN_SECS = 4.0
+
+_JUMPS = (-7 * 86400.0, -300.0, -30.0, 30.0, 300.0, 7 * 86400.0)
+
+
+class History:
+    """All that follows from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.chance = chance = Random(seed)
+        self.clock = Clock()
+        self.told: list[tuple[float, str, str, str]] = []
+        self.watch = Watch(self)
+        self.ledger = Ledger(self)
+        kinds = ("memory", "memory", "memory", "jobdir", "redis", "redis")
+        self.queue_kind = chance.choice(kinds)
+        self.queue = chance.choice(("PriorityQueue", "PriorityQueue", "FifoQueue", "LifoQueue"))
+        self.defers = self.queue_kind != "memory" or chance.random() < 0.85
+        """Whether the scheduler is ours; without it requests wait in place."""
+        self.overflows = chance.random() < 0.1
+        """Whether memory has room for few of those that wait: the others are in a file."""
+        workers = 1 if self.queue_kind == "jobdir" else chance.choice((1, 2, 2, 3))
+        self.shares = workers > 1 or chance.random() < 0.6
+        """Whether the storage is shared, and in a thread."""
+        self.settings, self.koster = settings(chance)
+        self.turns = chance.choice((2, 4))
+        self.sockets = chance.choice((2, 3, 8))
+        self.disk = Disk(self.clock, chance, own_clock=chance.random() < 0.5)
+        self.redis = Data(self.clock, chance)
+        self.web = Web(chance, sites=chance.randrange(3, 11), until=_TROUBLE_SECS)
+        self.plan = Plan(chance, list(self.web.sites), chance.randrange(8, 40))
+        self.processes: list[Process] = []
+        self._numbers = count()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._folder: Path | None = None
+        self._jobdir: JobDir | None = None
+        self._runs = 0
+        self._steps = 0
+        self.burying = False
+        self._horizon = _TROUBLE_SECS + _CALM_SECS
+        self._workers = workers
+
+    # Running.
+
+    def run(self) -> None:
+        """Run until all has ended. Broken if an invariant does not hold."""
+        before = asyncio._get_running_loop()
+        try:
+            self._begin()
+            while self._go_on():
+                pass
+            self._end()
+        finally:
+            for process in self.processes:
+                self._bury(process)
+            asyncio._set_running_loop(before)
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+        self._check()
+
+    def _check(self) -> None:
+        if self.watch.found is not None:
+            raise self.watch.found
+
+    def _begin(self) -> None:
+        if self.queue_kind == "jobdir":
+            self._folder = Path(tempfile.mkdtemp(prefix="simulated-"))
+            self._jobdir = JobDir(self._folder, self.chance)
+        for number in range(self._workers):
+            wait = self.chance.choice((0.0, 0.0, 1.0, 10.0))
+            self.at(wait, partial(self._spawn, number))
+        self._trouble()
+
+    def _spawn(self, share: int | None) -> None:
+        start = [] if share is None else self.plan.start(share, self._workers)
+        process = Process(
+            self, f"p{len(self.processes)}", start=start, jobdir=self._jobdir, share=share
+        )
+        self.processes.append(process)
+        self._runs += 1
+        self._tell(process, "begins", "")
+        asyncio._set_running_loop(process.loop)
+        process.begin()
+
+    def _spawn_again(self, share: int | None) -> None:
+        """Start it anew, unless somebody has: a JOBDIR is for one process at a time."""
+        if self.queue_kind != "jobdir" or all(each.ended for each in self.processes):
+            self._spawn(share)
+
+    def _go_on(self) -> bool:
+        """Do the next thing; return whether there is more."""
+        clock = self.clock
+        while self._events and self._events[0][0] <= clock.now:
+            heapq.heappop(self._events)[2]()
+        due = [each for each in self.processes if self._is_due(each)]
+        if due:
+            self._step(self.chance.choice(due) if len(due) > 1 else due[0], alone=len(due) == 1)
+            return True
+        self._rest()
+        when = self._next()
+        if when is None:
+            stuck = [each.name for each in self.processes if not each.ended]
+            if stuck:
+                self.watch.broken("each crawl ends", None, f"{stuck} wait for nothing")
+                self._check()
+            return self._next_run()
+        if when > self._horizon:
+            names = [each.name for each in self.processes if not each.ended]
+            self.watch.broken("each crawl ends", None, f"{names} after {clock.now} s")
+            self._check()
+        clock.now = when
+        return True
+
+    def _is_due(self, process: Process) -> bool:
+        if process.paused_until > self.clock.now or process.dead:
+            return False
+        due = process.loop.due()
+        return due is not None and due <= self.clock.now
+
+    def _step(self, process: Process, *, alone: bool) -> None:
+        asyncio._set_running_loop(process.loop)
+        process.ran = True
+        for _ in range(50 if alone else self.chance.randrange(1, 6)):
+            if process.doomed is not None:
+                if process.doomed <= 0:
+                    self._kill(process)
+                    break
+                process.doomed -= 1
+            process.loop.run_one()
+            self._steps += 1
+            if self._steps > _STEPS:
+                self.watch.broken("each crawl ends", process, f"after {_STEPS} steps")
+            if self.watch.found is not None:
+                self._check()
+            if not self._is_due(process):
+                break
+
+    def _rest(self) -> None:
+        for process in self.processes:
+            if process.ran and process.paused_until <= self.clock.now:
+                process.ran = False
+                asyncio._set_running_loop(process.loop)
+                self.watch.rest(process)
+                if process.ended and not process.dead and not process.checked:
+                    self._crawl_ended(process)
+        self._check()
+
+    def _crawl_ended(self, process: Process) -> None:
+        process.checked = True
+        self._tell(process, "has ended", "")
+        assert process.main is not None
+        if process.main.exception() is not None:
+            self.watch.broken("each crawl ends", process, repr(process.main.exception()))
+        self.watch.ended(process)
+        if process.stopped and self.queue_kind == "memory":
+            why = "it was in memory when the crawl was stopped"
+        elif self.clock.now - process.journal_failed_at <= _LONG_SECS:
+            why = "Redis failed when the crawl ended"
+        else:
+            why = ""
+        if self.watch.found is None:
+            self.ledger.left(process, set(self._durable()), why)
+
+    def _next(self) -> float | None:
+        times = [self._events[0][0]] if self._events else []
+        for process in self.processes:
+            if not process.dead:
+                due = process.loop.due()
+                if due is not None:
+                    times.append(max(due, process.paused_until))
+        return min(times, default=None)
+
+    # What befalls them.
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (when, next(self._numbers), action))
+
+    def _trouble(self) -> None:
+        chance = self.chance
+        for _ in range(chance.choice((0, 0, 1, 2, 4))):
+            when = chance.random() * chance.choice((2.0, 10.0, 30.0, _TROUBLE_SECS))
+            what = chance.choice((self._fault, self._fault, self._attack))
+            self.at(when, what)
+
+    def _fault(self) -> None:
+        """Something befalls the storage, or the Redis of the queue."""
+        chance = self.chance
+        secs = chance.choice((0.5, 5.0, 40.0))
+        match chance.choice(("fail", "fail", "lag", "forget", "redis")):
+            case "fail":
+                self._set(self.disk, "failing", True, secs, False)
+            case "lag":
+                self._set(self.disk, "lag", chance.choice((0.5, 2.0, 15.0)), secs, 0.0)
+            case "forget":
+                self._tell(None, "the storage forgets", "")
+                self.disk.forget()
+            case "redis":
+                self._set(self.redis, "failing", True, secs, False)
+
+    def _set(self, where: Any, name: str, value: Any, secs: float, after: Any) -> None:
+        self._tell(None, f"{type(where).__name__} {name} = {value} for {secs} s", "")
+        setattr(where, name, value)
+        self.at(self.clock.now + secs, lambda: setattr(where, name, after))
+
+    def _attack(self) -> None:
+        """Something befalls one of the processes."""
+        chance = self.chance
+        running = [each for each in self.processes if not each.ended and each.is_open]
+        if not running:
+            return
+        process = chance.choice(running)
+        match chance.choice(("kill", "kill", "stop", "pause", "pause", "jump")):
+            case "kill":
+                process.doomed = chance.choice((0, 0, 1, 5, 30))
+            case "stop":
+                self._tell(process, "is stopped", "")
+                process.stopped = True
+                asyncio._set_running_loop(process.loop)
+                process.loop.create_task(process.crawler.stop())
+            case "pause":
+                secs = chance.choice((2.0, 12.0, 40.0, 90.0))
+                self._tell(process, f"is paused for {secs} s", "")
+                process.paused_until = self.clock.now + secs
+                process.disturbed_at = process.paused_until
+            case "jump":
+                process.offset += chance.choice(_JUMPS)
+                process.disturbed_at = self.clock.now
+                self._tell(process, f"has its clock at {process.offset:+}", "")
+
+    def _kill(self, process: Process) -> None:
+        if process.ended:
+            return
+        self._tell(process, "is killed", "")
+        parked = self._written(process)
+        process.die()
+        again = self._jobdir.killed() if self._jobdir is not None else set()
+        durable = set(self._durable())
+        lost = self.ledger.killed(process, durable, again)
+        for number in sorted(parked & set(lost)):
+            self.watch.broken("no request that is parked is lost", process, f"request {number}")
+        for number in parked & again:
+            self.ledger.entries[number].may_be_twice = ""
+        self._bury(process)
+        if self.queue_kind != "memory" and self.chance.random() < 0.7:
+            wait = self.chance.choice((0.0, 3.0, 50.0))
+            share = process.share
+            self.at(self.clock.now + wait, lambda: self._spawn_again(share))
+
+    # Looking back.
+
+    def _written(self, process: Process) -> set[int]:
+        """Return what has been parked for so long that it must have been written."""
+        scheduler = process.scheduler
+        if not self.defers or scheduler is None or self.queue_kind == "memory":
+            return set()
+        if self.queue_kind == "jobdir":
+            return self.ledger.parked(process, self.clock.now)
+        trouble = max(process.disturbed_at, process.journal_failed_at + JOURNAL_RESTS_SECS)
+        if self.redis.failing or trouble > self.clock.now - _WRITTEN_SECS:
+            return set()
+        return self.ledger.parked(process, self.clock.now - _WRITTEN_SECS)
+
+    def _bury(self, process: Process) -> None:
+        """End what is left of a process, so that nothing of it stirs any more."""
+        asyncio._set_running_loop(process.loop)
+        process.die()
+        self.burying = True
+        for _ in range(20):
+            tasks = process.loop.tasks()
+            if not tasks:
+                break
+            for task in tasks:
+                task.cancel()
+            process.loop.clear()
+            while process.loop.run_ready():
+                pass
+        self.burying = False
+        process.loop.clear()
+
+    def _durable(self) -> Iterator[int]:
+        if self.queue_kind == "redis":
+            yield from numbers_in_redis(self.redis)
+        elif self._jobdir is not None:
+            yield from self._jobdir.numbers_queued()
+            yield from self._jobdir.numbers_parked()
+
+    def _next_run(self) -> bool:
+        """Begin the next run, if a queue that survives has something for one."""
+        if self.queue_kind == "memory" or self._runs >= _RUNS + self._workers:
+            return False
+        if not set(self._durable()) and self._runs:
+            return False
+        self._horizon = max(self._horizon, self.clock.now + _CALM_SECS)
+        self._spawn(0 if self.queue_kind == "jobdir" else None)
+        return True
+
+    def _end(self) -> None:
+        self.ledger.sum_up(self._durable())
+        self._check()
+
+    def went_wrong(self, said: str) -> None:
+        """An error was logged."""
+        if not self.burying:
+            self.watch.broken("nothing goes wrong", None, said)
+
+    # The events.
+
+    def tell(self, process: Process | None, what: str, of: Any) -> None:
+        self.told.append((self.clock.now, process.name if process else "", what, of))
+
+    _tell = tell
+
+    def counts(self) -> Counter[str]:
+        """Return how many of what there was."""
+        counted = Counter(what.split(" for ")[0] for _, _, what, _ in self.told)
+        counted[f"histories of {self.queue_kind}"] = 1
+        return counted
+
+    def described(self) -> str:
+        return (
+            f"queue: {self.queue_kind}, workers: {self._workers}, defers: {self.defers}, storage"
+            f" shared: {self.shares}, {self.settings} {self.koster}"
+        )

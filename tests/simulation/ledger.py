@@ -1,0 +1,133 @@
+"""Who has each request, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+if TYPE_CHECKING:
+    from simulation.history import History
+    from simulation.process import Process
+
+
+@dataclass
+class Entry:
+    """One request of the plan, redirects and all."""
+
+    number: int
+    holder: Process | None = None
+    """The process in whose memory it is."""
+    since: float = 0.0
+    """When it got there."""
+    is_out: bool = False
+    """Whether the scheduler has handed it out."""
+    ends: list[str] = field(default_factory=list)
+    may_be_lost: str = ""
+    may_be_twice: str = ""
+
+
+class Ledger:
+    """Each request that was taken ends exactly once, or is in a queue that survives."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self.entries: dict[int, Entry] = {}
+
+    def _entry(self, request: Request) -> Entry:
+        number = request.meta["n"]
+        if number not in self.entries:
+            self.entries[number] = Entry(number)
+        return self.entries[number]
+
+    def accepted(self, request: Request, process: Process | None) -> None:
+        """A queue has taken *request*: that of *process*, or one that all share."""
+        if process is None or not process.dead:
+            self._entry(request).holder = process
+            self._history.tell(process, "queues", request)
+
+    def taken(self, request: Request, process: Process) -> None:
+        """*process* has taken *request* out of a queue that survives it."""
+        if not process.dead:
+            entry = self._entry(request)
+            entry.holder, entry.since, entry.is_out = process, self._history.clock.now, False
+            self._history.tell(process, "takes", request)
+
+    def handed_out(self, request: Request, process: Process) -> None:
+        """The scheduler has given *request* to be downloaded."""
+        if process.dead:
+            return
+        entry = self._entry(request)
+        entry.is_out = True
+        if self._history.redis.failing or process.journal_rests:
+            entry.may_be_twice = "Redis could not be told that it came out of the journal"
+
+    def parks(self, request: Request, process: Process) -> None:
+        """The scheduler has *request* wait; again, perhaps."""
+        if not process.dead:
+            self._entry(request).since = self._history.clock.now
+
+    def parked(self, process: Process, before: float) -> set[int]:
+        """Return what waits in *process* since a time *before* this one."""
+        return {
+            entry.number
+            for entry in self.entries.values()
+            if entry.holder is process and not entry.is_out and entry.since <= before
+        }
+
+    def ended(self, request: Request, process: Process, result: Response | Failure) -> None:
+        """The spider was told how *request* ended."""
+        if process.dead:
+            return
+        how = str(result.status) if isinstance(result, Response) else type(result.value).__name__
+        self._history.tell(process, f"ended ({how})", request)
+        entry = self._entry(request)
+        entry.ends.append(f"{how} in {process.name}")
+        entry.holder = None
+        if len(entry.ends) > 1 and not entry.may_be_twice:
+            self._history.watch.broken("no request ends twice", process, repr(entry.ends))
+        if isinstance(result, Failure):
+            self._history.watch.refused(process, request, result)
+
+    def killed(self, process: Process, durable: Iterable[int], again: set[Any]) -> list[int]:
+        """Return what *process* had in memory alone."""
+        kept = set(durable)
+        for number in again:
+            entry = self.entries.get(number)
+            if entry is not None:
+                entry.may_be_twice = "Scrapy's own queue forgot that it had given it out"
+        lost = []
+        for entry in self.entries.values():
+            if entry.holder is process:
+                entry.holder = None
+                if entry.number not in kept:
+                    entry.may_be_lost = f"it was in the memory of {process.name}"
+                    lost.append(entry.number)
+        return lost
+
+    def left(self, process: Process, durable: set[int], may_be_lost: str) -> None:
+        """The crawl of *process* has ended by itself: what has not ended with it?"""
+        for entry in self.entries.values():
+            if entry.holder is process:
+                entry.holder = None
+                if entry.number in durable or entry.ends:
+                    continue
+                if may_be_lost:
+                    entry.may_be_lost = may_be_lost
+                elif not entry.may_be_lost:
+                    said = f"request {entry.number}: ends {entry.ends}"
+                    self._history.watch.broken("no request is lost", process, said)
+
+    def sum_up(self, durable: Iterable[int]) -> None:
+        """All processes have ended: look for what was lost."""
+        kept = set(durable)
+        for entry in self.entries.values():
+            said = f"request {entry.number}: ends {entry.ends}"
+            if not entry.ends and entry.number not in kept and not entry.may_be_lost:
+                self._history.watch.broken("no request is lost", None, said)
+            if entry.ends and entry.number in kept and not entry.may_be_twice:
+                self._history.watch.broken("no request ends twice", None, f"{said}, still queued")

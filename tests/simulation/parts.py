@@ -1,0 +1,147 @@
+"""What Scrapy has for each crawl, as light as it can be: signals, stats, the scraper."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+from scrapy.http import Response
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+if TYPE_CHECKING:
+    from simulation.process import Crawler, Process
+
+
+class Counts(Counter[str]):
+    """The stats."""
+
+    def inc_value(self, key: str, count: int = 1, start: int = 0, spider: Any = None) -> None:
+        self[key] += count
+
+    def get_value(self, key: str, default: Any = None, spider: Any = None) -> Any:
+        return self.get(key, default)
+
+    def open_spider(self) -> None:
+        """Scrapy calls it."""
+
+    def close_spider(self, reason: str) -> None:
+        """Scrapy calls it."""
+
+
+class Signals:
+    """As Scrapy's SignalManager."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._receivers: dict[Any, list[tuple[Any, tuple[str, ...]]]] = {}
+
+    def connect(self, receiver: Any, signal: Any) -> None:
+        names = tuple(inspect.signature(receiver).parameters)
+        self._receivers.setdefault(signal, []).append((receiver, names))
+
+    def disconnect(self, receiver: Any, signal: Any) -> None:
+        left = [each for each in self._receivers[signal] if each[0] != receiver]
+        self._receivers[signal] = left
+
+    def send_catch_log(self, signal: Any, **said: Any) -> list[tuple[Any, Any]]:
+        expected = said.pop("dont_log", ())
+        answers: list[tuple[Any, Any]] = []
+        for receiver, names in self._receivers.get(signal, ()):
+            try:
+                answer = receiver(**{name: said[name] for name in names})
+            except expected:
+                answer = Failure()
+            answers.append((receiver, answer))
+        return answers
+
+    async def send_catch_log_async(self, signal: Any, **said: Any) -> list[tuple[Any, Any]]:
+        answers = []
+        for receiver, answer in self.send_catch_log(signal, **said):
+            answers.append((receiver, await answer if inspect.isawaitable(answer) else answer))
+        return answers
+
+
+class _Slot:
+    """Of what is being scraped."""
+
+    def __init__(self) -> None:
+        self.active: set[Request] = set()
+        self.queue: list[Any] = []
+
+    def is_idle(self) -> bool:
+        return not self.active
+
+    def needs_backout(self) -> bool:
+        return False
+
+
+class Scraper:
+    """Calls the spider, and has pipelines download."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._process = crawler.process
+        self.slot: _Slot | None = None
+        self.spidermw = self
+        self._closing: Deferred[None] | None = None
+
+    async def process_start(self) -> Any:
+        return self._crawler.spider.start()
+
+    async def open_spider_async(self) -> None:
+        self.slot = _Slot()
+
+    async def close_spider_async(self) -> None:
+        assert self.slot is not None
+        if not self.slot.is_idle():
+            self._closing = Deferred()
+            await self._closing.asFuture(self._process.loop)
+
+    def enqueue_scrape(self, result: Response | Failure, request: Request) -> Deferred[None]:
+        assert self.slot is not None
+        self.slot.active.add(request)
+        done: Deferred[None] = Deferred()
+        self._process.loop.call_soon(self._scrape, result, request, done)
+        return done
+
+    def _scrape(self, result: Response | Failure, request: Request, done: Deferred[None]) -> None:
+        process = self._process
+        process.history.ledger.ended(request, process, result)
+        downloads: list[Request] = []
+        if isinstance(result, Response):
+            for found in process.history.plan.found_on(request, process):
+                self._crawler.engine.crawl(found)
+            downloads = process.history.plan.pictures_on(request)
+        if downloads:
+            process.loop.create_task(self._pipeline(downloads, request, done))
+        else:
+            self._scraped(request, done)
+
+    async def _pipeline(
+        self, downloads: list[Request], request: Request, done: Deferred[None]
+    ) -> None:
+        ledger = self._process.history.ledger
+        for each in downloads:
+            ledger.accepted(each, self._process)
+            ledger.handed_out(each, self._process)
+            result: Any
+            try:
+                result = await self._crawler.engine.download_async(each)
+            except Exception:  # noqa: BLE001  # what a download may end with
+                result = Failure()
+            ledger.ended(each, self._process, result)
+        self._scraped(request, done)
+
+    def _scraped(self, request: Request, done: Deferred[None]) -> None:
+        assert self.slot is not None
+        self.slot.active.discard(request)
+        done.callback(None)
+        if self._closing is not None and self.slot.is_idle():
+            self._closing.callback(None)
+
+
+Handler = Callable[..., Any]

@@ -1,0 +1,375 @@
+"""One simulated process: the real crawl of one worker, in a loop of virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, Spider
+from scrapy.core.engine import ExecutionEngine
+from scrapy.exceptions import DownloadFailedError
+from scrapy.http import Response
+from scrapy.settings import BaseSettings
+from scrapy.utils.defer import deferred_from_coro
+from twisted.internet.defer import inlineCallbacks
+
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.fetcher import Fetcher
+from scrapy_koster.crawl.keeper import Keeper
+from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.scheduler import DeferringScheduler
+from scrapy_koster.crawl.stats import Stats
+from scrapy_koster.crawl.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.turns import Turns
+from scrapy_koster.storage.memory import MemoryStorage
+from simulation.fakeredis import Server
+from simulation.loop import EPOCH, Loop
+from simulation.parts import Counts, Signals
+from simulation.queues import InMemory, InRedis, JobDir, OnDisk
+from simulation.store import Store
+
+if TYPE_CHECKING:
+    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
+    from scrapy_koster.protocol.site import Site
+    from simulation.history import History
+
+JOURNAL_RESTS_SECS = 10.0
+_IN_MEMORY = 2
+_QUEUES = {"memory": InMemory, "jobdir": OnDisk, "redis": InRedis}
+
+
+@lru_cache(maxsize=1000)
+def _config(items: tuple[tuple[str, Any], ...]) -> Config:
+    crawler: Any = Crawler.__new__(Crawler)
+    crawler.settings, crawler.spider = BaseSettings(dict(items)), None
+    return Config.from_crawler(crawler)
+
+
+class Crawler:
+    """What Scrapy's components ask of a crawler."""
+
+    def __init__(self, process: Process, settings: dict[str, Any]) -> None:
+        self.process = process
+        self.settings: Any = BaseSettings(settings)
+        self.signals = Signals(process)
+        self.stats = Counts()
+        self.logformatter = self
+        self.request_fingerprinter = self
+        self.spider: Any = None
+        self.engine: Any = None
+        self.koster: Any = None
+        self.running = True
+
+    def crawled(self, *_: object) -> None:
+        """Have nothing logged."""
+
+    def fingerprint(self, request: Request) -> bytes:
+        return f"{request.meta['n']} {request.url}".encode()
+
+    def get_downloader_middleware(self, kind: type) -> Any:
+        return self.koster if kind is KosterMiddleware else None
+
+    def get_spider_middleware(self, kind: type) -> None:
+        return None
+
+    async def crawl(self) -> None:
+        self.engine = ExecutionEngine(self, lambda _: self.stop())  # type: ignore[arg-type]
+        await self.engine.open_spider_async()
+        await self.engine.start_async()
+
+    async def stop(self) -> None:
+        if self.running:
+            self.running = False
+            if self.engine.running:
+                await self.engine.stop_async()
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if future.done():  # cancelled at this moment
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+class CrawlSpider(Spider):
+    """Asks for what the history has for it."""
+
+    name = "simulated"
+
+    def log(self, *_: Any, **__: Any) -> None:
+        """Say nothing: scrapy-redis tells by it that it goes on, which Scrapy warns of."""
+
+    async def start(self) -> AsyncIterator[Request]:
+        process: Process = self.process  # type: ignore[attr-defined]
+        for wait, request in process.start:
+            if wait:
+                await asyncio.sleep(wait)
+            yield request()
+
+
+class Downloader:
+    """As Scrapy's: places, and one middleware. There is nothing but the simulated web behind."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._process = crawler.process
+        self._places: int = crawler.settings.getint("CONCURRENT_REQUESTS")
+        self.active: set[Request] = set()
+        self.handlers = self.middleware = self
+
+    def needs_backout(self) -> bool:
+        return len(self.active) >= self._places
+
+    @inlineCallbacks
+    def fetch(self, request: Request) -> Any:
+        self.active.add(request)
+        try:
+            result = yield deferred_from_coro(self.download_async(self._page, request))
+            return result
+        finally:
+            self.active.remove(request)
+
+    def close(self) -> None:
+        pass
+
+    async def download_async(self, download: Callable[[Request], Any], request: Request) -> Any:
+        waiting = self._crawler.koster.process_request(request)
+        if waiting is not None:
+            await waiting
+        return await download(request)
+
+    async def _page(self, request: Request) -> Response | Request:
+        history = self._process.history
+        history.watch.page(self._process, request)
+        response = await self.download_request_async(request)
+        if response.status == 302:
+            return request.replace(url=request.meta["to"], dont_filter=False)
+        return response
+
+    def _get_handler(self, scheme: str) -> Any:
+        return self
+
+    async def download_request_async(self, request: Request) -> Response:
+        process = self._process
+        if process.dead:
+            raise DownloadFailedError("the process is dead")
+        reply = process.history.web.reply(request, process.history.clock.now)
+        if reply.response is None and reply.error is None:
+            await process.loop.create_future()  # it hangs
+        if reply.secs:
+            await asyncio.sleep(reply.secs)
+        if reply.error is not None:
+            raise reply.error
+        assert reply.response is not None
+        process.history.watch.received(process, request, reply.response)
+        return reply.response
+
+
+class WatchedScheduler(DeferringScheduler):
+    """The real one; the history is told what it parks and hands out."""
+
+    def __init__(self, crawler: Any, scheduler: Any) -> None:
+        super().__init__(crawler, scheduler)
+        if crawler.process.history.overflows and not self._parking._file.lasts:
+            self._parking._in_memory = _IN_MEMORY
+
+    def _park(self, state: SiteState, request: Request, keeper: Keeper) -> None:
+        process: Process = self._crawler.process  # type: ignore[attr-defined]
+        process.history.ledger.parks(request, process)
+        super()._park(state, request, keeper)
+
+    def next_request(self) -> Request | None:
+        request = super().next_request()
+        if request is not None:
+            process: Process = self._crawler.process  # type: ignore[attr-defined]
+            process.history.ledger.handed_out(request, process)
+        return request
+
+
+class WatchedFetcher(Fetcher):
+    """The real one; the history is told when a site is asked."""
+
+    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+        process = self._crawler.process  # type: ignore[attr-defined]
+        watch = process.history.watch
+        watch.asks(process, site)
+        try:
+            return await super().fetch(site, page, stale)
+        finally:
+            watch.asked(process, site)
+
+
+class Process:
+    """A worker: what it is given by its operating system, and the crawl that runs in it."""
+
+    def __init__(
+        self,
+        history: History,
+        name: str,
+        *,
+        start: list[tuple[float, Callable[[], Request]]],
+        jobdir: JobDir | None = None,
+        share: int | None = None,
+    ) -> None:
+        self.history = history
+        self.name = name
+        self.start = start
+        self.jobdir = jobdir
+        self.dead = False
+        self.paused_until = 0.0
+        self.doomed: int | None = None
+        """How many more callbacks it runs before it is killed."""
+        self.share = share
+        self.ran = False
+        self.checked = False
+        self.stopped = False
+        self.states: dict[str, SiteState] = {}
+        """The sites that it has met, by their origin."""
+        self.overdue: dict[SiteState, tuple[Any, float]] = {}
+        """What each of them is waited for by, and until when."""
+        self.offset = 0.0
+        self.failed_at = -1000.0
+        self.journal_failed_at = -1000.0
+        self.disturbed_at = -1000.0
+        """When it was last paused, or its clock put to another time."""
+        self.loop = Loop(history.clock, self._in_thread, self._failed)
+        self.redis = Server(history.redis, self)
+        self.crawler = Crawler(self, self._settings())
+        self._scheduler: Any = None
+        self.main: asyncio.Task[None] | None = None
+
+    def _settings(self) -> dict[str, Any]:
+        settings = dict(self.history.settings)
+        if self.history.queue_kind == "jobdir":
+            assert self.jobdir is not None
+            settings["JOBDIR"] = str(self.jobdir.folder)
+        return settings | {
+            "DOWNLOADER": Downloader,
+            "SCHEDULER": WatchedScheduler if self.history.defers else self._fallback(),
+            "KOSTER_FALLBACK_SCHEDULER": self._fallback(),
+        }
+
+    def _fallback(self) -> type:
+        return _QUEUES[self.history.queue_kind]
+
+    def wall(self) -> float:
+        """Return the time by the clock of this machine."""
+        return EPOCH + self.history.clock.now + self.offset
+
+    def begin(self) -> None:
+        """Start the crawl; to be called in its loop."""
+        crawler: Any = self.crawler
+        history = self.history
+        config = _config(tuple(sorted(history.koster.items())))
+        config = replace(config, storage=self._storage())
+        stats = Stats(crawler.stats)
+        crawler.spider = CrawlSpider()
+        crawler.spider.process = self
+        self.store: Any = StorageBreaker(
+            config, stats, Log(StorageBreaker.__module__, crawler), self.wall
+        )
+        keeper = Keeper(
+            crawler,
+            config,
+            stats,
+            fetch=WatchedFetcher(crawler, config, stats),
+            store=self.store,
+            clock=self.wall,
+            chance=history.chance.random,
+        )
+        keeper._asker._turns = Turns(at_once=history.turns, sockets=history.sockets, secs=0.3)
+        self.keeper = keeper
+        state_of = keeper.state_of
+
+        def met(url: str) -> SiteState | None:
+            state = state_of(url)
+            if state is not None:
+                self.states[str(state.site)] = state
+            return state
+
+        keeper.state_of = met
+        crawler.koster = KosterMiddleware(crawler, config, stats, keeper)
+        self.main = self.loop.create_task(crawler.crawl())
+
+    def _storage(self) -> Any:
+        if not self.history.shares:
+            return MemoryStorage
+        process = self
+
+        class Mine(Store):
+            @classmethod
+            def from_config(cls, config: Any) -> Mine:
+                return cls(process.history.disk, process)
+
+        return Mine
+
+    def _in_thread(self, loop: Loop, call: Callable[[], Any]) -> asyncio.Future[Any]:
+        future = loop.create_future()
+        if self.dead:
+            future.set_exception(OSError("dead"))
+            return future
+        before, after = self.history.disk.secs()
+
+        def begin() -> None:
+            try:
+                result = call()
+            except Exception as error:  # noqa: BLE001  # what it raises is its caller's
+                answered = loop.call_later(after, _settle, future, None, error)
+            else:
+                answered = loop.call_later(after, _settle, future, result, None)
+            future.add_done_callback(lambda _: answered.cancel())
+
+        beginning = loop.call_later(before, begin)
+        future.add_done_callback(lambda _: beginning.cancel())
+        return future
+
+    def _failed(self, context: dict[str, Any]) -> None:
+        if not self.dead:
+            self.history.watch.broken("nothing goes wrong unseen", self, repr(context))
+
+    def die(self) -> None:
+        """Have no effect on anything any more: what is on the disk is there, as after a kill."""
+        self.dead = True
+        if self.crawler.engine is not None:
+            self.crawler.engine.paused = True
+        if (file := self.parked_file) is not None:
+            file._connection = file._connection or sqlite3.connect(":memory:")
+            file._connection.close()  # it raises what a disk raises that is gone
+
+    @property
+    def ended(self) -> bool:
+        return self.dead or (self.main is not None and self.main.done())
+
+    @property
+    def journal_rests(self) -> bool:
+        """Whether its journal lets a Redis alone that has failed."""
+        return self.history.clock.now - self.journal_failed_at <= JOURNAL_RESTS_SECS
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its crawl has begun, and can be stopped."""
+        return self.slot is not None and self.slot.closing is None and self.crawler.engine.running
+
+    @property
+    def slot(self) -> Any:
+        return self.crawler.engine and self.crawler.engine._slot
+
+    @property
+    def scheduler(self) -> Any:
+        if self.slot is not None:
+            self._scheduler = self.slot.scheduler
+        return self._scheduler
+
+    @property
+    def parked_file(self) -> Any:
+        """The file of what is parked; None where there is no scheduler of ours."""
+        defers = self.history.defers and self.scheduler is not None
+        return self.scheduler._parking._file if defers else None

@@ -1,0 +1,254 @@
+"""What must hold, whatever happens: looked at after every step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.http import Response
+from twisted.python.failure import Failure as TwistedFailure
+
+from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.step import waits
+from simulation.web import forbids
+
+if TYPE_CHECKING:
+    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.site import Site
+    from simulation.history import History
+    from simulation.process import Process
+
+_BREAKER_SECS = 30.0
+_SKEW_SECS = 61.0
+# Beyond the time-out of a fetch, for which a claim lasts.
+_SPARE_SECS = 5.0
+_LATE_SECS = 0.1
+
+
+class Broken(AssertionError):
+    """An invariant does not hold: its name, and what was seen."""
+
+    def __init__(self, invariant: str, seen: str) -> None:
+        super().__init__(f"{invariant}: {seen}")
+        self.invariant = invariant
+
+
+@dataclass
+class Flight:
+    """A site that is being asked by one process."""
+
+    process: Process
+    since: float
+    is_covered: bool
+    """Whether the storage has it as this one's to ask."""
+
+
+class Watch:
+    """Knows what has been asked and answered, and says what is broken."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self.found: Broken | None = None
+        self._flights: dict[Site, list[Flight]] = {}
+        self._served: dict[str, set[tuple[int, bytes]]] = {}
+
+    @property
+    def _now(self) -> float:
+        return self._history.clock.now
+
+    def broken(self, invariant: str, process: Process | None, seen: str) -> None:
+        if self.found is None:
+            who = "" if process is None else f"{process.name}: "
+            self.found = Broken(invariant, f"{who}{seen}")
+
+    # What is fetched.
+
+    def received(self, process: Process, request: Request, response: Response) -> None:
+        self._history.tell(process, f"is answered {response.status}", request)
+        if urlsplit(request.url).path.endswith(".txt"):
+            body = response.body if response.status == 200 else b""
+            self._served.setdefault(request.url, set()).add((response.status, body))
+
+    def page(self, process: Process, request: Request) -> None:
+        """A page is fetched: is it allowed by what this process knows?"""
+        self._history.tell(process, "fetches", request)
+        if process.dead:
+            return
+        origin, last = _origin(request.url), process.crawler.koster._last
+        states = [process.states[origin]] if origin in process.states else []
+        if str(last.site) == origin:
+            states.append(last)  # the keeper may have no room for it any more
+        found = [self._forbidden(process, state, request) for state in states]
+        if all(found):
+            self.broken("nothing is fetched that is not allowed", process, f"{request}: {found}")
+
+    def _forbidden(self, process: Process, state: SiteState, request: Request) -> str:
+        wall = process.wall()
+        policy, known = process.keeper._policy, state.known
+        copy, until = known, math.inf
+        if isinstance(known, Failure):
+            copy, until = known.stale, -math.inf
+            if copy is not None and policy.stale_if_error_secs:
+                until = copy.expires + policy.stale_if_error_secs
+            if policy.unavailable.value == "allow" and not known.is_defect and wall > until:
+                return ""
+        if not isinstance(copy, Copy):
+            return f"no file is known: {known}"
+        until = min(until, copy.expires) if known is copy else until
+        if wall > until + 1 and process.disturbed_at < self._now:
+            return f"the copy ran out {wall - until} s ago"
+        if (copy.status, copy.body) not in self._served.get(copy.url, ()):
+            return f"no site has ever answered that: {copy}"
+        if forbids(copy.status, copy.body, urlsplit(request.url).path):
+            return f"the file forbids it: {copy.status} {copy.body!r}"
+        return ""
+
+    def refused(self, process: Process, request: Request, failure: TwistedFailure) -> None:
+        """A request was refused: is that what is known?"""
+        state = process.states.get(_origin(request.url))
+        if state is None or not failure.check(RobotsForbidden):
+            return
+        match state.known:
+            case Copy(status=status, body=body):
+                path = urlsplit(request.url).path
+                if not failure.check(RobotsUnavailable) and not forbids(status, body, path):
+                    self.broken(
+                        "nothing is refused that is allowed", process, f"{request} {body!r}"
+                    )
+            case _:
+                pass
+
+    # One flight a site.
+
+    def asks(self, process: Process, site: Site) -> None:
+        """*process* begins to ask *site*."""
+        self._history.tell(process, "asks", site)
+        if process.dead:
+            return
+        flights = self._flights.setdefault(site, [])
+        flights[:] = [each for each in flights if not each.process.dead]
+        if any(each.process is process for each in flights):
+            self.broken("a site is asked once at a time", process, f"{site} by itself")
+        covered = not self._history.shares or self._is_its_own(process, site)
+        if not covered and not self._may_be_uncovered(process):
+            self.broken("a site is asked by whose claim it is", process, f"{site}")
+        for other in flights:
+            if covered and other.is_covered and not self._ran_out(other) and self._history.shares:
+                self.broken(
+                    "a site is asked once at a time", process, f"{site}, {other.process.name} too"
+                )
+        flights.append(Flight(process, self._now, covered))
+
+    def _is_its_own(self, process: Process, site: Site) -> bool:
+        return self._history.disk.holds(site, process.store._owner, process.wall())
+
+    def _may_be_uncovered(self, process: Process) -> bool:
+        history = self._history
+        claim_secs = history.koster["KOSTER_TIMEOUT_SECS"] + _SPARE_SECS
+        return (
+            self._now - process.failed_at <= _BREAKER_SECS
+            or self._now - process.disturbed_at <= claim_secs
+            or self._now - history.disk.forgot_at <= claim_secs
+            or self._now - history.disk.lagged_at <= claim_secs
+            or self._clocks_differ()
+        )
+
+    def _ran_out(self, flight: Flight) -> bool:
+        disk, process = self._history.disk, flight.process
+        disturbed = max(process.disturbed_at, process.failed_at, disk.forgot_at, disk.lagged_at)
+        return disturbed >= flight.since - 2 * _SPARE_SECS or self._clocks_differ()
+
+    def _clocks_differ(self) -> bool:
+        if self._history.disk.own_clock:
+            return False
+        offsets = {each.offset for each in self._history.processes if not each.ended}
+        return len(offsets) > 1
+
+    def asked(self, process: Process, site: Site) -> None:
+        """It has been answered, or given up."""
+        flights = self._flights[site]
+        flights[:] = [each for each in flights if each.process is not process]
+
+    # Nothing waits that could go.
+
+    def rest(self, process: Process) -> None:
+        """*process* has nothing to do at this moment: is there nothing that it could do?"""
+        slot = process.slot
+        if process.ended or slot is None or slot.closing is not None:
+            return
+        engine = process.crawler.engine
+        if not engine.running or engine._start_request_processing_awaitable is None:
+            return
+        if self._has_requests(process) and not engine.needs_backout():
+            self.broken("nothing waits that could go", process, "requests in the queue")
+        asker = process.keeper._asker
+        if asker._turns._open.total() > len(asker.asked):
+            self.broken("nothing is left at the end", process, "a turn that nobody has")
+        for state in process.keeper.sites:
+            if state.wanted and not asker.asks(state):
+                self._waits(process, state)
+            else:
+                process.overdue.pop(state, None)
+
+    def _has_requests(self, process: Process) -> bool:
+        if self._history.queue_kind == "redis":  # nobody is told that another has pushed
+            return bool(process.scheduler._parking.has_next)
+        return bool(process.scheduler.has_pending_requests())
+
+    def _waits(self, process: Process, state: SiteState) -> None:
+        step = process.keeper.current_step(state, process.wall())
+        known = state.known
+        if not waits(step):
+            if not process.keeper.keeps_parked:
+                self._due(process, state, "nothing waits that could go", "open", 0.0)
+        elif isinstance(known, Failure):
+            longest = process.keeper._policy.defer_max_secs * 1.25 + _SKEW_SECS
+            secs = min(max(known.retry - process.wall(), 0.0), longest)
+            self._due(process, state, "who waits has a site asked again", known, secs)
+        else:
+            self._due(process, state, "who waits has a site asked again", "unknown", 0.0)
+
+    def _due(
+        self, process: Process, state: SiteState, invariant: str, by: object, secs: float
+    ) -> None:
+        """Something is to happen *by* itself within *secs*."""
+        seen, when = process.overdue.get(state, (None, 0.0))
+        if seen is not by:
+            when = self._now + secs + _LATE_SECS
+            process.overdue[state] = (by, when)
+        if process.disturbed_at > when - secs - _SKEW_SECS:
+            when += _SKEW_SECS
+        if self._now > when:
+            said = f"{state.site}: {state.step} is {self._now - when:.2f} s late"
+            self.broken(invariant, process, said)
+
+    # Nothing is left.
+
+    def ended(self, process: Process) -> None:
+        """The crawl of *process* has ended: is nothing left of it?"""
+        keeper: Any = process.keeper
+        left = {
+            "timers": process.loop.timers(),
+            "tasks": process.loop.tasks(),
+            "sites that are asked": keeper._asker.asked | keeper._asker._fetching,
+            "attempts": keeper._asker._tasks,
+            "retries": keeper._retries._heap,
+            "requests in place": len(keeper.in_place),
+            "an open file": process.parked_file and process.parked_file._connection,
+            "waiters": [state for state in keeper.sites if state.waiters],
+        }
+        for what, there in left.items():
+            if there:
+                self.broken("nothing is left at the end", process, f"{what}: {there}")
+        claims = self._history.disk.claims.values()
+        if any(claim.owner == process.store._owner for claim in claims) and process.failed_at < 0:
+            self.broken("nothing is left at the end", process, "a claim")
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
