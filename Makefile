@@ -10,6 +10,7 @@
 #   make simulate     100,000 simulated histories; SEEDS=0-999: so many; SEED=42: one, told step by step
 #   make bench        the benchmarks
 #   make soak         a crawl that is killed and begun again: REQUESTS=1000000 SITES=20000
+#   make mutants      the tests that are tested: PART=protocol or crawl, and MUTANTS='--sample 300'
 #   make clean
 #
 # With other versions, each in a folder of its own:
@@ -32,6 +33,7 @@ PROJECT := $(VENV)/.project-$(WANTED)
 TEST := $(VENV)/.test-$(WANTED)
 LINT := $(VENV)/.lint-$(WANTED)
 BENCH := $(VENV)/.bench-$(WANTED)
+MUTMUT := $(VENV)/.mutants-$(WANTED)
 
 CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 # Where make can, it does not mix the lines of what runs at the same time.
@@ -44,7 +46,7 @@ MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt ro
 
 RUNS := test-units test-asyncio test-reactor test-reactorless test-long
 
-.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types simulate bench soak clean install
+.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types simulate bench mutants soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -126,9 +128,15 @@ bench: $(BENCH)
 soak: $(TEST)
 	$(BIN)/python tests/soak.py --requests $(REQUESTS) --sites $(SITES)
 
+PART ?= protocol
+MUTANTS ?=
+
+mutants: $(MUTMUT)
+	$(BIN)/python tests/mutants.py $(PART) $(MUTANTS)
+
 clean:
 	rm -rf .venv .venv-* build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache \
-		.hypothesis .scrapy
+		.hypothesis .scrapy mutants
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 install: $(TEST) $(LINT)
@@ -147,6 +155,10 @@ $(LINT): pyproject.toml | $(BIN)/python
 
 $(BENCH): pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[bench,test]' '$(SCRAPY)'
+	@touch $@
+
+$(MUTMUT): pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[mutants,test]' '$(SCRAPY)'
 	@touch $@
 
 $(BIN)/python:
