@@ -2,9 +2,10 @@
 
     python tests/mutants.py protocol [--sample 300] [--only turns] [--jobs 2]
 
-mutmut makes the mutants; they are run here. The tests are collected once, by a process that runs
-none, and each mutant gets a fork of it: the tests that reach the changed function, the fastest
-first, until one fails. So a mutant costs what its tests cost, and nothing is shared between two.
+mutmut says what to change; it is run here. The tests are collected once, by a process that runs
+none, and each mutant gets a fork of it. There the code of one function is replaced, and the tests
+that reach that function run, the fastest first, until one fails. So a mutant costs what its tests
+cost, and nothing is shared between two.
 
 Who survives is printed as a row of mutants.md, which says why where it stands there already.
 """
@@ -12,12 +13,13 @@ Who survives is printed as a row of mutants.md, which says why where it stands t
 from __future__ import annotations
 
 import argparse
+import ast
 import asyncio
 import difflib
+import gc
 import os
 import pickle
 import random
-import shutil
 import signal
 import sys
 import time
@@ -27,14 +29,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGE = "scrapy_koster"
-COPIES = ROOT / "mutants"
-"""For each part the package with its mutants, and which tests reach which function."""
+PACKAGE = ROOT / "scrapy_koster"
+REACHED = ROOT / "mutants"
+"""A folder with a file for each part: which tests reach which function."""
 REASONS = ROOT / "tests" / "mutants.md"
 CPU_SECS, WALL_SECS = 2.0, 20.0
 """What a test may take with a mutant, besides five times what it takes without."""
@@ -53,75 +56,127 @@ TESTS = {
         "crawl_wrapped",
     ],
 }  # fmt: skip
+MARKERS = "not long and not timed"
 OF_THE_PARENT: list[object] = []
 """What a fork must not close."""
-MARKERS = "not long and not timed"
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True)
-class Mutant:
+class Function(NamedTuple):
+    """One of a module, or of a class in it."""
+
+    path: str
     name: str
-    """What mutmut calls it: the module, the function, a number."""
-    file: str
-    function: str
+    first: int
+    """The line at which its code begins: that of its decorator where it has one."""
+    last: int
+
+
+@dataclass(frozen=True, eq=False)
+class Mutant:
+    """One small change."""
+
+    function: Function
     change: str
+    module: Any
+    mutation: Any
 
     @property
-    def reaches(self) -> str:
-        return self.name.rpartition("__mutmut_")[0]
+    def file(self) -> str:
+        return str(Path(self.function.path).relative_to(PACKAGE))
 
     @property
     def row(self) -> str:
-        return f"| `{self.file}` `{self.function}` | {self.change} |"
+        return f"| `{self.file}` `{self.function.name}` | {self.change} |"
+
+    def put_on(self, functions: Iterable[FunctionType]) -> None:
+        """Let what runs be this mutant."""
+        changed = self.module.deep_replace(self.mutation.original_node, self.mutation.mutated_node)
+        module = compile(changed.code, self.function.path, "exec", dont_inherit=True)
+        code = next(code for code in codes(module) if code.co_firstlineno == self.function.first)
+        node = defined(ast.parse(changed.code))[self.function.first]
+        for function in functions:
+            function.__code__ = code
+            set_defaults(function, node)
 
 
-class Reach(NamedTuple):
-    """Which tests run a function, and how long each test takes."""
+def codes(code: CodeType) -> Iterator[CodeType]:
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            if const.co_flags & 0x2:  # of a function: a class has none of its own
+                yield const
+            yield from codes(const)
 
-    tests: dict[str, set[str]]
-    secs: dict[str, float]
+
+def defined(tree: ast.Module) -> dict[int, FunctionNode]:
+    """The functions in a module, by their first lines."""
+    return {
+        min([node.lineno, *(each.lineno for each in node.decorator_list)]): node
+        for node in ast.walk(tree)
+        if isinstance(node, FunctionNode)
+    }
 
 
-def make(copy: Path, part: str) -> list[Mutant]:
-    """Copy the package, with the mutants of one folder in it."""
-    from mutmut.mutation.file_mutation import mutate_file_contents
+def set_defaults(function: FunctionType, node: FunctionNode) -> None:
+    """mutmut changes those that are spelt out, and no others."""
+    defaults = list(function.__defaults__ or ())
+    for at, default in enumerate(node.args.defaults):
+        if isinstance(default, ast.Constant):
+            defaults[at] = default.value
+    function.__defaults__ = tuple(defaults) or None
+    for name, given in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+        if isinstance(given, ast.Constant) and function.__kwdefaults__:
+            function.__kwdefaults__[name.arg] = given.value
 
-    shutil.rmtree(copy / PACKAGE, ignore_errors=True)
-    shutil.copytree(ROOT / PACKAGE, copy / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
-    mutants = []
-    for path in sorted((copy / PACKAGE / part).rglob("*.py")):
-        module = ".".join(path.relative_to(copy).with_suffix("").parts)
-        mutated = mutate_file_contents(str(path), path.read_text("utf-8"))
-        path.write_text(mutated.code, "utf-8")
-        lines = mutated.code.splitlines()
-        source = {
-            name: lines[span.start : span.end]
-            for name, span in mutated.line_span_by_function_name.items()
+
+def make(part: str) -> Iterator[Mutant]:
+    """The mutants of one folder."""
+    import libcst
+    from libcst.metadata import MetadataWrapper, PositionProvider
+    from mutmut.mutation.file_mutation import create_mutations
+
+    for path in sorted((PACKAGE / part).rglob("*.py")):
+        source = path.read_text("utf-8")
+        module, mutations, *_ = create_mutations(str(path), source)
+        places = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
+        first = {node.lineno: line for line, node in defined(ast.parse(source)).items()}
+        classes = {
+            method: f"{node.name.value}."
+            for node in module.body
+            if isinstance(node, libcst.ClassDef)
+            for method in node.body.body
         }
-        mutants += [
-            Mutant(
-                f"{module}.{name}",
-                str(path.relative_to(copy / PACKAGE)),
-                readable(name),
-                change(source[name.rpartition("_")[0] + "_orig"], source[name]),
-            )
-            for name in mutated.mutant_names
-        ]
-    return mutants
+        for mutation in mutations:
+            node = mutation.contained_by_top_level_function
+            if not isinstance(node, libcst.FunctionDef):
+                continue
+            name = classes.get(node, "") + node.name.value
+            line = places[node.name].start.line
+            function = Function(str(path), name, first[line], places[node].end.line)
+            mutated = node.deep_replace(mutation.original_node, mutation.mutated_node)
+            change = difference(*map(module.code_for_node, (node, mutated)))
+            yield Mutant(function, change, module, mutation)
 
 
-def readable(name: str) -> str:
-    """What the source calls the function of a mutant."""
-    function = name.rpartition("__mutmut_")[0]
-    return function.removeprefix("x_").removeprefix("xǁ").replace("ǁ", ".")
-
-
-def change(before: Sequence[str], after: Sequence[str]) -> str:
-    lines = list(difflib.ndiff(before, after))
+def difference(before: str, after: str) -> str:
+    lines = list(difflib.ndiff(before.splitlines(), after.splitlines()))
     old, new = (
         " ".join(line[2:].strip() for line in lines if line.startswith(sign)) for sign in "-+"
     )
     return f"`{old}` → `{new}`".replace("|", "\\|")
+
+
+class Reach(NamedTuple):
+    """Which tests run which lines, and how long each test takes."""
+
+    tests: dict[str, dict[int, set[str]]]
+    secs: dict[str, float]
+
+    def of(self, function: Function) -> set[str]:
+        lines = self.tests.get(function.path, {})
+        inside = range(function.first + 1, function.last + 1)  # its first line runs with the module
+        return set().union(*(lines.get(line, ()) for line in inside))
 
 
 class Runner:
@@ -155,6 +210,13 @@ class Runner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()  # what is frozen is not found
+        self._functions = defaultdict(list)
+        for each in gc.get_objects():
+            if isinstance(each, FunctionType):
+                code = each.__code__
+                self._functions[code.co_filename, code.co_firstlineno].append(each)
+        gc.freeze()
         reach = self._reach(session)
         say(f"{len(reach.secs)} tests, {sum(reach.secs.values()):.0f} s")
         for count, mutant in enumerate(self._mutants, 1):
@@ -172,53 +234,58 @@ class Runner:
 
     def _reach(self, session: pytest.Session) -> Reach:
         """Run each test once, unchanged. Those that fail then say nothing, and are left out."""
-        reach: Reach = Reach({}, {})
+        reach = Reach({}, {})
         if self._reached.exists():
             reach = pickle.loads(self._reached.read_bytes())
         new = [item for item in session.items if item.nodeid not in reach.secs]
-        if not new:
-            return reach
-        if not (child := os.fork()):
-            begin(session, "stats")
+        if new and not (child := os.fork()):
+            begin(session)
             self._reached.write_bytes(pickle.dumps(self._measured(new, reach)))
             os._exit(0)
-        _, status = os.waitpid(child, 0)
-        assert not status
-        measured: Reach = pickle.loads(self._reached.read_bytes())
-        return measured
+        if new:
+            _, status = os.waitpid(child, 0)
+            assert not status
+            reach = pickle.loads(self._reached.read_bytes())
+        return reach
+
+    def _measured(self, items: list[pytest.Item], reach: Reach) -> Reach:
+        from coverage import Coverage
+
+        watch = Coverage(data_file=None, config_file=False, source=[str(PACKAGE)])
+        watch.start()
+        for item, following in pairs(items):
+            start = time.monotonic()
+            self._failed = False
+            watch.switch_context(item.nodeid)
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self._failed:
+                print("fails without a mutant:", item.nodeid, file=sys.__stderr__)
+            else:
+                reach.secs[item.nodeid] = time.monotonic() - start
+        watch.stop()
+        data = watch.get_data()
+        for path in data.measured_files():
+            lines = reach.tests.setdefault(path, {})
+            for line, tests in data.contexts_by_lineno(path).items():
+                lines.setdefault(line, set()).update(tests)
+        return reach
 
     def _chosen(self, items: list[pytest.Item], mutant: Mutant, reach: Reach) -> list[pytest.Item]:
         """The tests that reach it, the fastest first, as many as there is time for."""
-        names = reach.tests.get(mutant.reaches, set())
+        names = reach.of(mutant.function) & reach.secs.keys()
         mine = [item for item in items if item.nodeid in names]
         mine.sort(key=lambda item: reach.secs[item.nodeid])
         sums = accumulate(reach.secs[item.nodeid] for item in mine)
         return [item for item, secs in zip(mine, sums, strict=True) if secs <= self._secs]
-
-    def _measured(self, items: list[pytest.Item], reach: Reach) -> Reach:
-        from mutmut.state import state
-
-        tests = defaultdict(set, reach.tests)
-        secs = dict(reach.secs)
-        for item, following in pairs(items):
-            start = time.monotonic()
-            state()._stats.clear()
-            self._failed = False
-            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-            if self._failed:
-                print("fails without a mutant:", item.nodeid, file=sys.__stderr__)
-                continue
-            secs[item.nodeid] = time.monotonic() - start
-            for function in state()._stats:
-                tests[function].add(item.nodeid)
-        return Reach(dict(tests), secs)
 
     def _start(self, mutant: Mutant, items: list[pytest.Item], reach: Reach) -> None:
         if child := os.fork():
             self._running[child] = mutant
             return
         try:
-            begin(items[0].session, mutant.name)
+            begin(items[0].session)
+            function = mutant.function
+            mutant.put_on(self._functions[function.path, function.first])
             for item, following in pairs(items):
                 # Both end the process.
                 signal.setitimer(signal.ITIMER_PROF, CPU_SECS + 5 * reach.secs[item.nodeid])
@@ -238,21 +305,16 @@ class Runner:
         self.outcomes[self._running.pop(child)] = outcome
 
 
-def begin(session: pytest.Session, mutant: str) -> None:
-    """Become a process of its own: a group, a loop, a mutant, and nothing to be seen."""
+def begin(session: pytest.Session) -> None:
+    """Become a process of its own: a group, a loop, and nothing to be seen but on stderr."""
     from conftest import LOOP
     from loops import BareLoop
-    from mutmut.mutation.trampoline import set_mutant_under_test
 
     os.setsid()
     asyncio.set_event_loop(None)
     OF_THE_PARENT.append(session.config.stash[LOOP])
     session.config.stash[LOOP] = BareLoop()
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    if mutant != "stats":
-        os.dup2(silence, 2)
-    set_mutant_under_test(mutant)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def kill_group(leader: int) -> None:
@@ -312,17 +374,14 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("--go-on", action="store_true", help="measure the new tests alone")
     options = parser.parse_args(arguments)
     os.chdir(ROOT)
-    copy = COPIES / options.part
-    copy.mkdir(parents=True, exist_ok=True)
-    reached = copy / "reached"
+    REACHED.mkdir(exist_ok=True)
+    reached = REACHED / options.part
     if not options.go_on:
         reached.unlink(missing_ok=True)
     only = options.only.splitlines() or [""]
-    mutants = [each for each in make(copy, options.part) if any(text in each.row for text in only)]
+    mutants = [each for each in make(options.part) if any(text in each.row for text in only)]
     if options.sample:
         mutants = spread(mutants, options.sample)
-    sys.path.insert(0, str(copy))
-    sys.dont_write_bytecode = True
     runner = Runner(mutants, reached, options.jobs, options.secs)
     files = [f"tests/test_{name}.py" for name in TESTS[options.part]]
     shell = ["-q", "-s", "-p", "no:twisted", "-p", "no:cacheprovider", "-m", MARKERS, *files]
