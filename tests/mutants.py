@@ -45,7 +45,8 @@ CPU_SECS, WALL_SECS = 2.0, 20.0
 TESTS = {
     "protocol": [
         "conformance", "robotstxt", "robotsmeta", "access", "freshness", "verdict", "site",
-        "nametoken", "rewriting", "printable", "parsers_koster", "one_verdict", "parsers_strictest",
+        "nametoken", "rewriting", "printable", "html_page", "parsers_koster",
+        "one_verdict", "parsers_strictest",
     ],
     "crawl": [
         "addon", "config", "keeper", "log", "parking", "retry_timer", "robots_request",
@@ -370,7 +371,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, help="how many mutants, in place of all")
     parser.add_argument("--only", default="", help="those whose row has this text")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--secs", type=float, default=60.0, help="of tests for each mutant")
+    parser.add_argument("--secs", type=float, default=10.0, help="of tests for each mutant")
     parser.add_argument("--go-on", action="store_true", help="measure the new tests alone")
     options = parser.parse_args(arguments)
     os.chdir(ROOT)

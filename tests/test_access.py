@@ -24,6 +24,8 @@ from scrapy_koster.protocol.access import (
     access,
     after_answer,
     conditional_headers,
+    longest_deferral_secs,
+    longest_life_secs,
     redirect_target,
 )
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, given_up_at, next_step
@@ -237,6 +239,26 @@ def test_validators_that_are_kept(value: str, kept: str | None) -> None:
     assert (copy.etag, copy.last_modified) == (kept, kept)
 
 
+@pytest.mark.parametrize(("status", "cut_bytes"), [(200, 9), (403, None), (404, None)])
+def test_of_a_file_that_is_cut_the_limit_is_kept(status: int, cut_bytes: int | None) -> None:
+    assert copied(replace(answer(status), cut_bytes=9)).cut_bytes == cut_bytes
+
+
+DATE = formatdate(NOW + 60, usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("headers", "life_stated"),
+    [({"cache_control": "max-age=9"}, True), ({"expires": DATE}, True), ({}, False)],
+)
+def test_whether_the_server_states_a_life(headers: dict[str, str], life_stated: bool) -> None:
+    policy = Policy(expiry_secs=1, restricted_expiry_secs=2, expiry_max_secs=3)
+    for status, known, default_secs in [(200, None, 1), (304, FILE, 1), (403, None, 2)]:
+        copy = copied(answer(status, **headers), known)
+        assert copy.life_stated is life_stated
+        assert longest_life_secs(copy, policy) == (3 if life_stated else default_secs)
+
+
 @pytest.mark.parametrize("status", [401, 404])
 def test_an_error_page_has_no_validators(status: int) -> None:
     copy = copied(answer(status, etag='"1"', last_modified="today"))
@@ -383,6 +405,16 @@ def test_back_off(attempts: int, jitter: float, secs: float) -> None:
 )
 def test_retry_after(field: str, secs: float) -> None:
     assert failed(answer(503, retry_after=field)).retry == NOW + secs
+
+
+@pytest.mark.parametrize("result", [DOWN, answer(503), answer(503, retry_after="soon")])
+def test_who_states_no_time_is_asked_after_the_back_off(result: Answer | NoAnswer) -> None:
+    assert failed(result, policy=Policy(defer_first_secs=0.25)).retry == NOW + 0.25
+
+
+def test_a_site_is_asked_again_at_the_latest() -> None:
+    failure = failed(answer(503, retry_after="86400"), replace(FAILED, attempts=99), jitter=1.0)
+    assert failure.retry == NOW + longest_deferral_secs(POLICY) == NOW + 750
 
 
 def failed_at(now: float, known: Known | None, policy: Policy, jitter: float) -> Failure:
@@ -547,7 +579,7 @@ def test_what_a_clock_wrote_that_was_ahead(
     assert isinstance(next_step(failure, now=failure.since + DAY, policy=policy), Ask)
 
 
-@pytest.mark.parametrize("ahead_secs", [0.5, 59])
+@pytest.mark.parametrize("ahead_secs", [0.5, 60])
 def test_clocks_of_several_machines_differ(ahead_secs: float) -> None:
     asked = NOW + ahead_secs
     copy = replace(FILE, fetched=asked, expires=asked + WEEK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from email.utils import formatdate
 
 import pytest
@@ -110,6 +111,27 @@ def test_life(headers: dict[str, str], secs: float) -> None:
 def test_default_is_not_clamped() -> None:
     assert expiry({}, now=NOW, default_secs=1, min_secs=MIN, max_secs=MAX) == NOW + 1
     assert expiry({}, now=NOW, default_secs=9e9, min_secs=1, max_secs=2) == NOW + 9e9
+
+
+@pytest.mark.parametrize("headers", [cc("no-cache"), cc("no-store"), expires("0"), expires("-1")])
+def test_a_copy_that_is_not_to_be_kept_has_no_life_of_its_own(headers: dict[str, str]) -> None:
+    assert expiry(headers, now=NOW, default_secs=DEFAULT, min_secs=0, max_secs=MAX) == NOW
+
+
+@pytest.mark.parametrize(("chars", "secs"), [(100, 3600), (101, DEFAULT)])
+def test_the_longest_date(chars: int, secs: float) -> None:
+    comment = "x" * (chars - len(HOUR) - len(" ()"))
+    assert life(expires(f"{HOUR} ({comment})")) == secs
+
+
+def test_a_date_without_a_zone_is_in_UTC_wherever_the_robot_is(  # noqa: N802
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "XYZ+5")
+        time.tzset()
+        assert life(expires("Tue Nov 14 23:13:20 2023")) == 3600
+    time.tzset()
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,25 @@ def paths(url: str) -> list[str]:
         ("/a?", ["/a?", "/a"]),
         ("//a", ["//a", "////a"]),
         ("/a\tb\n ", ["/a\tb\n ", "/ab ", "/ab"]),
+        ("/X ", ["/X ", "/X"]),
+        ("/a/.. ", ["/a/.. ", "/a/..", "/"]),
+        ("/a/..\x0b", ["/a/..\x0b"]),
+        ("/X ;c", ["/X ;c", "/X ", "/X"]),
+        ("/b\x0b ;c", ["/b\x0b ;c", "/b\x0b ", "/b\x0b"]),
     ],
 )
 def test_what_it_may_be_sent_as(url: str, expected: list[str]) -> None:
     assert paths(url) == [url_path(f"http://a.example{path}") for path in expected]
+
+
+@pytest.mark.parametrize("behind", ["", "?b=%2Fc", "/a/../b", "//a"])
+def test_it_is_sent_to_the_same_site(behind: str) -> None:
+    url = f"http://a.example{behind}"
+    assert {each.split("/")[2] for each in list(sent_as(url))[1:]} == {"a.example"}
+
+
+def test_space_and_controls_in_front_are_dropped() -> None:
+    assert list(sent_as("\0 \x1fhttp://h/a")) == ["\0 \x1fhttp://h/a", "http://h/a"]
 
 
 def by_yarl() -> Callable[[str], str]:
@@ -86,6 +101,13 @@ def test_what_is_plain_has_one_spelling(pieces: list[str]) -> None:
         assert {url_path(each) for each in sent_as(url)} == {url_path(url)}
 
 
-@pytest.mark.parametrize("path", ["", "a", "page/1/index.html?q=1&r=a,b", "%C3%A9", "a.b-c_d~e#f"])
+@pytest.mark.parametrize(
+    "path", ["", "a", "0", "A", "page/1/index.html?q=1&r=a,b", "%C3%A9", "a.b-c_d~e#f"]
+)
 def test_ordinary_paths_are_plain(path: str) -> None:
     assert is_plain(path)
+
+
+@pytest.mark.parametrize("path", ["a;b", "a%2Fb", "a%2e", "a/.", "a//", ".", "./a", "../a", "/a"])
+def test_paths_that_may_be_rewritten_are_not_plain(path: str) -> None:
+    assert not is_plain(path)

@@ -143,6 +143,7 @@ class TestNames:
             pytest.param("robots", "", BOTH, id="every robot, and one without a name"),
             pytest.param("figtree", "", NEITHER, id="a robot without a name"),
             pytest.param("\N{KELVIN SIGN}oster", "koster", NEITHER, id="not ASCII"),
+            pytest.param("\xa0robots", "figtree", NEITHER, id="what is no space to HTML"),
         ],
     )
     def test_meta(self, name: str, token: str, words: list[str]) -> None:

@@ -21,13 +21,16 @@ from hypothesis import strategies as st
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import unescape, url_path
 from scrapy_koster.protocol.robotstxt import (
+    Heading,
     Line,
     Record,
     RobotsTxt,
+    Ruling,
     instructions,
     lines,
     parse,
     select,
+    whole_lines,
 )
 
 SECTION_3_2 = """\
@@ -558,6 +561,44 @@ def test_collection(site: str, robot: str, path: str, line: str | None) -> None:
 
 def test_the_collection_is_here() -> None:
     assert len(COLLECTION) == 20
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "kept"),
+    [
+        (9, b"ab\rcd\r\ne"),
+        (8, b"ab\rcd\r\ne"),
+        (7, b"ab\rcd\r\n"),
+        (6, b"ab\rcd\r"),
+        (5, b"ab\r"),
+        (3, b"ab\r"),
+        (2, b""),
+        (0, b""),
+    ],
+)
+def test_a_file_is_cut_where_a_line_ends(max_bytes: int, kept: bytes) -> None:
+    assert whole_lines(b"ab\rcd\r\ne", max_bytes) == kept  # B16
+
+
+def test_the_lines_of_a_file() -> None:
+    assert lines(b"\xef\xbb\xbfa\rb\r\n\nc") == [b"a", b"b", b"", b"c"]
+
+
+def test_a_ruling_on_the_robots_txt_itself() -> None:
+    heading = Heading([Line(2, b"user-agent", b"*")])
+    ruling = RobotsTxt(b"\nUser-agent: *\nDisallow: /").ruling("http://h/robots.txt", "x")
+    assert ruling == Ruling(allowed=True, section="3.2.2", record=heading, rule=None)
+
+
+def test_a_ruling_where_no_record_is_for_the_robot() -> None:
+    ruling = RobotsTxt(b"User-agent: y\nDisallow: /").ruling("http://h/", "x")
+    assert ruling == Ruling(allowed=True, section="3.2.1", record=None, rule=None)
+
+
+def test_only_space_is_no_part_of_a_path() -> None:
+    robots = RobotsTxt(b"User-agent: *\nDisallow: /aX \t# X\n")
+    assert robots.ruling("http://h/ab", "x").rule is None
+    assert robots.ruling("http://h/aXb", "x").rule == Line(2, b"disallow", b"/aX")
 
 
 class TestAnyFile:

@@ -16,7 +16,6 @@ from scrapy_koster.protocol.freshness import expiry, retry_after, states_life
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
 
-_REASON_CHARS = 200
 _VALIDATOR_CHARS = 1000
 _JITTER = 0.25
 # What is later than this was written by a clock that went wrong: it would be
@@ -354,7 +353,7 @@ def _asked_secs(result: Answer | NoAnswer, *, now: float, policy: Policy) -> flo
 def _reason(result: Answer | NoAnswer) -> str:
     match result:
         case NoAnswer(reason):
-            return printable(reason, _REASON_CHARS)
+            return printable(reason)
         case Answer(status=304):
             return "HTTP 304 though nothing was asked"
         case answer:
