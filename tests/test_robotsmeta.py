@@ -393,6 +393,37 @@ class TestWhereATagIs:
         assert of_page(page.encode(encoding)) == BOTH
 
 
+class TestPartToRead:
+    """It is small where that is safe: all else costs time."""
+
+    @pytest.mark.parametrize(
+        ("page", "part"),
+        [
+            pytest.param("<p>robots, none</p>", "", id="no tag"),
+            pytest.param('<meta name="author" content="robots, none">', "", id="other tags"),
+            pytest.param("<meta name='author' content='x'>", "", id="other tags, other quotes"),
+            pytest.param(f"<p>x{META}<p>y", f"<p>x{META}", id="up to the tag"),
+            pytest.param(f"{META}x{META}y", f"{META}x{META}", id="up to the last"),
+            pytest.param(f"{META}<meta name='x'>y", META, id="up to the last that may matter"),
+            pytest.param(f"<!--{META}-->", f"<!--{META}", id="whether it is one or not"),
+        ],
+    )
+    def test_it_ends_with_the_last_tag_that_may_matter(self, page: str, part: str) -> None:
+        assert part_to_read(page.encode(), "figtree") == part.encode()
+
+    @pytest.mark.parametrize(
+        "page",
+        [
+            "<meta a='" * 10 + "name=robots content=none>xxxxx",
+            "<meta" + " a='x'" * 100 + ">xxxxx",
+            "<meta name=robots content=none",
+        ],
+        ids=["tags within tags", "many attributes", "no end"],
+    )
+    def test_it_is_all_of_a_page_that_is_hard_to_read(self, page: str) -> None:
+        assert part_to_read(page.encode(), "figtree") == page.encode()
+
+
 class TestXHTML:
     @pytest.mark.parametrize(
         "page",

@@ -84,6 +84,25 @@ def test_the_record_above_is_what_the_file_says() -> None:
             id="many agents",
         ),
         pytest.param(
+            {"allowed": True, "record": Heading(MANY.agents[:4]), "rule": None},
+            "allowed by https://fict.org/robots.txt: no rule of the record at line 4 for a4, a5,"
+            " a6, ... matches (3.2.2)",
+            id="four agents",
+        ),
+        pytest.param(
+            {"allowed": True, "record": Heading(MANY.agents[:3]), "rule": None},
+            "allowed by https://fict.org/robots.txt: no rule of the record at line 4 for a4, a5,"
+            " a6 matches (3.2.2)",
+            id="three agents",
+        ),
+        pytest.param(
+            {"record": Heading([Line(1, b"user-agent", b"a" * 41)]), "rule": None},
+            "forbidden by https://fict.org/robots.txt: no rule of the record at line 1 for "
+            + "a" * 37
+            + "... matches (3.2.2)",
+            id="a long name",
+        ),
+        pytest.param(
             {"allowed": True, "record": None, "rule": None, "section": "3.2.1"},
             "allowed by https://fict.org/robots.txt: no record for fig (3.2.1)",
             id="no record",
@@ -193,6 +212,13 @@ def test_json_is_bounded() -> None:
     assert len(json.dumps(verdict)) < 110_000
 
 
+def test_urls_in_json_are_long_and_bounded() -> None:
+    url = "http://h/" + "x" * 2000
+    verdict = replace(FORBIDDEN, url=url, spelling=url, known=replace(COPY, url=url)).to_dict()
+    for name in ("url", "sent_as", "robots_url"):
+        assert verdict[name] == "http://h/" + "x" * 988 + "..."
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
@@ -250,6 +276,11 @@ def test_a_verdict_on_a_url_is_what_the_file_says() -> None:
     assert judged("/", Obey(COPY, 0), RobotsTxt(BODY)).allowed
 
 
+def test_what_is_long_in_octets_is_shown_by_its_characters() -> None:
+    text = "\N{DEER}" * 10
+    assert shown(text.encode(), 10) == text
+
+
 def test_the_first_spelling_that_is_forbidden_decides() -> None:
     url = f"{SITE}/x/../org/plans.html;y"
     verdict = judged("/x/../org/plans.html;y", Obey(COPY, 0), RobotsTxt(BODY))
@@ -261,6 +292,7 @@ def test_the_first_spelling_that_is_forbidden_decides() -> None:
 def test_a_parser_that_cannot_tell_why_decides_too(path: str, allowed: bool) -> None:
     verdict = judged(path, Obey(COPY, 0), YesOrNo())
     assert (verdict.allowed, verdict.section, verdict.rule) == (allowed, "YesOrNo", None)
+    assert not verdict.is_explained
 
 
 @pytest.mark.parametrize(
@@ -282,6 +314,7 @@ def test_a_parser_that_cannot_tell_why_decides_too(path: str, allowed: bool) -> 
 def test_without_rules(step: Settled, policy: Policy, allowed: bool, ground: Ground) -> None:
     verdict = judged("/x", step, None, policy)
     assert (verdict.allowed, verdict.ground, verdict.section) == (allowed, ground, "3.1")
+    assert verdict.is_explained
     assert judged("/robots.txt", step, None, policy).allowed
     assert judged("/robots.txt;", step, None, policy).allowed is allowed
 
