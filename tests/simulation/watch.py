@@ -92,7 +92,7 @@ class Watch:
         copy, until = known, math.inf
         if isinstance(known, Failure):
             copy, until = known.stale, -math.inf
-            if copy is not None and policy.stale_if_error_secs:
+            if copy is not None:  # it may be fresh by a clock that is behind
                 until = copy.expires + policy.stale_if_error_secs
             if policy.unavailable.value == "allow" and not known.is_defect and wall > until:
                 return ""
