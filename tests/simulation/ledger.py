@@ -24,8 +24,7 @@ class Entry:
     """The process in whose memory it is."""
     since: float = 0.0
     """When it got there."""
-    is_out: bool = False
-    """Whether the scheduler has handed it out."""
+    is_parked: bool = False
     ends: list[str] = field(default_factory=list)
     may_be_lost: str = ""
     may_be_twice: str = ""
@@ -54,7 +53,7 @@ class Ledger:
         """*process* has taken *request* out of a queue that survives it."""
         if not process.dead:
             entry = self._entry(request)
-            entry.holder, entry.since, entry.is_out = process, self._history.clock.now, False
+            entry.holder, entry.is_parked = process, False
             self._history.tell(process, "takes", request)
 
     def handed_out(self, request: Request, process: Process) -> None:
@@ -62,22 +61,27 @@ class Ledger:
         if process.dead:
             return
         entry = self._entry(request)
-        entry.is_out = True
+        entry.is_parked = False
         if self._history.redis.failing or process.journal_rests:
             entry.may_be_twice = "Redis could not be told that it came out of the journal"
 
     def parks(self, request: Request, process: Process) -> None:
         """The scheduler has *request* wait; again, perhaps."""
         if not process.dead:
-            self._entry(request).since = self._history.clock.now
+            entry = self._entry(request)
+            entry.since, entry.is_parked = self._history.clock.now, True
 
     def parked(self, process: Process, before: float) -> set[int]:
         """Return what waits in *process* since a time *before* this one."""
         return {
             entry.number
             for entry in self.entries.values()
-            if entry.holder is process and not entry.is_out and entry.since <= before
+            if entry.holder is process and entry.is_parked and entry.since <= before
         }
+
+    def found(self, request: Request, page: Request) -> None:
+        """A pipeline asks for *request*, as often as for its *page*."""
+        self._entry(request).may_be_twice = self._entry(page).may_be_twice
 
     def ended(self, request: Request, process: Process, result: Response | Failure) -> None:
         """The spider was told how *request* ended."""
@@ -114,11 +118,9 @@ class Ledger:
         for entry in self.entries.values():
             if entry.holder is process:
                 entry.holder = None
-                if entry.number in durable or entry.ends:
-                    continue
-                if may_be_lost:
+                if may_be_lost:  # what is durable may be an earlier URL of it
                     entry.may_be_lost = may_be_lost
-                elif not entry.may_be_lost:
+                elif entry.number not in durable and not entry.ends and not entry.may_be_lost:
                     said = f"request {entry.number}: ends {entry.ends}"
                     self._history.watch.broken("no request is lost", process, said)
 

@@ -126,6 +126,7 @@ class Scraper:
     ) -> None:
         ledger = self._process.history.ledger
         for each in downloads:
+            ledger.found(each, request)
             ledger.accepted(each, self._process)
             ledger.handed_out(each, self._process)
             result: Any
