@@ -26,8 +26,14 @@ from scrapy_koster.protocol.verdict import Source
 
 CRAWL = Path(scrapy_koster.crawl.__file__).parent
 
-# Of bugs that were found by a history: what was wrong.
-FOUND: dict[int, str] = {}
+# Histories that were broken once, and what was wrong. (The one that found that a scheduler which
+# has closed opened its file again was made up before the storages claimed as they do now.)
+FOUND = {
+    34: "the watch: a copy is fresh by a clock that is behind",
+    1301: "the ledger: what is in Scrapy's queue is not parked",
+    1477: "the ledger: a redirect that was lost, beside its page in the journal",
+    3102: "the ledger: pictures come as often as their page",
+}
 
 
 @pytest.fixture
