@@ -244,6 +244,11 @@ class Fetcher:
             raise StopDownload(fail=False)
 
 
+def is_for_robots_txt(request: Request) -> bool:
+    """Whether *request* is one of a Fetcher."""
+    return _RECEIVED in request.meta
+
+
 def _can_be_a_name(host: str) -> bool:
     """Return whether a host may have this name: no part of it is empty or longer than 63."""
     try:

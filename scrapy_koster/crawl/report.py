@@ -84,8 +84,8 @@ class RobotsReport:
     crawl that is killed has lost no more than what came after.
     """
 
-    def __init__(self, crawler: Crawler, config: Config, page: str) -> None:
-        """*page* is the path of the page."""
+    def __init__(self, crawler: Crawler, config: Config, page: str | None) -> None:
+        """*page* is the path of the page, None where there is to be none."""
         self._crawler = crawler
         self._config = config
         self._page = page
@@ -186,8 +186,11 @@ class RobotsReport:
         if self._writing is not None:
             await maybe_deferred_to_future(self._writing)
         await self._write()
+        if self._page is None:
+            await run_in_thread(self._writer.close)
+            return
         try:
-            await run_in_thread(self._make_page)
+            await run_in_thread(self._make_page, self._page)
         except Exception as error:  # noqa: BLE001
             self._warn(error)
         else:
@@ -197,13 +200,13 @@ class RobotsReport:
                 path=self.database,
             )
 
-    def _make_page(self) -> None:
+    def _make_page(self, page: str) -> None:
         # Here: who wants no report need not wait for Jinja2.
         from scrapy_koster.report.page import write_page  # noqa: PLC0415
 
         self._writer.close()
         with stored_files(self._config) as body_of:
-            write_page(self.database, self._page, files=body_of)
+            write_page(self.database, page, files=body_of)
 
 
 @contextmanager

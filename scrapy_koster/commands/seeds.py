@@ -1,0 +1,118 @@
+"""A list of seeds: URLs and hosts, a line each, as long and as broken as they come."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import BinaryIO
+
+from scrapy import Request
+
+from scrapy_koster.protocol.site import site_of
+
+LINE_MAX_BYTES = 8192
+"""A line that is longer is no URL."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])")
+_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
+_BEFORE_PATH = re.compile(r"[a-z]+://[^/?#]*")
+_CACHE_KIB = 20_000
+
+
+class Seeds:
+    """The URLs of a list, each once, by site, in an order that is nobody's.
+
+    They are in a temporary file: memory is bounded. Sites that stand together
+    in the list, of one owner as like as not, are not asked together.
+    """
+
+    def __init__(self) -> None:
+        self.lines = self.skipped = self.repeated = self.broken = 0
+        """Lines, of which there were blank or a comment, there already, and no URL."""
+        self._count = 0
+        self._db = sqlite3.connect("", isolation_level=None)
+        self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        self._db.execute(
+            "CREATE TABLE seeds (site INTEGER, url TEXT, PRIMARY KEY (site, url)) WITHOUT ROWID"
+        )
+        self._db.execute("BEGIN")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def read(self, file: BinaryIO) -> Iterator[str]:
+        """Add the lines of *file*; yield, safe to print, which of them are broken, and why."""
+        for line in _lines(file):
+            self.lines += 1
+            try:
+                self._add(line)
+            except ValueError as error:
+                self.broken += 1
+                yield f"line {self.lines}: {error}"
+
+    def _add(self, line: bytes | None) -> None:
+        if line is None:
+            raise ValueError(f"it is longer than {LINE_MAX_BYTES} octets")
+        try:
+            text = line.decode("utf-8-sig" if self.lines == 1 else "utf-8").strip()
+        except UnicodeDecodeError:
+            raise ValueError("it is not UTF-8") from None
+        if not text or text.startswith("#"):
+            self.skipped += 1
+            return
+        site, url = url_of(text)
+        added = self._db.execute("INSERT OR IGNORE INTO seeds VALUES (?, ?)", (_number(site), url))
+        self._count += added.rowcount
+        self.repeated += not added.rowcount
+
+    def firsts(self) -> Iterator[tuple[int, str]]:
+        """Return a number for each site, and its first URL."""
+        return self._db.execute("SELECT site, MIN(url) FROM seeds GROUP BY site ORDER BY site")
+
+    def rest(self, site: int, first: str) -> Iterator[str]:
+        """Return the URLs of *site* other than the *first*."""
+        found = self._db.execute(
+            "SELECT url FROM seeds WHERE site = ? AND url > ? ORDER BY url", (site, first)
+        )
+        return (url for (url,) in found)
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._db.close()
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes | None]:
+    """Yield the lines of *file*, None for one that is too long."""
+    while line := file.readline(LINE_MAX_BYTES + 1):
+        if len(line) <= LINE_MAX_BYTES or line.endswith(b"\n"):
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(LINE_MAX_BYTES)
+        yield None
+
+
+def url_of(text: str) -> tuple[str, str]:
+    """Return the site of a line, and the URL that a crawl would request.
+
+    A host stands for its https site. User information is left out: it is no
+    part of a site, and nobody's to see. Raises ValueError, whose text has
+    nothing of the line, where that is no http or https URL.
+    """
+    if not text.isprintable():
+        raise ValueError("it has characters that cannot be printed")
+    try:
+        url = Request(text if _SCHEME.match(text) else f"https://{text}").url
+        site = site_of(url)
+    except ValueError:
+        site = None
+    if site is None or not _HOST.fullmatch(site.host):
+        raise ValueError("it is neither an http or https URL nor a host")
+    path = _BEFORE_PATH.sub("", url, count=1).partition("#")[0]
+    return str(site), f"{site}{path}" if path.startswith("/") else f"{site}/{path}"
+
+
+def _number(site: str) -> int:
+    return int.from_bytes(blake2b(site.encode(), digest_size=8).digest(), "big", signed=True)

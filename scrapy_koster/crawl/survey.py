@@ -1,0 +1,238 @@
+"""A crawl that fetches no page: each URL meets its site's robots.txt, and ends there."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from scrapy import Request, Spider
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.asyncio import create_looping_call
+from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.misc import load_object
+from twisted.internet.defer import CancelledError, Deferred
+
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.fetcher import is_for_robots_txt
+from scrapy_koster.crawl.report import RobotsReport
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+    from twisted.python.failure import Failure
+    from typing_extensions import Self
+
+# More than may be asked at the same time, so that there is always one whose turn it is.
+_SITES_AT_ONCE = 2000
+_URLS_AT_ONCE = 2000
+_SHOWN_EACH_SECS = 0.2
+_SCHEDULER = "scrapy.core.scheduler.Scheduler"
+_ADDON = "scrapy_koster.Addon"
+_LAST = 1_000_000
+
+SURVEY_SETTINGS: dict[str, Any] = {
+    "ROBOTSTXT_OBEY": True,
+    "KOSTER_DRY_RUN": False,
+    # One attempt: a site that hangs costs KOSTER_TIMEOUT_SECS.
+    "KOSTER_DEFER_LIMIT_SECS": 0,
+    # What is given is what is decided on, and nothing of it goes where a project keeps its own.
+    "SPIDER_MIDDLEWARES": {},
+    "URLLENGTH_LIMIT": 0,
+    "SCHEDULER": _SCHEDULER,
+    "KOSTER_FALLBACK_SCHEDULER": _SCHEDULER,
+    "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
+    "HTTPCACHE_ENABLED": False,
+    "CLOSESPIDER_TIMEOUT_NO_ITEM": 0,
+    "CONCURRENT_ITEMS": 1,  # Scrapy makes so many tasks for each URL, and there are no items
+}
+"""What a survey has in place of the settings of a project."""
+
+
+class SurveyAddon:
+    """Ends each request behind KosterMiddleware, and has all counted.
+
+    It comes after all other add-ons.
+    """
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Put SurveyMiddleware where nothing fits between the two."""
+        name = "DOWNLOADER_MIDDLEWARES"
+        enabled = settings.get_component_priority_dict_with_base(name)
+        places = [
+            place
+            for path, place in enabled.items()
+            if place is not None and issubclass(load_object(path), KosterMiddleware)
+        ]
+        if not places:
+            raise ValueError("a survey needs a KosterMiddleware in DOWNLOADER_MIDDLEWARES")
+        place: Any = math.nextafter(max(places), math.inf)
+        settings.setdefault_in_component_priority_dict(name, SurveyMiddleware, place)
+        settings.set_in_component_priority_dict("EXTENSIONS", RobotsReport, None)
+        settings.set_in_component_priority_dict("EXTENSIONS", SurveyReport, 100)
+
+
+def survey_addons(settings: BaseSettings) -> dict[Any, Any]:
+    """Return the ADDONS of *settings* with those that a survey needs."""
+    given = {path: place for path, place in settings.getdict("ADDONS").items() if place is not None}
+    known = {load_object(path) for path in given}
+    ours = {} if load_object(_ADDON) in known else {_ADDON: 500}
+    return {**given, **ours, SurveyAddon: _LAST}
+
+
+class SurveyReport(RobotsReport):
+    """Collects without being told to, and makes no page."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
+        return cls(crawler, Config.from_crawler(crawler), None)
+
+
+class PageNotFetched(IgnoreRequest):
+    """The page might be fetched, and is not: this is a survey."""
+
+
+class SurveyMiddleware:
+    """Ends all requests but those for a robots.txt."""
+
+    def process_request(self, request: Request) -> None:
+        """Raise PageNotFetched for a page."""
+        if not is_for_robots_txt(request):
+            raise PageNotFetched(request.url)
+
+
+class Seeds(Protocol):
+    """The URLs of a survey, each once."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def firsts(self) -> Iterator[tuple[int, str]]:
+        """Return a number for each site, and its first URL."""
+
+    def rest(self, site: int, first: str) -> Iterator[str]:
+        """Return the URLs of *site* other than the *first*."""
+
+
+class Progress(Protocol):
+    """Shows how far a survey has come."""
+
+    def show(self, *, decided: int, sites: int, refused: int) -> None:
+        """Show it: *decided* URLs, of which *refused* would not be fetched, of *sites* sites."""
+
+
+class SurveySpider(Spider):
+    """Requests each URL of *seeds*, to have it decided on.
+
+    First one of each site, the others when that is decided: a site that hangs
+    holds up none of the others, however many URLs it has.
+    """
+
+    name = "survey"
+
+    def __init__(self, *, seeds: Seeds, progress: Progress, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.report_title = f"Survey of {len(seeds)} URLs"
+        self.began = False
+        self.decided = 0
+        """How many URLs."""
+        self.undecided: Counter[str] = Counter()
+        """How many URLs ended before that, and by what."""
+        self._seeds = seeds
+        self._progress = progress
+        self._sites = self._refused = self._under_way = 0
+        self._asked: set[int] = set()
+        self._settled: list[tuple[int, str]] = []
+        self._changed: Deferred[None] | None = None
+        self._ticks = create_looping_call(self._show)
+
+    def closed(self, _reason: str) -> None:
+        """Show what there was in the end."""
+        if self._ticks.running:
+            self._ticks.stop()
+        self._show()
+
+    def _show(self) -> None:
+        self._progress.show(decided=self.decided, sites=self._sites, refused=self._refused)
+
+    async def start(self) -> AsyncIterator[Request]:
+        """Yield the requests, so many at a time that memory is bounded."""
+        self.began = True
+        self._ticks.start(_SHOWN_EACH_SECS, now=False)
+        # The crawl is told to end. Where there is no asyncio the engine takes that for an error.
+        with suppress(CancelledError):
+            async for request in self._requests():
+                yield request
+
+    async def _requests(self) -> AsyncIterator[Request]:
+        firsts = self._seeds.firsts()
+        while True:
+            if self._settled:
+                async for request in self._rest():
+                    yield request
+            elif len(self._asked) < _SITES_AT_ONCE and (first := next(firsts, None)) is not None:
+                self._asked.add(first[0])
+                yield self._request(first[1], site=first[0])
+            elif self._asked:
+                await self._change()
+            else:
+                return
+
+    async def _rest(self) -> AsyncIterator[Request]:
+        """Yield the other URLs of the sites whose first is decided."""
+        while self._settled:
+            site, first = self._settled.pop()
+            for url in self._seeds.rest(site, first):
+                while self._under_way >= _URLS_AT_ONCE:
+                    await self._change()
+                yield self._request(url)
+
+    async def _change(self) -> None:
+        """Wait until a URL is decided."""
+        self._changed = Deferred()
+        await maybe_deferred_to_future(self._changed)
+
+    def _request(self, url: str, *, site: int | None = None) -> Request:
+        self._under_way += 1
+        arguments = {} if site is None else {"site": site, "first": url}
+        # Each is there once: no filter has to remember it.
+        return Request(
+            url, self.parse, errback=self.not_fetched, cb_kwargs=arguments, dont_filter=True
+        )
+
+    def parse(self, _response: Response, **arguments: Any) -> None:
+        """Take note that something of the project has answered before robots.txt was met."""
+        self._ended("a downloader middleware answered it", **arguments)
+
+    def not_fetched(self, failure: Failure) -> None:
+        """Take note of a URL that was decided on."""
+        request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy
+        match failure.value:
+            case PageNotFetched():
+                self._ended(**request.cb_kwargs)
+            case RobotsForbidden() | RobotsUnavailable():
+                self._refused += 1
+                self._ended(**request.cb_kwargs)
+            case error:
+                self._ended(type(error).__name__, **request.cb_kwargs)
+
+    def _ended(self, why: str = "", *, site: int | None = None, first: str = "") -> None:
+        """Count a URL; *why* it was not decided, if so. With *site* it is the *first* there."""
+        self._under_way -= 1
+        if why:
+            self.undecided[why] += 1
+        else:
+            self.decided += 1
+        if site is not None:
+            self._sites += 1
+            self._asked.remove(site)
+            self._settled.append((site, first))
+        if self._changed is not None:
+            changed, self._changed = self._changed, None
+            changed.callback(None)
