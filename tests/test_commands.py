@@ -668,8 +668,8 @@ def test_cache_of_a_redis_that_is_away(robots: Robots, server: Server) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("", "say what to do: scrapy robots check, explain or cache"),
-        ("chekc", "argument check|explain|cache: invalid choice: 'chekc'"),
+        ("", "say what to do: scrapy robots check, explain, survey, cache or report"),
+        ("chekc", "argument check|explain|survey|cache|report: invalid choice: 'chekc'"),
         ("check", "the following arguments are required: FILE|URL|-"),
         ("check nowhere.txt", "cannot read 'nowhere.txt': No such file or directory; give a file"),
         ("check .", "cannot read '.': Is a directory"),
@@ -743,7 +743,7 @@ def test_the_entry_point(tmp_path: Path) -> None:
 def test_scrapy_lists_it(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cmdline.execute(["scrapy"], Settings({"COMMANDS_MODULE": "scrapy_koster.commands"}))
-    assert re.search(r"(?m)^  robots +Check a robots.txt, explain", capsys.readouterr().out)
+    assert re.search(r"(?m)^  robots +Check and explain a robots.txt", capsys.readouterr().out)
 
 
 # Colours, and what a terminal must not get
@@ -961,7 +961,7 @@ def test_every_option_is_documented(robots: Robots) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`(--?[a-zA-Z]+)", text))
     options: set[str] = set()
-    for verb in ("check", "explain", "cache list", "cache show", "cache forget"):
+    for verb in ("check", "explain", "survey", "cache list", "cache show", "cache forget"):
         options.update(re.findall(r"(?<![\w-])--?[a-zA-Z]+", robots(*verb.split(), "-h").out))
     assert options - {"--help", "-h"} <= documented
     assert documented <= options | {"--help", "-h"}

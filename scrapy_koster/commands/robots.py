@@ -1,4 +1,4 @@
-"""``scrapy robots check | explain | cache | report``: it only hands over to one of them."""
+"""``scrapy robots check | explain | survey | cache | report``: it hands over to one of them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from scrapy_koster.commands.explain import Explain
 from scrapy_koster.commands.ink import ink_for
 from scrapy_koster.commands.report import Report
 from scrapy_koster.commands.streams import Streams
-from scrapy_koster.commands.verb import Run, Verb, VerbParser
+from scrapy_koster.commands.survey import Survey
+from scrapy_koster.commands.verb import FAILED, Run, Verb, VerbParser
 from scrapy_koster.protocol.printable import printable
-
-_FAILED = 4
-"""The exit status where there is no answer, or nowhere to write it."""
 
 _MESSAGE_CHARS = 1000
 
-_VERBS: dict[str, Verb] = {verb.name: verb for verb in (Check(), Explain(), Cache(), Report())}
+_VERBS: dict[str, Verb] = {
+    verb.name: verb for verb in (Check(), Explain(), Survey(), Cache(), Report())
+}
 
 
 class RobotsCommand(ScrapyCommand):
@@ -42,7 +42,7 @@ class RobotsCommand(ScrapyCommand):
 
     def short_desc(self) -> str:
         """Return what ``scrapy`` lists."""
-        return "Check and explain a robots.txt, manage stored copies, make the report of a crawl"
+        return "Check and explain a robots.txt, survey sites, manage copies, report on a crawl"
 
     def add_options(self, parser: ArgumentParser) -> None:
         """Add a parser for each of the commands."""
@@ -87,9 +87,9 @@ class RobotsCommand(ScrapyCommand):
             raise
         except Exception:  # noqa: BLE001  # Python's own status, 1, would be an answer
             for line in traceback.format_exc().splitlines():
-                run.warn(line, _FAILED)
+                run.warn(line, FAILED)
         if self._streams.failure is not None:
-            run.warn(f"cannot write to standard output: {self._streams.failure}", _FAILED)
+            run.warn(f"cannot write to standard output: {self._streams.failure}", FAILED)
         self.exitcode = run.status
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from scrapy.exceptions import UsageError
 
@@ -43,18 +44,27 @@ class Streams:
         where it cannot be read.
         """
         most = max(_READ_MAX_BYTES, at_least_bytes)
+        with self.opened(name, "a file, a URL with http:// or https://,") as file:
+            return file.read(most)
+
+    @contextmanager
+    def opened(self, name: str, wanted: str = "a file,") -> Iterator[BinaryIO]:
+        """Open a file, or standard input where *name* is "-".
+
+        UsageError, which says what is *wanted*, where it cannot be read, then or later.
+        """
         try:
             if name != "-":
                 with Path(name).open("rb") as file:
-                    return file.read(most)
-            if self._stdin_closed:
+                    yield file
+            elif self._stdin_closed:
                 raise UsageError("cannot read '-': standard input is closed")
-            return sys.stdin.buffer.read(most)
+            else:
+                yield sys.stdin.buffer
         except (OSError, ValueError) as error:  # ValueError: a name with NUL in it
             reason = getattr(error, "strerror", None) or error
             raise UsageError(
-                f"cannot read {name!r}: {reason}; give a file, a URL with http:// or"
-                " https://, or - for standard input"
+                f"cannot read {name!r}: {reason}; give {wanted} or - for standard input"
             ) from None
 
     def write(self, line: Line, ink: Ink) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.commands import ScrapyHelpFormatter
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
 from scrapy.exceptions import UsageError
@@ -25,6 +25,9 @@ from scrapy_koster.protocol.site import Site, site_of
 
 NOT_RETRIEVED = 3
 """The exit status where an answer could not be had; 2 is for wrong usage."""
+
+FAILED = 4
+"""The exit status where there is no answer, or nowhere to write it."""
 
 _MESSAGE_CHARS = 1000
 _ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
@@ -77,10 +80,16 @@ class Run:
         learnt: dict[str, Learnt] = {}
         if wanted:
             self.settings.setdict(QUIET, priority="cmdline")
-            process = _crawler_process(self.settings)
-            process.crawl(AskingSpider, urls=wanted, learnt=learnt, refresh=refresh)
-            process.start()
+            self.crawl(AskingSpider, urls=wanted, learnt=learnt, refresh=refresh)
         return learnt
+
+    def crawl(self, spider: type[Spider], **arguments: Any) -> Crawler:
+        """Run a crawl with the settings at hand to its end. It can be called once."""
+        process = _crawler_process(self.settings)
+        crawler = process.create_crawler(spider)
+        process.crawl(crawler, **arguments)
+        process.start()
+        return crawler
 
 
 def _crawler_process(settings: Settings) -> AsyncCrawlerProcess | CrawlerProcess:

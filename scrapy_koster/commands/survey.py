@@ -1,0 +1,176 @@
+"""``scrapy robots survey``: what a crawl of a list would be refused, before its first page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import UsageError
+
+from scrapy_koster.commands.ask import QUIET
+from scrapy_koster.commands.progress import progress_of
+from scrapy_koster.commands.seeds import Seeds
+from scrapy_koster.commands.verb import (
+    FAILED,
+    NOT_RETRIEVED,
+    Run,
+    Verb,
+    add_global_options,
+    add_parser,
+)
+from scrapy_koster.crawl.report import stored_files
+from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveyReport, SurveySpider, survey_addons
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.report.database import DatabaseError
+from scrapy_koster.report.numbers import read
+from scrapy_koster.report.page import write_page
+
+if TYPE_CHECKING:
+    from scrapy_koster.commands.ink import Ink, Line
+
+_ABOUT = """\
+Tell what a crawl of a list of URLs would be refused, before the first page is fetched. Each
+site is asked for its robots.txt as a crawl with the settings at hand would ask, once; no page
+is fetched. A survey that was ended goes on where it was: what is stored and fresh is not
+asked for again."""
+_STATUSES = """\
+exit status: 0 all would be allowed, 1 URLs would be refused, 2 wrong usage, 3 a robots.txt could
+not be retrieved, or the survey was ended, 4 the command failed; the highest"""
+
+_REFUSED = 1
+_BROKEN_SHOWN = 10
+_RULES_SHOWN = 10
+
+
+class Survey(Verb):
+    """``scrapy robots survey FILE|-``."""
+
+    name = "survey"
+
+    def add_to(self, verbs: Any) -> None:
+        """Add its parser."""
+        brief = "tell what a crawl of a list of URLs would be refused"
+        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser.add_argument(
+            "file", metavar="FILE|-", help="URLs or hosts, one a line; or standard input"
+        )
+        parser.add_argument(
+            "--agent",
+            metavar="TOKEN",
+            help="name token of the robot, or its User-Agent header (default: of the settings)",
+        )
+        parser.add_argument("-o", "--output", metavar="FILE", help="write the report, as HTML")
+        parser.add_argument("--json", action="store_true", help="one JSON object")
+        add_global_options(parser)
+
+    def run(self, run: Run) -> Iterator[Line]:
+        """Yield what became of the sites and of the URLs."""
+        with closing(Seeds()) as seeds:
+            _read(run, seeds)
+            yield from _surveyed(run, seeds)
+
+
+def _read(run: Run, seeds: Seeds) -> None:
+    """Read the list, and tell of what is none in it."""
+    name = run.opts.file
+    with run.streams.opened(name) as file:
+        for number, why in enumerate(seeds.read(file)):
+            if number < _BROKEN_SHOWN:
+                run.streams.warn(f"{name}: {why}")
+    if seeds.broken > _BROKEN_SHOWN:
+        run.streams.warn(f"{name}: broken lines: {seeds.broken}")
+    if not len(seeds):
+        raise UsageError(f"there is no URL in {name!r}; write one a line, or a host")
+
+
+def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
+    _set(run)
+    with progress_of(len(seeds), run.streams.warn) as progress:
+        crawler = run.crawl(SurveySpider, seeds=seeds, progress=progress)
+    spider = crawler.spider
+    if not isinstance(spider, SurveySpider) or not spider.began:
+        run.warn("the survey could not begin", FAILED)
+        return
+    report = crawler.get_extension(SurveyReport)
+    assert report is not None  # SurveyAddon enables it
+    try:
+        yield from _answer(run, seeds, spider, report.database)
+    except DatabaseError as error:
+        run.warn(str(error), FAILED)
+    except OSError as error:
+        run.warn(f"cannot write {run.opts.output!r}: {error.strerror}", FAILED)
+
+
+def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iterator[Line]:
+    """Yield the numbers, and write the page. Raises DatabaseError and OSError."""
+    numbers = read(database).to_dict()
+    _judge(run, numbers, spider, len(seeds))
+    given = {
+        "lines": seeds.lines,
+        "skipped": seeds.skipped,
+        "broken": seeds.broken,
+        "repeated": seeds.repeated,
+        "urls": len(seeds),
+        "decided": spider.decided,
+    }
+    if run.opts.json:
+        yield json.dumps({"given": given, **numbers})
+    else:
+        yield from _as_text(given, numbers, run.ink)
+    if run.opts.output is not None:
+        with stored_files(run.config) as body_of:
+            write_page(database, run.opts.output, files=body_of)
+
+
+def _set(run: Run) -> None:
+    """Take the settings of a survey, and see whether a crawl can have them."""
+    ours = {**QUIET, **SURVEY_SETTINGS, "ADDONS": survey_addons(run.settings)}
+    if run.opts.agent is not None:
+        ours["ROBOTSTXT_USER_AGENT"] = run.opts.agent
+    run.settings.setdict(ours, priority="cmdline")
+    if run.opts.output is not None and not _may_be_file(Path(run.opts.output)):
+        raise UsageError(f"{run.opts.output!r} cannot be the path of a page")
+    _ = run.config  # what is wrong with them is said now, and not when the crawl begins
+
+
+def _may_be_file(path: Path) -> bool:
+    try:
+        return path.absolute().parent.is_dir() and not path.is_dir()
+    except (OSError, ValueError):  # a name with NUL in it, or that is too long
+        return False
+
+
+def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -> None:
+    refused = numbers["requests"]["refused"]
+    run.worse(_REFUSED if any(refused.values()) else 0)
+    run.worse(NOT_RETRIEVED if refused["unavailable"] else 0)
+    for why, count in spider.undecided.items():
+        run.warn(f"{count} URLs were not decided on: {printable(why)}", NOT_RETRIEVED)
+    left = urls - spider.decided - spider.undecided.total()
+    if left:
+        message = f"ended before {left} of {urls} URLs were decided; the same command goes on"
+        run.warn(message, NOT_RETRIEVED)
+
+
+def _as_text(given: dict[str, int], numbers: dict[str, Any], ink: Ink) -> Iterator[Line]:
+    """Yield tables for people."""
+    requests, undecided = numbers["requests"], given["urls"] - given["decided"]
+    refused = ((n, f"would be refused: {ground}") for ground, n in requests["refused"].items())
+    urls = [(requests["allowed"], "would be fetched"), *refused, (undecided, "not decided on")]
+    sites = [(n, outcome) for outcome, n in numbers["outcomes"].items()]
+    yield from ink.table({"SITES": "right", "": "left"}, _counted(sites))
+    yield ""
+    yield from ink.table({"URLS": "right", "": "left"}, _counted(urls))
+    if rules := numbers["rules"][:_RULES_SHOWN]:
+        yield ""
+        yield from ink.table(
+            {"REFUSED": "right", "SITE": "left", "LINE": "right", "": "left"},
+            [(str(r["refused"]), r["site"], str(r["line"]), r["text"]) for r in rules],
+        )
+
+
+def _counted(rows: Iterable[tuple[int, str]]) -> list[tuple[str, str]]:
+    return [(str(count), what) for count, what in rows if count]
