@@ -961,7 +961,8 @@ def test_every_option_is_documented(robots: Robots) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`(--?[a-zA-Z]+)", text))
     options: set[str] = set()
-    for verb in ("check", "explain", "survey", "cache list", "cache show", "cache forget"):
+    verbs = ["check", "explain", "survey", "cache list", "cache show", "cache forget", "report"]
+    for verb in verbs:
         options.update(re.findall(r"(?<![\w-])--?[a-zA-Z]+", robots(*verb.split(), "-h").out))
     assert options - {"--help", "-h"} <= documented
     assert documented <= options | {"--help", "-h"}
