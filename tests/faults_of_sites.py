@@ -338,12 +338,13 @@ FAULTS: Sequence[SiteFault] = sorted(
 SETTINGS: Mapping[str, Any] = {
     "KOSTER_DEFER_FIRST_SECS": 0.1,
     "KOSTER_DEFER_LIMIT_SECS": 0.3,
-    "KOSTER_TIMEOUT_SECS": 3,
     "KOSTER_MAX_BYTES": 100_000,
-    "DOWNLOAD_TIMEOUT": 3,
     "RETRY_ENABLED": False,
     "CONCURRENT_REQUESTS": 64,
 }
+
+TIMEOUTS = {True: 1.5, False: 20.0}
+"""For sites that cannot be asked, and for the others: these answer, however slow the machine is."""
 
 Lookup: TypeAlias = Callable[..., Any]
 

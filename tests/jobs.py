@@ -16,7 +16,7 @@ import resource
 from pathlib import Path
 
 from scrapy import Request, Spider
-from scrapy.crawler import CrawlerProcess
+from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
 from scrapy.utils.asyncio import call_later
 
 class Waiting(Spider):
@@ -42,7 +42,9 @@ class Waiting(Spider):
     def parse(self, response):
         pass
 
-process = CrawlerProcess({settings!r})
+settings = {settings!r}
+has_reactor = settings.get("TWISTED_REACTOR_ENABLED", True)
+process = (CrawlerProcess if has_reactor else AsyncCrawlerProcess)(settings)
 process.crawl(Waiting)
 process.start()
 """
