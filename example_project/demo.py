@@ -20,8 +20,8 @@ from scrapy import signals
 from scrapy.crawler import CrawlerProcess
 from scrapy.utils.project import get_project_settings
 
+from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotstxt import lines
 from scrapy_koster.protocol.verdict import ExplainingParser
 
 if TYPE_CHECKING:

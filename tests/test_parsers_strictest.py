@@ -13,7 +13,7 @@ from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
-from scrapy_koster.protocol.robotstxt import Line
+from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.verdict import RFC_9309, ExplainingParser
 
 URL = "http://www.fict.org"

@@ -18,19 +18,17 @@ from hostile import HOSTILE
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from scrapy_koster.protocol.line import Line, lines, whole_lines
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import unescape, url_path
 from scrapy_koster.protocol.robotstxt import (
     Heading,
-    Line,
     Record,
     RobotsTxt,
     Ruling,
     instructions,
-    lines,
     parse,
     select,
-    whole_lines,
 )
 
 SECTION_3_2 = """\

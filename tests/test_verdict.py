@@ -14,7 +14,8 @@ from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Policy, Restricted
-from scrapy_koster.protocol.robotstxt import Heading, Line, RobotsTxt
+from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.robotstxt import Heading, RobotsTxt
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 from scrapy_koster.protocol.verdict import (

@@ -13,8 +13,8 @@ from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
+from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotstxt import lines
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.verdict import shown, utc
 from scrapy_koster.storage import StorageError

@@ -23,10 +23,11 @@ from scrapy_koster.commands.verb import (
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.parsers.rfc9309 import Rfc9309
 from scrapy_koster.protocol.access import Access, Copy, Policy, access
+from scrapy_koster.protocol.line import lines, whole_lines
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.robotstxt import RobotsTxt, lines, whole_lines
+from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 from scrapy_koster.protocol.verdict import Ground, Settled, Source, Verdict, shown, verdict_on
 

@@ -36,8 +36,8 @@ from scrapy_koster.protocol.access import (
     access_stated,
     redirect_target,
 )
+from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotstxt import whole_lines
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -14,24 +14,22 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from scrapy_koster.protocol.nametoken import TOKEN, name_token
+from scrapy_koster.protocol.line import (
+    AGENT_LINE,
+    ANY_CASE,
+    LINE,
+    LINE_OR_NONE,
+    SP,
+    VALUE,
+    Line,
+    line_around,
+    with_line_feeds,
+)
+from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import origin_and_path, unescape, url_path
 from scrapy_koster.protocol.precedence import Paths, flatten, in_use, starts_with_odd
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-# One line, behind a line end. B7, B8: with space before the field and the colon.
-# Each takes a time that is linear in the length of the line: where two repeated
-# parts have octets in common, the second matches without any.
-_SP = "[ \t]*"  # 3.3: space = 1*(SP | HT); B2: nothing else is space
-_VALUE = "([^#\n]*[^#\n \t]|)"  # B10: a comment runs from "#" to the line's end
-_FIELD = TOKEN.replace("#", "")  # 3.3: extension = token ":" ...
-_ANY_CASE = re.ASCII | re.IGNORECASE
-_FIELD_AND_VALUE = f"{_SP}({_FIELD}){_SP}:{_SP}{_VALUE}"
-_LINE = re.compile(f"\n{_FIELD_AND_VALUE}")
-_LINE_OR_NONE = re.compile(f"\n(?:{_FIELD_AND_VALUE}|)")
-_AGENT_LINE = re.compile(f"\n{_SP}user-agent{_SP}:{_SP}{_VALUE}", _ANY_CASE)
-_PATH_LINE = re.compile(f"\n{_SP}(?:(d)is|)allow{_SP}:{_SP}/{_VALUE}", _ANY_CASE)
+_PATH_LINE = re.compile(f"\n{SP}(?:(d)is|)allow{SP}:{SP}/{VALUE}", ANY_CASE)
 
 # As many prefixes, none within another, as are tried at once in less time than
 # the one that matters is found.
@@ -44,17 +42,6 @@ _ROBOTS_KEPT = 8
 _AGENTS_NAMED = 100
 
 _T = TypeVar("_T")
-
-
-class Line(NamedTuple):
-    """One line of the form ``<Field> ":" <value>`` (3.2)."""
-
-    number: int
-    """1-based, in the file."""
-    field: bytes
-    """In lower case."""
-    value: bytes
-    """Without the space around it and without a comment."""
 
 
 class Record(NamedTuple):
@@ -85,26 +72,9 @@ class Ruling:
     """The Allow or Disallow line that decided, None where none did."""
 
 
-def whole_lines(body: bytes, max_bytes: int) -> bytes:
-    """Return the lines that are whole in the first *max_bytes* of a file.
-
-    B16: what is cut at a limit (section 6) is cut where a line ends: half a
-    path would forbid or allow more than the whole.
-    """
-    if len(body) <= max_bytes:
-        return body
-    kept = body[:max_bytes]
-    return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
-
-
-def lines(body: bytes) -> list[bytes]:
-    """Return the lines of a file, without their ends."""
-    return _with_line_feeds(body).split(b"\n")
-
-
 def parse(body: bytes) -> list[Record]:
     """Return the records of a file, in their order. Never raises."""
-    text = _text(body)
+    text = with_line_feeds(body)
     return list(_records(text, (span for _, span in _spans(text))))
 
 
@@ -122,21 +92,6 @@ def select(records: Iterable[Record], token: str) -> Record | None:
     )
 
 
-def _with_line_feeds(body: bytes) -> bytes:
-    # 5.2: "robots should be liberal in accepting files with different
-    # end-of-line conventions, specifically CR and LF in addition to CRLF".
-    return (
-        body.removeprefix(_BYTE_ORDER_MARK)  # B3
-        .replace(b"\r\n", b"\n")
-        .replace(b"\r", b"\n")
-    )
-
-
-def _text(body: bytes) -> str:
-    """Return a file as a line feed and a character for each octet (B4)."""
-    return "\n" + _with_line_feeds(body).decode("latin-1")
-
-
 _Span: TypeAlias = tuple[int, int]
 """Where a record stands in a text: from its first agent line to its end."""
 
@@ -151,15 +106,15 @@ def _spans(text: str) -> Iterator[tuple[list[str], _Span]]:
     """
     agents: list[str] = []
     start = end = 0
-    for agent in _AGENT_LINE.finditer(text):
-        if agents and _LINE.search(text, end, agent.start()):
+    for agent in AGENT_LINE.finditer(text):
+        if agents and LINE.search(text, end, agent.start()):
             yield agents, (start, agent.start())
             agents = []
         if not agents:
             start = agent.start()
         agents.append(agent[1])
         end = agent.end()
-    if agents and _LINE.search(text, end):  # B15: a record has 1*ruleline
+    if agents and LINE.search(text, end):  # B15: a record has 1*ruleline
         yield agents, (start, len(text))
 
 
@@ -170,7 +125,7 @@ def _records(text: str, spans: Iterable[_Span]) -> Iterator[Record]:
         number += text.count("\n", counted, start)
         counted = start
         record = Record([], [])
-        found = _LINE_OR_NONE.findall(text, start, end)
+        found = LINE_OR_NONE.findall(text, start, end)
         for at, (name, value) in enumerate(found, number + 1):
             if not name:
                 continue
@@ -224,7 +179,7 @@ def obeyed_rules(body: bytes, token: str) -> list[tuple[str, str]]:
     Each as "d" or "" and its path without the first slash. C5: a path that has
     none in front matches nothing.
     """
-    text = _text(body)
+    text = with_line_feeds(body)
     span = _find(text, token)
     if span is None:
         return []
@@ -278,7 +233,7 @@ class RobotsTxt:
 
     def record(self, robot: str | bytes) -> Record | None:
         """Return the record that *robot* must obey (3.2.1)."""
-        text = _text(self._body)
+        text = with_line_feeds(self._body)
         span = _find(text, name_token(robot))
         return next(_records(text, [span])) if span else None
 
@@ -294,7 +249,7 @@ class RobotsTxt:
         # "in the order they occur in the record. The first match found is
         # used. If no match is found, the default assumption is that the URL is
         # allowed."
-        first = _first_match(_text(self._body), index, path[1:])
+        first = _first_match(with_line_feeds(self._body), index, path[1:])
         allowed = first is None or first.field == b"allow"
         return Ruling(allowed, "3.2.2", index.heading, first)
 
@@ -302,7 +257,7 @@ class RobotsTxt:
         if robot not in self._indexes:
             if len(self._indexes) >= _ROBOTS_KEPT:
                 self._indexes.clear()
-            self._indexes[robot] = _indexed(_text(self._body), name_token(robot))
+            self._indexes[robot] = _indexed(with_line_feeds(self._body), name_token(robot))
         return self._indexes[robot]
 
     def _ask(self, robot: str | bytes) -> Paths:
@@ -348,7 +303,7 @@ def _heading(text: str, span: _Span) -> Heading:
     heading = Heading([])
     number = 1
     counted = 0
-    for agent in islice(_AGENT_LINE.finditer(text, *span), _AGENTS_NAMED):
+    for agent in islice(AGENT_LINE.finditer(text, *span), _AGENTS_NAMED):
         number += text.count("\n", counted, agent.start())
         counted = agent.start()
         heading.agents.append(Line(number, b"user-agent", agent[1].encode("latin-1")))
@@ -367,17 +322,9 @@ def _first_match(text: str, index: _Index, path: str) -> Line | None:
     while at >= 0:
         start = index.starts[at]
         if path.startswith(path_at(start)):
-            return _line_around(text, start)
+            return line_around(text, start)
         at = index.arounds[at]
     return None
-
-
-def _line_around(text: str, position: int) -> Line:
-    start = text.rindex("\n", 0, position)
-    line = _LINE.match(text, start)
-    assert line is not None
-    number = text.count("\n", 0, start) + 1
-    return Line(number, line[1].lower().encode(), line[2].encode("latin-1"))
 
 
 def _end(text: str, position: int) -> int:

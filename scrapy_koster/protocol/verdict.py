@@ -9,11 +9,12 @@ from enum import Enum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from scrapy_koster.protocol.access import Access, Copy, Failure, Policy, access
+from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.robotstxt import Heading, Line, Ruling
+from scrapy_koster.protocol.robotstxt import Heading, Ruling
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 

@@ -15,7 +15,7 @@ from scrapy_koster.protocol.access import (
     longest_deferral_secs,
     longest_life_secs,
 )
-from scrapy_koster.protocol.robotstxt import whole_lines
+from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.site import Site
 
 LATE_SECS = 86400.0
