@@ -7,6 +7,7 @@ from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.crawl.scheduler import DeferringScheduler
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "DeferringScheduler",
     "KosterMiddleware",
     "KosterRobotParser",
+    "Rfc9309RobotParser",
     "RobotsForbidden",
     "RobotsMetaMiddleware",
     "RobotsReport",

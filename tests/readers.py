@@ -21,6 +21,7 @@ from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Copy, Policy, after_answer, redirect_target
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotsmeta import directives_of_headers, directives_of_page
 from scrapy_koster.protocol.robotstxt import RobotsTxt, parse
 from scrapy_koster.protocol.site import Site, site_of
@@ -33,6 +34,10 @@ _ROBOTS = (
     "\r", "\r\n", " ", "\t", " \t ", "#", "# ", "a", "/", "/a", "aa/", "*", "$", "%", "%4", "%41",
     "%2F", "%0A", "\0", "\x0b", "\x85", "\xff", "\xe2\x80\xa8", "<html>", "figtree", "fig*",
     f"User-agent: {COUNTER}\n", f"/{COUNTER}", f"a{COUNTER}:", COUNTER, "http://", "user agent",
+)  # fmt: skip
+_WILD = (
+    "*", "*a", "/*a", "*a*", "/*/*", "Disallow: /*", "Disallow: *", "Allow: /*a", "$\n", "*$\n",
+    f"Disallow: /*{COUNTER}*a\n", f"Allow: /a*{COUNTER}\n", f"Disallow: /{COUNTER}$\n", "%2Fa*",
 )  # fmt: skip
 _META = (
     "<", "<meta", "<meta ", "<META", "<meta\n", "<meta/", "</", "</meta", ">", "/>", "=", '"', "'",
@@ -102,6 +107,18 @@ def _explain(text: str) -> None:
     robots = RobotsTxt(text.encode("latin-1"))
     for path in ("/", "/a/a/a", "/" + "a" * 99, "/12345", "/%41%0A"):
         str(robots.ruling(f"http://h{path}", _ROBOT).rule)
+
+
+def _decide_by_rfc9309(text: str) -> None:
+    reading = Rfc9309(text.encode())
+    for path in ("/", "/a/a/a", "/" + "a" * 2_000, "/12345?a=%2F", "/%41%0A"):
+        reading.allowed(f"http://h{path}", _ROBOT)
+
+
+def _explain_by_rfc9309(text: str) -> None:
+    reading = Rfc9309(text.encode())
+    for path in ("/", "/a/a/a", "/" + "a" * 2_000, "/12345?a=%2F", "/%41%0A"):
+        str(reading.ruling(f"http://h{path}", _ROBOT).rule)
 
 
 def _decide_twice(text: str) -> None:
@@ -205,6 +222,8 @@ def _log(text: str) -> None:
 READERS = {
     "decision": Reader(_decide, _ROBOTS),
     "explanation": Reader(_explain, _ROBOTS),
+    "RFC 9309": Reader(_decide_by_rfc9309, (*_ROBOTS, *_WILD)),
+    "RFC 9309, explained": Reader(_explain_by_rfc9309, (*_ROBOTS, *_WILD)),
     "both readings": Reader(_decide_twice, _ROBOTS),
     "records": Reader(lambda text: parse(text.encode("latin-1")), _ROBOTS),
     "check": Reader(lambda text: check(text.encode("latin-1")), _ROBOTS),

@@ -198,6 +198,8 @@ def test_check_leaves_out_what_is_less_grave(
 
 
 # Of these URLs a crawl decides by another spelling too, in which they may be sent.
+DRAFT_COLUMN = r"(?m)^ {6}> {2}.{8} +(\d+)  "
+RFC_9309_COLUMN = r"(?m)^ {2}.{5} {9}> +(\d+)  "
 AS_SENT: dict[str, tuple[bool, int | None]] = {
     "C4-004": (True, None),  # /s? which Request makes /s
     "C7-006": (False, 2),  # /b/../a/
@@ -214,13 +216,18 @@ def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case
     allowed, number = AS_SENT.get(case.id, (case.allowed, case.line))
     assert (verdict["allowed"], verdict["line"]) == (allowed, number)
     assert ran.status == (0 if allowed else 1)
-    differs = verdict["rfc9309"]["allowed"] is not allowed
+    by_rfc9309 = verdict["rfc9309"]["allowed"]
+    assert (verdict["draft"]["allowed"], verdict["draft"]["line"]) == (allowed, number)
     text = robots("explain", "--robots", "a.txt", agent, "--", case.url)
     assert text.status == ran.status
     assert text.out.startswith("allowed " if allowed else "forbidden ")
-    marked = re.findall(r"(?m)^> +(\d+)  ", text.out)
+    marked = re.findall(DRAFT_COLUMN, text.out)
     assert marked == ([] if number is None else [str(number)])
-    assert ("RFC 9309  would" in text.out) is differs
+    assert f"\n  draft     {'allowed' if allowed else 'forbidden'}" in text.out
+    assert f"\n  RFC 9309  {'allowed' if by_rfc9309 else 'forbidden'}" in text.out
+    marked = re.findall(RFC_9309_COLUMN, text.out)
+    line = verdict["rfc9309"]["line"]
+    assert marked == ([] if line is None else [str(line)])
 
 
 @pytest.mark.parametrize("case", CASES[:: len(CASES) // 4], ids=lambda case: case.id)
@@ -253,17 +260,20 @@ def test_explain_shows_the_lines_around(robots: Robots, file: Path) -> None:
         0,
         f"allowed {url}\n"
         "\n"
-        "       11  User-agent: *\n"
-        "       12  Disallow: /org/plans.html\n"
-        ">      13  Allow: /org/\n"
-        "       14  Allow: /serv\n"
-        "       15  Allow: /~mak\n"
-        "      ...\n"
+        "  draft  RFC 9309\n"
+        "                       11  User-agent: *\n"
+        "                       12  Disallow: /org/plans.html\n"
+        "      >         >      13  Allow: /org/\n"
+        "                       14  Allow: /serv\n"
+        "                       15  Allow: /~mak\n"
         "\n"
         "  robot     figtree\n"
         "  because   line 13 'Allow: /org/' of the record at line 11 for * (3.2.2)\n"
         "  robots    http://www.fict.org/robots.txt, HTTP 200\n"
-        "  source    file\n",
+        "  source    file\n"
+        "  draft     allowed by line 13 'Allow: /org/' of the record at line 11 for * (3.2.2)\n"
+        "  RFC 9309  allowed by line 13 'Allow: /org/' of the group at line 11 for *"
+        " (RFC 9309, 2.2.2)\n",
         "",
     )
 
@@ -272,13 +282,14 @@ def test_explain_leaves_out_what_is_far_away(robots: Robots) -> None:
     body = b"User-agent: a\n" * 5 + b"#\n" * 5 + b"Disallow: /a\n\nDisallow: /b"
     ran = robots("explain", "--robots", "-", "--agent", "a", "http://h/b", stdin=body)
     assert [line.split() for line in ran.out.split("\n\n")[1].splitlines()] == [
+        ["draft", "RFC", "9309"],
         ["1", "User-agent:", "a"],
         ["2", "User-agent:", "a"],
         ["3", "User-agent:", "a"],
         ["..."],
         ["11", "Disallow:", "/a"],
         ["12"],
-        [">", "13", "Disallow:", "/b"],
+        [">", ">", "13", "Disallow:", "/b"],
     ]
 
 
@@ -322,11 +333,14 @@ def test_explain_says_where_rfc_9309_differs(robots: Robots) -> None:
     def run(path: str) -> Ran:
         return robots("explain", "--robots", "-", f"http://h{path}", stdin=body)
 
-    assert "RFC 9309  would forbid it" in run("/x.php").out
-    assert "RFC 9309  would forbid it" in run("/a/b").out
-    assert "RFC 9309" not in run("/a").out
+    forbidden = "\n  RFC 9309  forbidden by line"
+    assert f"{forbidden} 2 'Disallow: /*.php' of the group at line 1 for * " in run("/x.php").out
+    assert "\n                >       2  Disallow: /*.php\n" in run("/x.php").out
+    assert "\n  draft     allowed, no rule of the record at line 1 " in run("/x.php").out
+    assert f"{forbidden} 4 'Disallow: /a/b' of the group" in run("/a/b").out
+    assert "\n  RFC 9309  allowed by line 3 'Allow: /a' of the group" in run("/a").out
     body = b"User-agent: *\nDisallow: /a\nAllow: /a/b\n"
-    assert "RFC 9309  would allow it" in run("/a/b").out
+    assert "\n  RFC 9309  allowed by line 3 'Allow: /a/b' of the group" in run("/a/b").out
 
 
 @pytest.mark.parametrize(
@@ -348,7 +362,8 @@ def test_explain_is_for_the_robot_of_the_settings(
     ("parser", "allowed", "section"),
     [
         ("scrapy_koster.parsers.koster.KosterRobotParser", True, "3.2.2"),
-        ("scrapy_koster.parsers.strictest.StrictestRobotParser", False, "RFC 9309"),
+        ("scrapy_koster.parsers.strictest.StrictestRobotParser", False, "2.2.3"),
+        ("scrapy_koster.Rfc9309RobotParser", False, "2.2.3"),
         ("scrapy.robotstxt.ProtegoRobotParser", False, "ProtegoRobotParser"),
     ],
 )

@@ -7,7 +7,7 @@ import re
 from random import Random
 
 import pytest
-from doubling import MOST, Pattern, Reader, growth, patterns
+from doubling import COUNTER, MOST, Pattern, Reader, growth, patterns
 from hostile import HOSTILE
 from readers import READERS
 
@@ -34,6 +34,26 @@ def test_of_patterns_made_up(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "pattern"),
     [
+        *(
+            pytest.param(name, Pattern(f"User-agent: *\n{rule}", pump, end), id=f"{pump} {end}")
+            for name in ("RFC 9309", "RFC 9309, explained")
+            for rule, pump, end in (
+                ("Disallow: /", "*a", ""),
+                ("Disallow: /", "*a", "*b$"),
+                ("Disallow: ", "*", ""),
+                ("Disallow: /*", "a", ""),
+                ("Disallow: /", "*aa", "$"),
+                ("Disallow: /*", "%2Fa*", "$"),
+                ("Disallow: /", "$", "*$"),
+                ("", "Disallow: /*a*a*a\n", ""),
+                ("", f"Disallow: /*a{COUNTER}*a\n", ""),
+                ("", f"Disallow: /*aaaa*b{COUNTER}\n", ""),
+                ("", f"Allow: /a*{COUNTER}$\n", ""),
+                ("", f"Disallow: /{COUNTER}$\n", "Disallow: /*"),
+                ("", "User-agent: *\nDisallow: /*a\n", ""),
+                ("", "User-agent: *\nX: y\n", "Disallow: /*a"),
+            )
+        ),
         pytest.param("HTML", Pattern("<meta a='&' b='", 'name="', "'>"), id="a name spelt out"),
         pytest.param("HTML", Pattern("<meta &", ' name="', '">'), id="names in a tag"),
         pytest.param("HTML", Pattern("", "<meta a='<meta a=\"", ""), id="tags in quotes"),
@@ -89,7 +109,9 @@ def test_of_attacks(name: str, pattern: Pattern) -> None:
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-@pytest.mark.parametrize("name", ["decision", "explanation", "records", "check"])
+@pytest.mark.parametrize(
+    "name", ["decision", "explanation", "RFC 9309", "RFC 9309, explained", "records", "check"]
+)
 def test_of_hostile_files(name: str, kind: str) -> None:
     def text(chars: int) -> str:
         return HOSTILE[kind](chars).decode("latin-1")

@@ -107,6 +107,7 @@ PROMISED = (
     "scrapy_koster.RobotsMetaMiddleware",
     "scrapy_koster.RobotsReport",
     "scrapy_koster.RobotsUnavailable",
+    "scrapy_koster.Rfc9309RobotParser",
     "scrapy_koster.StrictestRobotParser",
     "scrapy_koster.storage.Claimed",
     "scrapy_koster.storage.Storage",

@@ -21,15 +21,8 @@ from hypothesis import strategies as st
 from scrapy_koster.protocol.line import Line, lines, whole_lines
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import unescape, url_path
-from scrapy_koster.protocol.robotstxt import (
-    Heading,
-    Record,
-    RobotsTxt,
-    Ruling,
-    instructions,
-    parse,
-    select,
-)
+from scrapy_koster.protocol.robotstxt import Record, RobotsTxt, instructions, parse, select
+from scrapy_koster.protocol.ruling import Heading, Ruling
 
 SECTION_3_2 = """\
 User-agent: webcrawler
@@ -713,7 +706,7 @@ def test_many_robots_cost_no_more_than_a_few() -> None:
     for n in range(100):
         assert not robots.allowed("http://h/a", f"robot{n}")
         assert not robots.ruling("http://h/a", f"robot{n}").allowed
-    assert len(robots._paths) <= 8
+    assert len(robots._decisions) <= 8
     assert len(robots._indexes) <= 8
 
 

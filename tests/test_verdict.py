@@ -15,11 +15,11 @@ from twisted.python.failure import Failure as TwistedFailure
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Policy, Restricted
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.robotstxt import Heading, RobotsTxt
+from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 from scrapy_koster.protocol.verdict import (
-    RFC_9309,
     Ground,
     Settled,
     Source,
@@ -47,6 +47,13 @@ FORBIDDEN = Verdict(
     source=Source.STORAGE,
     record=HEADING,
     rule=RULE,
+)
+BY_RFC_9309 = Ruling(
+    allowed=False,
+    section="2.2.3",
+    record=Heading([Line(8, b"user-agent", b"fig")]),
+    rule=Line(9, b"disallow", b"/*.html$"),
+    standard=Standard.RFC_9309,
 )
 MANY = Heading([Line(n, b"user-agent", b"a%d" % n) for n in range(4, 9)])
 HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
@@ -114,10 +121,28 @@ def test_the_record_above_is_what_the_file_says() -> None:
             id="no name",
         ),
         pytest.param(
-            {"section": RFC_9309, "record": None, "rule": None},
-            "forbidden by https://fict.org/robots.txt: the draft allows it, and RFC 9309 does"
-            " not (RFC 9309)",
+            {"section": "2.2.2", "standard": Standard.RFC_9309},
+            "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /org/plans.html' of the"
+            " group at line 1 for fig, tree (RFC 9309, 2.2.2)",
             id="RFC 9309",
+        ),
+        pytest.param(
+            {"also": BY_RFC_9309},
+            "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /org/plans.html' of the"
+            " record at line 1 for fig, tree (3.2.2) and line 9 'Disallow: /*.html$' of the group"
+            " at line 8 for fig (RFC 9309, 2.2.3)",
+            id="both",
+        ),
+        pytest.param(
+            {
+                "allowed": True,
+                "record": None,
+                "rule": None,
+                "section": "2.2.1",
+                "standard": Standard.RFC_9309,
+            },
+            "allowed by https://fict.org/robots.txt: no group for fig (RFC 9309, 2.2.1)",
+            id="no group",
         ),
         pytest.param(
             {"ground": Ground.RESTRICTED, "known": replace(COPY, status=403), "section": "3.1"},
@@ -158,11 +183,13 @@ IN_JSON = {
     "robot": "fig",
     "allowed": False,
     "ground": "rule",
+    "standard": "draft",
     "section": "3.2.2",
     "because": FORBIDDEN.because(),
     "line": 3,
     "rule": "Disallow: /org/plans.html",
     "record": {"line": 1, "agents": ["fig", "tree"]},
+    "also": None,
     "robots_url": "https://fict.org/robots.txt",
     "status": 200,
     "fetched": "2001-09-09T01:46:40Z",
@@ -179,6 +206,21 @@ IN_JSON = {
         pytest.param({}, {}, id="a rule"),
         pytest.param({"rule": None}, {"line": None, "rule": None}, id="no rule"),
         pytest.param({"record": None}, {"record": None}, id="no record"),
+        pytest.param(
+            {"also": BY_RFC_9309},
+            {
+                "also": {
+                    "allowed": False,
+                    "section": "2.2.3",
+                    "because": "line 9 'Disallow: /*.html$' of the group at line 8 for fig"
+                    " (RFC 9309, 2.2.3)",
+                    "line": 9,
+                    "rule": "Disallow: /*.html$",
+                    "record": {"line": 8, "agents": ["fig"]},
+                }
+            },
+            id="both forbid it",
+        ),
         pytest.param(
             {"source": Source.FILE},
             {"source": "file", "fetched": None, "expires": None},

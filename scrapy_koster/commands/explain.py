@@ -21,15 +21,25 @@ from scrapy_koster.commands.verb import (
     site_named,
 )
 from scrapy_koster.crawl.robot import user_agent
-from scrapy_koster.parsers.rfc9309 import Rfc9309
-from scrapy_koster.protocol.access import Access, Copy, Policy, access
+from scrapy_koster.protocol.access import Copy, Policy
 from scrapy_koster.protocol.line import lines, whole_lines
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.rewriting import sent_as
+from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import RobotsTxt
-from scrapy_koster.protocol.step import Obey, Pass, Refuse
-from scrapy_koster.protocol.verdict import Ground, Settled, Source, Verdict, shown, verdict_on
+from scrapy_koster.protocol.ruling import Ruling, Standard
+from scrapy_koster.protocol.step import Obey
+from scrapy_koster.protocol.verdict import (
+    Ground,
+    Source,
+    Verdict,
+    because_of,
+    ruling_to_dict,
+    shown,
+    verdict_on,
+)
 
 if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line
@@ -44,6 +54,8 @@ exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not b
 
 _ALLOWED, _FORBIDDEN = 0, 1
 
+_MAY = {True: "allowed", False: "forbidden"}
+_KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
 _AROUND = 2
 _HEAD = 3
 _WIDTH = 100
@@ -109,10 +121,11 @@ def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A verdict, with what a reader of RFC 9309 would say."""
+    """A verdict, and what each standard says by itself."""
 
     verdict: Verdict
-    rfc9309: bool
+    rulings: dict[Standard, Ruling] | None
+    """Where access is by rules; by both standards."""
 
     @property
     def status(self) -> int:
@@ -120,6 +133,15 @@ class Explained:
         if self.verdict.allowed:
             return _ALLOWED
         return NOT_RETRIEVED if self.verdict.ground is Ground.UNAVAILABLE else _FORBIDDEN
+
+    @property
+    def rfc9309(self) -> bool:
+        """Whether a reader of RFC 9309 would fetch it."""
+        if self.rulings is not None:
+            return self.rulings[Standard.RFC_9309].allowed
+        # 2.3.1.3: 400 to 499, "the crawler MAY access any resources"; 2.3.1.4: otherwise
+        # "the crawler MUST assume complete disallow".
+        return isinstance(self.verdict.known, Copy) or is_robots_txt(self.verdict.url)
 
 
 def explain(url: str, site: Site, robot: str, learnt: Learnt, policy: Policy) -> Explained:
@@ -133,38 +155,39 @@ def explain(url: str, site: Site, robot: str, learnt: Learnt, policy: Policy) ->
         source=learnt.source,
         policy=policy,
     )
-    return Explained(verdict, is_robots_txt(url) or _by_rfc_9309(url, robot, learnt.step, policy))
+    if not (verdict.ground is Ground.RULE and isinstance(verdict.known, Copy)):
+        return Explained(verdict, None)
+    readings = (RobotsTxt(verdict.known.body), Rfc9309(verdict.known.body))
+    return Explained(
+        verdict, {reading.standard: _ruling(reading, url, robot) for reading in readings}
+    )
 
 
-def _by_rfc_9309(url: str, robot: str, step: Settled, policy: Policy) -> bool:
-    match step:
-        case Obey(copy) if access(copy, policy) is Access.RULES:
-            rfc9309 = Rfc9309(copy.body)
-            return all(rfc9309.allowed(each, robot) for each in sent_as(url))
-        case Obey():
-            # 2.3.1.3: 400 to 499, "the crawler MAY access any resources"
-            return True
-        case Pass() | Refuse():  # pragma: no branch
-            # 2.3.1.4: "the crawler MUST assume complete disallow"
-            return False
+def _ruling(reading: Reading, url: str, robot: str) -> Ruling:
+    """Return what *reading* says of *url* as a crawl decides: as it may be sent, too."""
+    rulings = [reading.ruling(each, robot) for each in sent_as(url)]
+    return next((ruling for ruling in rulings if not ruling.allowed), reading.ruling(url, robot))
 
 
 def _as_json(explained: Explained) -> str:
     """Return one JSON object in one line."""
-    verdict = explained.verdict.to_dict()
-    return json.dumps({**verdict, "rfc9309": {"allowed": explained.rfc9309}})
+    verdict = explained.verdict
+    told = {"rfc9309": {"allowed": explained.rfc9309}}
+    for standard, ruling in (explained.rulings or {}).items():
+        told[_KEYS[standard]] = ruling_to_dict(ruling, verdict.robot)
+    return json.dumps({**verdict.to_dict(), **told})
 
 
 def _as_text(explained: Explained, ink: Ink) -> Iterator[Line]:
     """Yield lines for people."""
     verdict = explained.verdict
     paint = ink.green if verdict.allowed else ink.red
-    may = "allowed" if verdict.allowed else "forbidden"
+    may = _MAY[verdict.allowed]
     if explained.status == NOT_RETRIEVED:
         paint, may = ink.yellow, "unavailable"
     yield ink.line(paint(may), " ", ink.bold(printable(verdict.url, 1000)))
     yield ""
-    context = list(_context(verdict, ink))
+    context = list(_context(explained, ink))
     if context:
         yield from context
         yield ""
@@ -187,32 +210,42 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
     if facts["fetched"] is not None:
         yield "fetched", f"{facts['fetched']}, fresh until {facts['expires']}"
     yield "source", verdict.source.value
-    if explained.rfc9309 is not verdict.allowed:
-        yield "RFC 9309", "would allow it" if explained.rfc9309 else "would forbid it"
-
-
-def _context(verdict: Verdict, ink: Ink) -> Iterator[Line]:
-    """Yield the agent lines of the record and the lines around the rule."""
-    known, rule = verdict.known, verdict.rule
-    body = known.body if verdict.record and isinstance(known, Copy) else b""
-    record = RobotsTxt(body).record(verdict.robot)
-    if record is None:
+    if explained.rulings is None:
+        yield "RFC 9309", _MAY[explained.rfc9309]
         return
-    text = lines(body)
-    start = record.agents[0].number
-    numbers = {agent.number for agent in record.agents[:_HEAD]}
-    end = max(record.rules[-1].number, record.agents[-1].number)
-    middle = rule.number if rule else record.rules[0].number
-    numbers.update(range(max(start, middle - _AROUND), min(end, middle + _AROUND) + 1))
-    before = start - 1
-    for number in sorted(numbers):
-        if number > before + 1:
-            yield ink.dim(f"  {'...':>7}")
+    for standard, ruling in explained.rulings.items():
+        why = because_of(ruling, verdict.robot)
+        yield (
+            standard.value,
+            f"{_MAY[ruling.allowed]} by {why}" if ruling.rule else f"{_MAY[ruling.allowed]}, {why}",
+        )
+
+
+def _context(explained: Explained, ink: Ink) -> Iterator[Line]:
+    """Yield the lines that each standard goes by side by side, with those around them."""
+    known, rulings = explained.verdict.known, explained.rulings
+    if rulings is None or not isinstance(known, Copy):
+        return
+    text = lines(known.body.rstrip(b"\r\n"))
+    marks = {standard: ruling.rule.number for standard, ruling in rulings.items() if ruling.rule}
+    numbers = sorted({number for ruling in rulings.values() for number in _around(ruling, text)})
+    if numbers:
+        yield ink.dim(f"  {'draft':>5}  {'RFC 9309':>8}")
+    before = None
+    for number in numbers:
+        if before is not None and number > before + 1:
+            yield ink.dim(f"{'...':>26}")
         before = number
-        line = shown(text[number - 1], _WIDTH)
-        if rule is not None and number == rule.number:
-            yield ink.bold(f"> {number:>7}  {line}")
-        else:
-            yield ink.line("  ", ink.dim(f"{number:>7}"), f"  {line}")
-    if before < end:
-        yield ink.dim(f"  {'...':>7}")
+        columns = [">" if marks.get(standard) == number else "" for standard in Standard]
+        line = f"  {columns[0]:>5}  {columns[1]:>8} {number:>7}  {shown(text[number - 1], _WIDTH)}"
+        yield ink.bold(line) if any(columns) else line
+
+
+def _around(ruling: Ruling, text: list[bytes]) -> Iterator[int]:
+    """Yield the numbers of the agent lines of the record, and of the lines around the rule."""
+    if ruling.record is None:
+        return
+    agents = [agent.number for agent in ruling.record.agents]
+    yield from agents[:_HEAD]
+    middle = ruling.rule.number if ruling.rule else agents[-1] + 1
+    yield from range(max(agents[0], middle - _AROUND), min(len(text), middle + _AROUND) + 1)

@@ -20,10 +20,10 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.counting import Counts, Uncounted
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.robot import user_agent
-from scrapy_koster.parsers.rfc9309 import Rfc9309
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.database import Writer
 

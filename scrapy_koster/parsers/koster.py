@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from scrapy.robotstxt import RobotParser
 
+from scrapy_koster.parsers.delay import delays
+from scrapy_koster.protocol.pattern import is_special
+from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import Record, RobotsTxt, instructions
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 def has_wildcards(record: Record) -> bool:
     """Whether RFC 9309 reads a path of the record as a pattern (C6)."""
-    return any("*" in path or path.endswith("$") for path, _ in instructions(record))
+    return any(is_special(rule.value.decode("latin-1")) for _, rule in instructions(record))
 
 
 class KosterRobotParser(RobotsTxt, RobotParser):
@@ -27,7 +29,19 @@ class KosterRobotParser(RobotsTxt, RobotParser):
     header, and ``ruling(url, user_agent)`` says which line decided.
     """
 
-    __slots__ = ()
+    __slots__ = ("rfc9309",)
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(body)
+        self.rfc9309: Rfc9309 | None = None
+        """What RFC 9309 would say, where a crawl counts that (C6)."""
+
+    def watch(self, robot: str | bytes) -> bool:
+        """Read the file by RFC 9309 too if the record of *robot* has wildcards; say whether."""
+        record = self.record(robot)
+        if record is not None and has_wildcards(record):
+            self.rfc9309 = Rfc9309(self._body)
+        return self.rfc9309 is not None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler | None, robotstxt_body: bytes) -> Self:
@@ -41,15 +55,4 @@ class KosterRobotParser(RobotsTxt, RobotParser):
         there is none, or where it is no number of seconds.
         """
         record = self.record(user_agent)
-        for rule in record.rules if record else ():
-            if rule.field == b"crawl-delay":
-                return _seconds(rule.value)
-        return None
-
-
-def _seconds(value: bytes) -> float | None:
-    try:
-        seconds = float(value)
-    except ValueError:
-        return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+        return next(delays(record), None) if record else None

@@ -8,6 +8,7 @@ decision table in docs/semantics.md.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from scrapy_koster.protocol.nametoken import TOKEN
@@ -57,6 +58,7 @@ def lines(body: bytes) -> list[bytes]:
     return _with_line_feeds(body).split(b"\n")
 
 
+@lru_cache(maxsize=1)  # one file is read by two standards, or asked about again
 def with_line_feeds(body: bytes) -> str:
     """Return a file as a line feed before each line, and a character for each octet (B4)."""
     return "\n" + _with_line_feeds(body).decode("latin-1")

@@ -1,13 +1,19 @@
-"""3.2.2: the path portion of a URL, and how it is compared."""
+"""3.2.2: the path portion of a URL, and how each of the two standards compares it."""
 
 from __future__ import annotations
 
+_HEX = "0123456789ABCDEFabcdef"
+_OCTETS = {high + low: chr(int(high + low, 16)) for high in _HEX for low in _HEX}
+
 # C3: "unencoded prior to comparison, unless it is the "/" character": an
 # encoded slash becomes a unit of its own, outside of the 256 octets.
-_ENCODED_SLASH = "\u0100"
-_HEX = "0123456789ABCDEFabcdef"
-_ESCAPES = {high + low: chr(int(high + low, 16)) for high in _HEX for low in _HEX}
-_ESCAPES["2F"] = _ESCAPES["2f"] = _ENCODED_SLASH
+ENCODED_SLASH = "\u0100"
+_OF_THE_DRAFT = {**_OCTETS, "2F": ENCODED_SLASH, "2f": ENCODED_SLASH}
+
+# RFC 9309, 2.2.2: a reserved octet is "percent-encoded as defined by RFC 3986" and so
+# equals its escape, but for the two that part a path: "/", and "?" where its query begins.
+ENCODED_QUESTION = "\u0101"
+_OF_RFC_9309 = {**_OF_THE_DRAFT, "3F": ENCODED_QUESTION, "3f": ENCODED_QUESTION}
 
 
 def url_path(url: str | bytes) -> str:
@@ -16,7 +22,7 @@ def url_path(url: str | bytes) -> str:
     C4: path, parameters and query as they were sent, without the fragment; an
     empty path is "/". The escapes are decoded (C3).
     """
-    return origin_and_path(url)[1]
+    return unescape(origin_and_path(url)[1])
 
 
 def is_robots_txt(url: str | bytes) -> bool:
@@ -25,7 +31,7 @@ def is_robots_txt(url: str | bytes) -> bool:
 
 
 def origin_and_path(url: str | bytes) -> tuple[str, str]:
-    """Return what is before the path portion of *url*, as it is, and the path portion."""
+    """Return what is before the path portion of *url*, and the path portion, as they are."""
     if isinstance(url, bytes):
         url = url.decode("latin-1")
     elif not url.isascii():  # B4: a URL's text is UTF-8
@@ -36,16 +42,30 @@ def origin_and_path(url: str | bytes) -> tuple[str, str]:
         start = url.find("/", start + 2)
     origin = (url if start < 0 else url[:start]).partition("?")[0]
     path = url[len(origin) :]
-    if path[:1] != "/":
-        path = "/" + path
-    return origin, unescape(path) if "%" in path else path
+    return origin, path if path[:1] == "/" else f"/{path}"
 
 
 def unescape(path: str) -> str:
     """Decode each escape once (3.2.2): C3, a malformed one stands for itself."""
+    return _decoded(path, _OF_THE_DRAFT) if "%" in path else path
+
+
+def unescape_by_rfc9309(path: str) -> str:
+    """Return *path* so that equal octets are those that RFC 9309 takes for equal (2.2.2).
+
+    What its example spells out is that of a query: its slashes are data, so that
+    ``?baz=https://foo.bar`` equals ``?baz=https%3A%2F%2Ffoo.bar``.
+    """
+    if "%" not in path:
+        return path
+    path, mark, query = path.partition("?")
+    return _decoded(path, _OF_RFC_9309) + mark + _decoded(query, _OCTETS)
+
+
+def _decoded(path: str, escapes: dict[str, str]) -> str:
     head, *parts = path.split("%")
     decoded = [head]
     for part in parts:
-        octet = _ESCAPES.get(part[:2])
+        octet = escapes.get(part[:2])
         decoded.append("%" + part if octet is None else octet + part[2:])
     return "".join(decoded)

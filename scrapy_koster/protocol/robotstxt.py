@@ -10,8 +10,6 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from scrapy_koster.protocol.line import (
@@ -26,20 +24,12 @@ from scrapy_koster.protocol.line import (
     with_line_feeds,
 )
 from scrapy_koster.protocol.nametoken import name_token
-from scrapy_koster.protocol.path import origin_and_path, unescape, url_path
-from scrapy_koster.protocol.precedence import Paths, flatten, in_use, starts_with_odd
+from scrapy_koster.protocol.path import unescape
+from scrapy_koster.protocol.precedence import flatten, in_use
+from scrapy_koster.protocol.reading import Decision, Reading, by_prefixes
+from scrapy_koster.protocol.ruling import Heading, Ruling, Standard, heading
 
 _PATH_LINE = re.compile(f"\n{SP}(?:(d)is|)allow{SP}:{SP}/{VALUE}", ANY_CASE)
-
-# As many prefixes, none within another, as are tried at once in less time than
-# the one that matters is found.
-_FEW = 64
-
-# A crawl that sends many User-agent headers costs no more than this a file.
-_ROBOTS_KEPT = 8
-
-# Section 6: a record can have as many agent lines as a file has room for.
-_AGENTS_NAMED = 100
 
 _T = TypeVar("_T")
 
@@ -52,30 +42,10 @@ class Record(NamedTuple):
     """3.3: ruleline = (disallowline | allowline | extension)."""
 
 
-class Heading(NamedTuple):
-    """How a record begins, which tells one from another."""
-
-    agents: list[Line]
-    """The first hundred of its User-agent lines."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """What a file says of one URL, and where it says so."""
-
-    allowed: bool
-    section: str
-    """The section of the draft that decided."""
-    record: Heading | None
-    """The record that the robot obeys, None where there is none."""
-    rule: Line | None
-    """The Allow or Disallow line that decided, None where none did."""
-
-
 def parse(body: bytes) -> list[Record]:
     """Return the records of a file, in their order. Never raises."""
     text = with_line_feeds(body)
-    return list(_records(text, (span for _, span in _spans(text))))
+    return list(records(text, (span for _, span in _spans(text))))
 
 
 def select(records: Iterable[Record], token: str) -> Record | None:
@@ -118,7 +88,7 @@ def _spans(text: str) -> Iterator[tuple[list[str], _Span]]:
         yield agents, (start, len(text))
 
 
-def _records(text: str, spans: Iterable[_Span]) -> Iterator[Record]:
+def records(text: str, spans: Iterable[_Span]) -> Iterator[Record]:
     """Yield the records that stand at *spans*, which are in order."""
     number = counted = 0
     for start, end in spans:
@@ -173,13 +143,12 @@ def instructions(record: Record) -> Iterator[tuple[str, Line]]:
             yield (unescape(path) if "%" in path else path), rule
 
 
-def obeyed_rules(body: bytes, token: str) -> list[tuple[str, str]]:
+def obeyed_rules(text: str, token: str) -> list[tuple[str, str]]:
     """Return the Allow and Disallow lines that the robot *token* must obey.
 
     Each as "d" or "" and its path without the first slash. C5: a path that has
     none in front matches nothing.
     """
-    text = with_line_feeds(body)
     span = _find(text, token)
     if span is None:
         return []
@@ -189,89 +158,26 @@ def obeyed_rules(body: bytes, token: str) -> list[tuple[str, str]]:
     return found
 
 
-class RobotsTxt:
-    """A /robots.txt file that answers whether a robot may access a URL.
+class RobotsTxt(Reading):
+    """A /robots.txt file as the draft reads it."""
 
-    A robot is given by its name token or by a whole User-agent header (A10).
-    What is kept are the octets of the file, for each robot that asked the paths
-    of its record as ``flatten`` returns them, and where a ruling was asked for
-    8 octets for each of its rules.
-    """
+    __slots__ = ()
 
-    __slots__ = ("_body", "_indexes", "_origin", "_paths")
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self._origin = ""
-        self._paths: dict[str | bytes, Paths] = {}
-        self._indexes: dict[str | bytes, _Index | None] = {}
-
-    def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
-        """Whether *robot* may access *url* (3.2.2)."""
-        try:
-            prefixes, nested = self._paths[robot]
-        except KeyError:
-            prefixes, nested = self._ask(robot)
-        # A file speaks for one site: a URL's path is what follows the origin,
-        # which is the same as that of the URL before.
-        if (
-            isinstance(url, str)
-            and (path := url.removeprefix(self._origin)) != url
-            and "#" not in path
-            and path.isascii()
-        ):
-            if "%" in path:
-                path = unescape(path)
-        else:
-            path = self._locate(url)
-        if nested or len(prefixes) > _FEW:
-            disallowed = starts_with_odd(path, prefixes, nested)
-        else:
-            disallowed = path.startswith(prefixes)
-        # "The /robots.txt URL is always allowed"
-        return not disallowed or path == "robots.txt"
+    standard = Standard.DRAFT
+    agents_section = "3.2.1"
+    _unescape = staticmethod(unescape)
 
     def record(self, robot: str | bytes) -> Record | None:
         """Return the record that *robot* must obey (3.2.1)."""
         text = with_line_feeds(self._body)
         span = _find(text, name_token(robot))
-        return next(_records(text, [span])) if span else None
+        return next(records(text, [span])) if span else None
 
-    def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
-        """Return what ``allowed`` returns, with the line that decided."""
-        index = self._index(robot)
-        if index is None:
-            return Ruling(allowed=True, section="3.2.1", record=None, rule=None)
-        path = url_path(url)
-        # "The /robots.txt URL is always allowed"
-        if path == "/robots.txt":
-            return Ruling(allowed=True, section="3.2.2", record=index.heading, rule=None)
-        # "in the order they occur in the record. The first match found is
-        # used. If no match is found, the default assumption is that the URL is
-        # allowed."
-        first = _first_match(with_line_feeds(self._body), index, path[1:])
-        allowed = first is None or first.field == b"allow"
-        return Ruling(allowed, "3.2.2", index.heading, first)
+    def _read(self, text: str, token: str) -> Decision:
+        return by_prefixes(*flatten(obeyed_rules(text, token)))
 
-    def _index(self, robot: str | bytes) -> _Index | None:
-        if robot not in self._indexes:
-            if len(self._indexes) >= _ROBOTS_KEPT:
-                self._indexes.clear()
-            self._indexes[robot] = _indexed(with_line_feeds(self._body), name_token(robot))
-        return self._indexes[robot]
-
-    def _ask(self, robot: str | bytes) -> Paths:
-        if len(self._paths) >= _ROBOTS_KEPT:
-            self._paths.clear()
-        paths = self._paths[robot] = flatten(obeyed_rules(self._body, name_token(robot)))
-        return paths
-
-    def _locate(self, url: str | bytes) -> str:
-        """Return the path of *url* without the first slash, and keep its origin."""
-        origin, path = origin_and_path(url)
-        # Of "http:/path" it would be the start of many other URLs.
-        self._origin = f"{origin}/" if "//" in origin else ""
-        return path[1:]
+    def _find(self, text: str, token: str) -> _Index | None:
+        return _indexed(text, token)
 
 
 class _Index(NamedTuple):
@@ -283,6 +189,15 @@ class _Index(NamedTuple):
     arounds: array[int]
     """The place in ``starts`` of the one around each, -1 where there is none."""
 
+    def ruling(self, text: str, path: str) -> Ruling:
+        # "in the order they occur in the record. The first match found is
+        # used. If no match is found, the default assumption is that the URL is
+        # allowed."
+        # "The /robots.txt URL is always allowed"
+        first = None if path == "robots.txt" else _first_match(text, self, path)
+        allowed = first is None or first.field == b"allow"
+        return Ruling(allowed, "3.2.2", self.heading, first)
+
 
 def _indexed(text: str, token: str) -> _Index | None:
     """Return where the rules stand that the robot *token* must obey."""
@@ -293,21 +208,10 @@ def _indexed(text: str, token: str) -> _Index | None:
     rules = list(in_use([(dis, unescape(path)) for dis, path, _ in found]))
     order = {place: n for n, (place, _) in enumerate(rules)} | {-1: -1}
     return _Index(
-        _heading(text, span),
+        heading(text, *span),
         array("I", [found[place][2] for place, _ in rules]),
         array("i", [order[around] for _, around in rules]),
     )
-
-
-def _heading(text: str, span: _Span) -> Heading:
-    heading = Heading([])
-    number = 1
-    counted = 0
-    for agent in islice(AGENT_LINE.finditer(text, *span), _AGENTS_NAMED):
-        number += text.count("\n", counted, agent.start())
-        counted = agent.start()
-        heading.agents.append(Line(number, b"user-agent", agent[1].encode("latin-1")))
-    return heading
 
 
 def _first_match(text: str, index: _Index, path: str) -> Line | None:

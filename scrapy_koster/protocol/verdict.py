@@ -14,12 +14,9 @@ from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.robotstxt import Heading, Ruling
+from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
-
-RFC_9309 = "RFC 9309"
-"""The section of a verdict that the draft would not have reached."""
 
 _AGENTS_LISTED = 100
 _TEXT_CHARS = 1000
@@ -117,7 +114,7 @@ class Verdict:
     """The name token, in lower case."""
     ground: Ground
     section: str
-    """The section of the draft that decided, RFC 9309, or a parser that tells no more than that."""
+    """The section of the standard that decided, or a parser that tells no more than that."""
     known: Copy | Failure
     """The copy of /robots.txt that decided, or why there is none."""
     source: Source
@@ -125,6 +122,10 @@ class Verdict:
     """The record that the robot obeys, None where there is none."""
     rule: Line | None = None
     """The Allow or Disallow line that decided, None where none did."""
+    standard: Standard = Standard.DRAFT
+    """By which the file was read."""
+    also: Ruling | None = None
+    """What the other standard says, where both were asked and both forbid it."""
     spelling: str | None = None
     """What ``url`` may be sent as, where that decided and not ``url`` as it stands."""
     is_explained: bool = True
@@ -156,11 +157,13 @@ class Verdict:
             "robot": self.robot,
             "allowed": self.allowed,
             "ground": self.ground.value,
+            "standard": self.standard.value if self.is_explained else None,
             "section": self.section,
             "because": self.because(),
             "line": self.line,
             "rule": text_of(self.rule, _TEXT_CHARS) if self.rule else None,
             "record": _record(self.record) if self.record else None,
+            "also": ruling_to_dict(self.also, self.robot) if self.also else None,
             "robots_url": printable(self.robots_url, _TEXT_CHARS),
             "status": copy.status if copy else None,
             "fetched": utc(copy.fetched) if copy and dated else None,
@@ -181,18 +184,13 @@ class Verdict:
             case Copy(status=status) if self.ground is not Ground.RULE:
                 why = f"HTTP {status}, {self.ground.value}"
             case Copy():  # pragma: no branch
-                why = self._because_of_rules()
+                return self._because_of_rules()
         return f"{why} ({self.section})"
 
     def _because_of_rules(self) -> str:
-        if self.section == RFC_9309:
-            return "the draft allows it, and RFC 9309 does not"
-        if self.record is None:
-            return f"no record for {self.robot or '*'}"
-        if self.rule is None:
-            return f"no rule of the {_title(self.record)} matches"
-        rule = text_of(self.rule, 200)
-        return f"line {self.rule.number} '{rule}' of the {_title(self.record)}"
+        ruling = Ruling(self.allowed, self.section, self.record, self.rule, self.standard)
+        why = because_of(ruling, self.robot)
+        return f"{why} and {because_of(self.also, self.robot)}" if self.also else why
 
     def __repr__(self) -> str:
         """Section 6: short and printable, for that of a Failure in an errback has it."""
@@ -234,6 +232,8 @@ def verdict_on(
         source=source,
         record=told.record if told else None,
         rule=told.rule if told else None,
+        standard=told.standard if told else Standard.DRAFT,
+        also=told.also if told else None,
         spelling=None if spelling == url else spelling,
         is_explained=told is None or isinstance(parser, ExplainingParser),
     )
@@ -280,10 +280,35 @@ def utc(seconds: float) -> str:
     return (epoch + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def because_of(ruling: Ruling, robot: str) -> str:
+    """Return in words, safe to print, what decided of a file that *robot* obeys."""
+    by_draft = ruling.standard is Standard.DRAFT
+    noun = "record" if by_draft else "group"
+    section = ruling.section if by_draft else f"{ruling.standard.value}, {ruling.section}"
+    if ruling.record is None:
+        return f"no {noun} for {robot or '*'} ({section})"
+    title = f"{noun} {_title(ruling.record)}"
+    if ruling.rule is None:
+        return f"no rule of the {title} matches ({section})"
+    return f"line {ruling.rule.number} '{text_of(ruling.rule, 200)}' of the {title} ({section})"
+
+
+def ruling_to_dict(ruling: Ruling, robot: str) -> dict[str, Any]:
+    """Return what JSON can hold of *ruling*: text made printable."""
+    return {
+        "allowed": ruling.allowed,
+        "section": ruling.section,
+        "because": because_of(ruling, robot),
+        "line": ruling.rule.number if ruling.rule else None,
+        "rule": text_of(ruling.rule, _TEXT_CHARS) if ruling.rule else None,
+        "record": _record(ruling.record) if ruling.record else None,
+    }
+
+
 def _title(record: Heading) -> str:
     agents = ", ".join(shown(agent.value, 40) for agent in record.agents[:3])
     more = ", ..." if len(record.agents) > 3 else ""
-    return f"record at line {record.agents[0].number} for {agents}{more}"
+    return f"at line {record.agents[0].number} for {agents}{more}"
 
 
 def _record(record: Heading) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.checker.syntax import check
-from scrapy_koster.protocol.robotstxt import RobotsTxt, lines
+from scrapy_koster.protocol.line import lines
+from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.verdict import shown
 from scrapy_koster.report.tally import Outcome
 

@@ -1,0 +1,146 @@
+"""Whether a robot may access a URL, and why: what the readings by both standards share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from scrapy_koster.protocol.line import with_line_feeds
+from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.path import origin_and_path
+from scrapy_koster.protocol.precedence import starts_with_odd
+from scrapy_koster.protocol.ruling import Ruling, Standard
+
+# As many prefixes, none within another, as are tried at once in less time than
+# the one that matters is found.
+_FEW = 64
+
+# A crawl that sends many User-agent headers costs no more than this a file.
+_ROBOTS_KEPT = 8
+
+Decision: TypeAlias = tuple[tuple[str, ...], Callable[[str], bool] | None]
+"""What disallows a path that has lost its first slash: one of the prefixes, or the function."""
+
+
+def by_prefixes(prefixes: tuple[str, ...], nested: dict[str, str]) -> Decision:
+    """Return what decides where *prefixes* and *nested* are as ``flatten`` returns them."""
+    if nested or len(prefixes) > _FEW:
+        return (), lambda path: starts_with_odd(path, prefixes, nested)
+    return prefixes, None
+
+
+class Decider(ABC):
+    """Answers whether a robot may access a URL of one site.
+
+    A robot is given by its name token or by a whole User-agent header (A10).
+    What decides is kept for each robot that asked.
+    """
+
+    __slots__ = ("_decisions", "_origin")
+
+    def __init__(self) -> None:
+        self._origin = ""
+        self._decisions: dict[str | bytes, Decision] = {}
+
+    def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
+        """Whether *robot* may access *url*."""
+        try:
+            prefixes, disallow = self._decisions[robot]
+            # A file speaks for one site: a URL's path is what follows the origin,
+            # which is the same as that of the URL before.
+            path: Any = url.removeprefix(self._origin)  # type: ignore[arg-type]
+        except (KeyError, TypeError):  # a robot not asked of before, a URL of octets
+            prefixes, disallow = self.decision(robot)
+            path = url
+        if path == url or "#" in path or not path.isascii():
+            path = self._locate(url)
+        elif "%" in path:
+            path = self._unescape(path)
+        if path.startswith(prefixes) or (disallow is not None and disallow(path)):
+            # "The /robots.txt URL is always allowed"
+            return bool(path == "robots.txt")
+        return True
+
+    def decision(self, robot: str | bytes) -> Decision:
+        """Return what disallows paths for *robot*."""
+        if robot not in self._decisions:
+            if len(self._decisions) >= _ROBOTS_KEPT:
+                self._decisions.clear()
+            self._decisions[robot] = self._decide(robot)
+        return self._decisions[robot]
+
+    @staticmethod
+    @abstractmethod
+    def _unescape(path: str) -> str:
+        """Return a path as it is compared."""
+
+    @abstractmethod
+    def _decide(self, robot: str | bytes) -> Decision:
+        """Return what decides for *robot*."""
+
+    def _locate(self, url: str | bytes) -> str:
+        """Return the path of *url* without the first slash, and keep its origin."""
+        origin, path = origin_and_path(url)
+        # Of "http:/path" it would be the start of many other URLs.
+        self._origin = f"{origin}/" if "//" in origin else ""
+        return self._unescape(path)[1:]
+
+
+class Index(Protocol):
+    """Where the rules that a robot must obey stand in a file."""
+
+    def ruling(self, text: str, path: str, /) -> Ruling:
+        """Return what *text*, the file, says of *path*, which has lost its first slash."""
+        ...
+
+
+class Reading(Decider):
+    """A /robots.txt file as one of the standards reads it.
+
+    What is kept are the octets of the file, for each robot that asked the paths
+    that decide, and where a ruling was asked for, where its rules stand.
+    """
+
+    __slots__ = ("_body", "_indexes")
+
+    standard: ClassVar[Standard]
+    agents_section: ClassVar[str]
+    """Which says whose record is obeyed."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__()
+        self._body = body
+        self._indexes: dict[str | bytes, Index | None] = {}
+
+    def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
+        """Return what ``allowed`` returns, with the line that decided."""
+        index = self._index(robot)
+        if index is None:
+            return Ruling(
+                allowed=True,
+                section=self.agents_section,
+                record=None,
+                rule=None,
+                standard=self.standard,
+            )
+        path = self._unescape(origin_and_path(url)[1])
+        return index.ruling(with_line_feeds(self._body), path[1:])
+
+    @abstractmethod
+    def _read(self, text: str, token: str) -> Decision:
+        """Return what *text*, the file, lets decide for the robot *token*."""
+
+    @abstractmethod
+    def _find(self, text: str, token: str) -> Index | None:
+        """Return where the rules stand for the robot *token*, None where it has none."""
+
+    def _decide(self, robot: str | bytes) -> Decision:
+        return self._read(with_line_feeds(self._body), name_token(robot))
+
+    def _index(self, robot: str | bytes) -> Index | None:
+        if robot not in self._indexes:
+            if len(self._indexes) >= _ROBOTS_KEPT:
+                self._indexes.clear()
+            self._indexes[robot] = self._find(with_line_feeds(self._body), name_token(robot))
+        return self._indexes[robot]

@@ -1,0 +1,57 @@
+"""What a file says of one URL, by one of the two standards, and where it says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+from typing import NamedTuple
+
+from scrapy_koster.protocol.line import AGENT_LINE, Line
+
+# Section 6: a record can have as many agent lines as a file has room for.
+_AGENTS_NAMED = 100
+
+
+class Standard(Enum):
+    """By which text a file is read."""
+
+    DRAFT = "draft"
+    """draft-koster-robots-00, of 1996."""
+    RFC_9309 = "RFC 9309"
+
+
+class Heading(NamedTuple):
+    """How a record begins (RFC 9309: a group), which tells one from another."""
+
+    agents: list[Line]
+    """The first hundred of its User-agent lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What a file says of one URL, and where it says so."""
+
+    allowed: bool
+    section: str
+    """The section of the standard that decided."""
+    record: Heading | None
+    """The record that the robot obeys, of several that with the rule; None where there is none."""
+    rule: Line | None
+    """The Allow or Disallow line that decided, None where none did."""
+    standard: Standard = Standard.DRAFT
+    """By which the file was read."""
+    also: Ruling | None = None
+    """What the other standard says, where both were asked and both forbid it."""
+
+
+def heading(text: str, start: int, end: int) -> Heading:
+    """Return the agent lines between *start* and *end* in the text of a file."""
+    found = Heading([])
+    number = 1
+    counted = 0
+    for agent in islice(AGENT_LINE.finditer(text, start, end), _AGENTS_NAMED):
+        number += text.count("\n", counted, agent.start())
+        counted = agent.start()
+        found.agents.append(Line(number, b"user-agent", agent[1].encode("latin-1")))
+    return found
