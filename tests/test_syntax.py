@@ -14,10 +14,10 @@ from draft import SECTION_4, SECTION_4_AS_PRINTED
 from hypothesis import given
 from hypothesis import strategies as st
 from real_files import File
-from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster.checker.checks import CHECKS, Severity
 from scrapy_koster.checker.syntax import MAX_BYTES, check
+from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import RobotsTxt, instructions, parse
 
 ROOT = Path(__file__).parent.parent
@@ -544,6 +544,44 @@ def test_the_examples_of_where_the_readings_part(row: list[str]) -> None:
     body = "\n".join(re.findall("`(.*?)`", row[0])).encode()
     url = "http://www.fict.org" + row[1].strip("`")
     said = {True: "allowed", False: "forbidden"}
-    assert said[ProtegoRobotParser(body, None).allowed(url, "fig")] == row[2]
-    assert said[RobotsTxt(body).allowed(url, "fig")] == row[3]
-    assert row[4] in codes(body)
+    assert said[RobotsTxt(body).allowed(url, "fig")] == row[2]
+    assert said[Rfc9309(body).allowed(url, "fig")] == row[3]
+    draft, rfc9309 = RobotsTxt(body).ruling(url, "fig"), Rfc9309(body).ruling(url, "fig")
+    assert draft.rule != rfc9309.rule
+    assert not row[4] or row[4] in codes(body)
+
+
+@pytest.mark.parametrize(
+    ("code", "file", "decides"),
+    [
+        ("K023", "User-agent: a\nDisallow: /x\n\nUser-agent: A\nDisallow: /y", "5 for '/y'"),
+        ("K024", "User-agent: *\nDisallow: /x\n\nUser-agent: *\nDisallow: /y", "5 for '/y'"),
+        ("K024", "User-agent: *\nDisallow: /x\n\nUser-agent: *\nDisallow:", None),
+        ("K026", "User-agent: ab\nDisallow: /x\n\nUser-agent: c\nUser-agent: b\nAllow: /y",
+         "6 for '/y'"),
+        ("K033", "User-agent: a\nX: y\n\nUser-agent: b\nDisallow: /x", "5 for '/x'"),
+        ("K042", "User-agent: *\nDisallow: /*.gif$", "2 for '/x.gif'"),
+        ("K042", "User-agent: *\nDisallow: *.gif", "2 for '/x.gif'"),
+        ("K042", "User-agent: *\nDisallow: /*b\nAllow: /xbc\nAllow: /x*b", "4 for '/xxb'"),
+        ("K042", "Disallow: /*.gif", None),
+        ("K042", "User-agent: a b\nDisallow: /*.gif", None),
+        ("K043", "User-agent: *\nDisallow: /a$", "2 for '/a'"),
+        ("K047", "User-agent: *\nAllow: /a\nDisallow: /a/b", "3 for '/a/b'"),
+        ("K047", "User-agent: *\nDisallow: /a\nAllow: /a", "3 for '/a'"),
+        ("K049", "User-agent: *\nAllow: /\nDisallow: /a", "3 for '/a'"),
+    ],
+)  # fmt: skip
+def test_a_hazard_names_the_line_that_rfc_9309_goes_by(
+    code: str, file: str, decides: str | None
+) -> None:
+    found = [finding for finding in check(file.encode()) if finding.check.code == code]
+    said = "; RFC 9309 goes by line "
+    message = found[-1].message
+    assert (said in message) is (decides is not None)
+    assert decides is None or message.endswith(said + decides)
+
+
+def test_no_more_hazards_are_looked_at_than_are_listed_by_default() -> None:
+    file = "User-agent: *\n" + "Disallow: /*\n" * 30
+    found = [each.message for each in check(file.encode(), None) if each.check.code == "K042"]
+    assert ["RFC 9309" in message for message in found] == [True] * 20 + [False] * 10

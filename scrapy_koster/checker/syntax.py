@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scrapy_koster.checker.checks import CHECKS, Check
+from scrapy_koster.checker.hazard import HAZARDS, Hazards
 from scrapy_koster.checker.line import AGENT, RULES, SPACE, Seen, seen_in_line, taken_apart
 from scrapy_koster.checker.record import seen_between, seen_in_names, seen_in_order, seen_outside
 from scrapy_koster.protocol.html_page import is_html
@@ -58,16 +59,25 @@ def check(
             same.append(seen)
         else:
             more[seen.code] = more.get(seen.code, 0) + 1
+    read = whole_lines(body, max_bytes)
+    hazards = Hazards(read, parse(read)) if listed.keys() & HAZARDS else None
     findings = [
-        _finding(seen, more.get(code, 0) if seen is same[-1] else 0)
+        _finding(
+            seen,
+            more.get(code, 0) if seen is same[-1] else 0,
+            hazards if code in HAZARDS and place < FINDINGS_LISTED else None,
+        )
         for code, same in listed.items()
-        for seen in same
+        for place, seen in enumerate(same)
     ]
     return sorted(findings, key=lambda f: (f.line, f.column, f.check.code))
 
 
-def _finding(seen: Seen, more: int) -> Finding:
+def _finding(seen: Seen, more: int, hazards: Hazards | None) -> Finding:
     said = seen.said.format(*map(_text, seen.texts))
+    if hazards is not None and (decides := hazards.line_of(seen)):
+        number, path = decides
+        said += f"; RFC 9309 goes by line {number} for {_text(path)}"
     return Finding(seen.line, seen.column, CHECKS[seen.code], said, more)
 
 

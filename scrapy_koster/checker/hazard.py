@@ -1,0 +1,65 @@
+"""The line that RFC 9309 goes by where the draft goes by another, or by none."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from scrapy_koster.checker.line import Seen
+from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.robotstxt import Record, instructions
+
+HAZARDS = {"K023", "K024", "K026", "K033", "K042", "K043", "K047", "K049"}
+"""The codes of what RFC 9309 takes otherwise, by other lines that it has."""
+
+_PATH_OCTETS = 1000
+
+
+class Hazards:
+    """Tells of a finding which line RFC 9309 goes by, for a path to which it matters."""
+
+    def __init__(self, body: bytes, records: list[Record]) -> None:
+        self._rfc9309 = Rfc9309(body)
+        self._records = records
+        self._starts = [record.agents[0].number for record in records]
+
+    def line_of(self, seen: Seen) -> tuple[int, bytes] | None:
+        """Return the number of that line, and the path; None where it does not matter."""
+        at = bisect_right(self._starts, seen.line) - 1
+        if at < 0:
+            return None
+        agent, rule = self._asked(seen, at)
+        if rule is None:
+            return None
+        path = _matched_by(rule.value[:_PATH_OCTETS])
+        ruling = self._rfc9309.ruling(b"http://h" + path, name_token(agent.value))
+        return (ruling.rule.number, path) if ruling.rule else None
+
+    def _asked(self, seen: Seen, at: int) -> tuple[Line, Line | None]:
+        """Return the agent that is concerned, and a rule that matters to it."""
+        record = self._records[at]
+        agent = record.agents[0]
+        match seen.code:
+            case "K042" | "K043" | "K047":
+                return agent, _at(record.rules, seen.line)
+            case "K049":
+                return agent, _at(record.rules, seen.texts[1])
+            case "K033":
+                return agent, _first(self._records[at + 1])
+            case _:
+                return _at(record.agents, seen.line) or agent, _first(record)
+
+
+def _at(lines: list[Line], number: bytes | int) -> Line | None:
+    return next((line for line in lines if line.number == number), None)
+
+
+def _first(record: Record) -> Line | None:
+    return next((rule for _, rule in instructions(record)), None)
+
+
+def _matched_by(path: bytes) -> bytes:
+    """Return a path that matches the one of a rule, be it a pattern (RFC 9309, 2.2.3)."""
+    matched = path.removesuffix(b"$").replace(b"*", b"x")
+    return matched if matched.startswith(b"/") else b"/" + matched
