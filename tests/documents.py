@@ -128,6 +128,7 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
     urls = [
         ruled.url("/"),
         ruled.url("/private"),
+        ruled.url("/a.gif"),
         closed.url("/"),
         failing.url("/"),
         server.down().url("/"),
@@ -145,8 +146,8 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
     return [
         await crawl(_Slow, urls=urls, settings=settings),
         await crawl(urls=[failing.url("/")], settings=kept),
-        await crawl(_Slow, urls=urls[:2], settings={"KOSTER_DRY_RUN": True}),
-        await crawl(_Slow, urls=urls[:2], settings=storages),
+        await crawl(_Slow, urls=urls[:3], settings={"KOSTER_DRY_RUN": True}),
+        await crawl(_Slow, urls=urls[:3], settings=storages),
     ]
 
 

@@ -184,6 +184,24 @@ async def test_one_warning_of_wildcards_at_the_end(
         assert sum(site.url("") in line for site in sites) == 5
         assert "StrictestRobotParser" in line
         assert "This asks for a choice" in line
+        assert " RFC 9309 forbids: 0 (none). " in line
+
+
+async def test_the_pages_that_wildcards_concern(crawl: Crawl, server: Server) -> None:
+    """Those that RFC 9309 forbids, once each, by whichever way they were let through."""
+    wild, plain = server.site(), server.site()
+    wild.robots = Reply(body="User-agent: *\nDisallow: /*.gif$\nDisallow: /no\n")
+    plain.robots = Reply(body="User-agent: *\nAllow: /\nDisallow: /a\n")
+    wild.page("/retried.gif", [Reply(status=503), Reply()])
+    paths = ["/a.gif", "/x/../b.gif", "/retried.gif", "/a.gift", "/", "/no.gif"]
+    urls = [*map(wild.url, paths), plain.url("/a")]
+    result = await crawl(urls=urls, settings={**SETTINGS, "RETRY_ENABLED": True})
+    assert [url for url, _ in result.refused] == [wild.url("/no.gif")]
+    assert result.stats["koster/hazard/urls"] == 3
+    [line] = warnings(result)
+    assert " RFC 9309 forbids: 3 (http://127.0.0.1:" in line
+    for path in ("/a.gif", "/x/../b.gif", "/retried.gif"):
+        assert wild.url(path) in line
 
 
 @pytest.mark.parametrize("parser", ["KosterRobotParser", "StrictestRobotParser"])

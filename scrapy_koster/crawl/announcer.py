@@ -52,7 +52,7 @@ class Announcer:
         self._policy = config.policy
         self._stats = stats
         self._log = Log(__name__, crawler)
-        self._summary = Summary(crawler, config)
+        self.summary = Summary(crawler, config)
         self.counts = Uncounted()
         self._named: Counter[object] = Counter()
 
@@ -75,7 +75,7 @@ class Announcer:
 
     def _read(self, site: Site, copy: Copy, how: Learnt, whence: str) -> None:
         self.counts.knows(site, copy, how)
-        self._summary.learnt(how)
+        self.summary.learnt(how)
         self._log.debug(
             "The robots.txt of %(site)s: (%(status)d) <GET %(url)s> (%(whence)s, octets:"
             " %(octets)d, fresh until %(until)s)",
@@ -99,11 +99,11 @@ class Announcer:
         """The record of the site's file that is obeyed has wildcards (C6)."""
         self._stats.wildcards_met()
         self.counts.wildcards_met(site)
-        self._summary.wildcards_met(site)
+        self.summary.wildcards_met(site)
 
     def sum_up(self) -> None:
         """Say at the end of the crawl what became of all sites."""
-        self._summary.write()
+        self.summary.write()
 
     def cut(self, state: SiteState, cut_bytes: int) -> None:
         """Only the first *cut_bytes* octets of the site's file are read."""
@@ -169,7 +169,7 @@ class Announcer:
                 pass
 
     def _stands(self, state: SiteState, standing: Standing) -> None:
-        self._summary.stands(standing, state.standing)
+        self.summary.stands(standing, state.standing)
         self.counts.stands(state, standing)
         state.standing = standing
 

@@ -18,12 +18,12 @@ from scrapy_koster.crawl.replay import Replay
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.crawl.stats import Stats
-from scrapy_koster.parsers.koster import KosterRobotParser, has_wildcards
+from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.step import Refuse, Step, waits
+from scrapy_koster.protocol.step import Obey, Refuse, Step, waits
 from scrapy_koster.protocol.verdict import Ground, Settled, permission, verdict_on
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ class KosterMiddleware:
             if self._replay is not None and isinstance(state.step, Refuse):
                 return self._wait(request, robot)
             self._decide(request, state, robot, state.step)
-        elif self._is_counting:
-            self._counts.allowed(state, url, robot)
+        elif self._is_counting or state.hazard is not None:
+            self._passes(request, state, robot)
         return None
 
     async def _wait(self, request: Request, robot: str | bytes) -> Response | None:
@@ -135,7 +135,17 @@ class KosterMiddleware:
         if not all(allows(url, robot) for url in sent_as(request.url)):
             self._refuse(request, state, robot, settled)
         else:
-            self._counts.allowed(state, request.url, robot)
+            self._passes(request, state, robot)
+
+    def _passes(self, request: Request, state: SiteState, robot: str | bytes) -> None:
+        """Count a page that passes, and whether RFC 9309 forbids it: once (C6)."""
+        self._counts.allowed(state, request.url, robot)
+        rfc9309 = state.hazard
+        if rfc9309 is None or "retry_times" in request.meta or not isinstance(state.step, Obey):
+            return
+        if not all(rfc9309.allowed(url, robot) for url in sent_as(request.url)):
+            self._stats.hazard_met()
+            self.keeper.announcer.summary.hazard_met(request.url)
 
     def _settled(self, step: Step) -> Settled:
         """Return *step*; of a site that is not known yet, that the crawl is closing."""
@@ -179,9 +189,8 @@ class KosterMiddleware:
             robot = self._robot.name_of(request)
         except ValueError:  # the request's errback is told
             robot = self._robot.name
-        record = robotparser.record(robot)
-        self._counts.parsed(str(site_of(request.url)), record)
-        if record is not None and has_wildcards(record):
+        self._counts.parsed(str(site_of(request.url)), robotparser.record(robot))
+        if robotparser.watch(robot):
             self.keeper.announcer.wildcards_met(str(site_of(request.url)))
 
     # The start and the end of the crawl.

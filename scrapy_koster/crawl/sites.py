@@ -7,6 +7,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, next_step
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from scrapy_koster.protocol.access import Policy
+    from scrapy_koster.protocol.rfc9309 import Rfc9309
     from scrapy_koster.protocol.verdict import Permission
 
 # Sites that requests wait for stay; so many are passed over for each new one.
@@ -51,7 +53,7 @@ class SiteState:
 
     Each field has one writer:
 
-    - ``known``, ``source``, ``parser``: ``learn``, which the asker calls;
+    - ``known``, ``source``, ``parser``, ``hazard``: ``learn``, which the asker calls;
     - ``step``, ``allows``, ``until``: ``take_step``, from the three above;
     - ``on_behalf_of``, ``waiters``: the keeper;
     - ``parked``: the scheduler;
@@ -60,6 +62,7 @@ class SiteState:
 
     __slots__ = (
         "allows",
+        "hazard",
         "known",
         "on_behalf_of",
         "origin",
@@ -80,6 +83,8 @@ class SiteState:
         self.source = Source.FETCHED
         self.parser: RobotParser | None = None
         """Of the copy that is known, where that has rules."""
+        self.hazard: Rfc9309 | None = None
+        """What RFC 9309 says, where the parser is the draft's and wildcards make a difference."""
         self.step: Step = Ask(None)
         self.allows: Permission = _nothing
         self.until = 0.0
@@ -102,6 +107,7 @@ class SiteState:
         self.known = known
         self.source = source
         self.parser = parser
+        self.hazard = parser.rfc9309 if isinstance(parser, KosterRobotParser) else None
         self.until = 0.0
 
     def take_step(self, *, now: float, policy: Policy) -> Step:

@@ -69,6 +69,10 @@ class Stats:
         """A file was met that has wildcards in the record that is obeyed."""
         self._inc("koster/hazard/wildcards")
 
+    def hazard_met(self) -> None:
+        """A page was let through that RFC 9309 forbids, by a file with wildcards."""
+        self._inc("koster/hazard/urls")
+
     def cut(self) -> None:
         """A file was met that is longer than KOSTER_MAX_BYTES."""
         self._inc("koster/cut")

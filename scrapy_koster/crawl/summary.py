@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.config import Config
 
-_WILDCARDS_NAMED = 5
+_HAZARDS_NAMED = 5
 
 
 class Learnt(Enum):
@@ -35,6 +35,7 @@ class Summary:
         self._sites: Counter[Standing] = Counter()
         self._copies: Counter[Learnt] = Counter()
         self._wildcards: list[str] = []
+        self._hazards: list[str] = []
 
     def stands(self, now: Standing, before: Standing | None) -> None:
         """Count a site as what it is *now*, and no longer as what it was *before*."""
@@ -48,8 +49,13 @@ class Summary:
 
     def wildcards_met(self, site: str) -> None:
         """Keep the first sites whose record that is obeyed has wildcards (C6)."""
-        if len(self._wildcards) < _WILDCARDS_NAMED and site not in self._wildcards:
+        if len(self._wildcards) < _HAZARDS_NAMED and site not in self._wildcards:
             self._wildcards.append(site)
+
+    def hazard_met(self, url: str) -> None:
+        """Keep the first pages that were let through and that RFC 9309 forbids."""
+        if len(self._hazards) < _HAZARDS_NAMED and url not in self._hazards:
+            self._hazards.append(url)
 
     def write(self) -> None:
         """Say what became of all sites."""
@@ -73,12 +79,14 @@ class Summary:
     def _warn_of_wildcards(self) -> None:
         self._log.warning(
             "Files with wildcards (* or $) in the record that was obeyed: %(hazards)d (%(sites)s)."
-            " To the draft they are characters like any others, so pages may have been fetched that"
-            " an owner who writes for RFC 9309 means to forbid. This asks for a choice, and ends"
+            " To the draft they are characters like any others. Pages that were let through, and"
+            " that RFC 9309 forbids: %(urls)d (%(pages)s). This asks for a choice, and ends"
             ' with it: KOSTER_PARSER = "scrapy_koster.StrictestRobotParser" allows only what both'
             ' allow, "scrapy_koster.KosterRobotParser" what the draft does',
             hazards=self._stat("koster/hazard/wildcards"),
             sites=", ".join(self._wildcards),
+            urls=self._stat("koster/hazard/urls"),
+            pages=", ".join(self._hazards) or "none",
         )
 
     def _stat(self, name: str) -> int:
