@@ -14,6 +14,7 @@ import files
 import hostility
 import page_directives
 import passing
+import readings
 import report_page
 import rules
 from report import Table, origin, write
@@ -23,6 +24,7 @@ SECTIONS: dict[str, Callable[[int], Iterator[Table]]] = {
     "broad": broad.tables,
     "files": files.tables,
     "rules": rules.tables,
+    "readings": readings.tables,
     "hostile": hostility.tables,
     "differential": differential.tables,
     "requests": passing.tables,
