@@ -71,7 +71,7 @@ def assert_exact(numbers: Numbers, stats: Any, sites: list[Site], database: str)
         ground: stats.get(f"koster/forbidden/{ground}", 0) for ground in numbers.refused
     }
     assert sum(numbers.refused.values()) == stats["robotstxt/forbidden"]
-    assert totals["deferrals"] == stats["koster/deferred/sites"]
+    assert totals["deferrals"] == stats.get("koster/deferred/sites", 0)
     assert sum(refused for *_, refused in numbers.rules) == numbers.refused["rule"]
     assert sum(row[1] for row in numbers.minutes) == totals["asked"]
     assert sum(row[4] for row in numbers.minutes) == numbers.allowed
@@ -284,8 +284,8 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     numbers = json.loads(run.stdout)
     assert (numbers["sites"], numbers["outcomes"]["obeyed"]) == (1, 1)
     allowed, pages = numbers["requests"]["allowed"], len(site.pages_asked)
-    # Two seconds of it may be missing, and four requests were on their way.
-    assert 20 <= allowed <= pages + 4
+    # Two seconds of it may be missing; CONCURRENT_REQUESTS were decided, and not at the site yet.
+    assert 20 <= allowed <= pages + 16
     [rule] = numbers["rules"]
     assert rule["line"] == 2
     assert rule["refused"] == numbers["requests"]["refused"]["rule"] > 0
