@@ -569,6 +569,7 @@ def test_the_collection_is_here() -> None:
 )
 def test_a_file_is_cut_where_a_line_ends(max_bytes: int, kept: bytes) -> None:
     assert whole_lines(b"ab\rcd\r\ne", max_bytes) == kept  # B16
+    assert whole_lines(b"ab\ncd\n\ne", max_bytes) == kept.replace(b"\r", b"\n")
 
 
 def test_the_lines_of_a_file() -> None:
@@ -590,6 +591,18 @@ def test_only_space_is_no_part_of_a_path() -> None:
     robots = RobotsTxt(b"User-agent: *\nDisallow: /aX \t# X\n")
     assert robots.ruling("http://h/ab", "x").rule is None
     assert robots.ruling("http://h/aXb", "x").rule == Line(2, b"disallow", b"/aX")
+
+
+def test_a_fragment_is_compared_with_nothing() -> None:
+    robots = RobotsTxt(b"User-agent: *\nDisallow: /a%23b\n")
+    for url, allowed in [("/", True), ("/a#b", True), ("/a%23b", False), ("/#a#b", True)]:
+        assert robots.allowed(f"http://h{url}", "x") is allowed
+
+
+def test_a_name_is_looked_for_in_each_agent_line_by_itself() -> None:
+    robots = RobotsTxt(b"User-agent: ax\nUser-agent: xb\nDisallow: /\n")
+    for robot in ("axx", "xxb", "xx", "axxb"):
+        assert robots.allowed("http://h/", robot)
 
 
 class TestAnyFile:

@@ -87,6 +87,11 @@ def test_what_it_says_of_such_a_url_is_printable_and_short(url: str) -> None:
     assert len(str(caught.value)) < 500
 
 
+def test_it_says_why_there_is_no_site() -> None:
+    with pytest.raises(ValueError, match=r"^no site in the URL 'http://h:port/': Port "):
+        site_of("http://h:port/")
+
+
 def test_sites_differ_in_scheme_host_and_port() -> None:
     urls = ["http://h/", "https://h/", "http://h:443/", "http://i/", "http://h:81/"]
     assert len({site_of(url) for url in urls}) == len(urls)
