@@ -27,6 +27,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import _lru_cache_wrapper
 from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -112,11 +113,24 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 def defined(tree: ast.Module) -> dict[int, FunctionNode]:
     """The functions in a module, by their first lines."""
-    return {
-        min([node.lineno, *(each.lineno for each in node.decorator_list)]): node
-        for node in ast.walk(tree)
-        if isinstance(node, FunctionNode)
-    }
+    return {first_line(node): node for node in ast.walk(tree) if isinstance(node, FunctionNode)}
+
+
+def functions_of(path: Path) -> Iterator[Function]:
+    """The functions of a module, and those of its classes."""
+    module = ast.parse(path.read_text("utf-8"))
+    for node in module.body:
+        of_class = node.body if isinstance(node, ast.ClassDef) else []
+        prefix = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
+        for each in [node, *of_class]:
+            if isinstance(each, FunctionNode):
+                yield Function(
+                    str(path), prefix + each.name, first_line(each), each.end_lineno or 0
+                )
+
+
+def first_line(node: FunctionNode) -> int:
+    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
 
 
 def set_defaults(function: FunctionType, node: FunctionNode) -> None:
@@ -134,14 +148,12 @@ def set_defaults(function: FunctionType, node: FunctionNode) -> None:
 def make(part: str) -> Iterator[Mutant]:
     """The mutants of one folder."""
     import libcst
-    from libcst.metadata import MetadataWrapper, PositionProvider
     from mutmut.mutation.file_mutation import create_mutations
 
     for path in sorted((PACKAGE / part).rglob("*.py")):
         source = path.read_text("utf-8")
         module, mutations, *_ = create_mutations(str(path), source)
-        places = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
-        first = {node.lineno: line for line, node in defined(ast.parse(source)).items()}
+        functions = {function.name: function for function in functions_of(path)}
         classes = {
             method: f"{node.name.value}."
             for node in module.body
@@ -153,11 +165,9 @@ def make(part: str) -> Iterator[Mutant]:
             if not isinstance(node, libcst.FunctionDef):
                 continue
             name = classes.get(node, "") + node.name.value
-            line = places[node.name].start.line
-            function = Function(str(path), name, first[line], places[node].end.line)
             mutated = node.deep_replace(mutation.original_node, mutation.mutated_node)
             change = difference(*map(module.code_for_node, (node, mutated)))
-            yield Mutant(function, change, module, mutation)
+            yield Mutant(functions[name], change, module, mutation)
 
 
 def difference(before: str, after: str) -> str:
@@ -169,15 +179,17 @@ def difference(before: str, after: str) -> str:
 
 
 class Reach(NamedTuple):
-    """Which tests run which lines, and how long each test takes."""
+    """Which tests run which function, by its file and name, and how long each test takes."""
 
-    tests: dict[str, dict[int, set[str]]]
+    tests: dict[tuple[str, str], set[str]]
     secs: dict[str, float]
 
-    def of(self, function: Function) -> set[str]:
-        lines = self.tests.get(function.path, {})
-        inside = range(function.first + 1, function.last + 1)  # its first line runs with the module
-        return set().union(*(lines.get(line, ()) for line in inside))
+    def add(self, path: str, tests: dict[int, list[str]]) -> None:
+        """Add what ran the lines of a file."""
+        for function in functions_of(Path(path)):
+            inside = range(function.first + 1, function.last + 1)  # the first runs with the module
+            found = self.tests.setdefault((path, function.name), set())
+            found.update(*(tests.get(line, ()) for line in inside))
 
 
 class Runner:
@@ -211,13 +223,7 @@ class Runner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        gc.unfreeze()  # what is frozen is not found
-        self._functions = defaultdict(list)
-        for each in gc.get_objects():
-            if isinstance(each, FunctionType):
-                code = each.__code__
-                self._functions[code.co_filename, code.co_firstlineno].append(each)
-        gc.freeze()
+        self._functions = live_functions()
         reach = self._reach(session)
         say(f"{len(reach.secs)} tests, {sum(reach.secs.values()):.0f} s")
         for count, mutant in enumerate(self._mutants, 1):
@@ -266,14 +272,13 @@ class Runner:
         watch.stop()
         data = watch.get_data()
         for path in data.measured_files():
-            lines = reach.tests.setdefault(path, {})
-            for line, tests in data.contexts_by_lineno(path).items():
-                lines.setdefault(line, set()).update(tests)
+            reach.add(path, data.contexts_by_lineno(path))
         return reach
 
     def _chosen(self, items: list[pytest.Item], mutant: Mutant, reach: Reach) -> list[pytest.Item]:
         """The tests that reach it, the fastest first, as many as there is time for."""
-        names = reach.of(mutant.function) & reach.secs.keys()
+        function = mutant.function
+        names = reach.tests.get((function.path, function.name), set()) & reach.secs.keys()
         mine = [item for item in items if item.nodeid in names]
         mine.sort(key=lambda item: reach.secs[item.nodeid])
         sums = accumulate(reach.secs[item.nodeid] for item in mine)
@@ -316,6 +321,19 @@ def begin(session: pytest.Session) -> None:
     OF_THE_PARENT.append(session.config.stash[LOOP])
     session.config.stash[LOOP] = BareLoop()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def live_functions() -> dict[tuple[str, int], list[FunctionType]]:
+    """All functions by their files and first lines; caches of what they returned are emptied."""
+    found = defaultdict(list)
+    gc.unfreeze()  # what is frozen is not found
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType):
+            found[each.__code__.co_filename, each.__code__.co_firstlineno].append(each)
+        elif isinstance(each, _lru_cache_wrapper) and each.__module__.startswith(PACKAGE.name):
+            each.cache_clear()
+    gc.freeze()
+    return found
 
 
 def kill_group(leader: int) -> None:

@@ -296,7 +296,7 @@ class TestWhereATagIs:
         "page",
         [
             pytest.param(f"<!-- {META} -->", id="comment"),
-            pytest.param(f"x<!-- {META} -->", id="comment, behind text"),
+            pytest.param(f"x<!-- > {META} -->", id="comment, behind text"),
             pytest.param(f"<!-- {META}", id="comment without end"),
             pytest.param(f"<!---!>{META}", id="comment not closed by -!>"),
             pytest.param(f"<!-- > {META} -- > -->", id="comment with other ends"),
@@ -432,7 +432,7 @@ class TestPartToRead:
     @pytest.mark.parametrize(
         "page",
         [
-            "<meta a='" * 10 + "name=robots content=none>xxxxx",
+            "<meta a='" * 10 + "' name=robots content=none>xxxxx",
             "<meta" + " a='x'" * 100 + ">xxxxx",
             "<meta name=robots content=none",
         ],

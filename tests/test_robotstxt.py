@@ -600,9 +600,11 @@ def test_a_fragment_is_compared_with_nothing() -> None:
 
 
 def test_a_name_is_looked_for_in_each_agent_line_by_itself() -> None:
-    robots = RobotsTxt(b"User-agent: ax\nUser-agent: xb\nDisallow: /\n")
+    body = b"User-agent: ax\nUser-agent: xb\nDisallow: /\n"
+    robots = RobotsTxt(body)
     for robot in ("axx", "xxb", "xx", "axxb"):
         assert robots.allowed("http://h/", robot)
+        assert select(parse(body), robot) is None
 
 
 class TestAnyFile:
