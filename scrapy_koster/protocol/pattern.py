@@ -148,6 +148,8 @@ def _needs_escapes(rules: Sequence[Rule]) -> bool:
 
 
 def _size(path: str) -> int:
+    if not _NO_URI_OCTET.search(path):
+        return len(path)
     return sum(map(octets, _pieces(path))) + path.count("*")
 
 
@@ -172,10 +174,9 @@ class Patterns:
         self._read: dict[str, Pattern] = {}
         prefixes: list[tuple[int, str]] = []
         for rank, (_, path) in enumerate(self._ranked):
-            star = path.find("*")
-            if star < 0 and path[-1] != "$":
+            if "*" not in path and path[-1] != "$":
                 prefixes.append((rank, path[1:]))
-            elif 0 < star < len(path) - 1:
+            elif 0 < path.find("*") < len(path) - 1:
                 self._hinted.append((_hint(path), rank, path))
             else:
                 self._add(prefixes, rank, path)
