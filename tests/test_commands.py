@@ -120,11 +120,13 @@ def test_check_shows_place_code_section_and_the_fix(robots: Robots) -> None:
     ran = robots("check", "-", stdin=b"User-agent: a\nDisallow: /a*\nDisallow: /b*\nAllow\n")
     assert ran == Ran(
         1,
-        "-:2:13: warning K042 '*' is no wildcard: '/a*' (section 3.2.2, 3.3)\n"
+        "-:2:13: warning K042 '*' is no wildcard: '/a*'; RFC 9309"
+        " goes by line 2 for '/ax' (section 3.2.2, 3.3)\n"
         '    The "*" is a character like any other; for RFC 9309 it is a wildcard.\n'
         '    Fix: A path matches all that begins with it: end it before the "*", or list the'
         " paths.\n"
-        "-:3:13: warning K042 '*' is no wildcard: '/b*' (section 3.2.2, 3.3)\n"
+        "-:3:13: warning K042 '*' is no wildcard: '/b*'; RFC 9309"
+        " goes by line 3 for '/bx' (section 3.2.2, 3.3)\n"
         '    Fix: A path matches all that begins with it: end it before the "*", or list the'
         " paths.\n"
         "-:4:1: error K010 no colon: 'Allow' (section 3.2)\n"
@@ -157,7 +159,7 @@ def test_check_in_json(robots: Robots, file: Path) -> None:
                 "column": 12,
                 "severity": "warning",
                 "code": "K043",
-                "message": "'$' is not the end of the path: '/$'",
+                "message": "'$' is not the end of the path: '/$'; RFC 9309 goes by line 2 for '/'",
                 "section": "3.2.2, 3.3",
                 "points": ["C6"],
                 "title": 'The "$" is a character like any other; for RFC 9309 it ends the path.',
