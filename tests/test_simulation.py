@@ -30,6 +30,7 @@ CRAWL = Path(scrapy_koster.crawl.__file__).parent
 # has closed opened its file again was made up before the storages claimed as they do now.)
 FOUND = {
     34: "the watch: a copy is fresh by a clock that is behind",
+    684: "the pipeline: a process that was killed asks for no more pictures",
     1301: "the ledger: what is in Scrapy's queue is not parked",
     1477: "the ledger: a redirect that was lost, beside its page in the journal",
     3102: "the ledger: pictures come as often as their page",

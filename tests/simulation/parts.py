@@ -126,6 +126,8 @@ class Scraper:
     ) -> None:
         ledger = self._process.history.ledger
         for each in downloads:
+            if self._process.dead:  # it was killed before it came to this one
+                return
             ledger.found(each, request)
             ledger.accepted(each, self._process)
             ledger.handed_out(each, self._process)
