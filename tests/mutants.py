@@ -223,7 +223,7 @@ class Runner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        self._functions = live_functions()
+        self._functions, self._caches = alive()
         reach = self._reach(session)
         say(f"{len(reach.secs)} tests, {sum(reach.secs.values()):.0f} s")
         for count, mutant in enumerate(self._mutants, 1):
@@ -263,6 +263,7 @@ class Runner:
         for item, following in pairs(items):
             start = time.monotonic()
             self._failed = False
+            self._forget()
             watch.switch_context(item.nodeid)
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:
@@ -284,12 +285,18 @@ class Runner:
         sums = accumulate(reach.secs[item.nodeid] for item in mine)
         return [item for item, secs in zip(mine, sums, strict=True) if secs <= self._secs]
 
+    def _forget(self) -> None:
+        """What is cached hides the functions that made it."""
+        for cache in self._caches:
+            cache.cache_clear()
+
     def _start(self, mutant: Mutant, items: list[pytest.Item], reach: Reach) -> None:
         if child := os.fork():
             self._running[child] = mutant
             return
         try:
             begin(items[0].session)
+            self._forget()
             function = mutant.function
             mutant.put_on(self._functions[function.path, function.first])
             for item, following in pairs(items):
@@ -323,17 +330,17 @@ def begin(session: pytest.Session) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def live_functions() -> dict[tuple[str, int], list[FunctionType]]:
-    """All functions by their files and first lines; caches of what they returned are emptied."""
-    found = defaultdict(list)
+def alive() -> tuple[dict[tuple[str, int], list[FunctionType]], list[_lru_cache_wrapper[Any]]]:
+    """Return all functions, by their files and first lines, and what keeps their results."""
+    functions, caches = defaultdict(list), []
     gc.unfreeze()  # what is frozen is not found
     for each in gc.get_objects():
         if isinstance(each, FunctionType):
-            found[each.__code__.co_filename, each.__code__.co_firstlineno].append(each)
+            functions[each.__code__.co_filename, each.__code__.co_firstlineno].append(each)
         elif isinstance(each, _lru_cache_wrapper) and each.__module__.startswith(PACKAGE.name):
-            each.cache_clear()
+            caches.append(each)
     gc.freeze()
-    return found
+    return functions, caches
 
 
 def kill_group(leader: int) -> None:
