@@ -47,14 +47,15 @@ TESTS = {
     "protocol": [
         "conformance", "robotstxt", "robotsmeta", "access", "freshness", "verdict", "site",
         "nametoken", "rewriting", "printable", "html_page", "parsers_koster",
-        "one_verdict", "parsers_strictest",
+        "one_verdict", "parsers_strictest", "rfc9309", "rfc9309_protego",
     ],
     "crawl": [
-        "addon", "config", "keeper", "log", "parking", "retry_timer", "robots_request",
-        "spidermiddleware", "turns", "workers", "crawl", "crawl_access", "crawl_announcer",
-        "crawl_deferring", "crawl_ending", "crawl_fetch", "crawl_fleet", "crawl_floods",
-        "crawl_freshness", "crawl_jobdir", "crawl_log", "crawl_meta", "crawl_redis", "crawl_replay",
-        "crawl_robot", "crawl_scrapy_redis", "crawl_start", "crawl_stored", "crawl_waiting",
+        "addon", "announcer", "asking", "config", "keeper", "log", "parking", "report_collect",
+        "retry_timer", "robots_request", "simulation", "spidermiddleware", "summary", "turns",
+        "workers", "crawl", "crawl_access", "crawl_announcer", "crawl_deferring", "crawl_ending",
+        "crawl_fetch", "crawl_fleet", "crawl_floods", "crawl_freshness", "crawl_jobdir",
+        "crawl_log", "crawl_meta", "crawl_redis", "crawl_replay", "crawl_robot",
+        "crawl_scrapy_redis", "crawl_start", "crawl_stored", "crawl_survey", "crawl_waiting",
         "crawl_wrapped",
     ],
 }  # fmt: skip
@@ -279,13 +280,16 @@ class Runner:
     def _chosen(self, items: list[pytest.Item], mutant: Mutant, reach: Reach) -> list[pytest.Item]:
         """The tests that reach it, as many as there is time for.
 
-        Those of a file with its name go first, and of others the fastest.
+        Those of a file with its name go first, then the simulation; of others the fastest.
         """
         function = mutant.function
         names = reach.tests.get((function.path, function.name), set()) & reach.secs.keys()
         mine = [item for item in items if item.nodeid in names]
-        named = Path(function.path).stem[:5]
-        mine.sort(key=lambda item: (named not in item.nodeid, reach.secs[item.nodeid]))
+        first = [Path(function.path).stem[:5], "simulation", ""]
+        rank = {
+            item: next(n for n, name in enumerate(first) if name in item.nodeid) for item in mine
+        }
+        mine.sort(key=lambda item: (rank[item], reach.secs[item.nodeid]))
         sums = accumulate(reach.secs[item.nodeid] for item in mine)
         return [item for item, secs in zip(mine, sums, strict=True) if secs <= self._secs]
 
@@ -300,6 +304,7 @@ class Runner:
             return
         try:
             begin(items[0].session)
+            os.dup2(1, 2)
             self._forget()
             function = mutant.function
             mutant.put_on(self._functions[function.path, function.first])
