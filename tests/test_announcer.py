@@ -173,7 +173,7 @@ OF_A_SITE: list[tuple[Any, str, str]] = [
     (
         lambda to: to.answered(SITE, Answer(URL, 200, {}), replace(FILE, url="http://a/r")),
         "DEBUG",
-        f"The robots.txt of http://fict.org: (200) <GET http://a/r> (redirected, octets: 14, {FRESH}",
+        f"The robots.txt of {SITE}: (200) <GET http://a/r> (redirected, octets: 14, {FRESH}",
     ),
     (
         lambda to: to.answered(SITE, NoAnswer("x"), FAILURE),
@@ -184,16 +184,16 @@ OF_A_SITE: list[tuple[Any, str, str]] = [
         lambda to: to.cut(state_of(), 9),
         "INFO",
         (
-            "The robots.txt of http://fict.org is longer than KOSTER_MAX_BYTES = 9: what is behind the"
-            " last whole line of these is not read"
+            "The robots.txt of http://fict.org is longer than KOSTER_MAX_BYTES = 9: what is behind"
+            " the last whole line of these is not read"
         ),
     ),
     (
         lambda to: to.not_heeded(state_of(), 9.5),
         "WARNING",
         (
-            "A handler of the signal robots_parsed has not returned within KOSTER_TIMEOUT_SECS = 9.5 s"
-            " for the robots.txt of http://fict.org, and was cancelled. The site is crawled"
+            "A handler of the signal robots_parsed has not returned within KOSTER_TIMEOUT_SECS ="
+            " 9.5 s for the robots.txt of http://fict.org, and was cancelled. The site is crawled"
         ),
     ),
     (
