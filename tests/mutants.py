@@ -50,8 +50,8 @@ TESTS = {
         "one_verdict", "parsers_strictest", "rfc9309", "rfc9309_protego",
     ],
     "crawl": [
-        "addon", "announcer", "asking", "config", "keeper", "log", "parking", "report_collect",
-        "retry_timer", "robots_request", "simulation", "spidermiddleware", "summary", "turns",
+        "addon", "announcer", "asking", "config", "keeper", "log", "parking", "patience",
+        "report_collect", "retry_timer", "robots_request", "simulation", "spidermiddleware", "summary", "turns",
         "workers", "crawl", "crawl_access", "crawl_announcer", "crawl_deferring", "crawl_ending",
         "crawl_fetch", "crawl_fleet", "crawl_floods", "crawl_freshness", "crawl_jobdir",
         "crawl_log", "crawl_meta", "crawl_redis", "crawl_replay", "crawl_robot",

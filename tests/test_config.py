@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, RecordingSpider
+from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings
 from server import Server
 
@@ -240,6 +241,73 @@ def test_a_wrong_url_of_redis_shows_no_password(url: str) -> None:
         config({"KOSTER_REDIS_URL": url})
     said = "".join(format_exception(caught.value))
     assert not re.search("secret.|tail.", said.replace(repr(url), ""))
+
+
+SAID = [
+    ("KOSTER_TIMEOUT_SECS", 0, "a number of seconds, more than 0"),
+    ("KOSTER_EXPIRY_SECS", -1, "a number of seconds, 0 or more"),
+    ("KOSTER_MAX_BYTES", 0, "a whole number, 1 or more"),
+    ("KOSTER_REDIRECT_MAX", -1, "a whole number, 0 or more"),
+    ("KOSTER_DRY_RUN", "perhaps", "True or False"),
+    ("KOSTER_SQLITE_PATH", "", "a path"),
+    ("KOSTER_REDIS_PREFIX", "{a}", "of letters, digits and the characters . : _ - alone"),
+    ("KOSTER_PARSER", 3, "a class or the path of one"),
+    ("KOSTER_RESTRICTED", "x", "one of 'disallow', 'allow'"),
+    ("KOSTER_PAGE_DIRECTIVES", ["x"], "a list of 'meta', 'header'"),
+    ("KOSTER_PAGE_META", [""], "a list of meta keys"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "wanted"), SAID)
+def test_what_is_said_of_a_wrong_value(name: str, value: Any, wanted: str) -> None:
+    with pytest.raises(ValueError, match="is not") as caught:
+        config({name: value})
+    said = f"{name} = {value!r} is not {wanted}"
+    assert str(caught.value).startswith(said)
+    assert str(caught.value).endswith(f", such as {name} = {DEFAULTS[name]!r}.")
+
+
+@pytest.mark.parametrize(
+    ("url", "wrong"),
+    [
+        (3, "it is no text"),
+        ("redis://[a", "its host or its port cannot be read"),
+        ("redis://a:b", "its host or its port cannot be read"),
+        ("http://a", "it begins with none of redis://, rediss:// and unix://"),
+        ("redis://a?timeout=1", "it has options other than db and those that begin with ssl_"),
+        ("redis://a?timeout", "it has options other than db and those that begin with ssl_"),
+        ("redis://a/0#1", "it has options other than db and those that begin with ssl_"),
+        ("unix://", "it has no path of a socket"),
+        ("redis://", "it names no host"),
+        ("redis://a/b", "its path is no number of a database"),
+    ],
+)
+def test_what_is_said_of_a_wrong_url_of_redis(url: Any, wrong: str) -> None:
+    with pytest.raises(ValueError, match="is not") as caught:
+        config({"KOSTER_REDIS_URL": url})
+    assert str(caught.value) == (
+        f"KOSTER_REDIS_URL is not the URL of a Redis server: {wrong}. In a user name or a password"
+        " %2F stands for /, %40 for @, %3A for :, %23 for #, %3F for ? and %25 for %. Without one"
+        f" it is such as KOSTER_REDIS_URL = {DEFAULTS['KOSTER_REDIS_URL']!r}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "path"),
+    [
+        (NotConfigured(), Path(".scrapy", "a")),
+        (OSError(), Path(".scrapy", "a")),
+        (PermissionError(13, "no", "/data"), Path("/data", "a")),
+    ],
+)
+def test_where_there_is_no_folder_for_data(
+    error: Exception, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def data_path(_: str) -> str:
+        raise error
+
+    monkeypatch.setattr("scrapy_koster.crawl.config.data_path", data_path)
+    assert config({"KOSTER_SQLITE_PATH": "a"}).sqlite_path == str(path)
 
 
 WITHOUT_REDIS = """
