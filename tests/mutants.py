@@ -51,12 +51,12 @@ TESTS = {
     ],
     "crawl": [
         "addon", "announcer", "asking", "config", "keeper", "log", "parking", "patience",
-        "report_collect", "retry_timer", "robots_request", "simulation", "spidermiddleware",
+        "retry_timer", "robots_request", "simulation", "spidermiddleware",
         "summary", "turns", "workers", "crawl", "crawl_access", "crawl_announcer",
         "crawl_deferring", "crawl_ending", "crawl_fetch", "crawl_fleet",
         "crawl_floods", "crawl_freshness", "crawl_jobdir",
         "crawl_log", "crawl_meta", "crawl_redis", "crawl_replay", "crawl_robot",
-        "crawl_scrapy_redis", "crawl_start", "crawl_stored", "crawl_survey", "crawl_waiting",
+        "crawl_scrapy_redis", "crawl_start", "crawl_stored", "crawl_waiting",
         "crawl_wrapped",
     ],
 }  # fmt: skip

@@ -19,6 +19,7 @@ from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
+from scrapy_koster.protocol.strictest import Strictest
 from scrapy_koster.protocol.verdict import (
     Ground,
     Settled,
@@ -302,7 +303,7 @@ class YesOrNo:
 
 
 def judged(path: str, step: Settled, parser: object, policy: Policy = Policy()) -> Verdict:  # noqa: B008
-    assert parser is None or isinstance(parser, RobotsTxt | YesOrNo)
+    assert parser is None or isinstance(parser, RobotsTxt | Strictest | YesOrNo)
     return verdict_on(
         f"{SITE}{path}",
         "Fig/0.1",
@@ -329,6 +330,34 @@ def test_the_first_spelling_that_is_forbidden_decides() -> None:
     verdict = judged("/x/../org/plans.html;y", Obey(COPY, 0), RobotsTxt(BODY))
     assert verdict == replace(FORBIDDEN, url=url, spelling=f"{SITE}/org/plans.html;y")
     assert verdict.to_dict()["sent_as"] == f"{SITE}/org/plans.html;y"
+
+
+def test_both_standards_have_their_say() -> None:
+    body = BODY + b"Disallow: /*.pdf$\n"
+    by_both = judged("/org/plans.html", Obey(COPY, 0), Strictest(body))
+    assert (by_both.standard, by_both.line) == (Standard.DRAFT, 3)
+    assert by_both.also is not None
+    assert (by_both.also.standard, by_both.also.rule) == (Standard.RFC_9309, RULE)
+    by_one = judged("/a.pdf", Obey(COPY, 0), Strictest(body))
+    assert (by_one.standard, by_one.line, by_one.also) == (Standard.RFC_9309, 4, None)
+
+
+def test_what_the_other_standard_has_no_line_for() -> None:
+    also = Ruling(True, "2.2.1", None, None, Standard.RFC_9309)
+    verdict = replace(FORBIDDEN, also=also)
+    assert str(verdict).endswith(" (3.2.2) and no group for fig (RFC 9309, 2.2.1)")
+    assert verdict.to_dict()["also"] == {
+        "allowed": True,
+        "section": "2.2.1",
+        "because": "no group for fig (RFC 9309, 2.2.1)",
+        "line": None,
+        "rule": None,
+        "record": None,
+    }
+
+
+def test_a_parser_that_names_no_line_has_no_standard() -> None:
+    assert replace(FORBIDDEN, is_explained=False).to_dict()["standard"] is None
 
 
 @pytest.mark.parametrize(("path", "allowed"), [("/", True), ("/org/plans.html", False)])
