@@ -56,9 +56,7 @@ class Surveys:
         given = {**settings, **SURVEY_SETTINGS}
         given["ADDONS"] = survey_addons(Settings(settings))
         arguments = {"seeds": seeds, "progress": self.shown}
-        # Two crawls of one name may not begin in the same second.
-        kind = type("SurveySpider", (SurveySpider,), {"name": f"survey{len(self.seeds)}"})
-        return self._crawl.start(kind, robots=None, settings=given, arguments=arguments)
+        return self._crawl.start(SurveySpider, robots=None, settings=given, arguments=arguments)
 
     async def of(self, urls: list[str], **settings: Any) -> CrawlResult:
         return await self.start(urls, **settings).result()

@@ -168,9 +168,36 @@ async def test_a_file_that_cannot_be_written(crawl: Crawl, server: Server, tmp_p
     settings = {"KOSTER_REPORT": str(tmp_path / "page.html")}
     result = await crawl(urls=site.urls(3), settings=settings)
     assert len(result.fetched) == 3
-    [said] = result.logged(30, "scrapy_koster.crawl.report")
+    [said, of_page] = result.logged(30, "scrapy_koster.crawl.report")
     assert said.startswith("The report cannot be written")
+    assert of_page.startswith("The page of the report cannot be written")
     assert not (tmp_path / "page.html").exists()
+
+
+async def test_a_page_that_cannot_be_written(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    site = server.site()
+    (tmp_path / "in the way").write_text("a file")
+    page = tmp_path / "in the way" / "page.html"
+    result = await crawl(urls=site.urls(3), settings={"KOSTER_REPORT": str(page)})
+    [said] = result.logged(30, "scrapy_koster.crawl.report")
+    assert said.startswith(f"The page of the report cannot be written ({page})")
+    assert read(report_of(result).database).allowed == 3
+
+
+async def test_crawls_that_begin_in_one_second(
+    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrapy_koster.crawl.report.gmtime", lambda: time.gmtime(0))
+    sites = [server.site() for _ in range(3)]
+    page = tmp_path / "page.html"
+    # They end at one moment too, and write the same page.
+    crawls = [crawl.start(urls=s.urls(2), settings={"KOSTER_REPORT": str(page)}) for s in sites]
+    results = [await running.result() for running in crawls]
+    for site, result in zip(sites, results, strict=True):
+        assert list(sites_in(report_of(result).database)) == [site.url()[:-1]]
+        assert result.logged(30, "scrapy_koster.crawl.report") == []
+    assert page.is_file()
+    assert not list(tmp_path.glob("*.part"))
 
 
 async def test_without_the_setting_there_is_none(

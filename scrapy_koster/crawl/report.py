@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from secrets import token_hex
 from time import gmtime, strftime, time
 from typing import TYPE_CHECKING
 
@@ -192,7 +192,13 @@ class RobotsReport:
         try:
             await run_in_thread(self._make_page, self._page)
         except Exception as error:  # noqa: BLE001
-            self._warn(error)
+            self._log.warning(
+                "The page of the report cannot be written (%(page)s): %(error)s. The counts are in"
+                " %(path)s, of which scrapy robots report makes it",
+                page=self._page,
+                path=self.database,
+                error=error,
+            )
         else:
             self._log.info(
                 "The report of this crawl: %(page)s, out of %(path)s",
@@ -245,7 +251,8 @@ def _new_file(config: Config, crawler: Crawler) -> Path:
     name = _NOT_IN_A_NAME.sub("_", str(getattr(spider, "name", "")))[:60] or "spider"
     stamp = strftime("%Y%m%dT%H%M%S", gmtime())
     folder = Path(config.sqlite_path).absolute().parent / _FOLDER
-    return folder / f"{name}-{stamp}-{os.getpid()}.sqlite3"
+    # By chance: several may begin in one second, in one process or in containers.
+    return folder / f"{name}-{stamp}-{token_hex(4)}.sqlite3"
 
 
 def files_of(folder: Path, spider: str = "*") -> Iterable[Path]:

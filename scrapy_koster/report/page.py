@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader
@@ -90,7 +90,7 @@ def write_page(
 def _whole(name: str) -> Iterator[Path]:
     """Give a path to write to; what was written takes the place of *name* if all went well."""
     final = Path(name).absolute()
-    part = final.with_name(f"{final.name}.{os.getpid()}.part")
+    part = final.with_name(f"{final.name}.{token_hex(4)}.part")
     final.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield part
