@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlResult, Running
 from replies import Gate, Reply
-from scrapy import Request
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.settings import Settings
 from server import Server, Site
@@ -255,6 +257,27 @@ async def test_no_page_is_fetched_whatever_the_project_has(
     assert spider(result).undecided == {"a downloader middleware answered it": 1}
     assert spider(result).decided == 3
     assert numbers(result)["requests"]["refused"]["rule"] == 1
+
+
+class Filter:
+    """An extension of a project that has requests dropped without a word."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        crawler.signals.connect(self.scheduled, signal=signals.request_scheduled)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Filter:
+        return cls(crawler)
+
+    def scheduled(self) -> None:
+        raise IgnoreRequest
+
+
+async def test_what_a_project_drops_is_decided_on(surveys: Surveys, server: Server) -> None:
+    site = server.site()
+    result = await surveys.of([site.url("/"), site.url("/public")], EXTENSIONS={Filter: 1})
+    assert spider(result).decided == 2
+    assert numbers(result)["requests"]["allowed"] == 2
 
 
 async def test_it_does_not_begin_where_nothing_obeys(surveys: Surveys, server: Server) -> None:

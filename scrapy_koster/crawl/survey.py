@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -164,6 +164,8 @@ class SurveySpider(Spider):
     async def start(self) -> AsyncIterator[Request]:
         """Yield the requests, so many at a time that memory is bounded."""
         self.began = True
+        # The engine drops what a project's handler ignores, and tells nobody.
+        self.crawler.signals.disconnect_all(signals.request_scheduled)
         self._ticks.start(_SHOWN_EACH_SECS, now=False)
         # The crawl is told to end. Where there is no asyncio the engine takes that for an error.
         with suppress(CancelledError):
