@@ -20,6 +20,10 @@ from scrapy.http import Response
 from server import Server, Site
 
 from scrapy_koster import RobotsReport
+from scrapy_koster.crawl.counting import Counts
+from scrapy_koster.crawl.sites import SiteState, Standing
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.database import DatabaseError, Writer, reading
 from scrapy_koster.report.numbers import Numbers, csv_lines, read
 from scrapy_koster.report.tally import SAMPLES, Sampled, Tally
@@ -232,6 +236,17 @@ def test_what_there_is_too_much_of_is_counted_as_lost() -> None:
         tally.refused_by(f"http://{n}.example", 1, "Disallow: /")
         tally.sample(f"http://{n}.example", Sampled.RULE, 1, "/")
     assert (len(tally.sites), len(tally.rules), tally.lost) == (10_000, 10_000, 4)
+
+
+def test_what_is_to_be_compared_is_bounded() -> None:
+    site = site_of("http://a.example/")
+    assert site is not None
+    counts, state = Counts(lambda: None), SiteState(site)
+    state.standing = Standing.OBEYED
+    state.known = Copy("http://a.example/robots.txt", 200, b"", None, None, 0.0, 0.0)
+    for _ in range(100_000):
+        counts.allowed(state, "http://a.example/", "robot")
+    assert len(counts.tally.compared) == 500
 
 
 def test_csv(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ _MANY = 4000
 _COMPARED_FIRST = 100
 _COMPARED_EACH = 64
 _COMPARED_BYTES = 65536
+_COMPARED_MOST = 500  # in a batch: they hold files in memory
 
 _OUTCOMES = {
     Standing.OBEYED: Outcome.OBEYED,
@@ -202,9 +203,10 @@ class Counts(Uncounted):
         self.tally.sample(site, Sampled(word), 0, printable(page, _URL_CHARS))
 
     def _compare(self, known: Known | None, url: str, robot: str | bytes, *, allowed: bool) -> None:
-        copy = last_copy(known)
-        if copy is not None and len(copy.body) <= _COMPARED_BYTES:
-            self.tally.compared.append((copy.body, url, robot, allowed))
+        copy, compared = last_copy(known), self.tally.compared
+        if len(compared) >= _COMPARED_MOST or copy is None or len(copy.body) > _COMPARED_BYTES:
+            return
+        compared.append((copy.body, url, robot, allowed))
 
 
 def _unannounced(state: SiteState) -> str:
