@@ -356,11 +356,14 @@ def test_one_that_cannot_begin(survey: Survey) -> None:
     assert "scrapy robots: the survey could not begin" in ran.err
 
 
-def test_one_whose_numbers_cannot_be_written(survey: Survey, server: Server) -> None:
+def test_one_whose_numbers_cannot_be_written_asks_nobody(survey: Survey, server: Server) -> None:
     (survey.folder / ".scrapy").mkdir()
     (survey.folder / ".scrapy" / "koster").write_text("")
-    ran = survey("-", "-L", "CRITICAL", stdin=server.site().url())
-    assert (ran.status, ran.out) == (4, "")
+    site = server.site()
+    ran = survey("-", "-L", "CRITICAL", stdin=site.url())
+    assert (ran.status, ran.out) == (2, "")
+    assert "nothing can be written there; set KOSTER_SQLITE_PATH" in re.sub(r"\s+", " ", ran.err)
+    assert site.requests == ()
 
 
 # Many sites

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +22,7 @@ from scrapy_koster.commands.verb import (
     add_global_options,
     add_parser,
 )
-from scrapy_koster.crawl.report import stored_files
+from scrapy_koster.crawl.report import folder_of, stored_files
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveyReport, SurveySpider, survey_addons
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.report.database import DatabaseError
@@ -133,7 +134,20 @@ def _set(run: Run) -> None:
     run.settings.setdict(ours, priority="cmdline")
     if run.opts.output is not None and not _may_be_file(Path(run.opts.output)):
         raise UsageError(f"{run.opts.output!r} cannot be the path of a page")
-    _ = run.config  # what is wrong with them is said now, and not when the crawl begins
+    folder = folder_of(run.config)  # what is wrong with the settings is said now as well
+    if not _may_be_written_to(folder):
+        raise UsageError(
+            f"a survey counts in a file in {str(folder)!r}, and nothing can be written there;"
+            " set KOSTER_SQLITE_PATH to a file in another folder"
+        )
+
+
+def _may_be_written_to(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK)
 
 
 def _may_be_file(path: Path) -> bool:

@@ -25,7 +25,7 @@ from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.site import site_of
-from scrapy_koster.report.database import Writer
+from scrapy_koster.report.database import DatabaseError, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -191,6 +191,8 @@ class RobotsReport:
             return
         try:
             await run_in_thread(self._make_page, self._page)
+        except DatabaseError as error:
+            self._warn(error)
         except Exception as error:  # noqa: BLE001
             self._log.warning(
                 "The page of the report cannot be written (%(page)s): %(error)s. The counts are in"
@@ -250,9 +252,13 @@ def _new_file(config: Config, crawler: Crawler) -> Path:
     spider = crawler.spider
     name = _NOT_IN_A_NAME.sub("_", str(getattr(spider, "name", "")))[:60] or "spider"
     stamp = strftime("%Y%m%dT%H%M%S", gmtime())
-    folder = Path(config.sqlite_path).absolute().parent / _FOLDER
     # By chance: several may begin in one second, in one process or in containers.
-    return folder / f"{name}-{stamp}-{token_hex(4)}.sqlite3"
+    return folder_of(config) / f"{name}-{stamp}-{token_hex(4)}.sqlite3"
+
+
+def folder_of(config: Config) -> Path:
+    """Return where the files of reports are: beside the storage."""
+    return Path(config.sqlite_path).absolute().parent / _FOLDER
 
 
 def files_of(folder: Path, spider: str = "*") -> Iterable[Path]:
