@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from reports import every_kind, site_named, written
+from reports import ABOUT, every_kind, site_named, written
 from test_commands import Robots, robots  # noqa: F401  # a fixture
 
 from scrapy_koster.report import numbers, page
@@ -119,3 +119,12 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(
         page.write_page(str(database), str(out))
     assert out.read_text() == before
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_what_is_compared_is_the_parser_of_the_crawl(tmp_path: Path) -> None:
+    about = {**ABOUT, "parser": "StrictestRobotParser"}
+    database = written(tmp_path / "strictest.sqlite3", every_kind(), about=about)
+    page.write_page(str(database), str(tmp_path / "page.html"))
+    made = (tmp_path / "page.html").read_text()
+    assert "StrictestRobotParser against RFC 9309" in made
+    assert "he draft" not in made

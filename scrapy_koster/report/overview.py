@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from scrapy_koster.report.numbers import Numbers
     from scrapy_koster.report.tables import Table
 
+_DRAFT = "KosterRobotParser"
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -88,16 +90,17 @@ def pictures_of(numbers: Numbers) -> Iterator[pictures.Picture]:
         "What became of the sites.",
         [(*item, key) for item, key in zip(numbers.outcomes.items(), keys, strict=True)],
     )
-    compared = numbers.compared
+    compared, parser = numbers.compared, numbers.about.get("parser", _DRAFT)
+    parser = "The draft" if parser == _DRAFT else parser
     yield pictures.whole(
         "compared",
-        "The draft against RFC 9309",
+        f"{parser} against RFC 9309",
         f"How both decide on {sum(compared.values()):,} requests that were compared: the first"
         " hundred, then one of 64.",
         [
             ("agree", compared["agree"], "obeyed"),
-            ("the draft is stricter", compared["stricter"], "unavailable"),
-            ("the draft is looser", compared["looser"], "restricted"),
+            ("stricter than RFC 9309", compared["stricter"], "unavailable"),
+            ("looser than RFC 9309", compared["looser"], "restricted"),
         ],
     )
     yield from _bars(numbers)
