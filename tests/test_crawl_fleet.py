@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -212,8 +213,11 @@ async def test_a_claim_that_is_granted_while_the_crawl_closes(
     await crawl.until(Late.asked.is_set)
     timer = Timer(0.5, Late.answers.set)
     timer.start()
-    await running.stop()
+    result = await running.stop()
     assert Late.answers.is_set()
+    # Who waited for the answer was cancelled: that is no failure of the storage.
+    assert "koster/storage/error" not in result.stats
+    assert not result.logged(logging.WARNING, "scrapy_koster")
     koster_site = site_of(site.url(""))
     assert koster_site is not None
     with closing(place.open()) as storage:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from scrapy.utils.asyncio import run_in_thread
 
+from scrapy_koster.crawl.engine import CANCELLED
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage import GRANTED, Claimed, StorageError, judged
 from scrapy_koster.storage.memory import MemoryStorage
@@ -161,6 +162,8 @@ class StorageBreaker:
             if self._config.storage.blocking:
                 return await run_in_thread(self._use, use)
             return self._use(use)
+        except CANCELLED:  # the crawl ends, which is no failure; Twisted's is an Exception
+            raise
         except Exception as error:  # noqa: BLE001  # a storage may be anybody's
             self._stats.storage_error()
             if not self._warned:
