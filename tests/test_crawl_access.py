@@ -158,6 +158,8 @@ async def test_a_coding_that_needs_a_library(crawl: Crawl, server: Server, codin
     else:
         body = pytest.importorskip("backports.zstd").compress(PADDED.encode())
     check(*await seen_in(crawl, server, Row(coding, Means.RULES, coded(coding, body))))
+    cut = body[:-5] if coding == "br" else body + body[:-5]
+    check(*await seen_in(crawl, server, Row(coding, Means.DEFERRED, coded(coding, cut))))
 
 
 async def test_a_host_that_does_not_exist(crawl: Crawl) -> None:
