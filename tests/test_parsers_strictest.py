@@ -17,6 +17,7 @@ from scrapy_koster.protocol.verdict import ExplainingParser
 
 URL = "http://www.fict.org"
 HEADER = "FigTree/0.1 Robot libwww-perl/5.04"
+MOZILLA = "Mozilla/5.0 (compatible; X/1)"
 
 
 def strictest(body: bytes) -> StrictestRobotParser:
@@ -46,6 +47,14 @@ def strictest(body: bytes) -> StrictestRobotParser:
         pytest.param(
             "Disallow:\n\nUser-agent: figtree\nDisallow: /", "/", HEADER, ["3.2.2 5", "2.2.2 5"],
             id="the token of a header",
+        ),
+        pytest.param(
+            "Disallow: /a\nUser-agent: X\nDisallow: /b", "/b", MOZILLA, ["2.2.2 4"],
+            id="A10 a name behind the name token",
+        ),
+        pytest.param(
+            "Disallow: /a\nUser-agent: X\nAllow: /", "/a", MOZILLA, ["3.2.2 2", "2.2.2 2"],
+            id="A10 which allows nothing",
         ),
         pytest.param(
             "Disallow: /%61", "/a%2Fb", "fig", ["3.2.2 2", "2.2.2 2"], id="escapes"

@@ -326,6 +326,35 @@ def test_section_by_section(file: str, robot: str, path: str, line: int) -> None
     assert oracle9309.decide(body, SITE + path, token) == Decision(line >= 0, abs(line) or None)
 
 
+# 2.2.1, figure 1: "the product token (ExampleBot) is a substring of the User-Agent HTTP header".
+FIGURE_1 = "Mozilla/5.0 (compatible; ExampleBot/0.1; https://www.example.com/bot.html)"
+HEADERS = [
+    Rows("figure 1", "user-agent: ExampleBot\ndisallow: /x\n", FIGURE_1, {"/x": -2, "/y": 0}),
+    Rows("each of two tokens", "user-agent: mozilla\ndisallow: /x\nuser-agent: EXAMPLEBOT\n"
+         "disallow: /*y\nallow: /x", FIGURE_1, {"/x": -2, "/y": -4, "/z": 0}),
+    Rows("wildcards for both", "user-agent: mozilla\ndisallow: /*x\nuser-agent: ExampleBot\n"
+         "disallow: /*y", FIGURE_1, {"/x": -2, "/y": -4, "/z": 0}),
+    Rows("a group with two tokens", "user-agent: examplebot\nuser-agent: mozilla\ndisallow: /x",
+         FIGURE_1, {"/x": -3, "/y": 0}),
+    Rows("no other token makes it free", "user-agent: *\ndisallow: /x\n"
+         "user-agent: examplebot\ndisallow: /y\nallow: /", FIGURE_1, {"/x": -2, "/y": -4, "/z": 0}),
+    Rows("no name token", "user-agent: examplebot\ndisallow: /x", "(ExampleBot/1)", {"/x": -2}),
+    Rows("no part of a token", "user-agent: bot\nuser-agent: example\nuser-agent: www\n"
+         "disallow: /", FIGURE_1, {"/": 0}),
+    Rows("a star", "user-agent: a\ndisallow:\nuser-agent: *\ndisallow: /", "a/1 (*)", {"/": 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", HEADERS, ids=lambda rows: rows.title)
+def test_the_tokens_of_a_header(rows: Rows) -> None:
+    for robot in (rows.robot, rows.robot.encode()):
+        reading = Rfc9309(rows.file.encode())
+        for path, line in rows.says.items():
+            ruling = reading.ruling(SITE + path, robot)
+            assert reading.allowed(SITE + path, robot) is ruling.allowed is (line >= 0)
+            assert (ruling.rule.number if ruling.rule else 0) == abs(line)
+
+
 @pytest.mark.parametrize(
     ("path", "section", "group"),
     [
@@ -432,6 +461,12 @@ def test_many_rules(rules: int) -> None:
                 or (path[0] in "ex" and not (path[0] == "x" and n < rules))
                 or (path[0] == "p" and (n == rules or path.endswith("y")))
             )
+
+
+def test_groups_of_all_tokens_as_records() -> None:
+    body = b"user-agent: a\nuser-agent: m\ndisallow: /\nuser-agent: b\ndisallow: /\n"
+    records = Rfc9309(body).records("M/5 (b; a)")
+    assert [record.agents[0].value for record in records] == [b"a", b"b"]
 
 
 def test_groups_as_records() -> None:

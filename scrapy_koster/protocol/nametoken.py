@@ -25,3 +25,16 @@ def name_token(user_agent: str | bytes) -> str:
         user_agent = user_agent.decode("latin-1")
     match = _TOKEN.match(user_agent)
     return match[0].lower() if match else ""
+
+
+@lru_cache(maxsize=256)
+def other_tokens(user_agent: str | bytes) -> frozenset[str]:
+    """Return the tokens of a User-agent header behind its name token, in lower case.
+
+    RFC 9309, 2.2.1: the product token of ``Mozilla/5.0 (compatible; ExampleBot/0.1)``
+    is ``ExampleBot``, "a substring of the User-Agent HTTP header".
+    """
+    if isinstance(user_agent, bytes):
+        user_agent = user_agent.decode("latin-1")
+    tokens = map(str.lower, _TOKEN.findall(user_agent))
+    return frozenset(tokens) - {name_token(user_agent), "*"}

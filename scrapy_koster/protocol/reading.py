@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from scrapy_koster.protocol.line import with_line_feeds
@@ -28,6 +28,17 @@ def by_prefixes(prefixes: tuple[str, ...], nested: dict[str, str]) -> Decision:
     if nested or len(prefixes) > _FEW:
         return (), lambda path: starts_with_odd(path, prefixes, nested)
     return prefixes, None
+
+
+def by_any(decisions: Sequence[Decision]) -> Decision:
+    """Return what disallows whatever one of *decisions* does."""
+    if len(decisions) == 1:
+        return decisions[0]
+    prefixes = dict.fromkeys(prefix for prefixes, _ in decisions for prefix in prefixes)
+    functions = [function for _, function in decisions if function]
+    if len(functions) < 2:
+        return tuple(prefixes), functions[0] if functions else None
+    return tuple(prefixes), lambda path: any(function(path) for function in functions)
 
 
 class Decider(ABC):
@@ -111,12 +122,12 @@ class Reading(Decider):
     def __init__(self, body: bytes) -> None:
         super().__init__()
         self._body = body
-        self._indexes: dict[str | bytes, Index | None] = {}
+        self._indexes: dict[str | bytes, list[Index]] = {}
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line that decided."""
-        index = self._index(robot)
-        if index is None:
+        indexes = self._indexed(robot)
+        if not indexes:
             return Ruling(
                 allowed=True,
                 section=self.agents_section,
@@ -124,8 +135,10 @@ class Reading(Decider):
                 rule=None,
                 standard=self.standard,
             )
-        path = self._unescape(origin_and_path(url)[1])
-        return index.ruling(with_line_feeds(self._body), path[1:])
+        path = self._unescape(origin_and_path(url)[1])[1:]
+        text = with_line_feeds(self._body)
+        rulings = [index.ruling(text, path) for index in indexes]
+        return next((ruling for ruling in rulings if not ruling.allowed), rulings[0])
 
     @abstractmethod
     def _read(self, text: str, token: str) -> Decision:
@@ -135,12 +148,19 @@ class Reading(Decider):
     def _find(self, text: str, token: str) -> Index | None:
         """Return where the rules stand for the robot *token*, None where it has none."""
 
-    def _decide(self, robot: str | bytes) -> Decision:
-        return self._read(with_line_feeds(self._body), name_token(robot))
+    def _names(self, _text: str, robot: str | bytes) -> list[str]:
+        """Return the name tokens of *robot* in lower case: what is for one of them is for it."""
+        return [name_token(robot)]
 
-    def _index(self, robot: str | bytes) -> Index | None:
+    def _decide(self, robot: str | bytes) -> Decision:
+        text = with_line_feeds(self._body)
+        return by_any([self._read(text, name) for name in self._names(text, robot)])
+
+    def _indexed(self, robot: str | bytes) -> list[Index]:
         if robot not in self._indexes:
             if len(self._indexes) >= _ROBOTS_KEPT:
                 self._indexes.clear()
-            self._indexes[robot] = self._find(with_line_feeds(self._body), name_token(robot))
+            text = with_line_feeds(self._body)
+            found = (self._find(text, name) for name in self._names(text, robot))
+            self._indexes[robot] = [index for index in found if index]
         return self._indexes[robot]

@@ -24,7 +24,7 @@ from scrapy_koster.protocol.line import (
     line_around,
     with_line_feeds,
 )
-from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.nametoken import name_token, other_tokens
 from scrapy_koster.protocol.path import unescape_by_rfc9309
 from scrapy_koster.protocol.pattern import NO_RULE, Patterns, Rule, in_order, is_special
 from scrapy_koster.protocol.precedence import flatten
@@ -110,8 +110,17 @@ class Rfc9309(Reading):
     def records(self, robot: str | bytes) -> list[Record]:
         """Return the groups that *robot* must obey (2.2.1), with all their lines."""
         text = with_line_feeds(self._body)
-        found = groups(text, name_token(robot))
+        found = sorted({g for name in self._names(text, robot) for g in groups(text, name)})
         return list(records(text, [(_start(text, group), group.end) for group in found]))
+
+    def _names(self, text: str, robot: str | bytes) -> list[str]:
+        # Which token of a header is the product token cannot be told. The groups of the others
+        # may only forbid more: none of them takes the place of those of the name token, or of "*".
+        names = [name_token(robot)]
+        if others := other_tokens(robot):
+            agents = dict.fromkeys(map(str.lower, AGENT_LINE.findall(text)))
+            names += [agent for agent in agents if agent in others]
+        return names
 
     def _read(self, text: str, token: str) -> Decision:
         rules = _rules(text, groups(text, token))

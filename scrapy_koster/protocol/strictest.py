@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scrapy_koster.protocol.reading import Decider, Decision
+from scrapy_koster.protocol.reading import Decider, Decision, by_any
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.ruling import Ruling
@@ -43,12 +43,7 @@ class Strictest(Decider):
         return rfc9309 if draft.allowed else replace(draft, also=rfc9309)
 
     def _decide(self, robot: str | bytes) -> Decision:
-        prefixes, by_draft = self._draft.decision(robot)
-        others, by_rfc9309 = self._rfc9309.decision(robot)
-        prefixes = tuple(dict.fromkeys(prefixes + others))
-        if by_draft and by_rfc9309:
-            return prefixes, lambda path: by_draft(path) or by_rfc9309(path)
-        return prefixes, by_draft or by_rfc9309
+        return by_any([self._draft.decision(robot), self._rfc9309.decision(robot)])
 
     @staticmethod
     def _unescape(path: str) -> str:
