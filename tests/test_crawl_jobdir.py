@@ -253,7 +253,12 @@ async def test_an_answer_that_comes_after_the_close_leaves_the_file_alone(
     jobdir = {"JOBDIR": str(tmp_path / "job")}
     slow = {**jobdir, "KOSTER_STORAGE": Slow, "KOSTER_FALLBACK_SCHEDULER": Closing}
     running = crawl.start(urls=site.urls(5), settings=slow)
-    await crawl.until(lambda: site.asked("/robots.txt") > 0)
+    await crawl.until(
+        lambda: (
+            site.asked("/robots.txt") > 0
+            and running.crawler.stats.get_value("scheduler/enqueued") == 5
+        )
+    )
     middleware = running.crawler.get_downloader_middleware(KosterMiddleware)
     assert middleware is not None
     keeper = middleware.keeper
