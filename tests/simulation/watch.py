@@ -12,7 +12,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.access import Copy, Failure, has_been
 from scrapy_koster.protocol.step import waits
 from simulation.web import forbids
 
@@ -78,13 +78,18 @@ class Watch:
         self._history.tell(process, "fetches", request)
         if process.dead:
             return
-        origin, last = _origin(request.url), process.crawler.koster._last
-        states = [process.states[origin]] if origin in process.states else []
-        if str(last.site) == origin:
-            states.append(last)  # the keeper may have no room for it any more
+        states = self._states(process, _origin(request.url))
         found = [self._forbidden(process, state, request) for state in states]
         if all(found):
             self.broken("nothing is fetched that is not allowed", process, f"{request}: {found}")
+
+    def _states(self, process: Process, origin: str) -> list[SiteState]:
+        """Return what *process* may go by."""
+        last = process.crawler.koster._last
+        states = [process.states[origin]] if origin in process.states else []
+        if str(last.site) == origin:
+            states.append(last)  # the keeper may have no room for it any more
+        return states
 
     def _forbidden(self, process: Process, state: SiteState, request: Request) -> str:
         wall = process.wall()
@@ -94,6 +99,8 @@ class Watch:
             copy, until = known.stale, -math.inf
             if copy is not None:  # it may be fresh by a clock that is behind
                 until = copy.expires + policy.stale_if_error_secs
+                if not has_been(copy.fetched, wall):  # and says nothing by one that is far ahead
+                    until = -math.inf
             if policy.unavailable.value == "allow" and not known.is_defect and wall > until:
                 return ""
         if not isinstance(copy, Copy):
@@ -109,18 +116,13 @@ class Watch:
 
     def refused(self, process: Process, request: Request, failure: TwistedFailure) -> None:
         """A request was refused: is that what is known?"""
-        state = process.states.get(_origin(request.url))
-        if state is None or not failure.check(RobotsForbidden):
+        if not failure.check(RobotsForbidden) or failure.check(RobotsUnavailable):
             return
-        match state.known:
-            case Copy(status=status, body=body):
-                path = urlsplit(request.url).path
-                if not failure.check(RobotsUnavailable) and not forbids(status, body, path):
-                    self.broken(
-                        "nothing is refused that is allowed", process, f"{request} {body!r}"
-                    )
-            case _:
-                pass
+        known = [state.known for state in self._states(process, _origin(request.url))]
+        copies = [each for each in known if isinstance(each, Copy)]
+        path = urlsplit(request.url).path
+        if copies and not any(forbids(copy.status, copy.body, path) for copy in copies):
+            self.broken("nothing is refused that is allowed", process, f"{request} {copies}")
 
     # One flight a site.
 
