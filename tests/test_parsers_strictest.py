@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from conformance import Case, each_case
 from hypothesis import given
@@ -153,3 +155,33 @@ def test_real_files(corpus: list[File]) -> None:
     assert (False, True, True) not in counts
     assert counts[False, True, False] > 0
     assert counts[False, False, True] > 0
+
+
+AGAIN = b"User-agent: *\nAllow: /a/b\nDisallow: /a\nDisallow: /*.pdf$\nAllow: /c/d\nDisallow: /c\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/", True),
+        ("/a/b", True),
+        ("/a/c", False),
+        ("/x.pdf", False),
+        ("/x.pdf?", True),
+        ("/a/b.pdf", False),
+        ("/c/d", True),
+        ("/c/e", False),
+        ("/%61/c", False),
+        ("/x%2Epdf", False),
+        ("/%61/b", True),
+    ],
+)
+@pytest.mark.parametrize("kind", [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser])
+def test_a_robot_that_asks_again_is_told_the_same(path: str, allowed: bool, kind: Any) -> None:
+    parser = kind.from_crawler(None, AGAIN)
+    first = [parser.allowed(f"{URL}{path}", HEADER) for _ in range(3)]
+    assert parser.allowed(f"{URL}/", HEADER)
+    again = [parser.allowed(f"{URL}{path}", HEADER) for _ in range(3)]
+    assert len({*first, *again, parser.ruling(f"{URL}{path}", HEADER).allowed}) == 1
+    if kind is StrictestRobotParser:
+        assert first[0] is allowed
