@@ -27,7 +27,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import _lru_cache_wrapper
+from functools import _lru_cache_wrapper, cached_property
 from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -77,12 +77,13 @@ class Function(NamedTuple):
     last: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Mutant:
     """One small change."""
 
     function: Function
-    change: str
+    node: Any
+    """The function, as libcst has it."""
     module: Any
     mutation: Any
 
@@ -90,9 +91,12 @@ class Mutant:
     def file(self) -> str:
         return str(Path(self.function.path).relative_to(PACKAGE))
 
-    @property
+    @cached_property
     def row(self) -> str:
-        return f"| `{self.file}` `{self.function.name}` | {self.change} |"
+        """What changes, as mutants.md has it."""
+        mutated = self.node.deep_replace(self.mutation.original_node, self.mutation.mutated_node)
+        change = difference(*map(self.module.code_for_node, (self.node, mutated)))
+        return f"| `{self.file}` `{self.function.name}` | {change} |"
 
     def put_on(self, functions: Iterable[FunctionType]) -> None:
         """Let what runs be this mutant."""
@@ -167,9 +171,7 @@ def make(part: str) -> Iterator[Mutant]:
             if not isinstance(node, libcst.FunctionDef):
                 continue
             name = classes.get(node, "") + node.name.value
-            mutated = node.deep_replace(mutation.original_node, mutation.mutated_node)
-            change = difference(*map(module.code_for_node, (node, mutated)))
-            yield Mutant(functions[name], change, module, mutation)
+            yield Mutant(functions[name], node, module, mutation)
 
 
 def difference(before: str, after: str) -> str:
@@ -372,7 +374,7 @@ def spread(mutants: Sequence[Mutant], size: int) -> list[Mutant]:
     return [
         mutant
         for of_file in files.values()
-        for mutant in sorted(chance.sample(of_file, round(share * len(of_file))), key=str)
+        for mutant in chance.sample(of_file, round(share * len(of_file)))
     ]
 
 
@@ -414,8 +416,9 @@ def main(arguments: Iterable[str] | None = None) -> int:
     reached = REACHED / options.part
     if not options.go_on:
         reached.unlink(missing_ok=True)
-    only = options.only.splitlines() or [""]
-    mutants = [each for each in make(options.part) if any(text in each.row for text in only)]
+    mutants = list(make(options.part))
+    if only := options.only.splitlines():
+        mutants = [each for each in mutants if any(text in each.row for text in only)]
     if options.sample:
         mutants = spread(mutants, options.sample)
     runner = Runner(mutants, reached, options.jobs, options.secs)
