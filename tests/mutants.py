@@ -365,9 +365,9 @@ def pairs(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.It
     return zip(items, [*items[1:], None], strict=True)
 
 
-def spread(mutants: Sequence[Mutant], size: int) -> list[Mutant]:
-    """As many, by chance, of each file in the proportion of its mutants. Always the same."""
-    chance, files = random.Random(0), defaultdict(list)
+def spread(mutants: Sequence[Mutant], size: int, seed: int) -> list[Mutant]:
+    """As many, by chance, of each file in the proportion of its mutants. A seed is one sample."""
+    chance, files = random.Random(seed), defaultdict(list)
     for mutant in mutants:
         files[mutant.file].append(mutant)
     share = min(1.0, size / len(mutants))
@@ -406,6 +406,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=sorted(TESTS))
     parser.add_argument("--sample", type=int, help="how many mutants, in place of all")
+    parser.add_argument("--seed", type=int, default=0, help="which sample")
     parser.add_argument("--only", default="", help="those whose row has this text")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--secs", type=float, default=10.0, help="of tests for each mutant")
@@ -420,7 +421,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     if only := options.only.splitlines():
         mutants = [each for each in mutants if any(text in each.row for text in only)]
     if options.sample:
-        mutants = spread(mutants, options.sample)
+        mutants = spread(mutants, options.sample, options.seed)
     runner = Runner(mutants, reached, options.jobs, options.secs)
     files = [f"tests/test_{name}.py" for name in TESTS[options.part]]
     shell = ["-q", "-s", "-p", "no:twisted", "-p", "no:cacheprovider", "-m", MARKERS, *files]
