@@ -33,6 +33,7 @@ FOUND = {
     684: "the pipeline: a process that was killed asks for no more pictures",
     6376: "the watch: a refusal by a copy that the keeper has no room for any more",
     7569: "the watch: a copy says nothing by a clock that is far behind",
+    15485: "the chance of the simulation: a pause that a clock jumps in lasts as long",
     1301: "the ledger: what is in Scrapy's queue is not parked",
     1477: "the ledger: a redirect that was lost, beside its page in the journal",
     3102: "the ledger: pictures come as often as their page",

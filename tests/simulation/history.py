@@ -259,7 +259,7 @@ class History:
                 process.disturbed_at = process.paused_until
             case "jump":
                 process.offset += chance.choice(_JUMPS)
-                process.disturbed_at = self.clock.now
+                process.disturbed_at = max(process.disturbed_at, self.clock.now)
                 self._tell(process, f"has its clock at {process.offset:+}", "")
 
     def _kill(self, process: Process) -> None:
