@@ -25,8 +25,11 @@ Decision: TypeAlias = tuple[tuple[str, ...], Callable[[str], bool] | None]
 
 def by_prefixes(prefixes: tuple[str, ...], nested: dict[str, str]) -> Decision:
     """Return what decides where *prefixes* and *nested* are as ``flatten`` returns them."""
-    if nested or len(prefixes) > _FEW:
+    outer = tuple([prefix for prefix in prefixes if prefix not in nested]) if nested else prefixes
+    if len(outer) > _FEW:
         return (), lambda path: starts_with_odd(path, prefixes, nested)
+    if nested:
+        return (), lambda path: path.startswith(outer) and starts_with_odd(path, prefixes, nested)
     return prefixes, None
 
 
@@ -72,6 +75,10 @@ class Decider(ABC):
             # "The /robots.txt URL is always allowed"
             return bool(path == "robots.txt")
         return True
+
+    def knows(self, robot: str | bytes) -> bool:
+        """Whether what decides for *robot* is known already."""
+        return robot in self._decisions
 
     def decision(self, robot: str | bytes) -> Decision:
         """Return what disallows paths for *robot*."""

@@ -25,10 +25,11 @@ class Strictest(Decider):
         # Without an escape both compare the same octets.
         if robot in self._decisions and isinstance(url, str) and "%" not in url:
             return Decider.allowed(self, url, robot)
-        allowed = self._draft.allowed(url, robot) and self._rfc9309.allowed(url, robot)
-        if allowed:  # so both have read the file, which what the draft forbids does not need
+        # What the draft forbids need not be read by RFC 9309, and of many sites one page is
+        # asked for: what both have read is put together when the next comes.
+        if self._draft.knows(robot) and self._rfc9309.knows(robot):
             self.decision(robot)
-        return allowed
+        return self._draft.allowed(url, robot) and self._rfc9309.allowed(url, robot)
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line of the standard that decided.
