@@ -57,7 +57,8 @@ def demo() -> subprocess.CompletedProcess[str]:
 
 
 def files() -> set[Path]:
-    return {path for path in PROJECT.rglob("*") if path.suffix != ".pyc" and path.is_file()}
+    found = {path for path in PROJECT.rglob("*") if path.suffix != ".pyc" and path.is_file()}
+    return {path for path in found if path.parent != PROJECT / "reports"}  # one for each crawl
 
 
 def table(printed: str, first: str) -> dict[str, list[str]]:

@@ -52,9 +52,9 @@ RULES = "User-agent: *\nDisallow: /private\n"
     ],
 )
 def test_what_a_line_stands_for(line: str, url: str) -> None:
-    seeds = Seeds()
-    assert list(seeds.read(io.BytesIO(line.encode()))) == []
-    assert [found for _, found in seeds.firsts()] == [url]
+    with closing(Seeds()) as seeds:
+        assert list(seeds.read(io.BytesIO(line.encode()))) == []
+        assert [found for _, found in seeds.firsts()] == [url]
     assert url_of(url) == (url[: url.index("/", 8)], url)
 
 
