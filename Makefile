@@ -78,7 +78,8 @@ test-reactorless: $(TEST)
 	$(PYTEST) -p no:twisted -m 'crawl and not long and not timed' $(LOOP_TESTS)
 
 test-long: $(TEST)
-	$(PYTEST) -m 'long and not timed'
+	$(PYTEST) -m 'long and not timed' --ignore=tests/test_report_page.py
+	$(PYTEST) -p no:twisted tests/test_report_page.py  # Playwright has a loop of its own
 
 # By themselves, because they measure.
 test-timed: $(TEST)

@@ -716,6 +716,16 @@ def test_instructions_are_the_lines_that_can_match() -> None:
     assert [(path, line.number) for path, line in instructions(record)] == [("/A", 3), ("b", 5)]
 
 
+@pytest.mark.parametrize("nested", [b"", b"Allow: /7/open\n"])
+@pytest.mark.parametrize("paths", [3, 64, 65, 200])
+def test_many_paths_are_decided_on_as_few_are(paths: int, nested: bytes) -> None:
+    rules = b"".join(b"Disallow: /%d/\n" % n for n in range(5, 5 + paths))
+    robots = RobotsTxt(b"User-agent: *\n" + nested + rules)
+    for n in (0, 4, 5, 7, 4 + paths, 5 + paths, 1000):
+        assert robots.allowed(f"http://h/{n}/x", "figtree") is (n not in range(5, 5 + paths))
+    assert robots.allowed("http://h/7/open", "figtree") is bool(nested)
+
+
 def test_many_robots_cost_no_more_than_a_few() -> None:
     robots = RobotsTxt(b"User-agent: *\nDisallow: /a\n")
     for n in range(100):
