@@ -529,6 +529,7 @@ process.start()
 """
 
 
+@pytest.mark.long
 @pytest.mark.bound(150)
 async def test_kill_in_the_middle_loses_no_stored_copy(crawl: Crawl, server: Server) -> None:
     sites = three_hundred(server)

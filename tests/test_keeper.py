@@ -330,6 +330,7 @@ def answer_by_turns(site: Site, stale: Copy | None) -> Answer | NoAnswer:
             return Answer(site.robots_url, 200, {"etag": f'"{number}"'}, body)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("storage", "sites"), [(MEMORY, 20_000), (SQLITE, 6_000)], ids=["memory", "sqlite"]
 )

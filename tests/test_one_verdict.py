@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from time import time
 
+import pytest
 from conformance import CASES
 from crawling import Crawl
 from replies import Reply
@@ -40,6 +41,7 @@ def explained(url: str, body: bytes, robot: str) -> Verdict:
     return explain(Request(url).url, site, robot, learnt, Policy()).verdict
 
 
+@pytest.mark.long
 async def test_explain_says_what_a_crawl_does(crawl: Crawl, server: Server) -> None:
     rows = case_urls()
     proxy = server.site()
