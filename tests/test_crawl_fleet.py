@@ -19,7 +19,7 @@ from replies import Hang, Reply
 from server import Server, Site
 from storages import SHARED, Place, place_of
 
-from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.access import Failure, Known
 from scrapy_koster.protocol.site import Site as KosterSite
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage import Claimed, StorageConfig
@@ -222,6 +222,21 @@ async def test_a_claim_that_is_granted_while_the_crawl_closes(
     assert koster_site is not None
     with closing(place.open()) as storage:
         assert not storage.claim(koster_site, "another", now=time.time(), secs=30).held_secs
+
+
+async def test_what_a_killed_crawl_claimed_is_waited_for(
+    tmp_path: Path, crawl: Crawl, server: Server
+) -> None:
+    """The idle limit is for sites that fail: this one is being asked, for all that is known."""
+    place, site = place_of("sqlite", tmp_path), server.site()
+    koster_site, now = site_of(site.url("")), time.time()
+    assert koster_site is not None
+    with closing(place.open()) as storage:
+        storage.put(koster_site, Failure("HTTP 503", 1, now - 2, now - 2, now - 1, None))
+        storage.claim(koster_site, "killed", now=now, secs=4)
+    short = {"KOSTER_IDLE_LIMIT_SECS": 1, "KOSTER_TIMEOUT_SECS": 2}
+    await crawl(urls=[site.url("/page")], settings={**place.settings(), **short})
+    assert site.pages_asked == ["/page"]
 
 
 # Storages without claims.

@@ -148,7 +148,7 @@ class Asker:
         return state in self.asked
 
     def is_fetching(self, state: SiteState) -> bool:
-        """Whether the site itself is being asked now, or what it answered is being read."""
+        """Whether the site itself is being asked now, by whomever, or its answer is being read."""
         return state in self._fetching
 
     def ask(self, state: SiteState, page: Request) -> None:
@@ -216,9 +216,9 @@ class Asker:
                 claimed = await self._claimed(state, page)
                 if self._is_settled(state):
                     return 0.0
+                self._fetching.add(state)
                 if claimed.held_secs:
                     return claimed.held_secs
-                self._fetching.add(state)
                 result = await self._fetch.fetch(state.site, page, last_copy(state.known))
         except NoTurnError:
             result = _NO_TURN
