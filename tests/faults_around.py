@@ -21,8 +21,8 @@ from redis_server import answering, common_server, redis_server
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.robotstxt import RobotParser
 from server import Server, Site
+from test_crawl_start import NoFile, NoUrl
 from typing_extensions import Self
 
 from scrapy_koster import KosterMiddleware
@@ -363,31 +363,6 @@ def _redis_slow(_stage: Stage) -> Iterator[Mapping[str, Any]]:
 
 
 # The code of others.
-
-
-class NoFile(RobotParser):
-    """Takes the empty file that it is tried with at the start, and no other."""
-
-    def __init__(self, body: bytes) -> None:
-        if body:
-            raise NotConfigured("this file is too odd")
-
-    @classmethod
-    def from_crawler(cls, crawler: Any, robotstxt_body: bytes) -> NoFile:
-        return cls(robotstxt_body)
-
-    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
-        return True
-
-
-class NoUrl(NoFile):
-    """Reads any file, and cannot decide on any URL."""
-
-    def __init__(self, body: bytes) -> None:
-        pass
-
-    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
-        raise ZeroDivisionError
 
 
 class RaisesOfRobots:

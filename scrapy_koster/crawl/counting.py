@@ -176,9 +176,7 @@ class Counts(Uncounted):
         row[column] = row.get(column, 0) + 1
         tally.minute["allowed"] += 1
         if state.standing is Standing.OBEYED:
-            self._decided += 1
-            if self._decided <= _COMPARED_FIRST or not self._decided % _COMPARED_EACH:
-                self._compare(state.known, url, robot, allowed=True)
+            self._compare(state.known, url, robot, allowed=True)
 
     def refused(self, request: Request, verdict: Verdict) -> None:
         tally, site, ground = self.tally, str(verdict.site), verdict.ground
@@ -192,9 +190,7 @@ class Counts(Uncounted):
         if ground is Ground.RULE:
             text = text_of(verdict.rule, _RULE_CHARS) if verdict.rule else verdict.section
             tally.refused_by(site, line, text)
-            self._decided += 1
-            if self._decided <= _COMPARED_FIRST or not self._decided % _COMPARED_EACH:
-                self._compare(verdict.known, request.url, verdict.robot, allowed=False)
+            self._compare(verdict.known, request.url, verdict.robot, allowed=False)
         tally.sample(site, Sampled(ground.value), line, url)
 
     def dropped(self, word: str, page: str) -> None:
@@ -203,6 +199,10 @@ class Counts(Uncounted):
         self.tally.sample(site, Sampled(word), 0, printable(page, _URL_CHARS))
 
     def _compare(self, known: Known | None, url: str, robot: str | bytes, *, allowed: bool) -> None:
+        """Have a decision by rules compared with RFC 9309, if its turn has come."""
+        self._decided += 1
+        if self._decided > _COMPARED_FIRST and self._decided % _COMPARED_EACH:
+            return
         copy, compared = last_copy(known), self.tally.compared
         if len(compared) >= _COMPARED_MOST or copy is None or len(copy.body) > _COMPARED_BYTES:
             return
