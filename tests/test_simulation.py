@@ -37,6 +37,9 @@ FOUND = {
     1301: "the ledger: what is in Scrapy's queue is not parked",
     1477: "the ledger: a redirect that was lost, beside its page in the journal",
     3102: "the ledger: pictures come as often as their page",
+    38961: "the ledger: what waits in the file is known again, but not the page that led to it",
+    39841: "the disk: a call that takes long, and a pause meanwhile, outlast a claim",
+    62546: "the ledger: what comes out of the file is held by the process that took it",
 }
 
 

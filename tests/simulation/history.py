@@ -270,11 +270,9 @@ class History:
         process.die()
         again = self._jobdir.killed() if self._jobdir is not None else set()
         durable = set(self._durable())
-        lost = self.ledger.killed(process, durable, again)
+        lost = self.ledger.killed(process, durable, again, parked)
         for number in sorted(parked & set(lost)):
             self.watch.broken("no request that is parked is lost", process, f"request {number}")
-        for number in parked & again:
-            self.ledger.entries[number].may_be_twice = ""
         self._bury(process)
         if self.queue_kind != "memory" and self.chance.random() < 0.7:
             wait = self.chance.choice((0.0, 3.0, 50.0))

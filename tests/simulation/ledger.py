@@ -25,6 +25,8 @@ class Entry:
     since: float = 0.0
     """When it got there."""
     is_parked: bool = False
+    url: str = ""
+    """Which of its URLs was parked last."""
     ends: list[str] = field(default_factory=list)
     may_be_lost: str = ""
     may_be_twice: str = ""
@@ -61,7 +63,7 @@ class Ledger:
         if process.dead:
             return
         entry = self._entry(request)
-        entry.is_parked = False
+        entry.holder, entry.is_parked = process, False
         if self._history.redis.failing or process.journal_rests:
             entry.may_be_twice = "Redis could not be told that it came out of the journal"
 
@@ -70,6 +72,7 @@ class Ledger:
         if not process.dead:
             entry = self._entry(request)
             entry.since, entry.is_parked = self._history.clock.now, True
+            entry.url = request.url
 
     def parked(self, process: Process, before: float) -> set[int]:
         """Return what waits in *process* since a time *before* this one."""
@@ -97,12 +100,15 @@ class Ledger:
         if isinstance(result, Failure):
             self._history.watch.refused(process, request, result)
 
-    def killed(self, process: Process, durable: Iterable[int], again: set[Any]) -> list[int]:
+    def killed(
+        self, process: Process, durable: Iterable[int], again: set[Any], parked: set[int]
+    ) -> list[int]:
         """Return what *process* had in memory alone."""
         kept = set(durable)
-        for number in again:
+        for number, url in again:
             entry = self.entries.get(number)
-            if entry is not None:
+            # What waits in the file is known again by the next run, but for its other URLs.
+            if entry is not None and (number not in parked or url != entry.url):
                 entry.may_be_twice = "Scrapy's own queue forgot that it had given it out"
         lost = []
         for entry in self.entries.values():

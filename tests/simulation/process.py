@@ -316,7 +316,8 @@ class Process:
         if self.dead:
             future.set_exception(OSError("dead"))
             return future
-        before, after = self.history.disk.secs()
+        disk, asked = self.history.disk, loop.time()
+        before, after = disk.secs()
 
         def begin() -> None:
             try:
@@ -329,6 +330,7 @@ class Process:
 
         beginning = loop.call_later(before, begin)
         future.add_done_callback(lambda _: beginning.cancel())
+        future.add_done_callback(lambda _: disk.answered(loop.time() - asked))
         return future
 
     def _failed(self, context: dict[str, Any]) -> None:

@@ -98,11 +98,11 @@ class JobDir:
         if self._chance.random() < 0.5:
             for row in self.popped[-self._chance.randrange(1, 8) :]:
                 heappush(self.queue, row)
-                again.add(number_of(row[-1]))
+                again.add(named(row[-1]))
         if self._chance.random() < 0.5:
             for by in list(self.seen)[-self._chance.randrange(1, 8) :]:
                 del self.seen[by]
-                again.add(by[0])
+                again.add(by)
         self.popped.clear()
         return again
 
@@ -182,8 +182,14 @@ class InRedis(RedisScheduler):  # type: ignore[misc]
         return request
 
 
+def named(data: bytes) -> tuple[Any, str]:
+    """Return the number and the URL of a request that was pickled."""
+    fields = pickle.loads(data)
+    return fields["meta"]["n"], fields["url"]
+
+
 def number_of(data: bytes) -> Any:
-    return pickle.loads(data)["meta"]["n"]
+    return named(data)[0]
 
 
 def numbers_in_redis(data: Data) -> Iterator[Any]:

@@ -50,6 +50,11 @@ class Disk:
             self.lagged_at = self.clock.now + 2 * most
         return self.chance.random() * most, self.chance.random() * most
 
+    def answered(self, secs: float) -> None:
+        """A call has taken so long for its caller, who may have been paused meanwhile."""
+        if secs > _LONG_SECS:
+            self.lagged_at = max(self.lagged_at, self.clock.now)
+
     def forget(self) -> None:
         """Lose everything, claims and all."""
         self.known.clear()
