@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.robotstxt import RobotParser
 
-from scrapy_koster.parsers.delay import delays
+from scrapy_koster.protocol.delay import delays
 from scrapy_koster.protocol.pattern import is_special
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import Record, RobotsTxt, instructions
@@ -55,4 +55,4 @@ class KosterRobotParser(RobotsTxt, RobotParser):
         there is none, or where it is no number of seconds.
         """
         record = self.record(user_agent)
-        return next(delays(record), None) if record else None
+        return next(delays(record.rules), None) if record else None

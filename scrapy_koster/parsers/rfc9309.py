@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.robotstxt import RobotParser
 
-from scrapy_koster.parsers.delay import delays
+from scrapy_koster.protocol.delay import delays
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 
 if TYPE_CHECKING:
@@ -35,5 +35,5 @@ class Rfc9309RobotParser(Rfc9309, RobotParser):
         Crawl-delay is one of the "other records" (2.2.4). None where there is
         none, or where it is no number of seconds.
         """
-        found = [delay for record in self.records(user_agent) for delay in delays(record)]
+        found = [delay for record in self.records(user_agent) for delay in delays(record.rules)]
         return max((delay for delay in found if delay is not None), default=None)

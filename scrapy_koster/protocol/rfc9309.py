@@ -15,6 +15,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
+from scrapy_koster.protocol.delay import Delay, longest_delay, names_delay
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
     ANY_CASE,
@@ -112,6 +113,11 @@ class Rfc9309(Reading):
         text = with_line_feeds(self._body)
         found = sorted({g for name in self._names(text, robot) for g in groups(text, name)})
         return list(records(text, [(_start(text, group), group.end) for group in found]))
+
+    def delay(self, robot: str | bytes) -> Delay | None:
+        """Return the longest delay that the groups of *robot* ask for, None if for none."""
+        groups = self.records(robot) if names_delay(self._body) else []
+        return longest_delay(line for group in groups for line in group.rules)
 
     def _names(self, text: str, robot: str | bytes) -> list[str]:
         # Which token of a header is the product token cannot be told. The groups of the others

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from scrapy_koster.protocol.delay import Delay, longest_delay, names_delay
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
     ANY_CASE,
@@ -172,6 +173,11 @@ class RobotsTxt(Reading):
         text = with_line_feeds(self._body)
         span = _find(text, name_token(robot))
         return next(records(text, [span])) if span else None
+
+    def delay(self, robot: str | bytes) -> Delay | None:
+        """Return the longest delay that the record of *robot* asks for, None if for none."""
+        record = self.record(robot) if names_delay(self._body) else None
+        return longest_delay(record.rules) if record else None
 
     def _read(self, text: str, token: str) -> Decision:
         return by_prefixes(*flatten(obeyed_rules(text, token)))

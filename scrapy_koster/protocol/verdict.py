@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from scrapy_koster.protocol.access import Access, Copy, Failure, Policy, access
+from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import is_robots_txt
@@ -51,6 +52,15 @@ class Parser(Protocol):
 
     def allowed(self, url: str, robot: str | bytes, /) -> bool:
         """Whether *robot*, a name token or a User-Agent header, may fetch *url*."""
+        ...
+
+
+@runtime_checkable
+class PacingParser(Parser, Protocol):
+    """A parser that can tell how far apart visits are to be."""
+
+    def delay(self, robot: str | bytes, /) -> Delay | None:
+        """Return the longest delay that *robot* is asked to keep, None if there is none."""
         ...
 
 
@@ -126,6 +136,8 @@ class Verdict:
     """By which the file was read."""
     also: Ruling | None = None
     """What the other standard says, where both were asked and both forbid it."""
+    delay: Delay | None = None
+    """How far apart visits are to be, where that was asked or decided."""
     spelling: str | None = None
     """What ``url`` may be sent as, where that decided and not ``url`` as it stands."""
     is_explained: bool = True
@@ -163,6 +175,7 @@ class Verdict:
             "line": self.line,
             "rule": text_of(self.rule, _TEXT_CHARS) if self.rule else None,
             "record": _record(self.record) if self.record else None,
+            "crawl_delay": _delay_to_dict(self.delay) if self.delay else None,
             "also": ruling_to_dict(self.also, self.robot) if self.also else None,
             "robots_url": printable(self.robots_url, _TEXT_CHARS),
             "status": copy.status if copy else None,
@@ -188,6 +201,11 @@ class Verdict:
         return f"{why} ({self.section})"
 
     def _because_of_rules(self) -> str:
+        if self.delay and not self.allowed and self.rule is self.delay.line:
+            return f"{self._because_of_line()}, which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
+        return self._because_of_line()
+
+    def _because_of_line(self) -> str:
         ruling = Ruling(self.allowed, self.section, self.record, self.rule, self.standard)
         why = because_of(ruling, self.robot)
         return f"{why} and {because_of(self.also, self.robot)}" if self.also else why
@@ -211,16 +229,20 @@ def verdict_on(
     parser: Parser | None,
     source: Source,
     policy: Policy,
+    too_long: Delay | None = None,
 ) -> Verdict:
     """Return the verdict on *url*, a URL of *site*, in the spellings that may be sent.
 
-    The first that is forbidden decides, or else *url* as it stands.
+    The first that is forbidden decides, or *url* as it stands; or a delay that is *too_long*.
     """
     allows = permission(step, parser, policy)
     forbidden = next((each for each in sent_as(url) if not allows(each, robot)), None)
     spelling = url if forbidden is None else forbidden
     ground = _ground(step, policy)
     told = _told(parser, spelling, robot) if ground is Ground.RULE else None
+    if too_long is not None and told is not None and forbidden is None:
+        told = replace(told, allowed=False, section="3.2", rule=too_long.line)
+        forbidden = url
     return Verdict(
         allowed=forbidden is None,
         url=url,
@@ -234,6 +256,7 @@ def verdict_on(
         rule=told.rule if told else None,
         standard=told.standard if told else Standard.DRAFT,
         also=told.also if told else None,
+        delay=too_long,
         spelling=None if spelling == url else spelling,
         is_explained=told is None or isinstance(parser, ExplainingParser),
     )
@@ -302,6 +325,15 @@ def ruling_to_dict(ruling: Ruling, robot: str) -> dict[str, Any]:
         "line": ruling.rule.number if ruling.rule else None,
         "rule": text_of(ruling.rule, _TEXT_CHARS) if ruling.rule else None,
         "record": _record(ruling.record) if ruling.record else None,
+    }
+
+
+def _delay_to_dict(delay: Delay) -> dict[str, Any]:
+    line = delay.line
+    return {
+        "secs": delay.secs,
+        "line": line.number if line else None,
+        "rule": text_of(line, _TEXT_CHARS) if line else None,
     }
 
 
