@@ -57,6 +57,7 @@ class StorageBreaker:
         self._failed_at = -_OPEN_SECS
         self._owner = token_hex(16)
         self._has_claims = "owner" in signature(config.storage.put).parameters
+        self._has_visits = hasattr(config.storage, "visit")
         self._claims: set[Site] = set()
         self._claiming = Condition()
         self._under_way: set[Site] = set()
@@ -116,6 +117,20 @@ class StorageBreaker:
         if claimed.held_secs or (unless_known and claimed.known is not None):
             self._claims.discard(site)
         return replace(claimed, known=self._judged(claimed.known))
+
+    async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:
+        """Return 0 where a visit to *host* may begin, else for how many seconds it may not yet.
+
+        Visits of all who share the storage are *secs* apart. One that has *begun* is noted. A
+        storage that fails, or does not keep visits, has nothing against it.
+        """
+        if not self._has_visits:
+            return 0.0
+
+        def visit(storage: Storage) -> float:
+            return storage.visit(host, now=self._clock(), secs=secs, begun=begun)
+
+        return await self._tolerate(visit) or 0.0
 
     async def put(self, site: Site, known: Known) -> None:
         """Store what is known of *site*, which ends a claim of it."""

@@ -95,6 +95,13 @@ class Storage(Protocol):
         *unless_known* nothing is claimed where something is known of the site.
         """
 
+    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
+        """Return 0.0 where a visit to *host* may begin *now*, and note it as begun.
+
+        Else return for how many seconds it may not: visits are to be *secs* apart. With *begun* it
+        is noted whatever was before. A storage without this method keeps them apart for nobody.
+        """
+
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Keep *copy*, for good at return, unless it is superseded already.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -9,7 +10,7 @@ from typing import ClassVar
 
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import Claimed, StorageConfig, StorageError, supersedes
+from scrapy_koster.storage import Claimed, StorageConfig, StorageError, held_secs, supersedes
 
 
 class MemoryStorage:
@@ -21,6 +22,7 @@ class MemoryStorage:
         self._sites = sites
         self._lock = Lock()
         self._known: dict[Site, Known] | None = {}
+        self._visited: dict[str, float] = {}
 
     @classmethod
     def from_config(cls, config: StorageConfig) -> MemoryStorage:
@@ -40,6 +42,16 @@ class MemoryStorage:
     ) -> Claimed:
         """Grant it: there is no other process."""
         return Claimed(self.get(site), 0.0)
+
+    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
+        """Note a visit to *host*, unless the last was less than *secs* ago."""
+        with self._locked():
+            last = self._visited.pop(host, -math.inf)
+            left = 0.0 if begun else held_secs(secs - (now - last), secs)
+            self._visited[host] = last if left else now
+            if len(self._visited) > self._sites:
+                del self._visited[next(iter(self._visited))]
+            return left
 
     def release(self, site: Site, owner: str) -> None:
         """Do nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -43,6 +44,17 @@ if left <= 0 or left > 2 * ARGV[2] then
 end
 return {left, known}
 """
+# KEYS[1]: the last visit to a host, for so long as the next has to wait. ARGV: milliseconds, 1 for
+# begun. One without an end, or with one that is too late, is void.
+_VISIT = """
+local left = 0
+if ARGV[2] == '0' then left = redis.call('PTTL', KEYS[1]) end
+if left <= 0 or left > 2 * ARGV[1] then
+    left = 0
+    redis.call('SET', KEYS[1], '', 'PX', ARGV[1])
+end
+return left
+"""
 # ARGV: owner, time learnt, value, milliseconds to live, seconds (see storage.supersedes).
 _PUT = f"""
 local old = redis.pcall('GETRANGE', KEYS[1], 0, 63)
@@ -71,6 +83,7 @@ class RedisStorage:
         self._redis = _client(url)
         self._claim = self._redis.register_script(_CLAIM)
         self._put = self._redis.register_script(_PUT)
+        self._visit = self._redis.register_script(_VISIT)
         self._release = self._redis.register_script(_RELEASE)
 
     @classmethod
@@ -96,6 +109,12 @@ class RedisStorage:
                 left_ms, value = self._claim(keys, [*claim, 0])
                 known = _read(value)
             return Claimed(known, left_ms / 1000)
+
+    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
+        """Set a visit to *host*, unless there is one; by the clock of the server."""
+        with self._errors_told():
+            millis = min(max(1, math.ceil(secs * 1000)), _TTL_MAX_MS)
+            return float(self._visit([self._key("visit", host)], [millis, int(begun)])) / 1000
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Set *copy*, unless there is a later one."""

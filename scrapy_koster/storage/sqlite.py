@@ -46,6 +46,7 @@ _MIGRATIONS = (
         )
         """,
     ),
+    ("CREATE TABLE visit (host TEXT NOT NULL PRIMARY KEY, visited REAL NOT NULL)",),
 )
 """The statements that make version n + 1 of the file out of version n."""
 
@@ -70,6 +71,8 @@ _PUT = """
 """
 _LEFT_SECS = "SELECT until - ? FROM claim WHERE site = ? AND owner <> ?"
 _CLAIM = "INSERT OR REPLACE INTO claim (site, owner, until) VALUES (?, ?, ?)"
+_SINCE_SECS = "SELECT ? - visited FROM visit WHERE host = ?"
+_VISIT = "INSERT OR REPLACE INTO visit (host, visited) VALUES (?, ?)"
 _RELEASE = "DELETE FROM claim WHERE site = ? AND owner = ?"
 
 
@@ -110,6 +113,15 @@ class SQLiteStorage:
             if not held:
                 connection.execute(_CLAIM, (str(site), owner, now + secs))
             return Claimed(known, held)
+
+    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
+        """Commit a visit to *host*, unless the last was less than *secs* ago."""
+        with self._writing() as connection:
+            row = None if begun else connection.execute(_SINCE_SECS, (now, host)).fetchone()
+            left = 0.0 if row is None else held_secs(secs - row[0], secs)
+            if not left:
+                connection.execute(_VISIT, (host, now))
+            return left
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Commit *copy*, unless the file has a later one."""
