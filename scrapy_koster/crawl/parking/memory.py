@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.parking.file import ParkedFile
+from scrapy_koster.crawl.parking.lots import Lots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,24 +20,9 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.parking.file import Place
     from scrapy_koster.crawl.parking.journal import Journal
+    from scrapy_koster.crawl.parking.lots import Lot
 
 _IN_MEMORY = 10_000
-
-
-class _Lot:
-    """Requests that wait for the same thing."""
-
-    __slots__ = ("count", "held", "mark", "name", "opened", "site")
-
-    def __init__(self, site: str, name: str) -> None:
-        self.site = site
-        self.name = name
-        self.held: list[tuple[Place, Request]] = []
-        self.count = 0
-        """Of those that are in the file alone as well."""
-        self.opened = False
-        self.mark: Callable[[Request], None] | None = None
-        """Called with each request that comes out."""
 
 
 class Parking:
@@ -58,9 +43,8 @@ class Parking:
         self._count = 0
         self._file = ParkedFile(crawler, folder)
         self._numbers = count()
-        self._sites: dict[str, _Lot] = {}
-        self._lots: dict[str, _Lot] = {}
-        """Those of the sites, and those that were given up and have not come out yet; by name."""
+        self._lots = Lots()
+        self.by_site = self._lots.by_site
         self._next: list[tuple[Place, str]] = []
         self.journal: Journal | None = None  # what waits here is in it as well
 
@@ -74,14 +58,12 @@ class Parking:
 
     def waiting_for(self, site: str) -> int:
         """Return how many requests wait for *site*."""
-        return self._sites[site].count if site in self._sites else 0
+        return sum(lot.count for lot in self._lots.of(site) if not lot.opened)
 
-    def by_site(self) -> Counter[str]:
-        """Return how many requests wait for each site."""
-        sites: Counter[str] = Counter()
-        for lot in self._lots.values():
-            sites[lot.site] += lot.count
-        return sites
+    def waiting_for_turn(self, site: str) -> int:
+        """Return how many of these wait for no more than the turn of its host."""
+        lot = self._lots.of_turns(site)
+        return 0 if lot is None or lot.opened else lot.count
 
     def take_back(self, mark: Callable[[Request], None]) -> int:
         """Park again what the last run has left in the file; return how many these are.
@@ -91,13 +73,16 @@ class Parking:
         counts, highest = self._file.take_back(mark)
         self._numbers = count(highest + 1)
         for site, waiting in counts.items():
-            self._new_lot(site).count = waiting
+            self._lots.lot(site).count = waiting
         self._count = counts.total()
         return self._count
 
-    def push(self, site: str, request: Request) -> int:
-        """Park *request*: its *site* is not open. Return how many wait for it."""
-        lot = self._sites.get(site) or self._new_lot(site)
+    def push(self, site: str, request: Request, *, for_turn: bool = False) -> int:
+        """Park *request*: its *site* is not open. Return how many wait for it.
+
+        With *for_turn* the site is known, and it waits for the turn of its host.
+        """
+        lot = self._lots.lot(site, for_turn=for_turn)
         lot.opened = False
         place = (-request.priority, next(self._numbers))
         if self._held_count < self._in_memory or not self._file.write(lot.name, place, request):
@@ -107,42 +92,48 @@ class Parking:
             self.journal.parked(place, request)
         lot.count += 1
         self._count += 1
-        return lot.count
+        return self.waiting_for(site)
 
-    def open(self, site: str) -> None:
-        """Let the requests of *site* come out."""
-        if site in self._sites:
-            self._open(self._sites[site])
+    def open(self, site: str, *, turns: bool = True) -> None:
+        """Let the requests of *site* come out; with *turns* also those who wait for no more."""
+        for lot in self._lots.of(site):
+            if turns or lot.key == site:
+                self._open(lot)
 
     def give_up(self, site: str, mark: Callable[[Request], None]) -> int:
         """Let the requests of *site* come out for good, each marked by *mark*; return 0.
 
         Those that are parked later wait apart from them.
         """
-        if (lot := self._sites.pop(site, None)) is not None:
+        for lot in self._lots.of(site):
+            self._lots.put_apart(lot)
             lot.mark = mark
             self._open(lot)
         return 0
 
     def give_up_unwritten(self, site: str, mark: Callable[[Request], None]) -> int:
         """Give up those of *site* that are not in a file that lasts; return how many wait still."""
-        lot = self._sites.get(site)
-        if lot is not None and lot.held and self._file.lasts:
-            apart = self._new_lot(site)
-            apart.held = sorted(self._unwritten(lot))
-            apart.count, apart.mark = len(apart.held), mark
-            self._held_count -= len(lot.held) - apart.count
-            self._sites[site], lot.held = lot, []
-            self._count += apart.count
-            self._uncount(lot, apart.count)
-            self._open(apart)
+        for lot in self._lots.of(site):
+            if lot.held and self._file.lasts:
+                self._give_up_unwritten(lot, mark)
         return self.waiting_for(site)
+
+    def _give_up_unwritten(self, lot: Lot, mark: Callable[[Request], None]) -> None:
+        apart = self._lots.new(lot.site, lot.key)
+        apart.held = sorted(self._unwritten(lot))
+        apart.count, apart.mark = len(apart.held), mark
+        self._held_count -= len(lot.held) - apart.count
+        self._lots.put_back(lot)
+        lot.held = []
+        self._count += apart.count
+        self._uncount(lot, apart.count)
+        self._open(apart)
 
     def pop(self) -> Request | None:
         """Return the next request of a site that is open, None if there is none."""
         while self._next:
             place, name = heappop(self._next)
-            lot = self._lots.get(name)
+            lot = self._lots.by_name.get(name)
             if lot is None or not lot.opened or self._first(lot) != place:
                 continue  # it was closed again since
             request = self._take(lot, place)
@@ -151,9 +142,16 @@ class Parking:
                 return request
         return None
 
+    def take(self, site: str) -> Request | None:
+        """Return the next request that waits for a turn of *site*, None if there is none."""
+        while (lot := self._lots.of_turns(site)) and (place := self._first(lot)) is not None:
+            if (request := self._take(lot, place)) is not None:
+                return request
+        return None
+
     def drain(self) -> Iterator[Request]:
         """Take everything out that does not stay in a file that lasts."""
-        for lot in list(self._lots.values()):
+        for lot in self._lots:
             if self._file.lasts:
                 yield from (request for _, request in self._unwritten(lot))
                 continue
@@ -161,30 +159,25 @@ class Parking:
                 if (request := self._take(lot, place)) is not None:
                     yield request
 
-    def _unwritten(self, lot: _Lot) -> Iterator[tuple[Place, Request]]:
+    def _unwritten(self, lot: Lot) -> Iterator[tuple[Place, Request]]:
         # Where the disk was full it may have room by now.
         return (held for held in lot.held if not self._file.write(lot.name, *held))
 
     def close(self) -> None:
         """Close the file. One that does not last is gone."""
-        self._sites.clear()  # an answer that comes yet lets nothing out
+        self._lots.clear()  # an answer that comes yet lets nothing out
         self._file.close()
 
-    def _new_lot(self, site: str) -> _Lot:
-        name = site if site not in self._lots else f"{site} {next(self._numbers)}"
-        lot = self._sites[site] = self._lots[name] = _Lot(site, name)
-        return lot
-
-    def _open(self, lot: _Lot) -> None:
+    def _open(self, lot: Lot) -> None:
         if not lot.opened:
             lot.opened = True
             self._come_next(lot)
 
-    def _come_next(self, lot: _Lot) -> None:
+    def _come_next(self, lot: Lot) -> None:
         if (place := self._first(lot)) is not None:
             heappush(self._next, (place, lot.name))
 
-    def _first(self, lot: _Lot) -> Place | None:
+    def _first(self, lot: Lot) -> Place | None:
         places = [place for place, _ in lot.held[:1]]
         try:
             overflown = self._file.first(lot.name)
@@ -193,7 +186,7 @@ class Parking:
             self._lose_file(lot, error)
         return min(places if overflown is None else [*places, overflown], default=None)
 
-    def _take(self, lot: _Lot, place: Place) -> Request | None:
+    def _take(self, lot: Lot, place: Place) -> Request | None:
         request: Request | None
         if lot.held and lot.held[0][0] == place:
             request = heappop(lot.held)[1]
@@ -207,36 +200,35 @@ class Parking:
             lot.mark(request)
         return request
 
-    def _from_file(self, lot: _Lot, place: Place) -> Request | None:
+    def _from_file(self, lot: Lot, place: Place) -> Request | None:
         try:
             return self._file.read(lot.name, place)
         except Exception as error:  # noqa: BLE001  # it could be read when it was written
-            self._say_lost(lot, 1, error)
+            _say_lost(self._log, lot, 1, error)
             return None
         finally:
             self._file.remove(lot.name, place)
 
-    def _uncount(self, lot: _Lot, requests: int) -> None:
+    def _uncount(self, lot: Lot, requests: int) -> None:
         lot.count -= requests
         self._count -= requests
         if not lot.count:
-            del self._lots[lot.name]
-            if self._sites.get(lot.site) is lot:
-                del self._sites[lot.site]
+            self._lots.remove(lot)
 
-    def _lose_file(self, lot: _Lot, error: Exception) -> None:
+    def _lose_file(self, lot: Lot, error: Exception) -> None:
         self._file.forget(lot.name)
         if lost := lot.count - len(lot.held):
-            self._say_lost(lot, lost, error)
+            _say_lost(self._log, lot, lost, error)
             self._uncount(lot, lost)
         if lot.opened and lot.held:
             heappush(self._next, (lot.held[0][0], lot.name))
 
-    def _say_lost(self, lot: _Lot, requests: int, error: Exception) -> None:
-        self._log.defect(
-            "Requests that waited for %(site)s cannot be read back from their file, and are lost:"
-            " %(requests)d",
-            error,
-            site=lot.site,
-            requests=requests,
-        )
+
+def _say_lost(log: Log, lot: Lot, requests: int, error: Exception) -> None:
+    log.defect(
+        "Requests that waited for %(site)s cannot be read back from their file, and are lost:"
+        " %(requests)d",
+        error,
+        site=lot.site,
+        requests=requests,
+    )
