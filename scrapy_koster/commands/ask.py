@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 
-from scrapy_koster.crawl.asking import Unshared
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.fetcher import Fetcher
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.ports import Unshared
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
 from scrapy_koster.protocol.access import Copy
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
 
-    from scrapy_koster.crawl.asking import Store
+    from scrapy_koster.crawl.ports import Store
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.site import Site
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from scrapy.utils.asyncio import call_later, sleep
@@ -29,7 +30,7 @@ from scrapy_koster.protocol.access import (
 )
 from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage import GRANTED, Claimed, is_news
+from scrapy_koster.storage import Claimed, is_news
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.announcer import Announcer
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.pacing import Pacer
+    from scrapy_koster.crawl.ports import Fetch, Store
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.access import Policy
-    from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.step import Step
 
 # Turns, for each request that the crawl may have under way.
@@ -58,51 +60,6 @@ _LOOK_FIRST_SECS = 0.1
 _LOOK_LAST_SECS = 1.0
 
 _NO_TURN = NoAnswer("it was not asked again in time: too many other sites hang")
-
-
-class Fetch(Protocol):
-    """What asks sites for their /robots.txt. See ``fetcher``."""
-
-    async def fetch(self, site: Site, page: Request, stale: Copy | None, /) -> Answer | NoAnswer:
-        """Ask *site* on behalf of *page*; a *stale* copy is revalidated."""
-
-    def cancel(self) -> None:
-        """End what is under way."""
-
-
-class Store(Protocol):
-    """What is kept between crawls; it never fails. See ``storage_breaker``."""
-
-    source: Source
-
-    async def get(self, site: Site) -> Known | None:
-        """Return what is stored of *site*."""
-
-    async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
-        """Claim *site* for *secs*: of those who share the storage one asks it.
-
-        With *unless_known* nothing is claimed where something is known of the site.
-        """
-
-    async def put(self, site: Site, known: Known) -> None:
-        """Store what is known of *site*, which ends a claim of it."""
-
-    async def release(self, site: Site) -> None:
-        """End the claim of *site*, if there is one still."""
-
-    async def close(self) -> None:
-        """Release all claims, and give back what is held open."""
-
-
-class Unshared:
-    """The part of a Store that has nothing to claim."""
-
-    async def claim(self: Store, site: Site, *, secs: float, unless_known: bool) -> Claimed:  # noqa: ARG002
-        """Grant it."""
-        return Claimed(await self.get(site), 0.0) if unless_known else GRANTED
-
-    async def release(self, *_: object) -> None:
-        """Do nothing."""
 
 
 class Asker:
@@ -142,6 +99,7 @@ class Asker:
         self._fetching: set[SiteState] = set()
         self._tasks: set[Deferred[None]] = set()
         self._cancelled = False
+        self.pacer: Pacer | None = None
 
     def asks(self, state: SiteState) -> bool:
         """Whether an attempt is under way for the site, or waits for its turn."""
@@ -197,6 +155,8 @@ class Asker:
             if stored is not None:
                 await self._take_stored(state, stored, page)
         while isinstance(self._step(state), Ask):
+            if self.pacer is not None:
+                await self.pacer.turn_to_ask(state)
             try:
                 held_secs = await self._ask(state, page, began)
             finally:
@@ -219,11 +179,14 @@ class Asker:
                 self._fetching.add(state)
                 if claimed.held_secs:
                     return claimed.held_secs
-                result = await self._fetch.fetch(state.site, page, last_copy(state.known))
+                with nullcontext() if self.pacer is None else self.pacer.asking(state):
+                    result = await self._fetch.fetch(state.site, page, last_copy(state.known))
         except NoTurnError:
             result = _NO_TURN
         if not self._cancelled:
             known = self._after(result, state.known, began)
+            if self.pacer is not None:
+                known = self.pacer.lengthened(state, known)
             self._announcer.answered(state.site, result, known)
             if result is not _NO_TURN:  # that says nothing about the site to anybody else
                 await self._store.put(state.site, known)
@@ -259,14 +222,8 @@ class Asker:
         return state.take_step(now=self._clock(), policy=self._config.policy)
 
     def _after(self, result: Answer | NoAnswer, known: Known | None, began: float) -> Known:
-        return after_answer(
-            result,
-            known,
-            now=self._clock(),
-            policy=self._config.policy,
-            jitter=self._chance(),
-            began=began,
-        )
+        now, policy, chance = self._clock(), self._config.policy, self._chance()
+        return after_answer(result, known, now=now, policy=policy, jitter=chance, began=began)
 
     async def _take_stored(self, state: SiteState, known: Known, page: Request) -> None:
         met = _met(known, state.known, now=self._clock())

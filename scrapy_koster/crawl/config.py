@@ -19,6 +19,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import data_path
 
 from scrapy_koster.protocol.access import Policy, Restricted, Unavailable
+from scrapy_koster.protocol.delay import Over, Pace
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 
@@ -54,6 +55,9 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_DEFER_MAX_SECS": 600,
     "KOSTER_DEFER_LIMIT_SECS": 300,
     "KOSTER_IDLE_LIMIT_SECS": 30,
+    "KOSTER_CRAWL_DELAY": "ignore",
+    "KOSTER_CRAWL_DELAY_MAX_SECS": 60,
+    "KOSTER_CRAWL_DELAY_OVER": "clamp",
     "KOSTER_RESTRICTED": "disallow",
     "KOSTER_UNAVAILABLE": "defer",
     "KOSTER_DRY_RUN": False,
@@ -71,6 +75,13 @@ _STORAGE = ("blocking", "from_config", "get", "put", "close")
 _SCHEDULER = ("open", "close", "has_pending_requests", "enqueue_request", "next_request")
 
 
+class CrawlDelay(Enum):
+    """KOSTER_CRAWL_DELAY: whether the delays that sites ask for are kept."""
+
+    IGNORE = "ignore"
+    OBEY = "obey"
+
+
 class PageSource(Enum):
     """Where a page may carry its directives (KOSTER_PAGE_DIRECTIVES)."""
 
@@ -85,6 +96,7 @@ class Config:
     robot: str | None
     """Begins with the name token (A10); None: each request's User-Agent header does."""
     policy: Policy
+    pace: Pace
     parser: type[RobotParser]
     parser_is_chosen: bool
     """Whether the settings name it."""
@@ -120,6 +132,11 @@ class Config:
         return cls(
             robot=_robot(crawler),
             policy=_policy(read),
+            pace=Pace(
+                obeys=read.member("KOSTER_CRAWL_DELAY", CrawlDelay) is CrawlDelay.OBEY,
+                max_secs=read.secs("KOSTER_CRAWL_DELAY_MAX_SECS", above=0),
+                over=read.member("KOSTER_CRAWL_DELAY_OVER", Over),
+            ),
             parser=read.cls("KOSTER_PARSER", has=_PARSER),
             parser_is_chosen=read.is_set("KOSTER_PARSER"),
             storage=read.cls("KOSTER_STORAGE", has=_STORAGE),

@@ -190,7 +190,8 @@ class Counts(Uncounted):
         if ground is Ground.RULE:
             text = text_of(verdict.rule, _RULE_CHARS) if verdict.rule else verdict.section
             tally.refused_by(site, line, text)
-            self._compare(verdict.known, request.url, verdict.robot, allowed=False)
+            if verdict.delay is None:  # it decided, and not the rules
+                self._compare(verdict.known, request.url, verdict.robot, allowed=False)
         tally.sample(site, Sampled(ground.value), line, url)
 
     def dropped(self, word: str, page: str) -> None:

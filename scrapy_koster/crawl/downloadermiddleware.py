@@ -23,7 +23,7 @@ from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.step import Obey, Refuse, Step, waits
+from scrapy_koster.protocol.step import Ask, Obey, Refuse, Step, waits
 from scrapy_koster.protocol.verdict import Ground, Settled, permission, verdict_on
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.robotstxt import RobotParser
     from typing_extensions import Self
+
+    from scrapy_koster.crawl.pacing import Pacer
+    from scrapy_koster.protocol.delay import Delay
 
 
 class KosterMiddleware:
@@ -59,9 +62,13 @@ class KosterMiddleware:
         self._origin = self._last.origin
         self._robot = Robot(crawler, self._config.robot)
         self._name = self._robot.name
-        self._check_parser()
-        self._check_not_twice()
+        self._pacer: Pacer | None = None
+        if config.pace.obeys:
+            keeper.keep_delays(config, stats, self._robot)
+        _check_parser(crawler, config, self._log)
+        _check_not_twice(crawler, self._log)
         crawler.signals.connect(self._robots_parsed, signal=signals.robots_parsed)
+        crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
     @classmethod
@@ -101,6 +108,8 @@ class KosterMiddleware:
             robot = self._name
         if self._clock() >= state.until:
             return self._wait(request, robot)
+        if self._pacer is not None and self._pacer.concerns(state, robot):
+            return self._wait(request, robot)
         if not (state.allows(url, robot) and is_plain(path)) or "verbatim_url" in meta:
             if self._replay is not None and isinstance(state.step, Refuse):
                 return self._wait(request, robot)
@@ -109,11 +118,12 @@ class KosterMiddleware:
             self._passes(request, state, robot)
         return None
 
-    async def _wait(self, request: Request, robot: str | bytes) -> Response | None:
+    async def _wait(self, request: Request, robot: str) -> Response | None:
         state = self.keeper.state_of(request.url)
         if state is None:
             return None
         if is_robots_txt(request.url):
+            await self._take_turn(request, state, robot, state.step)
             self._counts.allowed(state, request.url, robot)
             return None
         if self._replay is not None and (page := self._replay.answer(request)) is not None:
@@ -126,18 +136,33 @@ class KosterMiddleware:
             step = state.step
         else:
             step = await self.keeper.wait(state, request)
+        step = await self._take_turn(request, state, robot, step)
         self._decide(request, state, robot, step)
         return None
 
-    def _decide(self, request: Request, state: SiteState, robot: str | bytes, step: Step) -> None:
-        settled = self._settled(step)
+    async def _take_turn(self, request: Request, state: SiteState, robot: str, step: Step) -> Step:
+        """Wait in place until *request* has the turn of its host; return the step then."""
+        pacer = self._pacer
+        if pacer is None:
+            return step
+        while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
+            with self.keeper.in_place.waiting(request, gives_place=True):
+                if not await pacer.turn(host, request):
+                    return Ask(None)  # the crawl is closing
+            if self._clock() >= state.until and not is_robots_txt(request.url):
+                step = await self.keeper.wait(state, request)
+        return step
+
+    def _decide(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
+        settled = _settled(step, self._clock())
         allows = permission(settled, state.parser, self._config.policy)
-        if not all(allows(url, robot) for url in sent_as(request.url)):
-            self._refuse(request, state, robot, settled)
+        too_long = self._pacer.too_long(request, state, robot) if self._pacer else None
+        if too_long or not all(allows(url, robot) for url in sent_as(request.url)):
+            self._refuse(request, state, robot, settled, too_long)
         else:
             self._passes(request, state, robot)
 
-    def _passes(self, request: Request, state: SiteState, robot: str | bytes) -> None:
+    def _passes(self, request: Request, state: SiteState, robot: str) -> None:
         """Count a page that passes, and whether RFC 9309 forbids it: once (C6)."""
         self._counts.allowed(state, request.url, robot)
         rfc9309 = state.hazard
@@ -147,15 +172,13 @@ class KosterMiddleware:
             self._stats.hazard_met()
             self.keeper.announcer.summary.hazard_met(request.url)
 
-    def _settled(self, step: Step) -> Settled:
-        """Return *step*; of a site that is not known yet, that the crawl is closing."""
-        if not waits(step):
-            return step
-        now = self._clock()
-        return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
-
     def _refuse(
-        self, request: Request, state: SiteState, robot: str | bytes, step: Settled
+        self,
+        request: Request,
+        state: SiteState,
+        robot: str,
+        step: Settled,
+        too_long: Delay | None,
     ) -> None:
         verdict = verdict_on(
             request.url,
@@ -165,7 +188,10 @@ class KosterMiddleware:
             parser=state.parser,
             source=state.source,
             policy=self._config.policy,
+            too_long=too_long,
         )
+        if verdict.delay is not None and verdict.rule is verdict.delay.line:
+            self._stats.delay_refused()
         self._counts.refused(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
@@ -195,30 +221,50 @@ class KosterMiddleware:
 
     # The start and the end of the crawl.
 
-    def _check_parser(self) -> None:
-        self._config.parser.from_crawler(self._crawler, b"")
-        settings = self._crawler.settings
-        if settings.getpriority("ROBOTSTXT_PARSER") and settings.get("KOSTER_PARSER") is None:
-            self._log.warning(
-                "ROBOTSTXT_PARSER = %(parser)s is not used: files are read by the draft. To have"
-                " them read by yours set KOSTER_PARSER to it. If the draft is meant, remove it.",
-                parser=repr(settings["ROBOTSTXT_PARSER"]),
-            )
-
-    def _check_not_twice(self) -> None:
-        enabled = self._crawler.settings.get_component_priority_dict_with_base(
-            "DOWNLOADER_MIDDLEWARES"
+    def _spider_opened(self) -> None:
+        pacer = self.keeper.pacer
+        if pacer is None or self.replays:
+            return
+        if self.keeper.on_change is not None:
+            self._pacer = pacer
+            pacer.open()
+            return
+        self._log.warning(
+            'KOSTER_CRAWL_DELAY = "obey" has no effect: requests have nowhere to wait. Set'
+            ' SCHEDULER = "scrapy_koster.DeferringScheduler", or use the add-on.'
         )
-        if any(load_object(path) is RobotsTxtMiddleware for path in enabled):
-            self._log.warning(
-                "Scrapy's RobotsTxtMiddleware is enabled too: robots.txt is fetched and"
-                " read twice, by two standards. Switch it off with DOWNLOADER_MIDDLEWARES"
-                ' = {"scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,'
-                " ...}, or use the add-on."
-            )
 
     async def _spider_closed(self) -> None:
         await self.keeper.close()
         if self._replay is not None:
             await self._replay.close()
         self.keeper.announcer.sum_up()
+
+
+def _settled(step: Step, now: float) -> Settled:
+    """Return *step*; of a site that is not known yet, that the crawl is closing."""
+    if not waits(step):
+        return step
+    return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
+
+
+def _check_parser(crawler: Crawler, config: Config, log: Log) -> None:
+    config.parser.from_crawler(crawler, b"")
+    settings = crawler.settings
+    if settings.getpriority("ROBOTSTXT_PARSER") and settings.get("KOSTER_PARSER") is None:
+        log.warning(
+            "ROBOTSTXT_PARSER = %(parser)s is not used: files are read by the draft. To have"
+            " them read by yours set KOSTER_PARSER to it. If the draft is meant, remove it.",
+            parser=repr(settings["ROBOTSTXT_PARSER"]),
+        )
+
+
+def _check_not_twice(crawler: Crawler, log: Log) -> None:
+    enabled = crawler.settings.get_component_priority_dict_with_base("DOWNLOADER_MIDDLEWARES")
+    if any(load_object(path) is RobotsTxtMiddleware for path in enabled):
+        log.warning(
+            "Scrapy's RobotsTxtMiddleware is enabled too: robots.txt is fetched and"
+            " read twice, by two standards. Switch it off with DOWNLOADER_MIDDLEWARES"
+            ' = {"scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,'
+            " ...}, or use the add-on."
+        )

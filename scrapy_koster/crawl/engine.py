@@ -15,7 +15,8 @@ from twisted.internet.defer import CancelledError
 from scrapy_koster.crawl.meter import MeteredPool, meter_backend, meter_connector
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
+    from contextlib import AbstractContextManager
 
     from scrapy import Request
     from scrapy.core.downloader.handlers import DownloadHandlerProtocol
@@ -61,6 +62,25 @@ def has_nothing_else(crawler: Crawler, waiting: Collection[Request]) -> bool:
         and all(request in waiting for request in engine.downloader.active)
         and (engine.downloader.needs_backout() or not slot.scheduler.has_pending_requests())
     )
+
+
+def is_under_way(crawler: Crawler, request: Request) -> bool:
+    """Whether the downloader has *request*: it passes the middlewares, waits in a slot, is sent."""
+    return request in crawler.engine.downloader.active
+
+
+def around_downloads(
+    crawler: Crawler, context: Callable[[Request], AbstractContextManager[None]]
+) -> None:
+    """Have each request sent within *context*, for which there is no signal."""
+    handlers = crawler.engine.downloader.handlers
+    download = handlers.download_request_async
+
+    async def within(request: Request) -> Response:
+        with context(request):
+            return await download(request)
+
+    handlers.download_request_async = within  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from scrapy_koster.crawl.asking import Asker
 from scrapy_koster.crawl.fetcher import Fetcher
 from scrapy_koster.crawl.inplace import InPlace
 from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.pacing import Pacer
 from scrapy_koster.crawl.patience import Patience
 from scrapy_koster.crawl.report import CountedFetch, counts_of
 from scrapy_koster.crawl.retry_timer import RetryTimer
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from scrapy_koster.crawl.asking import Fetch, Store
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.ports import Fetch, Store
+    from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.crawl.stats import Stats
     from scrapy_koster.protocol.step import Step
@@ -61,8 +63,7 @@ class Keeper:
         announcer: Announcer | None = None,
     ) -> None:
         """*clock* tells the seconds since the epoch, *chance* is from 0 to 1."""
-        self._crawler = crawler
-        self._policy = config.policy
+        self._crawler, self._policy, self._store = crawler, config.policy, store
         self.clock = clock
         self.announcer = announcer or Announcer(crawler, config, stats)
         self._asker = Asker(
@@ -77,6 +78,7 @@ class Keeper:
         )
         self.sites = Sites(config.memory_sites, lambda s: s.wanted or self._asker.asks(s))
         self.state_of = self.sites.state_of
+        self.pacer: Pacer | None = None
         self._retries = RetryTimer(self._due)
         self.patience = Patience(config.idle_limit_secs, self._give_up_waiting)
         self.in_place = InPlace(crawler, self.patience, self._close)
@@ -84,8 +86,7 @@ class Keeper:
         self.on_change: Callable[[SiteState, Step], None] | None = None
         """Called when the step for a site may have become another. It is the scheduler's, where
         that holds requests back."""
-        self.keeps_parked = False
-        """Whether what is parked can wait for the next run."""
+        self.keeps_parked = False  # whether what is parked can wait for the next run
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
         """Requests that waited in vain: refused when they come out, though the site may be due."""
 
@@ -107,6 +108,19 @@ class Keeper:
             store=StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler), clock),
             clock=clock,
             announcer=announcer,
+        )
+
+    def keep_delays(self, config: Config, stats: Stats, robot: Robot) -> None:
+        """Have a pacer keep the delays that sites ask of *robot* (KOSTER_CRAWL_DELAY)."""
+        self.pacer = self._asker.pacer = Pacer(
+            self._crawler,
+            config,
+            stats,
+            robot=robot,
+            sites=self.sites,
+            store=self._store,
+            clock=self.clock,
+            renew=self._ask_or_schedule,
         )
 
     def current_step(self, state: SiteState, now: float) -> Step:
@@ -208,6 +222,8 @@ class Keeper:
         self._closing = True
         self.patience.busy()
         self._retries.stop()
+        if self.pacer is not None:
+            self.pacer.close()
         self._asker.cancel()
         for state in self.sites:
             if state.waiters:

@@ -19,9 +19,9 @@ from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
 
 from scrapy_koster.crawl.announcer import Announcer
-from scrapy_koster.crawl.asking import Unshared
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.ports import Unshared
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, Unavailable, last_copy
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from scrapy_koster.crawl.asking import Store
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.ports import Store
     from scrapy_koster.crawl.stats import Stats
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.site import Site

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from typing_extensions import Self
 
-    from scrapy_koster.crawl.asking import Fetch
+    from scrapy_koster.crawl.ports import Fetch
     from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.report.files import BodyOf

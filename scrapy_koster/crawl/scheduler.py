@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import setitem
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
@@ -21,9 +20,10 @@ from scrapy_koster.crawl.parking.lastrun import LastRun
 from scrapy_koster.crawl.parking.memory import Parking
 from scrapy_koster.crawl.parking.remaining import Remaining
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.crawl.waiting import Waiting
 from scrapy_koster.crawl.wrapped import Wrapped
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.step import Refuse, waits
+from scrapy_koster.protocol.step import waits
 
 if TYPE_CHECKING:
     from collections.abc import Sized
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.keeper import Keeper
     from scrapy_koster.crawl.parking.journal import Journal
     from scrapy_koster.crawl.sites import SiteState
-    from scrapy_koster.protocol.step import Step
 
 # Requests that are parked in one go, before other things get their turn.
 _PARKED_AT_ONCE = 500
@@ -60,6 +59,7 @@ class DeferringScheduler(BaseScheduler):
         self._keeper: Keeper | None = None
         self._wrapped = Wrapped(crawler, scheduler)
         self._parking = Parking(crawler, folder=self._wrapped.folder)
+        self._waiting = Waiting(crawler, self._parking)
         self._last_run = LastRun(crawler)
         self._remaining = Remaining(crawler)
         self._journal: Journal | None = None
@@ -93,8 +93,8 @@ class DeferringScheduler(BaseScheduler):
         """Open the wrapped scheduler. RuntimeError if the crawl would not be obedient."""
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is not None and not middleware.replays:
-            self._keeper = middleware.keeper
-            self._keeper.on_change = self._on_change
+            self._keeper = self._waiting.keeper = middleware.keeper
+            self._keeper.on_change = self._waiting.on_change
             if is_by_hand(self._crawler):
                 self._keeper.patience.have_none()
             else:
@@ -145,7 +145,9 @@ class DeferringScheduler(BaseScheduler):
         Those that are parked are none: a crawl that has no others is idle, and
         whoever feeds it then gets his turn. See ``_spider_idle``.
         """
-        return self._parking.has_next or self._wrapped.has_pending_requests()
+        return (
+            self._parking.has_next or self._waiting.has_turn or self._wrapped.has_pending_requests()
+        )
 
     def _spider_idle(self) -> None:
         """Keep the crawl open while the time of requests that wait may come."""
@@ -154,7 +156,9 @@ class DeferringScheduler(BaseScheduler):
             return
         if len(self._parking) or len(keeper.in_place):
             keeper.patience.idle()
-            if not keeper.keeps_parked or not keeper.patience.is_over or keeper.is_asking():
+            is_paced = keeper.pacer is not None and keeper.pacer.is_waited_for()
+            is_over = keeper.patience.is_over and not keeper.is_asking() and not is_paced
+            if not (keeper.keeps_parked and is_over):
                 raise DontCloseSpider
         if self._journal is not None and self._journal.others_wait():
             raise DontCloseSpider
@@ -169,16 +173,16 @@ class DeferringScheduler(BaseScheduler):
         if self._last_run.is_new:
             self._ask_again()
         for _ in range(_PARKED_AT_ONCE):
-            request = self._parking.pop() or self._next()
+            request = self._parking.pop() or self._waiting.next_for_turn() or self._next()
             if request is None:
                 return None
             if keeper is None or request in keeper.given_up:
                 return request
             keeper.patience.busy()
-            state = self._held_back(request, keeper)
-            if state is None:
+            if (state := self._held_back(request, keeper)) is not None:
+                self._waiting.park(state, request)
+            elif not self._waiting.holds(request):
                 return request
-            self._park(state, request, keeper)
         wake(self._crawler)
         return None
 
@@ -219,27 +223,6 @@ class DeferringScheduler(BaseScheduler):
         if state is None or now < state.until or is_robots_txt(request.url):
             return None
         return state if waits(keeper.current_step(state, now)) else None
-
-    def _park(self, state: SiteState, request: Request, keeper: Keeper) -> None:
-        state.parked = self._parking.push(str(state.site), request)
-        keeper.ask_for(state, request)
-
-    def _on_change(self, state: SiteState, step: Step) -> None:
-        if state.parked and not waits(step):
-            state.parked = self._open(str(state.site), step, may_wait=waits(state.step))
-        wake(self._crawler)
-
-    def _open(self, site: str, step: Step, *, may_wait: bool) -> int:
-        """Return how many requests wait nevertheless, for the next run."""
-        match step:
-            case Refuse(failure):
-                assert self._keeper is not None  # it told
-                given_up, kept = self._keeper.given_up, may_wait and self._keeper.keeps_parked
-                give_up = self._parking.give_up_unwritten if kept else self._parking.give_up
-                return give_up(site, lambda request: setitem(given_up, request, failure))
-            case _:
-                self._parking.open(site)
-                return 0
 
 
 def _check_built(crawler: Crawler) -> None:

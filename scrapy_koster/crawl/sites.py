@@ -56,13 +56,16 @@ class SiteState:
     - ``known``, ``source``, ``parser``, ``hazard``: ``learn``, which the asker calls;
     - ``step``, ``allows``, ``until``: ``take_step``, from the three above;
     - ``on_behalf_of``, ``waiters``: the keeper;
-    - ``parked``: the scheduler;
+    - ``delay``, ``is_paced``: the pacer;
+    - ``parked``, ``turns``: the scheduler;
     - ``standing``: the announcer.
     """
 
     __slots__ = (
         "allows",
+        "delay",
         "hazard",
+        "is_paced",
         "known",
         "on_behalf_of",
         "origin",
@@ -72,6 +75,7 @@ class SiteState:
         "source",
         "standing",
         "step",
+        "turns",
         "until",
         "waiters",
     )
@@ -85,6 +89,10 @@ class SiteState:
         """Of the copy that is known, where that has rules."""
         self.hazard: Rfc9309 | None = None
         """What RFC 9309 says, where the parser is the draft's and wildcards make a difference."""
+        self.delay: float | None = None
+        """How far apart visits to it are to be, in seconds; None where that has not been read."""
+        self.is_paced = False
+        """Whether it was said that it asks for a delay."""
         self.step: Step = Ask(None)
         self.allows: Permission = _nothing
         self.until = 0.0
@@ -94,6 +102,8 @@ class SiteState:
         """Of the requests that wait in place."""
         self.parked = 0
         """How many requests wait in the scheduler."""
+        self.turns = 0
+        """How many of these wait for a turn of its host alone."""
         self.standing: Standing | None = None
         """What the site was last announced as."""
 
@@ -108,6 +118,7 @@ class SiteState:
         self.source = source
         self.parser = parser
         self.hazard = parser.rfc9309 if isinstance(parser, KosterRobotParser) else None
+        self.delay = None
         self.until = 0.0
 
     def take_step(self, *, now: float, policy: Policy) -> Step:

@@ -73,6 +73,21 @@ class Stats:
         """A page was let through that RFC 9309 forbids, by a file with wildcards."""
         self._inc("koster/hazard/urls")
 
+    def delay_met(self, *, is_clamped: bool) -> None:
+        """A site asks for a delay; it is kept, or *is_clamped* to a shorter one, or refused."""
+        self._inc("koster/crawl_delay/sites")
+        if is_clamped:
+            self._inc("koster/crawl_delay/clamped")
+
+    def delay_refused(self) -> None:
+        """A request was refused because of its site's delay."""
+        self._inc("koster/crawl_delay/refused")
+
+    def paced(self, secs: float) -> None:
+        """A host that requests wait for is to be waited for so long; less than 0: not after all."""
+        name = "koster/crawl_delay/waited_seconds"
+        self._collector.inc_value(name, secs, 0.0)  # type: ignore[arg-type]
+
     def cut(self) -> None:
         """A file was met that is longer than KOSTER_MAX_BYTES."""
         self._inc("koster/cut")

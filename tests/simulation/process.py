@@ -180,11 +180,13 @@ class WatchedScheduler(DeferringScheduler):
         super().__init__(crawler, scheduler)
         if crawler.process.history.overflows and not self._parking._file.lasts:
             self._parking._in_memory = _IN_MEMORY
+        push, process = self._parking.push, crawler.process
 
-    def _park(self, state: SiteState, request: Request, keeper: Keeper) -> None:
-        process: Process = self._crawler.process  # type: ignore[attr-defined]
-        process.history.ledger.parks(request, process)
-        super()._park(state, request, keeper)
+        def watched(site: str, request: Request, *, for_turn: bool = False) -> int:
+            process.history.ledger.parks(request, process)
+            return push(site, request, for_turn=for_turn)
+
+        self._parking.push = watched  # type: ignore[method-assign]
 
     def next_request(self) -> Request | None:
         request = super().next_request()
