@@ -62,7 +62,13 @@ class History:
         self.sockets = chance.choice((2, 3, 8))
         self.disk = Disk(self.clock, chance, own_clock=chance.random() < 0.5)
         self.redis = Data(self.clock, chance)
-        self.web = Web(chance, sites=chance.randrange(3, 11), until=_TROUBLE_SECS)
+        # Of a chance of its own: the other seeds stay what they were.
+        self.paced = seed % 4 == 3 and self.defers
+        delays = Random(f"{seed} delays") if self.paced else None
+        if self.paced:
+            self.koster["KOSTER_CRAWL_DELAY"] = "obey"
+            self.koster["KOSTER_CRAWL_DELAY_MAX_SECS"] = delays.choice((1, 60)) if delays else 60
+        self.web = Web(chance, sites=chance.randrange(3, 11), until=_TROUBLE_SECS, delays=delays)
         self.plan = Plan(chance, list(self.web.sites), chance.randrange(8, 40))
         self.processes: list[Process] = []
         self._numbers = count()

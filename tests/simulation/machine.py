@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 _FAST = "/dev/shm"
 _CRAWL = "scrapy_koster.crawl"
-MONOTONIC = ("fetcher", "parking.journal", "retry_timer", "storage_breaker")
+MONOTONIC = (
+    *("fetcher", "host_turns", "hosts", "pacing", "parking.journal", "retry_timer"),
+    "storage_breaker",
+)
 """The modules that read the clock that never goes back; all else asks the loop."""
 TOKENS = ("parking.workers", "storage_breaker")
 """The modules that name a process by chance."""

@@ -37,15 +37,20 @@ class Disk:
     """Whether claims end by a clock of its own, as in Redis, or by that of who looks."""
     known: dict[Site, Known] = field(default_factory=dict)
     claims: dict[Site, Claim] = field(default_factory=dict)
+    visits: dict[str, float] = field(default_factory=dict)
     failing: bool = False
     lag: float = 0.0
     forgot_at: float = -1000.0
+    slow_until: float = -1000.0
+    """Until then a call may be under way that takes long."""
     lagged_at: float = -1000.0
     """When a call last took longer than a claim allows for."""
 
     def secs(self) -> tuple[float, float]:
         """Return how long a call takes until it has its effect, and how long after that."""
         most = self.lag or 0.01
+        if self.lag:
+            self.slow_until = self.clock.now + 2 * most
         if most > _LONG_SECS:
             self.lagged_at = self.clock.now + 2 * most
         return self.chance.random() * most, self.chance.random() * most
@@ -59,6 +64,7 @@ class Disk:
         """Lose everything, claims and all."""
         self.known.clear()
         self.claims.clear()
+        self.visits.clear()
         self.forgot_at = self.clock.now
 
     def holds(self, site: Site, owner: str, now: float) -> bool:
@@ -114,6 +120,15 @@ class Store:
             disk.claims[site] = Claim(owner, at + secs)
         self._answer()
         return Claimed(disk.known.get(site), held)
+
+    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
+        disk = self._call()
+        at, last = disk._now(now), disk.visits.get(host)
+        left = 0.0 if begun or last is None else held_secs(secs - (at - last), secs)
+        if not left:
+            disk.visits[host] = at
+        self._answer()
+        return left
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         disk = self._call()

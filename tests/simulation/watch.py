@@ -12,9 +12,9 @@ from scrapy.http import Response
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.protocol.access import Copy, Failure, has_been
-from scrapy_koster.protocol.step import waits
-from simulation.web import forbids
+from scrapy_koster.protocol.access import Copy, Failure, has_been, last_copy
+from scrapy_koster.protocol.step import Defer, waits
+from simulation.web import delay_of, forbids
 
 if TYPE_CHECKING:
     from scrapy_koster.crawl.sites import SiteState
@@ -27,6 +27,9 @@ _SKEW_SECS = 61.0
 # Beyond the time-out of a fetch, for which a claim lasts.
 _SPARE_SECS = 5.0
 _LATE_SECS = 0.1
+_EARLY_SECS = 1e-6
+# A page may hang for so long, and the storage take as long again, before a turn comes.
+_TURN_SECS = 120.0
 
 
 class Broken(AssertionError):
@@ -47,6 +50,16 @@ class Flight:
     """Whether the storage has it as this one's to ask."""
 
 
+@dataclass(frozen=True)
+class Visit:
+    """A page of a host was fetched."""
+
+    process: Process
+    at: float
+    delay: float
+    """What the host asked for by what was known."""
+
+
 class Watch:
     """Knows what has been asked and answered, and says what is broken."""
 
@@ -54,6 +67,7 @@ class Watch:
         self._history = history
         self.found: Broken | None = None
         self._flights: dict[Site, list[Flight]] = {}
+        self._visited: dict[str, Visit] = {}
         self._served: dict[str, set[tuple[int, bytes]]] = {}
 
     @property
@@ -82,6 +96,38 @@ class Watch:
         found = [self._forbidden(process, state, request) for state in states]
         if all(found):
             self.broken("nothing is fetched that is not allowed", process, f"{request}: {found}")
+        if self._history.paced:
+            self._visits(process, states, request)
+
+    def _visits(self, process: Process, states: list[SiteState], request: Request) -> None:
+        """A page is fetched: is it as long after the last as its host asks for?"""
+        host = _origin(request.url)
+        copies = [copy for state in states if (copy := last_copy(state.known)) is not None]
+        delay = min((delay_of(copy.body) for copy in copies), default=0.0)
+        delay = min(delay, self._history.koster["KOSTER_CRAWL_DELAY_MAX_SECS"])
+        last = self._visited.get(host)
+        self._visited[host] = Visit(process, self._now, delay)
+        if last is None:
+            return
+        early = min(delay, last.delay) - (self._now - last.at)
+        if early <= _EARLY_SECS:
+            return
+        if last.process is process or not self._may_be_early(process, last):
+            self.broken("no visit is early", process, f"{request}: {early} s after {last}")
+
+    def _may_be_early(self, process: Process, last: Visit) -> bool:
+        """Whether another process may not have known of the last visit."""
+        history = self._history
+        disk = history.disk
+        trouble = max(disk.forgot_at, disk.lagged_at, disk.slow_until)
+        for each in (process, last.process):
+            trouble = max(trouble, each.failed_at + _BREAKER_SECS, each.disturbed_at)
+        return (
+            not history.shares
+            or last.process.dead
+            or trouble > last.at - last.delay - _SPARE_SECS
+            or self._clocks_differ()
+        )
 
     def _states(self, process: Process, origin: str) -> list[SiteState]:
         """Return what *process* may go by."""
@@ -204,7 +250,13 @@ class Watch:
     def _waits(self, process: Process, state: SiteState) -> None:
         step = process.keeper.current_step(state, process.wall())
         known = state.known
-        if not waits(step):
+        # A site whose copy is not fresh any more is asked when the turn comes.
+        if state.turns and not isinstance(step, Defer):
+            pacer: Any = process.keeper.pacer
+            [host] = [each for each in pacer._hosts if state in each.states]
+            secs = max(host.free - self._now, 0.0) + _TURN_SECS
+            self._due(process, state, "who waits for a turn has one", host.free, secs)
+        elif not waits(step):
             if not process.keeper.keeps_parked:
                 self._due(process, state, "nothing waits that could go", "open", 0.0)
         elif isinstance(known, Failure):

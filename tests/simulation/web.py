@@ -75,8 +75,12 @@ class Reply:
 class Web:
     """All sites. What they do follows from the seed, and from when they are asked."""
 
-    def __init__(self, chance: Random, *, sites: int, until: float) -> None:
+    def __init__(
+        self, chance: Random, *, sites: int, until: float, delays: Random | None = None
+    ) -> None:
+        """With *delays* files have a Crawl-delay, as it has them."""
         self._chance = chance
+        self._delays = delays
         self.sites: dict[str, Site] = {}
         for number in range(sites):
             host = f"s{number}.example"
@@ -120,6 +124,8 @@ class Web:
         if chance.random() < 0.1:
             closed = ["/"]
         lines = ["User-agent: *", *(f"Disallow: {prefix}" for prefix in closed), ""]
+        if self._delays is not None and self._delays.random() < 0.7:
+            lines.insert(1, f"Crawl-delay: {self._delays.choice((0.5, 2, 6))}")
         return Phase(
             "file",
             latency,
@@ -203,3 +209,9 @@ def forbids(status: int, body: bytes, path: str) -> bool:
     lines = body.decode().splitlines()
     closed = [line.removeprefix("Disallow: ") for line in lines if line.startswith("Disallow: ")]
     return any(path.startswith(prefix) for prefix in closed)
+
+
+def delay_of(body: bytes) -> float:
+    """Return the delay that a file asks for, 0 for none: by a reading of its own."""
+    _, _, rest = body.decode().partition("Crawl-delay: ")
+    return float(rest.partition("\n")[0] or 0)
