@@ -12,6 +12,7 @@ import crawls
 import differential
 import files
 import hostility
+import pacing
 import page_directives
 import passing
 import readings
@@ -32,6 +33,7 @@ SECTIONS: dict[str, Callable[[int], Iterator[Table]]] = {
     "contact": contact.tables,
     "crawls": crawls.tables,
     "report": report_page.tables,
+    "pacing": pacing.tables,
 }
 
 

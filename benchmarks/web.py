@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
@@ -20,6 +21,10 @@ class Web:
         self.pages: Counter[str] = Counter()
         self.robots: Counter[str] = Counter()
         self.hanging: set[str] = set()
+        self.delays: dict[str, float] = {}
+        """The Crawl-delay of hosts that ask for one, in seconds."""
+        self.visits: defaultdict[str, list[float]] = defaultdict(list)
+        """When each of these was visited."""
         self._page_secs = page_secs
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -59,11 +64,15 @@ class Web:
 
     async def _answer(self, path: str, fields: Mapping[str, str]) -> bytes:
         host = fields["Host"].partition(":")[0]
+        delay = self.delays.get(host)
+        if delay is not None:
+            self.visits[host].append(time.monotonic())
         if path == "/robots.txt":
             self.robots[host] += 1
             if host in self.hanging:
                 await asyncio.sleep(3600)
-            return _response(ROBOTS, "text/plain")
+            asked = b"" if delay is None else b"Crawl-delay: %d\n" % delay
+            return _response(ROBOTS + asked, "text/plain")
         self.pages[host] += 1
         if self._page_secs:
             await asyncio.sleep(self._page_secs)
