@@ -75,6 +75,8 @@ def uses(storage: RedisStorage) -> None:
     assert storage.get(A) == COPY
     assert list(storage.sites()) == [(A, COPY)]
     assert storage.forget(A)
+    assert storage.visit("a.example", now=0.0, secs=SECS, begun=True) == 0.0
+    assert storage.visit("a.example", now=0.0, secs=SECS) > 0.0
 
 
 def failure_of(url: str, prefix: str = "koster") -> str:
