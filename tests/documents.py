@@ -115,7 +115,7 @@ class _Slow(RecordingSpider):
 
 async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult]:
     """Crawls in which each thing that is counted happens."""
-    ruled, closed, failing, stale, tagged = (server.site() for _ in range(5))
+    ruled, closed, failing, stale, tagged, slow = (server.site() for _ in range(6))
     ruled.robots = "User-agent: *\nDisallow: /private\nDisallow: /*.gif\n"
     closed.robots = Reply(403)
     failing.robots = Reply(503)
@@ -124,6 +124,7 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
         "User-agent: *",
         headers=_STALE,
     )
+    slow.robots = "User-agent: *\nCrawl-delay: 10"
     tagged.pages(Reply(200, '<meta name="robots" content="none"><a href="/x">.</a>', headers=_HTML))
     urls = [
         ruled.url("/"),
@@ -143,7 +144,11 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
     }
     storages = {"KOSTER_SQLITE_PATH": str(folder), "KOSTER_MAX_BYTES": 40}  # no file; half of one
     kept = settings | {"JOBDIR": str(folder / "job"), "KOSTER_IDLE_LIMIT_SECS": 0}
+    clamps = {"KOSTER_CRAWL_DELAY": "obey", "KOSTER_CRAWL_DELAY_MAX_SECS": 0.1}
+    refuses = clamps | {"KOSTER_CRAWL_DELAY_OVER": "refuse"}
     return [
+        await crawl(urls=slow.urls(2), settings=clamps),
+        await crawl(urls=slow.urls(1), settings=refuses),
         await crawl(_Slow, urls=urls, settings=settings),
         await crawl(urls=[failing.url("/")], settings=kept),
         await crawl(_Slow, urls=urls[:3], settings={"KOSTER_DRY_RUN": True}),
