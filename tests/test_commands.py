@@ -383,6 +383,79 @@ def test_explain_goes_by_the_parser_of_the_settings(
     assert section in verdict["because"]
 
 
+DELAY = b"User-agent: *\nDisallow: /no\nCrawl-delay: 300\nRequest-rate: 1/10\n"
+OBEY = {"KOSTER_CRAWL_DELAY": "obey"}
+IGNORED = 'ignored; with KOSTER_CRAWL_DELAY = "obey"'
+
+
+@pytest.mark.parametrize(
+    ("settings", "fate"),
+    [
+        ({}, f"{IGNORED} 60 s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"),
+        ({"KOSTER_CRAWL_DELAY_MAX_SECS": 300}, f"{IGNORED} kept"),
+        ({"KOSTER_CRAWL_DELAY_OVER": "refuse"}, f"{IGNORED} too long, the site is not visited"),
+        (OBEY, "60 s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"),
+        (OBEY | {"KOSTER_CRAWL_DELAY_MAX_SECS": 300.0}, "kept"),
+        (OBEY | {"KOSTER_CRAWL_DELAY_OVER": "obey"}, "kept"),
+        (OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse", "KOSTER_CRAWL_DELAY_MAX_SECS": 300}, "kept"),
+    ],
+)
+def test_explain_names_the_delay(robots: Robots, settings: dict[str, Any], fate: str) -> None:
+    run = ["explain", "--robots", "-", "http://h/a"]
+    ran = robots(*run, stdin=DELAY, **settings)
+    assert ran.status == 0
+    assert f"\n  delay     300 s between two visits (line 3): {fate}\n" in ran.out
+    [verdict] = robots(*run, "--json", stdin=DELAY, **settings).objects
+    assert verdict["crawl_delay"] == {"secs": 300.0, "line": 3, "rule": "Crawl-delay: 300"}
+    assert verdict["line"] is None
+
+
+def test_explain_forbids_what_asks_for_too_long_a_delay(robots: Robots) -> None:
+    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse"}
+    urls = ["http://h/a", "http://h/no", "http://h/robots.txt"]
+    ran = robots("explain", "--json", "--robots", "-", *urls, stdin=DELAY, **settings)
+    assert ran.status == 1
+    slow, ruled, robots_txt = ran.objects
+    because = "line 3 'Crawl-delay: 300', which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
+    assert (slow["allowed"], slow["line"], slow["because"]) == (False, 3, because)
+    assert (slow["draft"]["allowed"], slow["rfc9309"]["allowed"]) == (True, True)
+    assert (ruled["allowed"], ruled["line"], ruled["rule"]) == (False, 2, "Disallow: /no")
+    assert robots_txt["allowed"]
+    assert {verdict["crawl_delay"]["line"] for verdict in ran.objects} == {3}
+    text = robots("explain", "--robots", "-", urls[0], stdin=DELAY, **settings).out
+    assert text.startswith("forbidden http://h/a\n")
+    assert f"\n  because   {because}\n" in text
+    assert ": too long, the site is not visited\n" in text
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"User-agent: *\nCrawl-delay: 0\n", b"User-agent: a\nCrawl-delay: 9\n"]
+)
+def test_explain_of_no_delay(robots: Robots, body: bytes) -> None:
+    run = ["explain", "--robots", "-", "--agent", "fig", "http://h/"]
+    assert "  delay  " not in robots(*run, stdin=body, **OBEY).out
+    [verdict] = robots(*run, "--json", stdin=body, **OBEY).objects
+    assert verdict["crawl_delay"] is None
+    assert verdict["allowed"]
+
+
+def test_explain_of_a_parser_that_names_no_line(robots: Robots) -> None:
+    settings = OBEY | {
+        "KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser",
+        "KOSTER_CRAWL_DELAY_OVER": "refuse",
+    }
+    urls = ["http://h/a", "http://h/no"]
+    ran = robots("explain", "--json", "--robots", "-", *urls, stdin=DELAY, **settings)
+    assert [verdict["because"] for verdict in ran.objects] == [
+        "it asks for 300 s between two visits, which is longer than KOSTER_CRAWL_DELAY_MAX_SECS",
+        "as ProtegoRobotParser reads it, which names no line",
+    ]
+    told = {"secs": 300.0, "line": None, "rule": None}
+    assert [verdict["crawl_delay"] for verdict in ran.objects] == [told, told]
+    text = robots("explain", "--robots", "-", urls[1], stdin=DELAY, **settings).out
+    assert "\n  delay     300 s between two visits: too long, the site is not visited\n" in text
+
+
 def test_explain_reads_no_more_than_a_crawl_does(robots: Robots, file: Path) -> None:
     settings = {"KOSTER_MAX_BYTES": len(SECTION_4) - 1}
     ran = robots("explain", "--json", "--robots", file, "http://h/x", **settings)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from dataclasses import FrozenInstanceError, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Policy, Restricted
+from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
@@ -25,6 +28,7 @@ from scrapy_koster.protocol.verdict import (
     Settled,
     Source,
     Verdict,
+    delay_of,
     shown,
     text_of,
     utc,
@@ -57,6 +61,7 @@ BY_RFC_9309 = Ruling(
     standard=Standard.RFC_9309,
 )
 MANY = Heading([Line(n, b"user-agent", b"a%d" % n) for n in range(4, 9)])
+SLOW = Delay(90.5, Line(4, b"crawl-delay", b"90.5"))
 HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
 
 
@@ -190,6 +195,7 @@ IN_JSON = {
     "line": 3,
     "rule": "Disallow: /org/plans.html",
     "record": {"line": 1, "agents": ["fig", "tree"]},
+    "crawl_delay": None,
     "also": None,
     "robots_url": "https://fict.org/robots.txt",
     "status": 200,
@@ -221,6 +227,16 @@ IN_JSON = {
                 }
             },
             id="both forbid it",
+        ),
+        pytest.param(
+            {"delay": SLOW},
+            {"crawl_delay": {"secs": 90.5, "line": 4, "rule": "Crawl-delay: 90.5"}},
+            id="a delay",
+        ),
+        pytest.param(
+            {"delay": Delay(90.5, None), "is_explained": False},
+            {"crawl_delay": {"secs": 90.5, "line": None, "rule": None}, "standard": None},
+            id="a delay without a line",
         ),
         pytest.param(
             {"source": Source.FILE},
@@ -302,7 +318,13 @@ class YesOrNo:
         return RobotsTxt(BODY).allowed(url, robot)
 
 
-def judged(path: str, step: Settled, parser: object, policy: Policy = Policy()) -> Verdict:  # noqa: B008
+def judged(
+    path: str,
+    step: Settled,
+    parser: object,
+    policy: Policy = Policy(),  # noqa: B008
+    too_long: Delay | None = None,
+) -> Verdict:
     assert parser is None or isinstance(parser, RobotsTxt | Strictest | YesOrNo)
     return verdict_on(
         f"{SITE}{path}",
@@ -312,6 +334,7 @@ def judged(path: str, step: Settled, parser: object, policy: Policy = Policy()) 
         parser=parser,
         source=Source.STORAGE,
         policy=policy,
+        too_long=too_long,
     )
 
 
@@ -365,6 +388,58 @@ def test_a_parser_that_cannot_tell_why_decides_too(path: str, allowed: bool) -> 
     verdict = judged(path, Obey(COPY, 0), YesOrNo())
     assert (verdict.allowed, verdict.section, verdict.rule) == (allowed, "YesOrNo", None)
     assert not verdict.is_explained
+
+
+# A delay that is too long.
+
+TOO_LONG = "which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
+
+
+@pytest.mark.parametrize("step", [Obey(COPY, 0), Pass(FAILURE, 0)], ids=["known", "passed"])
+@pytest.mark.parametrize("parser", [RobotsTxt(BODY), Strictest(BODY), YesOrNo()], ids=repr)
+def test_what_the_rules_allow_is_forbidden_by_a_delay(step: Settled, parser: object) -> None:
+    verdict = judged("/", step, parser, too_long=SLOW)
+    assert (verdict.allowed, verdict.ground, verdict.section) == (False, Ground.RULE, "3.2")
+    assert (verdict.delay, verdict.rule, verdict.record) == (SLOW, SLOW.line, None)
+    assert verdict.because() == f"line 4 'Crawl-delay: 90.5', {TOO_LONG}"
+
+
+def test_a_delay_without_a_line() -> None:
+    verdict = judged("/", Obey(COPY, 0), YesOrNo(), too_long=Delay(90.5, None))
+    assert (verdict.allowed, verdict.line) == (False, None)
+    assert str(verdict).endswith(f": it asks for 90.5 s between two visits, {TOO_LONG}")
+
+
+@pytest.mark.parametrize("delay", [SLOW, Delay(90.5, None)], ids=["a line", "no line"])
+@pytest.mark.parametrize("parser", [RobotsTxt(BODY), YesOrNo()], ids=repr)
+def test_what_the_rules_forbid_is_forbidden_by_them(parser: object, delay: Delay) -> None:
+    verdict = judged("/org/plans.html", Obey(COPY, 0), parser, too_long=delay)
+    assert verdict == judged("/org/plans.html", Obey(COPY, 0), parser)
+    assert not verdict.allowed
+    assert verdict.delay is None
+
+
+def test_of_a_long_line_that_asks_for_a_delay_little_is_shown() -> None:
+    line = Line(4, b"request-rate", b"1/9999 \x1b" + b"x" * 100_000)
+    verdict = judged("/", Obey(COPY, 0), RobotsTxt(BODY), too_long=Delay(9999.0, line))
+    assert len(str(verdict)) < 400
+    assert str(verdict).isprintable()
+    assert len(json.dumps(verdict.to_dict())) < 4000
+
+
+@pytest.mark.parametrize(
+    ("said", "delay"),
+    [(None, None), (0, None), (2, 2.0), (0.5, 0.5), (-1, None), (math.inf, None), (math.nan, None)],
+)
+def test_the_delay_of_a_parser_that_names_no_line(said: Any, delay: float | None) -> None:
+    parser = SimpleNamespace(allowed=lambda *_: True, crawl_delay=lambda _: said)
+    assert delay_of(parser, "fig") == (None if delay is None else Delay(delay, None))
+
+
+def test_the_delay_of_a_parser_that_names_it() -> None:
+    body = b"User-agent: *\nCrawl-delay: 2\n"
+    assert delay_of(RobotsTxt(body), "fig") == Delay(2.0, Line(2, b"crawl-delay", b"2"))
+    assert delay_of(None, "fig") is None
 
 
 @pytest.mark.parametrize(

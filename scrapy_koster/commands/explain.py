@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,8 @@ from scrapy_koster.protocol.verdict import (
     Source,
     Verdict,
     because_of,
+    delay_of,
+    delay_to_dict,
     ruling_to_dict,
     shown,
     verdict_on,
@@ -43,6 +45,7 @@ from scrapy_koster.protocol.verdict import (
 
 if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line
+    from scrapy_koster.protocol.delay import Delay, Pace
     from scrapy_koster.protocol.site import Site
 
 _ABOUT = """\
@@ -98,7 +101,9 @@ class Explain(Verb):
                 message = f"{printable(url)}: the crawl ended before its site was asked"
                 run.warn(message, NOT_RETRIEVED)
                 continue
-            explained = explain(url, site_named(url), robot, learnt[url], config.policy)
+            explained = explain(
+                url, site_named(url), robot, learnt[url], config.policy, config.pace
+            )
             run.worse(explained.status)
             if opts.json:
                 yield _as_json(explained)
@@ -126,6 +131,9 @@ class Explained:
     verdict: Verdict
     rulings: dict[Standard, Ruling] | None
     """Where access is by rules; by both standards."""
+    delay: Delay | None
+    """Which the site asks for, obeyed or not."""
+    pace: Pace
 
     @property
     def status(self) -> int:
@@ -133,6 +141,24 @@ class Explained:
         if self.verdict.allowed:
             return _ALLOWED
         return NOT_RETRIEVED if self.verdict.ground is Ground.UNAVAILABLE else _FORBIDDEN
+
+    @property
+    def paced(self) -> str | None:
+        """What the site asks for, and what a crawl makes of that; None if it asks for nothing."""
+        if self.delay is None:
+            return None
+        where = f" (line {self.delay.line.number})" if self.delay.line else ""
+        told = f"{self.delay.secs:g} s between two visits{where}"
+        secs, obeying = self.pace.kept(self.delay.secs), replace(self.pace, obeys=True)
+        if obeying.refuses(self.delay.secs):
+            fate = "too long, the site is not visited"
+        elif secs < self.delay.secs:
+            fate = f"{secs:g} s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"
+        else:
+            fate = "kept"
+        if self.pace.obeys:
+            return f"{told}: {fate}"
+        return f'{told}: ignored; with KOSTER_CRAWL_DELAY = "obey" {fate}'
 
     @property
     def rfc9309(self) -> bool:
@@ -144,8 +170,12 @@ class Explained:
         return isinstance(self.verdict.known, Copy) or is_robots_txt(self.verdict.url)
 
 
-def explain(url: str, site: Site, robot: str, learnt: Learnt, policy: Policy) -> Explained:
+def explain(  # noqa: PLR0917
+    url: str, site: Site, robot: str, learnt: Learnt, policy: Policy, pace: Pace
+) -> Explained:
     """Return what a crawl would do with *url*, and why."""
+    delay = delay_of(learnt.parser, robot)
+    is_too_long = delay is not None and pace.refuses(delay.secs) and not is_robots_txt(url)
     verdict = verdict_on(
         url,
         robot,
@@ -154,13 +184,13 @@ def explain(url: str, site: Site, robot: str, learnt: Learnt, policy: Policy) ->
         parser=learnt.parser,
         source=learnt.source,
         policy=policy,
+        too_long=delay if is_too_long else None,
     )
-    if not (verdict.ground is Ground.RULE and isinstance(verdict.known, Copy)):
-        return Explained(verdict, None)
-    readings = (RobotsTxt(verdict.known.body), Rfc9309(verdict.known.body))
-    return Explained(
-        verdict, {reading.standard: _ruling(reading, url, robot) for reading in readings}
-    )
+    rulings = None
+    if verdict.ground is Ground.RULE and isinstance(verdict.known, Copy):
+        readings = (RobotsTxt(verdict.known.body), Rfc9309(verdict.known.body))
+        rulings = {reading.standard: _ruling(reading, url, robot) for reading in readings}
+    return Explained(verdict, rulings, delay if delay and delay.secs else None, pace)
 
 
 def _ruling(reading: Reading, url: str, robot: str) -> Ruling:
@@ -172,7 +202,9 @@ def _ruling(reading: Reading, url: str, robot: str) -> Ruling:
 def _as_json(explained: Explained) -> str:
     """Return one JSON object in one line."""
     verdict = explained.verdict
-    told = {"rfc9309": {"allowed": explained.rfc9309}}
+    told: dict[str, Any] = {"rfc9309": {"allowed": explained.rfc9309}}
+    if explained.delay is not None:
+        told["crawl_delay"] = delay_to_dict(explained.delay)
     for standard, ruling in (explained.rulings or {}).items():
         told[_KEYS[standard]] = ruling_to_dict(ruling, verdict.robot)
     return json.dumps({**verdict.to_dict(), **told})
@@ -209,6 +241,8 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
         yield "robots", f"{facts['robots_url']}, HTTP {facts['status']}"
     if facts["fetched"] is not None:
         yield "fetched", f"{facts['fetched']}, fresh until {facts['expires']}"
+    if explained.paced is not None:
+        yield "delay", explained.paced
     yield "source", verdict.source.value
     if explained.rulings is None:
         yield "RFC 9309", _MAY[explained.rfc9309]

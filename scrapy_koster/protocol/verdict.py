@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -62,6 +63,14 @@ class PacingParser(Parser, Protocol):
     def delay(self, robot: str | bytes, /) -> Delay | None:
         """Return the longest delay that *robot* is asked to keep, None if there is none."""
         ...
+
+
+def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
+    """Return the delay that *parser* finds; where it tells no line, what ``crawl_delay`` says."""
+    if isinstance(parser, PacingParser):
+        return parser.delay(robot)
+    secs = None if parser is None else parser.crawl_delay(robot)
+    return Delay(float(secs), None) if secs and 0 < secs < math.inf else None
 
 
 @runtime_checkable
@@ -137,7 +146,7 @@ class Verdict:
     also: Ruling | None = None
     """What the other standard says, where both were asked and both forbid it."""
     delay: Delay | None = None
-    """How far apart visits are to be, where that was asked or decided."""
+    """For which the site is not visited, where that decided."""
     spelling: str | None = None
     """What ``url`` may be sent as, where that decided and not ``url`` as it stands."""
     is_explained: bool = True
@@ -175,7 +184,7 @@ class Verdict:
             "line": self.line,
             "rule": text_of(self.rule, _TEXT_CHARS) if self.rule else None,
             "record": _record(self.record) if self.record else None,
-            "crawl_delay": _delay_to_dict(self.delay) if self.delay else None,
+            "crawl_delay": delay_to_dict(self.delay) if self.delay else None,
             "also": ruling_to_dict(self.also, self.robot) if self.also else None,
             "robots_url": printable(self.robots_url, _TEXT_CHARS),
             "status": copy.status if copy else None,
@@ -188,6 +197,8 @@ class Verdict:
 
     def because(self) -> str:
         """Return in words, safe to print, what decided."""
+        if self.delay is not None:
+            return f"{_asked(self.delay)}, which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
         if not self.is_explained:
             return f"as {printable(self.section)} reads it, which names no line"
         match self.known:
@@ -201,11 +212,6 @@ class Verdict:
         return f"{why} ({self.section})"
 
     def _because_of_rules(self) -> str:
-        if self.delay and not self.allowed and self.rule is self.delay.line:
-            return f"{self._because_of_line()}, which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
-        return self._because_of_line()
-
-    def _because_of_line(self) -> str:
         ruling = Ruling(self.allowed, self.section, self.record, self.rule, self.standard)
         why = because_of(ruling, self.robot)
         return f"{why} and {because_of(self.also, self.robot)}" if self.also else why
@@ -240,11 +246,11 @@ def verdict_on(
     spelling = url if forbidden is None else forbidden
     ground = _ground(step, policy)
     told = _told(parser, spelling, robot) if ground is Ground.RULE else None
-    if too_long is not None and told is not None and forbidden is None:
-        told = replace(told, allowed=False, section="3.2", rule=too_long.line)
-        forbidden = url
+    delay = too_long if forbidden is None else None
+    if delay is not None:
+        ground, told = Ground.RULE, _slow(delay)
     return Verdict(
-        allowed=forbidden is None,
+        allowed=forbidden is None and delay is None,
         url=url,
         site=site,
         robot=name_token(robot),
@@ -256,7 +262,7 @@ def verdict_on(
         rule=told.rule if told else None,
         standard=told.standard if told else Standard.DRAFT,
         also=told.also if told else None,
-        delay=too_long,
+        delay=delay,
         spelling=None if spelling == url else spelling,
         is_explained=told is None or isinstance(parser, ExplainingParser),
     )
@@ -282,6 +288,10 @@ def _told(parser: Parser | None, url: str, robot: str | bytes) -> Ruling:
         return parser.ruling(url, robot)
     # KOSTER_PARSER is a class that can only answer yes or no.
     return Ruling(allowed=False, section=type(parser).__name__, record=None, rule=None)
+
+
+def _slow(delay: Delay) -> Ruling:
+    return Ruling(allowed=False, section="3.2", record=None, rule=delay.line)  # "extension"
 
 
 def shown(text: bytes, limit: int) -> str:
@@ -328,13 +338,20 @@ def ruling_to_dict(ruling: Ruling, robot: str) -> dict[str, Any]:
     }
 
 
-def _delay_to_dict(delay: Delay) -> dict[str, Any]:
+def delay_to_dict(delay: Delay) -> dict[str, Any]:
+    """Return what JSON can hold of *delay*: text made printable."""
     line = delay.line
     return {
         "secs": delay.secs,
         "line": line.number if line else None,
         "rule": text_of(line, _TEXT_CHARS) if line else None,
     }
+
+
+def _asked(delay: Delay) -> str:
+    if delay.line is None:
+        return f"it asks for {delay.secs:g} s between two visits"
+    return f"line {delay.line.number} '{text_of(delay.line, 200)}'"
 
 
 def _title(record: Heading) -> str:
