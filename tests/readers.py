@@ -19,6 +19,8 @@ from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.parking.file import ParkedFile, site_of_lot
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Copy, Policy, after_answer, redirect_target
+from scrapy_koster.protocol.delay import longest_delay, names_delay
+from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rfc9309 import Rfc9309
@@ -38,6 +40,11 @@ _ROBOTS = (
 _WILD = (
     "*", "*a", "/*a", "*a*", "/*/*", "Disallow: /*", "Disallow: *", "Allow: /*a", "$\n", "*$\n",
     f"Disallow: /*{COUNTER}*a\n", f"Allow: /a*{COUNTER}\n", f"Disallow: /{COUNTER}$\n", "%2Fa*",
+)  # fmt: skip
+_DELAYS = (
+    *_ROBOTS, "Crawl-delay:", "crawl-delay", "Request-rate: 1/10\n", "Request-rate:", "request-",
+    "9", "1/", "/1", "0", ".", "e", "-", "+", "_", "nan", "inf", "s", "m ", "h\n", "0600-0845",
+    "\N{ARABIC-INDIC DIGIT FIVE}", f"Crawl-delay: {COUNTER}\n", f"1/{COUNTER}",
 )  # fmt: skip
 _META = (
     "<", "<meta", "<meta ", "<META", "<meta\n", "<meta/", "</", "</meta", ">", "/>", "=", '"', "'",
@@ -125,6 +132,16 @@ def _decide_twice(text: str) -> None:
     robots = StrictestRobotParser(text.encode())
     for path in ("/", "/a/a/a", "/" + "a" * 99):
         robots.allowed(f"http://h{path}", _ROBOT)
+
+
+def _delay(text: str) -> None:
+    octets = text.encode()
+    for field in (b"crawl-delay", b"request-rate"):
+        longest_delay([Line(1, field, octets)])
+        longest_delay([Line(1, field, b"1" + octets), Line(2, field, b"1/1" + octets)])
+    for body in (octets, b"User-agent: *\n" + octets):
+        names_delay(body)
+        StrictestRobotParser(body).delay(_ROBOT)
 
 
 def _page(text: str, syntax: Syntax) -> None:
@@ -225,6 +242,7 @@ READERS = {
     "RFC 9309": Reader(_decide_by_rfc9309, (*_ROBOTS, *_WILD)),
     "RFC 9309, explained": Reader(_explain_by_rfc9309, (*_ROBOTS, *_WILD)),
     "both readings": Reader(_decide_twice, _ROBOTS),
+    "delay": Reader(_delay, _DELAYS),
     "records": Reader(lambda text: parse(text.encode("latin-1")), _ROBOTS),
     "check": Reader(lambda text: check(text.encode("latin-1")), _ROBOTS),
     "HTML": Reader(lambda text: _page(text, Syntax.HTML), _META),

@@ -73,6 +73,13 @@ def test_of_patterns_made_up(name: str) -> None:
         pytest.param("HTML", Pattern("<svg>", "<![CDATA[", ""), id="CDATA without end"),
         pytest.param("HTML", Pattern("<script>", "<!--<script>", ""), id="scripts in scripts"),
         pytest.param("XHTML", Pattern("", "<?", ""), id="instructions without end"),
+        pytest.param("delay", Pattern("", "9", ""), id="a long delay"),
+        pytest.param("delay", Pattern("0.", "9", ""), id="a precise delay"),
+        pytest.param("delay", Pattern("1", " ", "x"), id="spaces in a rate"),
+        pytest.param("delay", Pattern("", "Crawl-delay: 1\n", ""), id="delays"),
+        pytest.param(
+            "delay", Pattern("", "User-agent: *\nRequest-rate: 1/1\n", ""), id="groups with a rate"
+        ),
         pytest.param("X-Robots-Tag", Pattern("", "a:", ""), id="addressees"),
         pytest.param("X-Robots-Tag", Pattern("", "max-snippet ", ":"), id="words with a value"),
         pytest.param("fields", Pattern("", '"\\', ""), id="quoted pairs"),

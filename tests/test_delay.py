@@ -1,0 +1,256 @@
+"""Crawl-delay and Request-rate: which line of a file asks for how long a delay."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_koster.protocol.delay import Delay, Over, Pace, longest_delay, names_delay
+from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.strictest import Strictest
+from scrapy_koster.protocol.verdict import PacingParser
+
+DELAY, RATE = b"crawl-delay", b"request-rate"
+NUMBERS = {
+    b"2": 2.0,
+    b"0": 0.0,
+    b"0.0": 0.0,
+    b".5": 0.5,
+    b"1.": 1.0,
+    b"1e3": 1000.0,
+    b"+3": 3.0,
+    b"1e308": 1e308,
+    b"1e-400": 0.0,
+    b"0" * 500_000 + b"1": 1.0,
+    b"": None,
+    b"-1": None,
+    b"-1e-400": 0.0,
+    b"soon": None,
+    b"2s": None,
+    b"2 s": None,
+    b"nan": None,
+    b"-nan": None,
+    b"inf": None,
+    b"Infinity": None,
+    b"1e999": None,
+    b"9" * 400: None,
+    b"9" * 500_000: None,
+    b"1,5": None,
+    b"0x10": None,
+    b"1/10": None,
+    b"\xb2": None,
+    b"\x00": None,
+    b"1\x00": None,
+    b"\xff" * 100: None,
+    "\N{ARABIC-INDIC DIGIT FIVE}".encode(): None,
+    "\N{FULLWIDTH DIGIT FIVE}".encode(): None,
+    "5\N{NO-BREAK SPACE}".encode(): None,
+}
+RATES = {
+    b"1/10": 10.0,
+    b"1/10s": 10.0,
+    b"30/1m": 2.0,
+    b"30/1M": 2.0,
+    b"1/1h": 3600.0,
+    b"2/1 h": 1800.0,
+    b" 1 \t/ 5".strip(): 5.0,
+    b"1/5m 0600-0845": 300.0,
+    b"1/5 0600-0845": 5.0,
+    b"1/5 whatever \xff\x00": 5.0,
+    b"1/5s\t": 5.0,
+    b"3/1": 1 / 3,
+    b"1/0": 0.0,
+    b"0/10": None,
+    b"0/0": None,
+    b"000000000/1": None,
+    b"999999999/1": 1 / 999999999,
+    b"1/999999999h": 999999999 * 3600.0,
+    b"1/9999999999": None,
+    b"9" * 500_000 + b"/1": None,
+    b"1/" + b"9" * 500_000: None,
+    b"1/10d": None,
+    b"1/10sm": None,
+    b"1/10-0600": None,
+    b"1": None,
+    b"1/": None,
+    b"/10": None,
+    b"": None,
+    b"-1/10": None,
+    b"1/-10": None,
+    b"1.5/10": None,
+    b"1/nan": None,
+    b"1//10": None,
+    b"1/10/10": None,
+    b"1\n/10": None,
+    "\N{ARABIC-INDIC DIGIT FIVE}/\N{ARABIC-INDIC DIGIT FIVE}".encode(): None,
+    b"\xb9/10": None,
+}
+
+
+def read(field: bytes, value: bytes) -> float | None:
+    line = Line(1, field, value)
+    found = longest_delay([line])
+    assert found is None or found.line is line
+    return found.secs if found else None
+
+
+def short(value: object) -> str:
+    return repr(value)[:20]
+
+
+@pytest.mark.parametrize("value", NUMBERS, ids=short)
+def test_crawl_delay(value: bytes) -> None:
+    assert read(DELAY, value) == NUMBERS[value]
+
+
+@pytest.mark.parametrize("value", RATES, ids=short)
+def test_request_rate(value: bytes) -> None:
+    assert read(RATE, value) == RATES[value]
+
+
+@given(st.sampled_from([DELAY, RATE]), st.one_of(st.binary(), st.from_regex(rb"[0-9/ smhe.+-]*")))
+def test_it_is_a_number_of_seconds_or_none(field: bytes, value: bytes) -> None:
+    secs = read(field, value)
+    assert secs is None or (math.isfinite(secs) and secs >= 0)
+
+
+def test_of_several_the_longest_and_of_equals_the_first() -> None:
+    lines = [
+        Line(2, b"disallow", b"99"),
+        Line(3, DELAY, b"10"),
+        Line(4, RATE, b"1/20"),
+        Line(5, DELAY, b"20"),
+        Line(6, DELAY, b"nan"),
+        Line(7, b"visit-time", b"0600-0845"),
+        Line(8, DELAY, b"0"),
+    ]
+    assert longest_delay(lines) == Delay(20.0, lines[2])
+    assert longest_delay(lines[:1]) is None
+    assert longest_delay([]) is None
+
+
+# A file.
+
+FILE = b"""User-agent: fig
+Crawl-delay: 5
+CRAWL-DELAY : 7 # slowly
+Request-rate: 2/4
+Disallow: /a
+
+User-agent: *
+Request-rate: 1/10
+Visit-time: 0600-0845
+Disallow: /b
+
+User-agent: fig
+Crawl-delay: 60
+Disallow: /c
+
+User-agent: fast
+Disallow: /
+"""
+BY_DRAFT = {"fig": (7.0, 3), "Fig/1.0": (7.0, 3), "other": (10.0, 8), "fast": None, "": (10.0, 8)}
+BY_RFC_9309 = BY_DRAFT | {"fig": (60.0, 13), "Fig/1.0": (60.0, 13)}
+
+
+def found(delay: Delay | None) -> tuple[float, int] | None:
+    if delay is None:
+        return None
+    assert delay.line is not None
+    return delay.secs, delay.line.number
+
+
+@pytest.mark.parametrize("robot", BY_DRAFT)
+def test_of_a_file(robot: str) -> None:
+    assert found(RobotsTxt(FILE).delay(robot)) == BY_DRAFT[robot]
+    assert found(Rfc9309(FILE).delay(robot)) == BY_RFC_9309[robot]
+    assert found(Strictest(FILE).delay(robot)) == BY_RFC_9309[robot]
+    assert found(RobotsTxt(FILE).delay(robot.encode())) == BY_DRAFT[robot]
+
+
+@pytest.mark.parametrize("reading", [RobotsTxt, Rfc9309, Strictest])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"User-agent: *\nDisallow: /",
+        b"User-agent: other\nCrawl-delay: 9",
+        b"Crawl-delay: 9\n",
+        b"User-agent: *\n# Crawl-delay: 9\n",
+        b"User-agent: *\nCrawl-delay: often\n",
+        b"User-agent: *\nX-Crawl-delay: 9\n",
+        b"User-agent: *\nCrawl delay: 9\n",
+    ],
+)
+def test_of_a_file_that_asks_for_none(
+    reading: type[RobotsTxt | Rfc9309 | Strictest], body: bytes
+) -> None:
+    assert reading(body).delay("fig") is None
+
+
+@pytest.mark.parametrize(
+    ("body", "secs"),
+    [
+        pytest.param(b"User-agent: figtree\nCrawl-delay: 4\n", 4.0, id="the draft alone"),
+        pytest.param(b"Allow: /\nUser-agent: *\nCrawl-delay: 7", 7.0, id="both"),
+        pytest.param(b"User-agent: *\nA: /\nUser-agent: *\nCrawl-delay: 3", 3.0, id="RFC 9309"),
+        pytest.param(b"User-agent: *\nCrawl-delay: 0\n", 0.0, id="zero"),
+    ],
+)
+def test_the_longer_of_two_readings(body: bytes, secs: float) -> None:
+    delay = Strictest(body).delay("fig")
+    assert delay is not None
+    assert delay.secs == secs
+
+
+def test_agents_without_a_rule_between_them_are_one_group_by_rfc_9309() -> None:
+    """2.2.4: a Crawl-delay is one of the "other records", which end no list of agents."""
+    body = b"User-agent: slow\nCrawl-delay: 9\n\nUser-agent: *\nDisallow: /a\n"
+    assert RobotsTxt(body).delay("fig") is None
+    assert found(Rfc9309(body).delay("fig")) == (9.0, 2)
+
+
+def test_every_token_of_a_header_counts_by_rfc_9309() -> None:
+    header = "Mozilla/5.0 (compatible; fig/1.0)"
+    assert found(Rfc9309(FILE).delay(header)) == (60.0, 13)
+    assert found(RobotsTxt(FILE).delay(header)) == (10.0, 8)
+
+
+@pytest.mark.parametrize("reading", [RobotsTxt, Rfc9309, Strictest])
+def test_line_ends_of_all_kinds(reading: type[RobotsTxt | Rfc9309 | Strictest]) -> None:
+    for end in (b"\n", b"\r", b"\r\n"):
+        assert found(reading(FILE.replace(b"\n", end)).delay("other")) == (10.0, 8)
+    assert isinstance(reading(FILE), PacingParser)
+
+
+@given(st.binary(), st.sampled_from([b"Crawl-delay: ", b"request-RATE:1/"]), st.binary(max_size=9))
+def test_never_raises(before: bytes, field: bytes, value: bytes) -> None:
+    body = before + b"\nUser-agent: *\n" + field + value
+    assert names_delay(body)
+    for reading in (RobotsTxt(body), Rfc9309(body), Strictest(body)):
+        delay = reading.delay("fig")
+        assert delay is None or delay.secs >= 0
+
+
+# What a crawl makes of it.
+
+
+@pytest.mark.parametrize(
+    ("over", "obeys", "kept", "refuses"),
+    [
+        (Over.CLAMP, True, 60.0, False),
+        (Over.OBEY, True, 86400.0, False),
+        (Over.REFUSE, True, 60.0, True),
+        (Over.REFUSE, False, 60.0, False),
+    ],
+)
+def test_a_day(over: Over, obeys: bool, kept: float, refuses: bool) -> None:
+    pace = Pace(obeys=obeys, max_secs=60.0, over=over)
+    assert (pace.kept(86400.0), pace.refuses(86400.0)) == (kept, refuses)
+    assert (pace.kept(60.0), pace.refuses(60.0)) == (60.0, False)
+    assert (pace.kept(0.5), pace.refuses(0.5)) == (0.5, False)
