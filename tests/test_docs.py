@@ -141,7 +141,9 @@ def said() -> set[tuple[str, str, str]]:
 
 def _said_by(node: ast.AST) -> Iterator[tuple[str, str]]:
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="_log"), attr=name)):
+        case ast.Call(
+            func=ast.Attribute(value=ast.Attribute(attr="_log") | ast.Name("log"), attr=name)
+        ):
             level = LEVELS[name]
         case ast.Call(func=ast.Name("log")):
             level = "INFO, DEBUG"
