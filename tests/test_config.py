@@ -19,6 +19,7 @@ from server import Server
 from scrapy_koster import DeferringScheduler, KosterRobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
 from scrapy_koster.protocol.access import Policy, Restricted, Unavailable
+from scrapy_koster.protocol.delay import Over, Pace
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -63,6 +64,9 @@ WRONG = {
     "KOSTER_DEFER_MAX_SECS": (0, 9, *NOT_SECS),
     "KOSTER_DEFER_LIMIT_SECS": NOT_SECS,
     "KOSTER_IDLE_LIMIT_SECS": NOT_SECS,
+    "KOSTER_CRAWL_DELAY": ("Obey", "clamp", "", True, 10, ["obey"]),
+    "KOSTER_CRAWL_DELAY_MAX_SECS": (0, *NOT_SECS),
+    "KOSTER_CRAWL_DELAY_OVER": ("Clamp", "ignore", "", False, 60, ["obey"]),
     "KOSTER_RESTRICTED": ("Disallow", "defer", "", True, ["allow"]),
     "KOSTER_UNAVAILABLE": ("Defer", "wait", "", True, ["allow"]),
     "KOSTER_PAGE_META": (3, True, [None], [""], ["proxy", 3], [["proxy"]], ("proxy", b"x")),
@@ -136,6 +140,7 @@ def test_the_defaults() -> None:
     assert by_default.max_bytes == 512_000
     assert by_default.redirect_max == 5
     assert by_default.page_meta == ("proxy", "bindaddress", "impersonate", "impersonate_args")
+    assert by_default.pace == Pace(obeys=False, max_secs=60, over=Over.CLAMP)
     assert by_default.dry_run is False
     assert by_default.page_directives == frozenset(PageSource)
 
@@ -148,6 +153,22 @@ def test_a_right_value(name: str, value: Any, field: str, read: Any) -> None:
 @pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT_POLICY)
 def test_a_right_value_of_the_policy(name: str, value: Any, field: str, read: Any) -> None:
     assert getattr(config({name: value}).policy, field) == read
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "read"),
+    [
+        ("KOSTER_CRAWL_DELAY", "obey", "obeys", True),
+        ("KOSTER_CRAWL_DELAY", "ignore", "obeys", False),
+        ("KOSTER_CRAWL_DELAY_MAX_SECS", "0.5", "max_secs", 0.5),
+        ("KOSTER_CRAWL_DELAY_MAX_SECS", 86400, "max_secs", 86400.0),
+        ("KOSTER_CRAWL_DELAY_OVER", "clamp", "over", Over.CLAMP),
+        ("KOSTER_CRAWL_DELAY_OVER", "refuse", "over", Over.REFUSE),
+        ("KOSTER_CRAWL_DELAY_OVER", "obey", "over", Over.OBEY),
+    ],
+)
+def test_a_right_value_of_the_pace(name: str, value: Any, field: str, read: Any) -> None:
+    assert getattr(config({name: value}).pace, field) == read
 
 
 def test_none_is_the_default_as_in_scrapy() -> None:
@@ -252,6 +273,9 @@ SAID = [
     ("KOSTER_SQLITE_PATH", "", "a path"),
     ("KOSTER_REDIS_PREFIX", "{a}", "of letters, digits and the characters . : _ - alone"),
     ("KOSTER_PARSER", 3, "a class or the path of one"),
+    ("KOSTER_CRAWL_DELAY", 10, "one of 'ignore', 'obey'"),
+    ("KOSTER_CRAWL_DELAY_MAX_SECS", 0, "a number of seconds, more than 0"),
+    ("KOSTER_CRAWL_DELAY_OVER", "x", "one of 'clamp', 'refuse', 'obey'"),
     ("KOSTER_RESTRICTED", "x", "one of 'disallow', 'allow'"),
     ("KOSTER_PAGE_DIRECTIVES", ["x"], "a list of 'meta', 'header'"),
     ("KOSTER_PAGE_META", [""], "a list of meta keys"),
