@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 
 import faults_around
+import faults_of_delays
 import faults_of_processes
 import faults_of_sites
 import faults_of_starts
@@ -44,6 +45,7 @@ def told() -> Sequence[Told]:
     rows = [
         *(Told(f.group, f.name, OF_SITES[f.means]) for f in faults_of_sites.FAULTS),
         *(Told(f.group, f.name, AROUND + f.warned) for f in faults_around.FAULTS),
+        *(Told(f.group, f.name, f.promised) for f in faults_of_delays.FAULTS),
         *(Told(f.group, f.name, f.promised) for f in faults_of_processes.FAULTS),
         *(Told(f.group, f.name, f.promised) for f in faults_of_starts.FAULTS),
     ]

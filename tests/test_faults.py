@@ -7,21 +7,23 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from secrets import token_hex
 from traceback import format_exception
 
 import faults_around
+import faults_of_delays
 import faults_of_processes
 import faults_of_sites
 import faults_of_starts
 import pytest
 from comparison import RULES, Means
-from crawling import Crawl, CrawlResult, Running
+from crawling import Crawl, CrawlResult, RecordingSpider, Running, kept_log
 from documents import text
 from faults import shown, tables, told
 from faults_around import AroundFault, Stage
+from faults_of_delays import DelayFault
 from faults_of_processes import Process, ProcessFault
 from faults_of_sites import ALLOWED, FORBIDDEN, Place, SiteFault
 from faults_of_starts import StartFault
@@ -154,6 +156,34 @@ async def test_of_processes(
     crawl: Crawl, server: Server, tmp_path: Path, fault: ProcessFault
 ) -> None:
     await fault.run(Process(server, crawl, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, id=fault.name, marks=pytest.mark.long if fault.long else ())
+        for fault in faults_of_delays.FAULTS
+    ],
+)
+async def test_of_delays(crawl: Crawl, server: Server, tmp_path: Path, fault: DelayFault) -> None:
+    site = server.site()
+    site.robots = fault.robots
+    site.page("/hard", fault.reply)
+    stage = Stage(server, [site], tmp_path)
+    urls = [site.url(path) for path in (*faults_of_delays.PAGES, faults_of_delays.SECRET)]
+    said = pytest.raises(AssertionError, match=fault.error) if fault.error else nullcontext()
+    with fault.given(stage) as settings, kept_log() as log:
+        running = crawl.start(urls=urls, settings={**faults_of_delays.SETTINGS, **settings})
+        await crawl.until(lambda: site.pages_asked)
+        stage.meanwhile()
+        with said:
+            await running.result()
+    spider = running.crawler.spider
+    assert isinstance(spider, RecordingSpider)
+    fault.check(site, spider)
+    warned = [r for r in log if r.levelno == logging.WARNING and "scrapy_koster" in r.name]
+    assert len(warned) in range(0 if fault.silent else fault.warnings, fault.warnings + 1)
+    assert not running.crawler.crawling
 
 
 @pytest.mark.parametrize("fault", faults_of_starts.FAULTS, ids=lambda fault: fault.name)
