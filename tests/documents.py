@@ -153,6 +153,7 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
         await crawl(urls=[failing.url("/")], settings=kept),
         await crawl(_Slow, urls=urls[:3], settings={"KOSTER_DRY_RUN": True}),
         await crawl(_Slow, urls=urls[:3], settings=storages),
+        await crawl(urls=[tagged.url("/")], settings={"KOSTER_MISSING": "disallow"}),
     ]
 
 

@@ -17,6 +17,7 @@ from scrapy_koster.protocol.access import (
     Copy,
     Failure,
     Known,
+    Missing,
     NoAnswer,
     Policy,
     Restricted,
@@ -129,6 +130,30 @@ def test_restricted_sites_are_opened_by_the_setting(status: int) -> None:
     policy = Policy(restricted=Restricted.ALLOW)
     assert access(copied(answer(status)), policy) is Access.UNRESTRICTED
     assert access(copied(answer(200)), policy) is Access.RULES
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "meaning"),
+    [
+        (200, BODY, Access.RULES),
+        (204, b"", Access.MISSING),
+        (200, b"<html>", Access.MISSING),
+        (200, b"User-agent: *\n", Access.MISSING),
+        (200, b"User-agent: a\nDisallow:", Access.RULES),
+        (404, BODY, Access.MISSING),
+        (499, BODY, Access.MISSING),
+        (401, BODY, Access.RESTRICTED),
+    ],
+)
+def test_what_is_missing_is_closed_by_the_setting(
+    status: int, body: bytes, meaning: Access
+) -> None:
+    copy = copied(replace(answer(status), body=body))
+    assert access(copy, Policy(missing=Missing.DISALLOW)) is meaning
+    opened = Policy(missing=Missing.DISALLOW, restricted=Restricted.ALLOW)
+    restricted = meaning is Access.RESTRICTED
+    assert access(copy, opened) is (Access.UNRESTRICTED if restricted else meaning)
+    assert access(copy, POLICY) is not Access.MISSING
 
 
 @pytest.mark.parametrize("status", [100, 300, 301, 302, 303, 305, 307, 308, 399])

@@ -531,6 +531,16 @@ def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
         (404, {}, (0, "unrestricted", "HTTP 404, unrestricted (3.1)")),
         (403, {}, (1, "restricted", "HTTP 403, restricted (3.1)")),
         (403, {"KOSTER_RESTRICTED": "allow"}, (0, "unrestricted", "unrestricted (3.1)")),
+        (
+            404,
+            {"KOSTER_MISSING": "disallow"},
+            (1, "missing", "HTTP 404, missing, which KOSTER_MISSING disallows (3.1)"),
+        ),
+        (
+            200,
+            {"KOSTER_MISSING": "disallow"},
+            (1, "missing", "HTTP 200 without a record, missing, which KOSTER_MISSING disallows"),
+        ),
         (503, {}, (3, "unavailable", "it cannot be retrieved (HTTP 503), 1 attempt failed")),
         (503, {"KOSTER_UNAVAILABLE": "allow"}, (0, "unavailable", "it cannot be retrieved")),
         (503, {"KOSTER_UNAVAILABLE": "disallow"}, (3, "unavailable", "it cannot be retrieved")),

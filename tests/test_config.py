@@ -18,7 +18,7 @@ from server import Server
 
 from scrapy_koster import DeferringScheduler, KosterRobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
-from scrapy_koster.protocol.access import Policy, Restricted, Unavailable
+from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.delay import Over, Pace
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
@@ -68,6 +68,7 @@ WRONG = {
     "KOSTER_CRAWL_DELAY_MAX_SECS": (0, *NOT_SECS),
     "KOSTER_CRAWL_DELAY_OVER": ("Clamp", "ignore", "", False, 60, ["obey"]),
     "KOSTER_RESTRICTED": ("Disallow", "defer", "", True, ["allow"]),
+    "KOSTER_MISSING": ("Disallow", "defer", "", False, ["allow"]),
     "KOSTER_UNAVAILABLE": ("Defer", "wait", "", True, ["allow"]),
     "KOSTER_PAGE_META": (3, True, [None], [""], ["proxy", 3], [["proxy"]], ("proxy", b"x")),
     "KOSTER_DRY_RUN": ("perhaps", "", [], "2.5"),
@@ -117,6 +118,7 @@ RIGHT_POLICY = (
     ("KOSTER_DEFER_MAX_SECS", 10, "defer_max_secs", 10.0),
     ("KOSTER_DEFER_LIMIT_SECS", 0, "defer_limit_secs", 0.0),
     ("KOSTER_RESTRICTED", "allow", "restricted", Restricted.ALLOW),
+    ("KOSTER_MISSING", "disallow", "missing", Missing.DISALLOW),
     ("KOSTER_UNAVAILABLE", "allow", "unavailable", Unavailable.ALLOW),
     ("KOSTER_UNAVAILABLE", "disallow", "unavailable", Unavailable.DISALLOW),
 )

@@ -19,7 +19,7 @@ from scrapy_koster.protocol.access import (
     access,
 )
 from scrapy_koster.protocol.html_page import is_html
-from scrapy_koster.protocol.robotstxt import parse
+from scrapy_koster.protocol.robotstxt import has_record
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
 from scrapy_koster.protocol.verdict import utc
 
@@ -42,6 +42,7 @@ _STANDING = {
     Access.RULES: Standing.OBEYED,
     Access.UNRESTRICTED: Standing.WITHOUT_ROBOTS_TXT,
     Access.RESTRICTED: Standing.RESTRICTED,
+    Access.MISSING: Standing.MISSING,
 }
 
 
@@ -179,20 +180,19 @@ class Announcer:
         return self._named[kind] <= _SITES_NAMED
 
     def _obeyed(self, state: SiteState, copy: Copy) -> None:
-        match state.standing:
-            case Standing.WITHOUT_ROBOTS_TXT | Standing.HTML if self._is_named(state.standing):
-                self._without_rules(state, copy)
-            case Standing.RESTRICTED if self._is_named(state.standing):
-                self._restricted(state, copy)
-            case _:
-                pass
+        if state.standing is Standing.OBEYED or not self._is_named(state.standing):
+            return
+        if state.standing is Standing.RESTRICTED:
+            self._restricted(state, copy)
+        else:
+            self._without_rules(state, copy)
 
     def _without_rules(self, state: SiteState, copy: Copy) -> None:
         self._log.info(
             "%(site)s has no rules: its robots.txt answers HTTP %(status)d%(what)s",
             site=state.site,
             status=copy.status,
-            what=f" with an HTML page, {copy.url}" if state.standing is Standing.HTML else "",
+            what=_without_what(state.standing, copy),
         )
 
     def _restricted(self, state: SiteState, copy: Copy) -> None:
@@ -247,8 +247,21 @@ class Announcer:
         )
 
 
+def _without_what(standing: Standing | None, copy: Copy) -> str:
+    match standing:
+        case Standing.HTML:
+            return f" with an HTML page, {copy.url}"
+        case Standing.MISSING:
+            return (
+                f"{'' if copy.status >= 300 else ' without a record'}, so nothing of it may be"
+                f" fetched (KOSTER_MISSING). It is asked again after {utc(copy.expires)}"
+            )
+        case _:
+            return ""
+
+
 def _standing_by(copy: Copy, policy: Policy) -> Standing:
     standing = _STANDING[access(copy, policy)]
-    if standing is Standing.OBEYED and is_html(copy.body) and not parse(copy.body):
+    if standing is Standing.OBEYED and is_html(copy.body) and not has_record(copy.body):
         return Standing.HTML
     return standing

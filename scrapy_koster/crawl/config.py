@@ -18,7 +18,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import data_path
 
-from scrapy_koster.protocol.access import Policy, Restricted, Unavailable
+from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.delay import Over, Pace
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
@@ -59,6 +59,7 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_CRAWL_DELAY_MAX_SECS": 60,
     "KOSTER_CRAWL_DELAY_OVER": "clamp",
     "KOSTER_RESTRICTED": "disallow",
+    "KOSTER_MISSING": "allow",
     "KOSTER_UNAVAILABLE": "defer",
     "KOSTER_DRY_RUN": False,
     "KOSTER_PAGE_DIRECTIVES": ("meta", "header"),
@@ -209,6 +210,7 @@ def _policy(read: _Reader) -> Policy:
         defer_max_secs=read.secs("KOSTER_DEFER_MAX_SECS", above=0),
         defer_limit_secs=read.secs("KOSTER_DEFER_LIMIT_SECS"),
         restricted=read.member("KOSTER_RESTRICTED", Restricted),
+        missing=read.member("KOSTER_MISSING", Missing),
         unavailable=read.member("KOSTER_UNAVAILABLE", Unavailable),
     )
     for low, high in (

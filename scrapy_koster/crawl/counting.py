@@ -42,6 +42,7 @@ _OUTCOMES = {
     Standing.HTML: Outcome.HTML,
     Standing.WITHOUT_ROBOTS_TXT: Outcome.WITHOUT_ROBOTS_TXT,
     Standing.RESTRICTED: Outcome.RESTRICTED,
+    Standing.MISSING: Outcome.MISSING,
     Standing.UNAVAILABLE: Outcome.UNAVAILABLE,
     Standing.LET_THROUGH: Outcome.LET_THROUGH,
 }

@@ -41,6 +41,7 @@ class Standing(Enum):
     HTML = "with an HTML page for robots.txt"
     WITHOUT_ROBOTS_TXT = "without robots.txt"
     RESTRICTED = "restricted"
+    MISSING = "missing and disallowed (KOSTER_MISSING)"
     UNAVAILABLE = "unavailable"
     LET_THROUGH = "unavailable and let through"
 

@@ -14,6 +14,7 @@ from urllib.parse import urldefrag, urljoin
 
 from scrapy_koster.protocol.freshness import expiry, retry_after, states_life
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.robotstxt import has_record
 from scrapy_koster.protocol.site import site_of
 
 _VALIDATOR_CHARS = 1000
@@ -111,6 +112,13 @@ class Restricted(Enum):
     ALLOW = "allow"
 
 
+class Missing(Enum):
+    """KOSTER_MISSING: what no file means, and a file without a record."""
+
+    ALLOW = "allow"
+    DISALLOW = "disallow"
+
+
 class Unavailable(Enum):
     """KOSTER_UNAVAILABLE: what a temporary failure means."""
 
@@ -134,6 +142,7 @@ class Policy:
     defer_max_secs: float = 600.0
     defer_limit_secs: float = 300.0
     restricted: Restricted = Restricted.DISALLOW
+    missing: Missing = Missing.ALLOW
     unavailable: Unavailable = Unavailable.DEFER
 
 
@@ -143,6 +152,8 @@ class Access(Enum):
     RULES = auto()
     UNRESTRICTED = auto()
     RESTRICTED = auto()
+    MISSING = auto()
+    """There are no instructions, and KOSTER_MISSING disallows that."""
 
 
 def access_stated(status: int) -> Access | None:
@@ -166,11 +177,16 @@ def access_stated(status: int) -> Access | None:
 def access(copy: Copy, policy: Policy) -> Access:
     """Return what *copy* says about its site."""
     stated = access_stated(copy.status)
-    if stated is Access.RULES:
-        return Access.RULES
-    if stated is Access.RESTRICTED and policy.restricted is Restricted.DISALLOW:
-        return Access.RESTRICTED
-    return Access.UNRESTRICTED
+    if stated is Access.RESTRICTED:
+        disallowed = policy.restricted is Restricted.DISALLOW
+        return Access.RESTRICTED if disallowed else Access.UNRESTRICTED
+    # 3.1: "the robot can assume no instructions are available". The Russian retelling: where the
+    # file "is empty, does not conform to the format and semantics, or is missing, then search
+    # robots act according to their settings".
+    is_file = stated is Access.RULES
+    if policy.missing is Missing.DISALLOW and not (is_file and has_record(copy.body)):
+        return Access.MISSING
+    return Access.RULES if is_file else Access.UNRESTRICTED
 
 
 def redirect_target(answer: Answer) -> str | None:

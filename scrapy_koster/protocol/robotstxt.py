@@ -49,6 +49,11 @@ def parse(body: bytes) -> list[Record]:
     return list(records(text, (span for _, span in _spans(text))))
 
 
+def has_record(body: bytes) -> bool:
+    """Whether a file has a record: of an empty one, an HTML page and the like it is false."""
+    return next(_spans(with_line_feeds(body)), None) is not None
+
+
 def select(records: Iterable[Record], token: str) -> Record | None:
     """Return the record that the robot *token* must obey (3.2.1).
 

@@ -34,6 +34,8 @@ class Ground(Enum):
     """There is no /robots.txt (3.1)."""
     RESTRICTED = "restricted"
     """The site answered 401 or 403 (3.1)."""
+    MISSING = "missing"
+    """There is no /robots.txt, or it has no record, and KOSTER_MISSING disallows that (3.1)."""
     UNAVAILABLE = "unavailable"
     """The /robots.txt could not be retrieved (3.1)."""
 
@@ -102,7 +104,7 @@ def permission(step: Settled, parser: Parser | None, policy: Policy) -> Permissi
                     return parser.allowed
                 case Access.UNRESTRICTED:
                     return _everything
-                case Access.RESTRICTED:  # pragma: no branch
+                case Access.RESTRICTED | Access.MISSING:  # pragma: no branch
                     return _robots_txt_only
         case Pass():
             return _everything
@@ -205,6 +207,9 @@ class Verdict:
             case Failure(reason=reason, attempts=attempts):
                 tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
                 why = f"it cannot be retrieved ({printable(reason)}), {tries} failed"
+            case Copy(status=status) if self.ground is Ground.MISSING:
+                what = " without a record" if status < 300 else ""
+                why = f"HTTP {status}{what}, missing, which KOSTER_MISSING disallows"
             case Copy(status=status) if self.ground is not Ground.RULE:
                 why = f"HTTP {status}, {self.ground.value}"
             case Copy():  # pragma: no branch
@@ -280,6 +285,7 @@ _GROUNDS = {
     Access.RULES: Ground.RULE,
     Access.UNRESTRICTED: Ground.UNRESTRICTED,
     Access.RESTRICTED: Ground.RESTRICTED,
+    Access.MISSING: Ground.MISSING,
 }
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scrapy_koster.report.numbers import NOT_KNOWN, OUTCOME_NAMES, numbers_of
+from scrapy_koster.report.numbers import CLOSED_BY, NOT_KNOWN, OUTCOME_NAMES, numbers_of
 from scrapy_koster.report.tables import Column, Table, shown
-from scrapy_koster.report.tally import Outcome
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,7 +17,6 @@ _SITES = "SELECT site, outcome, crc FROM site ORDER BY site"
 _RULES = (
     "SELECT site || ' ' || text, site, line, text, sum(refused) FROM rule GROUP BY 1 ORDER BY 1"
 )
-_CLOSED = (Outcome.RESTRICTED, Outcome.UNAVAILABLE)
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def _changes(then: Any, now: Any) -> Iterator[str]:
     elif now is None:
         yield "sites that are not here any more"
     else:
-        was, is_now = then[1] in _CLOSED, now[1] in _CLOSED
+        was, is_now = then[1] in CLOSED_BY, now[1] in CLOSED_BY
         if was != is_now:
             yield "sites that closed" if is_now else "sites that opened"
         if None not in (then[2], now[2]) and then[2] != now[2]:

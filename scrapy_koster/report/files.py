@@ -28,7 +28,7 @@ _ROOM_BYTES = 60_000
 _ROOM_BYTES_A_SITE = 400
 _ROOM_MOST_BYTES = 1_000_000
 _FILES_MOST = 2000
-_HAVE_ONE = (Outcome.OBEYED, Outcome.HTML)
+_HAVE_ONE = (Outcome.OBEYED, Outcome.HTML, Outcome.MISSING)
 
 
 @dataclass(frozen=True)

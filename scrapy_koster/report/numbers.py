@@ -30,13 +30,16 @@ _AGES = (
     ("a day to a week", 7 * _DAY),
     ("a week to 30 days", 30 * _DAY),
 )
-_REFUSED = "(refused_rule + refused_restricted + refused_unavailable)"
+GROUNDS = ("rule", "restricted", "missing", "unavailable")
+_REFUSED = f"({' + '.join(f'refused_{ground}' for ground in GROUNDS)})"
+CLOSED_BY = (int(Outcome.RESTRICTED), int(Outcome.UNAVAILABLE), int(Outcome.MISSING))
+"""The outcomes of sites that are closed as a whole."""
 _ALLOWED = "(allowed_rule + allowed_none + allowed_html + allowed_unavailable)"
 _BY_MATTER = (
-    f"ORDER BY {_REFUSED} DESC, outcome IN (4, 5) DESC, wildcards DESC, {_ALLOWED} DESC, site"
+    f"ORDER BY {_REFUSED} DESC, outcome IN {CLOSED_BY} DESC, wildcards DESC, {_ALLOWED} DESC, site"
 )
-CLOSED = f"(outcome IN (4, 5) OR refused_rule > 0 AND {_ALLOWED} = 0)"
-"""What holds of sites of which we have nothing: restricted, unavailable, or all was refused."""
+CLOSED = f"(outcome IN {CLOSED_BY} OR refused_rule > 0 AND {_ALLOWED} = 0)"
+"""What holds of sites of which we have nothing: closed as a whole, or all was refused."""
 _WORST_RULES = (
     "SELECT site, line, text, refused FROM rule ORDER BY refused DESC, site, line"
     f" LIMIT {RULES_MOST}"
@@ -47,6 +50,7 @@ OUTCOME_NAMES = {
     Outcome.HTML: "without robots.txt",
     Outcome.WITHOUT_ROBOTS_TXT: "without robots.txt",
     Outcome.RESTRICTED: "restricted",
+    Outcome.MISSING: "restricted",
     Outcome.UNAVAILABLE: "unavailable",
     Outcome.LET_THROUGH: "unavailable",
 }
@@ -85,10 +89,7 @@ class Numbers:
     @property
     def refused(self) -> Counted:
         """How many requests were refused, by ground."""
-        return {
-            ground: self.totals[f"refused_{ground}"]
-            for ground in ("rule", "restricted", "unavailable")
-        }
+        return {ground: self.totals[f"refused_{ground}"] for ground in GROUNDS}
 
     @property
     def allowed(self) -> int:

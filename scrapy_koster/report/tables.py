@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.protocol.verdict import utc
 from scrapy_koster.report.numbers import (
+    CLOSED_BY,
+    GROUNDS,
     NOT_KNOWN,
     OUTCOME_NAMES,
     Numbers,
@@ -113,6 +115,7 @@ def duration(secs: float) -> str:
 _OUTCOMES = {
     **OUTCOME_NAMES,
     Outcome.HTML: "HTML for robots.txt",
+    Outcome.MISSING: "missing and disallowed",
     Outcome.LET_THROUGH: "unavailable, let through",
 }
 
@@ -182,7 +185,7 @@ def _sites(
     now = int(numbers.about.get("written") or 0)
     for row in rows:
         site = row["site"]
-        refused = {ground: row[f"refused_{ground}"] for ground in numbers.refused}
+        refused = _refused(row)
         table.add(
             site,
             _OUTCOMES.get(row["outcome"], NOT_KNOWN),
@@ -208,7 +211,7 @@ def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
         "closed",
         "Sites that were closed to us",
         "All that was asked for was refused by lines of the robots.txt, or it answers HTTP 401 or"
-        " 403, or it could not be retrieved.",
+        " 403, or it is missing (KOSTER_MISSING), or it could not be retrieved.",
         [
             Column("refused", "number"),
             Column("site", "site"),
@@ -219,7 +222,7 @@ def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
         ],
     )
     for row in rows:
-        by_line = row["outcome"] not in (Outcome.RESTRICTED, Outcome.UNAVAILABLE)
+        by_line = row["outcome"] not in CLOSED_BY
         if not by_line or (row["refused_rule"] and not _allowed(row)):
             how = "all was refused" if by_line else _OUTCOMES[row["outcome"]]
             why = (
@@ -227,9 +230,13 @@ def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
                 if by_line
                 else row["reason"] or f"HTTP {row['status']}"
             )
-            refused = row["refused_rule"] + row["refused_restricted"] + row["refused_unavailable"]
+            refused = sum(_refused(row).values())
             table.add(refused, row["site"], how, why, _allowed(row), row["expires"])
     return table
+
+
+def _refused(row: sqlite3.Row) -> dict[str, int]:
+    return {ground: row[f"refused_{ground}"] for ground in GROUNDS}
 
 
 def _allowed(row: sqlite3.Row) -> int:
@@ -237,7 +244,7 @@ def _allowed(row: sqlite3.Row) -> int:
 
 
 def _closed_by(row: sqlite3.Row, refused: Mapping[str, int]) -> str:
-    if refused["restricted"]:
+    if refused["restricted"] or refused["missing"]:
         return f"the whole site: HTTP {row['status']}"
     return "the whole site: unavailable" if refused["unavailable"] else ""
 

@@ -24,6 +24,8 @@ class Outcome(IntEnum):
     RESTRICTED = 4
     UNAVAILABLE = 5
     LET_THROUGH = 6
+    MISSING = 7
+    """And disallowed (KOSTER_MISSING)."""
 
 
 class Sampled(str, Enum):
@@ -31,6 +33,7 @@ class Sampled(str, Enum):
 
     RULE = "rule"
     RESTRICTED = "restricted"
+    MISSING = "missing"
     UNAVAILABLE = "unavailable"
     START = "start"
     """Of the requests that a crawl starts with: refused."""
@@ -68,6 +71,7 @@ COUNTS = (
     "allowed_unavailable",
     "refused_rule",
     "refused_restricted",
+    "refused_missing",
     "refused_unavailable",
     "start_refused",
     "deferrals",
