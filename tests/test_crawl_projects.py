@@ -53,7 +53,7 @@ async def test_a_whole_header_as_the_name(
     site.robots = BY_ROBOT
     name = "ROBOTSTXT_USER_AGENT" if where == "settings" else "robotstxt_user_agent"
     given: dict[str, Any] = {"settings": {}, where: {name: said}}
-    given["settings"] = {"USER_AGENT": "FigTree/0.1", **given["settings"]}
+    given["settings"] = {"USER_AGENT": "FigTree/0.1 (+http://fict.org)", **given["settings"]}
     result = await crawl(urls=[site.url(path) for path in PATHS], **given)
     assert [url for url, _ in result.refused] == [site.url(refused)]
     warnings = [

@@ -144,6 +144,41 @@ async def test_warns_of_a_header_that_was_not_decided_by(
     assert len(warnings) == warned
 
 
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("FigTree/0.1", ["page"]),
+        ("FigTree", ["page"]),
+        ("FigTree/1.0.dev1 (Linux 6.1)", ["page"]),
+        (FIGTREE, []),
+        ("FigTree/0.1 (+www.fict.org/robot)", []),
+        ("FigTree/0.1 (fict3.org)", []),
+        ("FigTree/0.1 (mailto:robot@fict)", []),
+        ("FigTree/0.1 (robot@fict.org)", []),
+        # Of these nobody could know that it is a robot: one warning says so.
+        ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/143.0 Safari/537.36", ["name"]),
+        ("", ["name"]),
+    ],
+)
+async def test_warns_once_of_a_header_that_names_no_page(
+    crawl: Crawl, server: Server, header: str, said: list[str]
+) -> None:
+    settings = {"USER_AGENT": header}
+    result = await crawl(urls=server.site().urls(3), settings=settings)
+    assert len(result.fetched) == 3
+    warnings = result.logged(logging.WARNING, "scrapy_koster")
+    told = {"page": "names neither a page nor an address", "name": "name token"}
+    assert len(warnings) == len(said)
+    assert all(told[what] in warning for what, warning in zip(said, warnings, strict=True))
+
+
+async def test_of_several_headers_without_a_page_one_is_named(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    urls = [Request(site.url(f"/{n}"), headers={"User-Agent": f"Rover{n}/1"}) for n in range(4)]
+    [warning] = (await crawl(urls=urls)).logged(logging.WARNING, "scrapy_koster")
+    assert "/1', which names neither" in warning
+
+
 async def test_warns_of_one_header_among_many(crawl: Crawl, server: Server) -> None:
     class LateOnce(Late):
         def process_request(self, request: Request) -> None:

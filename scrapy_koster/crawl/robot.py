@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 _NAMES_CHECKED = 1000
+# A URL, a mail address, or the name of a host.
+_PAGE_OR_ADDRESS = re.compile(r"://|@|[a-z][0-9-]*\.[a-z]{2}", re.IGNORECASE)
 
 
 def sent_user_agent(headers: Headers) -> str:
@@ -63,6 +66,7 @@ class Robot:
         """Of a request that says nothing of the robot itself."""
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
         self._checked: set[tuple[str, str]] = set()
+        self._has_warned_of_header = False
         crawler.signals.connect(self._sent, signal=signals.request_reached_downloader)
 
     def name_of(self, request: Request) -> str:
@@ -88,7 +92,11 @@ class Robot:
         if not _is_known(name_token(name), header):
             self._warn(name_token(name), header)
             self._stop()
-        elif len(self._checked) >= _NAMES_CHECKED:
+            return
+        if not self._has_warned_of_header and not _PAGE_OR_ADDRESS.search(header):
+            self._has_warned_of_header = True
+            self._warn_of_header(header)
+        if len(self._checked) >= _NAMES_CHECKED:
             self._stop()
 
     def _stop(self) -> None:
@@ -106,6 +114,16 @@ class Robot:
             ' with it, such as "FigTree/0.1 (+https://example.com/robot)". A downloader'
             " middleware that sets the header belongs before KosterMiddleware.",
             token=token,
+            header=header,
+        )
+
+    def _warn_of_header(self, header: str) -> None:
+        """3.2.1: "and must be well documented"."""
+        self._log.warning(
+            "The User-Agent header is '%(header)s', which names neither a page nor an address: who"
+            " finds it in the log of a site cannot learn what the robot is, nor whom to ask. A"
+            " robot must be well documented (section 3.2.1): add a page about it to USER_AGENT,"
+            ' such as "FigTree/0.1 (+https://example.com/robot)", or an address.',
             header=header,
         )
 

@@ -54,19 +54,28 @@ class MatrixSpider(Spider):
 class UnhipBot(MatrixSpider):
     name = "unhipbot"
     robotstxt_user_agent = "unhipbot"
-    custom_settings = {"USER_AGENT": "UnhipBot/0.1", "DOWNLOAD_DELAY": 0}
+    custom_settings = {
+        "USER_AGENT": "UnhipBot/0.1 (+http://www.fict.org/robots)",
+        "DOWNLOAD_DELAY": 0,
+    }
 
 
 class WebCrawler(MatrixSpider):
     name = "webcrawler"
     robotstxt_user_agent = "webcrawler"
-    custom_settings = {"USER_AGENT": "WebCrawler/3.0", "DOWNLOAD_DELAY": 0}
+    custom_settings = {
+        "USER_AGENT": "WebCrawler/3.0 (+http://www.fict.org/robots)",
+        "DOWNLOAD_DELAY": 0,
+    }
 
 
 class Excite(MatrixSpider):
     name = "excite"
     robotstxt_user_agent = "excite"
-    custom_settings = {"USER_AGENT": "Excite/1.0", "DOWNLOAD_DELAY": 0}
+    custom_settings = {
+        "USER_AGENT": "Excite/1.0 (+http://www.fict.org/robots)",
+        "DOWNLOAD_DELAY": 0,
+    }
 
 
 class FigTree(MatrixSpider):
@@ -75,6 +84,6 @@ class FigTree(MatrixSpider):
     name = "figtree"
     robotstxt_user_agent = "figtree"
     custom_settings = {
-        "USER_AGENT": "FigTree/0.1 Robot libwww-perl/5.04",
+        "USER_AGENT": "FigTree/0.1 Robot libwww-perl/5.04 (+http://www.fict.org/robots)",
         "DOWNLOAD_DELAY": 0,
     }

@@ -23,7 +23,7 @@ class MetaSpider(Spider):
     name = "meta"
     robotstxt_user_agent = "figtree"
     custom_settings = {
-        "USER_AGENT": "FigTree/0.1 Robot libwww-perl/5.04",
+        "USER_AGENT": "FigTree/0.1 Robot libwww-perl/5.04 (+http://www.fict.org/robots)",
         "DOWNLOAD_DELAY": 0,
     }
 
