@@ -25,7 +25,7 @@ from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotsmeta import directives_of_headers, directives_of_page
-from scrapy_koster.protocol.robotstxt import RobotsTxt, parse
+from scrapy_koster.protocol.robotstxt import RobotsTxt, has_record, parse, values_of
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.storage import StorageError, redis, sqlite
 from scrapy_koster.storage.encoding import copy_fields, known_from, site_named
@@ -35,6 +35,7 @@ _ROBOTS = (
     "Disallow:", "Allow: /", "Allow:/", "allow", "Crawl-delay: 1\n", "Sitemap:", "a:", ":", "\n",
     "\r", "\r\n", " ", "\t", " \t ", "#", "# ", "a", "/", "/a", "aa/", "*", "$", "%", "%4", "%41",
     "%2F", "%0A", "\0", "\x0b", "\x85", "\xff", "\xe2\x80\xa8", "<html>", "figtree", "fig*",
+    "/admin", "/.git",
     f"User-agent: {COUNTER}\n", f"/{COUNTER}", f"a{COUNTER}:", COUNTER, "http://", "user agent",
 )  # fmt: skip
 _WILD = (
@@ -114,6 +115,13 @@ def _explain(text: str) -> None:
     robots = RobotsTxt(text.encode("latin-1"))
     for path in ("/", "/a/a/a", "/" + "a" * 99, "/12345", "/%41%0A"):
         str(robots.ruling(f"http://h{path}", _ROBOT).rule)
+
+
+def _records(text: str) -> None:
+    body = text.encode("latin-1")
+    has_record(body)
+    parse(body)
+    list(values_of(body, "sitemap"))
 
 
 def _decide_by_rfc9309(text: str) -> None:
@@ -243,7 +251,7 @@ READERS = {
     "RFC 9309, explained": Reader(_explain_by_rfc9309, (*_ROBOTS, *_WILD)),
     "both readings": Reader(_decide_twice, _ROBOTS),
     "delay": Reader(_delay, _DELAYS),
-    "records": Reader(lambda text: parse(text.encode("latin-1")), _ROBOTS),
+    "records": Reader(_records, _ROBOTS),
     "check": Reader(lambda text: check(text.encode("latin-1")), _ROBOTS),
     "HTML": Reader(lambda text: _page(text, Syntax.HTML), _META),
     "XHTML": Reader(lambda text: _page(text, Syntax.XML), _META),

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from conformance import CASES, Case, each_case
 from draft import SECTION_4
-from replies import Reply
+from replies import Reply, redirect
 from scrapy import Request, cmdline
 from scrapy.commands import ScrapyCommand
 from scrapy.crawler import Crawler
@@ -568,6 +568,43 @@ def test_explain_of_a_site_that_is_not_there(sites: Sites) -> None:
     assert "\n  retry     not asked again before 20" in ran.out
 
 
+def test_check_tells_how_a_site_serves_its_file(sites: Sites) -> None:
+    html, none, plain, moved = (sites.server.site() for _ in range(4))
+    rules = "User-agent: *\nDisallow:\n"
+    html.robots = Reply(200, rules, headers={"Content-Type": "text/html; charset=utf-8"})
+    none.robots = Reply(200, rules)
+    plain.robots = Reply(200, rules, headers={"Content-Type": "text/plain; charset=utf-8"})
+    moved.robots = redirect(html.url("/robots.txt"))
+    urls = [site.url("/") for site in (html, none, plain, moved)]
+    for _ in range(2):  # a fresh copy says nothing of it: the site is asked again
+        ran = sites.run("check", "--json", *urls)
+        told = {row["name"]: [f["code"] for f in row["findings"]] for row in ran.objects}
+        assert told == dict(zip(urls, (["K007"], ["K007"], [], ["K007"]), strict=True))
+        assert (ran.status, ran.err) == (1, "")
+    assert plain.asked("/robots.txt") == 2
+    assert sites.run("check", plain.url("/")).status == 0
+
+
+def test_sitemaps(sites: Sites) -> None:
+    site = sites.server.site()
+    many = "".join(f"Sitemap: /{n}.xml\n" for n in range(200))
+    site.robots = f"sitemap : /first.xml # x\nSitemap:\nUser-agent: *\nDisallow:\n{many}"
+    said = ["/first.xml", *(f"/{n}.xml" for n in range(99))]
+    [verdict] = sites.run("explain", "--json", site.url("/")).objects
+    assert verdict["sitemaps"] == said
+    [shown] = sites.run("cache", "show", "--json", site.url("/")).objects
+    assert shown["sitemaps"] == said
+    assert "\n  sitemap   /first.xml\n" in sites.run("cache", "show", site.url("/")).out
+    site.robots = f"Sitemap: http://a/\x1b[2J\u2028{'x' * 5000}\n"
+    [verdict] = sites.run("explain", "--refresh", "--json", site.url("/")).objects
+    [hostile] = verdict["sitemaps"]
+    assert hostile.isprintable()
+    assert len(hostile) == 1000
+    site.robots = Reply(503)
+    [verdict] = sites.run("explain", "--refresh", "--json", site.url("/")).objects
+    assert verdict["sitemaps"] == []
+
+
 def test_check_asks_sites_too(sites: Sites) -> None:
     site, without, closed = (sites.server.site() for _ in range(3))
     down = sites.server.down()
@@ -606,7 +643,7 @@ class ClosingKeeper:
 async def test_a_crawl_that_was_told_to_end_learns_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ask, "asking_keeper", lambda crawler, refresh: ClosingKeeper())
+    monkeypatch.setattr(ask, "asking_keeper", lambda *_, **__: ClosingKeeper())
     learnt: dict[str, ask.Learnt] = {}
     crawler = Crawler(ask.AskingSpider, {})
     spider = ask.AskingSpider.from_crawler(

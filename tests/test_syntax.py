@@ -92,6 +92,9 @@ User-agent: opened
 Allow: /
 Disallow: /
 
+User-agent: telling
+Disallow: /admin/
+
 User-agent: last
 """ % (b"x" * 2083)
 EACH_BUT_THE_EXCLUSIVE += b"#" * 99 + b"\n"
@@ -305,9 +308,52 @@ def test_clean(text: str, line_end: str) -> None:
     assert check(text.replace("\n", line_end).encode()) == []
 
 
+@pytest.mark.parametrize(
+    ("content_type", "said"),
+    [
+        (None, None),
+        ("text/plain", None),
+        ("Text/Plain ; charset=utf-8", None),
+        ("", "the answer has no Content-Type"),
+        ("text/html; charset=utf-8", "the Content-Type is 'text/html; charset=utf-8'"),
+        ("text/plainer", "the Content-Type is 'text/plainer'"),
+        ("application/octet-stream", "the Content-Type is 'application/octet-stream'"),
+        ("\x1b[2J\ud800" + "x" * 10_000, "the Content-Type is '\\x1b[2J\\ud800xxx"),
+    ],
+)
+def test_the_content_type(content_type: str | None, said: str | None) -> None:
+    findings = check(b"User-agent: *\nDisallow:\n", content_type=content_type)
+    assert [f.check.code for f in findings] == ["K007"] * (said is not None)
+    assert said is None or findings[0].message.startswith(said)
+    assert all(len(f.message) < 100 for f in findings)
+
+
+@pytest.mark.parametrize(
+    ("path", "column"),
+    [
+        *((path, 11) for path in (
+            b"/admin", b"/Admin/", b"/administrator/", b"/phpmyadmin/", b"/admin.php", b"/backup",
+            b"/backups/", b"/backup.zip", b"/private/", b"/secret?x", b"/internal;x", b"/.git/",
+            b"/.env", b"/passwords.txt", b"/dumps/", b"/intranet$", b"/hidden*",
+        )),
+        (b"/a/b/admin/c", 15),
+        (b"/*/admin", 13),
+        *((path, None) for path in (
+            b"/", b"/administration-of-estates", b"/wp-admin/", b"/badmin", b"/backups2024",
+            b"/admin%20x", b"/secretary", b"/privateer", b"/x?y=admin", b"/environment",
+            b"/.github/",
+        )),
+    ],
+)  # fmt: skip
+def test_a_path_that_tells(path: bytes, column: int | None) -> None:
+    told = [place for place in found(in_record(b"Disallow: " + path)) if place[0] == "K052"]
+    assert told == ([] if column is None else [("K052", 2, column)])
+    assert "K052" not in codes(in_record(b"Allow: " + path))
+
+
 def test_a_file_with_one_instance_of_each() -> None:
     assert sorted(codes(EACH_BUT_THE_EXCLUSIVE)) == [
-        code for code in CHECKS if code not in ("K001", "K003")
+        code for code in CHECKS if code not in ("K001", "K003", "K007")
     ]
 
 

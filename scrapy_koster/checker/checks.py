@@ -89,6 +89,14 @@ CHECKS = {
             "The line is longer than 2,083 octets, which some readers cut.",
             "Shorten it: a path matches all that begins with it.",
         ),
+        Check(
+            "K007",
+            _NOTE,
+            "3.1",
+            "B17",
+            "The file is not served as text/plain.",
+            'Have the server send "Content-Type: text/plain".',
+        ),
         # The lines.
         Check(
             "K010",
@@ -364,6 +372,14 @@ CHECKS = {
             "C5",
             "There is a space in the path, which is compared as it is.",
             "One line for each path; write %20 where a space is meant.",
+        ),
+        Check(
+            "K052",
+            _NOTE,
+            "6",
+            "C9",
+            "The path has a name that people look for: who reads the file learns that it is there.",
+            "Protect it by a password: a rule hides nothing. Name a directory above it, if any.",
         ),
     )
 }

@@ -193,6 +193,15 @@ _IN_PATH = (
 )
 
 
+# Section 6: what is behind such a name is not linked, and is looked for.
+_TELLING = re.compile(
+    rb"/(?:(?:php|my|phpmy)?admin(?:istrator|istration|s)?|backups?|bak|dumps?|private|secrets?"
+    rb"|confidential|hidden|internal|intranet|passw(?:or)?ds?|credentials|staging"
+    rb"|\.(?:env|git|svn|htpasswd))(?:\.[a-z]{2,5})?(?![a-z0-9_.%-])",
+    re.IGNORECASE,
+)
+
+
 def _seen_in_rule(source: Source) -> Iterator[Seen]:
     """Yield what the path of an Allow or Disallow line shows by itself."""
     number, path, start = source.number, source.value, source.value_column
@@ -212,3 +221,6 @@ def _seen_in_rule(source: Source) -> Iterator[Seen]:
         yield Seen("K045", number, end + 1, "the path ends before the '#': {}", (path,))
     if unescape(path.decode("latin-1")) == "/robots.txt":
         yield Seen("K046", number, start, "/robots.txt is always allowed")
+    if source.field == b"disallow" and (found := _TELLING.search(path)):
+        said = "the file tells everybody of {}"
+        yield Seen("K052", number, start + found.start(), said, (path,))

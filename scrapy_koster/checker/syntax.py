@@ -44,16 +44,21 @@ class Finding:
 
 
 def check(
-    body: bytes, limit: int | None = FINDINGS_LISTED, *, max_bytes: int = MAX_BYTES
+    body: bytes,
+    limit: int | None = FINDINGS_LISTED,
+    *,
+    max_bytes: int = MAX_BYTES,
+    content_type: str | None = None,
 ) -> list[Finding]:
     """Return the findings of a file, in the order of its lines. Never raises.
 
     At most *limit* of one code are listed, all of them where it is None. A crawl
-    reads whole lines up to *max_bytes*, and so does this.
+    reads whole lines up to *max_bytes*, and so does this. *content_type* is that of
+    the answer, "" where it has none; None where there was no answer.
     """
     listed: dict[str, list[Seen]] = {}
     more: dict[str, int] = {}
-    for seen in _seen(body, max_bytes):
+    for seen in (*_seen_in_type(content_type), *_seen(body, max_bytes)):
         same = listed.setdefault(seen.code, [])
         if limit is None or len(same) < limit:
             same.append(seen)
@@ -87,6 +92,17 @@ def _text(text: bytes | int) -> str:
     # Four octets are a character at most, so that what is cut here is not shown.
     start = text[: 4 * _SHOWN + 4].decode(errors="backslashreplace")
     return f"'{printable(start, _SHOWN)}'"
+
+
+def _seen_in_type(content_type: str | None) -> Iterator[Seen]:
+    """3.1: "a resource of Internet Media Type [3] "text/plain"."""
+    if content_type is None or content_type.partition(";")[0].strip().lower() == "text/plain":
+        return
+    if content_type:
+        said = "the Content-Type is {}"
+        yield Seen("K007", 1, 1, said, (content_type.encode(errors="backslashreplace"),))
+    else:
+        yield Seen("K007", 1, 1, "the answer has no Content-Type")
 
 
 def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:

@@ -15,7 +15,8 @@ from scrapy_koster.crawl.log import Log
 from scrapy_koster.crawl.ports import Unshared
 from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.crawl.storage_breaker import StorageBreaker
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import Answer, Copy
+from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
 from scrapy_koster.protocol.verdict import Source
 
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
 
-    from scrapy_koster.crawl.ports import Store
-    from scrapy_koster.protocol.access import Known
-    from scrapy_koster.protocol.site import Site
+    from scrapy_koster.crawl.ports import Fetch, Store
+    from scrapy_koster.protocol.access import Known, NoAnswer
 
 QUIET: dict[str, Any] = {
     # It runs beside the project's crawls, and must not touch what is theirs.
@@ -45,6 +45,8 @@ class Learnt:
     source: Source
     parser: RobotParser | None
     """Of the body of the copy, where it has one."""
+    content_type: str | None = None
+    """As its site has answered now, "" for none; None where it was not asked."""
 
 
 class AskingSpider(Spider):
@@ -62,16 +64,19 @@ class AskingSpider(Spider):
         self._urls = urls
         self._refresh = refresh
         self._learnt = learnt
+        self._types: dict[Site, str] = {}
 
     async def start(self) -> AsyncIterator[Any]:
         """Ask. There are no start_urls: a generator has to yield something."""
-        keeper = asking_keeper(self.crawler, refresh=self._refresh)
+        keeper = asking_keeper(self.crawler, refresh=self._refresh, types=self._types)
         try:
             for url in self._urls:
                 learnt = await known_of(keeper, url)
                 if learnt is None:
                     return
-                self._learnt[url] = learnt
+                site = site_of(url)
+                said = self._types.get(site) if site else None
+                self._learnt[url] = replace(learnt, content_type=said)
         finally:
             await keeper.close()
         for request in self.start_urls:
@@ -99,8 +104,26 @@ class _Refreshed(Unshared):
         await self._store.close()
 
 
-def asking_keeper(crawler: Crawler, *, refresh: bool) -> Keeper:
-    """Return a keeper that asks a site once, and does not wait for a better answer."""
+class _Hearing:
+    """A fetch that keeps the Content-Type of each site's answer."""
+
+    def __init__(self, fetch: Fetch, types: dict[Site, str]) -> None:
+        self._fetch = fetch
+        self._types = types
+        self.cancel = fetch.cancel
+
+    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+        result = await self._fetch.fetch(site, page, stale)
+        if isinstance(result, Answer):
+            self._types[site] = result.headers.get("content-type", "")
+        return result
+
+
+def asking_keeper(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) -> Keeper:
+    """Return a keeper that asks a site once, and does not wait for a better answer.
+
+    *types* gets the Content-Type of each answer.
+    """
     config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
     config = replace(config, policy=replace(config.policy, defer_limit_secs=0.0))
     store = StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler))
@@ -108,7 +131,7 @@ def asking_keeper(crawler: Crawler, *, refresh: bool) -> Keeper:
         crawler,
         config,
         stats,
-        fetch=Fetcher(crawler, config, stats),
+        fetch=_Hearing(Fetcher(crawler, config, stats), types),
         store=_Refreshed(store) if refresh else store,
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
+from scrapy_koster.commands.sitemaps import sitemaps_of
 from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.line import lines
@@ -187,6 +188,8 @@ def _show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator
     copy = last_copy(known)
     if copy is None or not copy.body:
         return
+    for sitemap in sitemaps_of(copy):
+        yield ink.line("  ", ink.dim("sitemap  "), f" {sitemap}")
     yield ""
     for number, line in enumerate(lines(copy.body), 1):
         text = f"  {shown(line, _LINE_CHARS)}".rstrip()
@@ -197,7 +200,7 @@ def _show_as_json(site: Site, known: Known) -> str:
     """Return one JSON object in one line, with the file."""
     copy = last_copy(known)
     body = copy.body.decode(errors="backslashreplace") if copy else None
-    return json.dumps({**_as_dict(site, known), "body": body})
+    return json.dumps({**_as_dict(site, known), "sitemaps": sitemaps_of(copy), "body": body})
 
 
 def _facts(known: Known, now: float) -> Iterator[tuple[str, str]]:

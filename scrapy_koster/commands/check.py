@@ -72,11 +72,11 @@ class Check(Verb):
         """Yield the findings."""
         opts, max_bytes = run.opts, run.config.max_bytes
         limit = None if opts.all else FINDINGS_LISTED
-        for name, body in _bodies(run):
+        for name, body, content_type in _bodies(run):
             if isinstance(body, str):
                 run.warn(f"{printable(name)}: {body}", NOT_RETRIEVED)
                 continue
-            found = check(body, limit, max_bytes=max_bytes)
+            found = check(body, limit, max_bytes=max_bytes, content_type=content_type)
             findings = _at_least(Severity(opts.level), found)
             run.worse(_FINDINGS if findings else 0)
             if opts.json:
@@ -85,14 +85,16 @@ class Check(Verb):
                 yield from _as_text(name, findings, run.ink)
 
 
-def _bodies(run: Run) -> list[tuple[str, bytes | str]]:
-    """Return each file, or why there is none, with its name."""
+def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
+    """Yield the name of each file, the file or why there is none, and its Content-Type."""
     names = {name: requested(name) for name in run.opts.files if is_url(name)}
-    learnt = run.learn(names.values())
-    return [
-        (name, _body(learnt.get(names[name])) if name in names else run.read(name))
-        for name in run.opts.files
-    ]
+    learnt = run.learn(names.values(), refresh=True)
+    for name in run.opts.files:
+        if name in names:
+            known = learnt.get(names[name])
+            yield name, _body(known), known.content_type if known else None
+        else:
+            yield name, run.read(name), None
 
 
 def _body(learnt: Learnt | None) -> bytes | str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.utils.misc import build_from_crawler
 
 from scrapy_koster.commands.ask import Learnt
+from scrapy_koster.commands.sitemaps import sitemaps_of
 from scrapy_koster.commands.verb import (
     NOT_RETRIEVED,
     Run,
@@ -207,7 +208,8 @@ def _as_json(explained: Explained) -> str:
         told["crawl_delay"] = delay_to_dict(explained.delay)
     for standard, ruling in (explained.rulings or {}).items():
         told[_KEYS[standard]] = ruling_to_dict(ruling, verdict.robot)
-    return json.dumps({**verdict.to_dict(), **told})
+    copy = verdict.known if isinstance(verdict.known, Copy) else None
+    return json.dumps({**verdict.to_dict(), **told, "sitemaps": sitemaps_of(copy)})
 
 
 def _as_text(explained: Explained, ink: Ink) -> Iterator[Line]:

@@ -54,6 +54,13 @@ def has_record(body: bytes) -> bool:
     return next(_spans(with_line_feeds(body)), None) is not None
 
 
+def values_of(body: bytes, field: str) -> Iterator[bytes]:
+    """Yield the values of all lines with *field*, in lower case, in and outside of records."""
+    for line in LINE.finditer(with_line_feeds(body)):
+        if line[1].lower() == field and line[2]:
+            yield line[2].encode("latin-1")
+
+
 def select(records: Iterable[Record], token: str) -> Record | None:
     """Return the record that the robot *token* must obey (3.2.1).
 
