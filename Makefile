@@ -7,6 +7,7 @@
 #   make test-middle  a part of it, for the Pythons in between
 #   make test-quick   the suite on the asyncio reactor alone, without the long tests
 #   make lint         ruff, import-linter and mypy
+#   make docs         the site of docs/, in build/docs; a warning is an error
 #   make simulate     100,000 simulated histories; SEEDS=0-999: so many; SEED=42: one, told step by step
 #   make bench        the benchmarks
 #   make soak         a crawl that is killed and begun again: REQUESTS=1000000 SITES=20000
@@ -33,6 +34,7 @@ PROJECT := $(VENV)/.project-$(WANTED)
 TEST := $(VENV)/.test-$(WANTED)
 LINT := $(VENV)/.lint-$(WANTED)
 BENCH := $(VENV)/.bench-$(WANTED)
+DOCS := $(VENV)/.docs-$(WANTED)
 MUTMUT := $(VENV)/.mutants-$(WANTED)
 
 CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
@@ -46,7 +48,7 @@ MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt ro
 
 RUNS := test-units test-asyncio test-reactor test-reactorless test-long
 
-.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types simulate bench mutants soak clean install
+.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -123,6 +125,9 @@ SIMULATED = $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 simulate: $(TEST)
 	PYTHONPATH=tests $(BIN)/python -m simulation $(SIMULATED)
 
+docs: $(DOCS)
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --fresh-env docs build/docs
+
 bench: $(BENCH)
 	$(BIN)/python benchmarks
 
@@ -152,6 +157,10 @@ $(TEST): pyproject.toml | $(BIN)/python
 
 $(LINT): pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[lint,test]' '$(SCRAPY)'
+	@touch $@
+
+$(DOCS): pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[docs]' '$(SCRAPY)'
 	@touch $@
 
 $(BENCH): pyproject.toml | $(BIN)/python

@@ -67,6 +67,18 @@ def test_what_is_no_setting_is_not_named() -> None:
         assert named <= set(DEFAULTS), page.name
 
 
+# docs/support.md
+
+
+def test_the_versions_that_are_supported_are_those_of_the_package() -> None:
+    page, project = text("docs/support.md"), text("pyproject.toml")
+    versions = re.findall(r"Python :: (3\.\d+)", project)
+    assert f"| Python | {versions[0]} to {versions[-1]} |" in page
+    assert f'requires-python = ">={versions[0]}"' in project
+    [scrapy] = re.findall(r"^\| Scrapy \| ([\d.]+) and newer", page, re.MULTILINE)
+    assert f'"scrapy>={scrapy}"' in project
+
+
 # docs/stats.md
 
 
