@@ -54,7 +54,7 @@ async def first_crawl(crawl: Crawl, server: Server) -> CrawlResult:
         site.robots = answer
         origins[site.url("")] = name
     urls = [f"{origin}{path}" for origin in origins for path in ("/page", "/secret")]
-    result = await crawl(urls=urls, settings=QUICK)
+    result = await crawl(urls=urls, settings={**QUICK, "LOG_LEVEL": "INFO"})
     for record in result.log:
         record.msg, record.args = _named(record.getMessage(), origins), ()
     return result

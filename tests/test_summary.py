@@ -49,6 +49,25 @@ def test_of_a_crawl_without_sites(caplog: pytest.LogCaptureFixture) -> None:
     assert said(summary(), caplog) == [("INFO", line)]
 
 
+@pytest.mark.parametrize(
+    ("settings", "refused", "said_how"),
+    [
+        ({}, 3, False),
+        ({"LOG_LEVEL": 10}, 3, False),
+        ({"LOG_LEVEL": "INFO"}, 3, True),
+        ({"LOG_LEVEL": "WARNING", "KOSTER_DRY_RUN": True}, 5, True),
+        ({"LOG_LEVEL": "INFO"}, 0, False),
+    ],
+)
+def test_where_the_lines_of_refusals_are_not_shown_it_says_how_to_see_them(
+    caplog: pytest.LogCaptureFixture, settings: dict[str, Any], refused: int, *, said_how: bool
+) -> None:
+    [(_, line)] = said(summary(STATS if refused else None, **settings), caplog)[-1:]
+    assert f": {refused}. Copies" in line
+    how = '. Which were refused, and by which line: LOG_LEVEL = "DEBUG", or scrapy robots explain'
+    assert (how in line) is said_how
+
+
 def test_a_site_is_counted_as_what_it_is_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
     counting = summary(STATS)
     for standings in (

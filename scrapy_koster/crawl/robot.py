@@ -122,8 +122,8 @@ class Robot:
         self._log.warning(
             "The User-Agent header is '%(header)s', which names neither a page nor an address: who"
             " finds it in the log of a site cannot learn what the robot is, nor whom to ask. A"
-            " robot must be well documented (section 3.2.1): add a page about it to USER_AGENT,"
-            ' such as "FigTree/0.1 (+https://example.com/robot)", or an address.',
+            " robot must be well documented (section 3.2.1 of the draft): add a page about it to"
+            ' USER_AGENT, such as "FigTree/0.1 (+https://example.com/robot)", or an address.',
             header=header,
         )
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
 
 _HAZARDS_NAMED = 5
+_WHICH = (
+    '. Which were refused, and by which line: LOG_LEVEL = "DEBUG", or scrapy robots explain URL'
+)
 
 
 class Learnt(Enum):
@@ -62,13 +65,15 @@ class Summary:
         if self._wildcards and not self._config.parser_is_chosen:
             self._warn_of_wildcards()
         dry_run = self._config.dry_run
-        refused = "koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden"
+        refused = self._stat("koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden")
+        is_told = self._crawler.settings["LOG_LEVEL"] in {"DEBUG", 10}
         self._log.info(
-            "Sites: %(sites)s. Requests %(fate)s: %(refused)d. Copies of robots.txt:"
-            " %(fetched)d fetched, %(from storage)d from storage, %(revalidated)d revalidated",
+            "Sites: %(sites)s. Requests %(fate)s: %(refused)d. Copies of robots.txt: %(fetched)d"
+            " fetched, %(from storage)d from storage, %(revalidated)d revalidated%(hint)s",
             sites=self._counted_sites(),
             fate="that would be refused (KOSTER_DRY_RUN)" if dry_run else "refused",
-            refused=self._stat(refused),
+            refused=refused,
+            hint=_WHICH if refused and not is_told else "",
             **{learnt.value: self._copies[learnt] for learnt in Learnt},
         )
 
