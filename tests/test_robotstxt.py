@@ -21,7 +21,14 @@ from hypothesis import strategies as st
 from scrapy_koster.protocol.line import Line, lines, whole_lines
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import unescape, url_path
-from scrapy_koster.protocol.robotstxt import Record, RobotsTxt, instructions, parse, select
+from scrapy_koster.protocol.robotstxt import (
+    Record,
+    RobotsTxt,
+    has_record,
+    instructions,
+    parse,
+    select,
+)
 from scrapy_koster.protocol.ruling import Heading, Ruling
 
 SECTION_3_2 = """\
@@ -651,7 +658,7 @@ class TestAnyFile:
         for text in (body, b"User-agent: *\n" + body, b"User-agent: *\nDisallow: /" + body):
             robots = RobotsTxt(text)
             assert robots.allowed(url, robot) is robots.ruling(url, robot).allowed
-            parse(text)
+            assert has_record(text) is bool(parse(text))
 
     @given(body=some.bodies(), url=some.urls(), robot=some.ROBOTS)
     def test_has_one_record_however_it_is_found(self, body: bytes, url: str, robot: str) -> None:
@@ -660,6 +667,7 @@ class TestAnyFile:
             ([agent.value for agent in record.agents], [tuple(rule) for rule in record.rules])
             for record in records
         ] == oracle.records(body)
+        assert has_record(body) is bool(records)
         assert RobotsTxt(body).record(robot) == select(records, robot)
 
     @given(body=some.bodies(), url=some.urls(), robot=some.ROBOTS, more=some.rule_lines())

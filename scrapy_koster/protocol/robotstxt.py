@@ -10,6 +10,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from scrapy_koster.protocol.delay import Delay, longest_delay, names_delay
@@ -32,6 +33,9 @@ from scrapy_koster.protocol.ruling import Heading, Ruling, Standard, heading
 
 _PATH_LINE = re.compile(f"\n{SP}(?:(d)is|)allow{SP}:{SP}/{VALUE}", ANY_CASE)
 
+# 3.3: ruleline, which is a line with any other field.
+_RULE_LINE = re.compile(f"(?!\n{SP}user-agent{SP}:){LINE.pattern}", ANY_CASE)
+
 _T = TypeVar("_T")
 
 
@@ -49,9 +53,12 @@ def parse(body: bytes) -> list[Record]:
     return list(records(text, (span for _, span in _spans(text))))
 
 
+@lru_cache(maxsize=16)  # each request to a site that has none asks again
 def has_record(body: bytes) -> bool:
     """Whether a file has a record: of an empty one, an HTML page and the like it is false."""
-    return next(_spans(with_line_feeds(body)), None) is not None
+    text = with_line_feeds(body)
+    agent = AGENT_LINE.search(text)
+    return agent is not None and _RULE_LINE.search(text, agent.end()) is not None
 
 
 def values_of(body: bytes, field: str) -> Iterator[bytes]:
