@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
@@ -19,7 +19,7 @@ class Stats:
     def __init__(self, collector: StatsCollector) -> None:
         self._collector = collector
 
-    def _inc(self, name: str, count: int = 1) -> None:
+    def _inc(self, name: str, count: Any = 1) -> None:
         self._collector.inc_value(name, count)
 
     def asked(self) -> None:
@@ -85,8 +85,7 @@ class Stats:
 
     def paced(self, secs: float) -> None:
         """A host that requests wait for is to be waited for so long; less than 0: not after all."""
-        name = "koster/crawl_delay/waited_seconds"
-        self._collector.inc_value(name, secs, 0.0)  # type: ignore[arg-type]
+        self._inc("koster/crawl_delay/waited_seconds", secs)
 
     def cut(self) -> None:
         """A file was met that is longer than KOSTER_MAX_BYTES."""
