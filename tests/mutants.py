@@ -50,14 +50,13 @@ TESTS = {
         "one_verdict", "parsers_strictest", "rfc9309", "rfc9309_protego",
     ],
     "crawl": [
-        "addon", "announcer", "asking", "config", "keeper", "log", "parking", "patience",
-        "retry_timer", "robots_request", "simulation", "spidermiddleware",
-        "summary", "turns", "workers", "crawl", "crawl_access", "crawl_announcer",
-        "crawl_deferring", "crawl_ending", "crawl_fetch", "crawl_fleet",
-        "crawl_floods", "crawl_freshness", "crawl_jobdir",
-        "crawl_log", "crawl_meta", "crawl_redis", "crawl_replay", "crawl_robot",
-        "crawl_scrapy_redis", "crawl_start", "crawl_stored", "crawl_waiting",
-        "crawl_wrapped",
+        "addon", "announcer", "asking", "coding", "config", "keeper", "log", "parking", "patience",
+        "report_collect", "report_command", "retry_timer", "robots_request", "simulation",
+        "spidermiddleware", "summary", "turns", "workers", "crawl", "crawl_access",
+        "crawl_announcer", "crawl_deferring", "crawl_ending", "crawl_fetch", "crawl_fleet",
+        "crawl_floods", "crawl_freshness", "crawl_jobdir", "crawl_log", "crawl_meta",
+        "crawl_projects", "crawl_redis", "crawl_replay", "crawl_robot", "crawl_scrapy_redis",
+        "crawl_start", "crawl_stored", "crawl_survey", "crawl_waiting", "crawl_wrapped", "faults",
     ],
 }  # fmt: skip
 MARKERS = "not long and not timed"
@@ -277,7 +276,8 @@ class Runner:
         watch.stop()
         data = watch.get_data()
         for path in data.measured_files():
-            reach.add(path, data.contexts_by_lineno(path))
+            if path.endswith(".py"):  # and not a template
+                reach.add(path, data.contexts_by_lineno(path))
         return reach
 
     def _chosen(self, items: list[pytest.Item], mutant: Mutant, reach: Reach) -> list[pytest.Item]:

@@ -276,6 +276,9 @@ class Slow(Spider):
             yield Request(f"{sys.argv[1]}page{n}")
             yield Request(f"{sys.argv[1]}no/{n}")
 
+    def parse(self, response):
+        pass
+
 process = CrawlerProcess({
     "ADDONS": {"scrapy_koster.Addon": 500}, "LOG_LEVEL": "WARNING", "KOSTER_REPORT": "page.html",
     "KOSTER_SQLITE_PATH": sys.argv[2], "CONCURRENT_REQUESTS_PER_DOMAIN": 4,
