@@ -50,9 +50,9 @@ TESTS = {
         "one_verdict", "parsers_strictest", "rfc9309", "rfc9309_protego",
     ],
     "crawl": [
-        "addon", "announcer", "asking", "coding", "config", "keeper", "log", "parking", "patience",
-        "report_collect", "report_command", "retry_timer", "robots_request", "simulation",
-        "spidermiddleware", "summary", "turns", "workers", "crawl", "crawl_access",
+        "addon", "announcer", "asking", "coding", "config", "counting", "keeper", "log", "parking",
+        "patience", "report_collect", "report_command", "retry_timer", "robots_request",
+        "simulation", "spidermiddleware", "summary", "turns", "workers", "crawl", "crawl_access",
         "crawl_announcer", "crawl_deferring", "crawl_ending", "crawl_fetch", "crawl_fleet",
         "crawl_floods", "crawl_freshness", "crawl_jobdir", "crawl_log", "crawl_meta",
         "crawl_projects", "crawl_redis", "crawl_replay", "crawl_robot", "crawl_scrapy_redis",
@@ -60,6 +60,8 @@ TESTS = {
     ],
 }  # fmt: skip
 MARKERS = "not long and not timed"
+ENDS = {0: "survived", -signal.SIGPROF: "looped", -signal.SIGALRM: "hung"}
+"""How a mutant ends, by the exit code: it took CPU_SECS, or WALL_SECS, or a test failed."""
 OF_THE_PARENT: list[object] = []
 """What a fork must not close."""
 
@@ -198,12 +200,21 @@ class Reach(NamedTuple):
 class Runner:
     """A plugin of pytest that runs the tests once for each mutant, in place of once."""
 
-    def __init__(self, mutants: Sequence[Mutant], reached: Path, jobs: int, secs: float) -> None:
+    def __init__(
+        self,
+        mutants: Sequence[Mutant],
+        reached: Path,
+        *,
+        jobs: int,
+        secs: float,
+        unchanged: bool = False,
+    ) -> None:
         self.outcomes: dict[Mutant, str] = {}
         self._mutants = mutants
         self._reached = reached
         self._jobs = jobs
         self._secs = secs
+        self._unchanged = unchanged
         self._running: dict[int, Mutant] = {}
         self._failed = False
 
@@ -310,7 +321,8 @@ class Runner:
             os.dup2(1, 2)
             self._forget()
             function = mutant.function
-            mutant.put_on(self._functions[function.path, function.first])
+            if not self._unchanged:
+                mutant.put_on(self._functions[function.path, function.first])
             for item, following in pairs(items):
                 # Both end the process.
                 signal.setitimer(signal.ITIMER_PROF, CPU_SECS + 5 * reach.secs[item.nodeid])
@@ -326,8 +338,7 @@ class Runner:
         child, status = os.wait()
         kill_group(child)
         code = os.waitstatus_to_exitcode(status)
-        outcome = "survived" if code == 0 else "time-out" if code < 0 else "killed"
-        self.outcomes[self._running.pop(child)] = outcome
+        self.outcomes[self._running.pop(child)] = ENDS.get(code, "killed")
 
 
 def begin(session: pytest.Session) -> None:
@@ -380,13 +391,17 @@ def spread(mutants: Sequence[Mutant], size: int, seed: int) -> list[Mutant]:
 
 def report(outcomes: dict[Mutant, str], reasons: str) -> bool:
     """Say what was killed, by file, and what survived. Whether there is a reason for all of it."""
-    say("\n| file | mutants | killed | time-out | with a reason | survived |\n" + "|---" * 6 + "|")
+    say(
+        "\n| file | mutants | killed | looped | hung | with a reason | survived |\n"
+        + "|---" * 7
+        + "|"
+    )
     left = {mutant for mutant, outcome in outcomes.items() if outcome in ("survived", "no test")}
     known = {mutant for mutant in left if mutant.row in reasons}
     for file in [*sorted({mutant.file for mutant in outcomes}), ""]:
         mine = {mutant for mutant in outcomes if not file or mutant.file == file}
         count = Counter(outcomes[mutant] for mutant in mine)
-        cells = [len(mine), count["killed"], count["time-out"]]
+        cells = [len(mine), count["killed"], count["looped"], count["hung"]]
         cells += [len(mine & known), len(mine & left - known)]
         say(" | ".join(["", file or "in all", *map(str, cells), ""]).strip())
     killed = len(outcomes) - len(left)
@@ -411,6 +426,9 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--secs", type=float, default=10.0, help="of tests for each mutant")
     parser.add_argument("--go-on", action="store_true", help="measure the new tests alone")
+    parser.add_argument(
+        "--unchanged", action="store_true", help="change nothing: who is killed then is by mistake"
+    )
     options = parser.parse_args(arguments)
     os.chdir(ROOT)
     REACHED.mkdir(exist_ok=True)
@@ -422,7 +440,9 @@ def main(arguments: Iterable[str] | None = None) -> int:
         mutants = [each for each in mutants if any(text in each.row for text in only)]
     if options.sample:
         mutants = spread(mutants, options.sample, options.seed)
-    runner = Runner(mutants, reached, options.jobs, options.secs)
+    runner = Runner(
+        mutants, reached, jobs=options.jobs, secs=options.secs, unchanged=options.unchanged
+    )
     files = [f"tests/test_{name}.py" for name in TESTS[options.part]]
     shell = ["-q", "-s", "-p", "no:twisted", "-p", "no:cacheprovider", "-m", MARKERS, *files]
     # addopts has --reactor, which conftest.py takes without pytest-twisted.

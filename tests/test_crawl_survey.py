@@ -124,6 +124,38 @@ async def test_it_says_what_a_crawl_is_refused_then(
     assert {(r["site"], r["line"]): r["refused"] for r in found["rules"]} == lines
     assert found["sites"] == surveys.shown.sites == len(sites)
     assert found["outcomes"]["unavailable"] == 3
+    assert found["about"]["title"] == f"Survey of {len(urls)} URLs"
+
+
+async def test_urls_that_scrapy_takes_for_one_are_decided_each(
+    surveys: Surveys, server: Server
+) -> None:
+    """Each stands in the list: the order of a query may matter to a rule."""
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /?b\n"
+    result = await surveys.of(
+        [site.url("/?a=1&b=2"), site.url("/?b=2&a=1"), site.url("/?a=1&b=2#c")]
+    )
+    assert spider(result).decided == len(surveys.seeds[0])
+    assert numbers(result)["requests"]["refused"]["rule"] == 1
+
+
+async def test_what_a_project_raises_is_counted_as_undecided(
+    surveys: Surveys, server: Server
+) -> None:
+    site = server.site()
+    settings = {"DOWNLOADER_MIDDLEWARES": {Raises: 10}}
+    result = await surveys.of([site.url("/a"), site.url("/raises"), site.url("/b")], **settings)
+    assert spider(result).undecided == {"ZeroDivisionError": 1}
+    assert spider(result).decided == surveys.shown.decided == 2
+
+
+class Raises:
+    """A middleware of a project that fails at a page."""
+
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/raises"):
+            raise ZeroDivisionError
 
 
 async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(

@@ -202,6 +202,8 @@ TABLE = [
          "a", {"/\u30c4abcd": 2}),
     Rows("2.2.2 an escape of what is unreserved counts as one",
          "user-agent: a\nallow: /%61%62\ndisallow: /*bcd", "a", {"/abcd": -3}),
+    Rows("2.2.2 an escape of what is none of a URI's counts as three",
+         "user-agent: a\nallow: /%20\ndisallow: /*abc", "a", {"/%20abc": -3, "/%20ab": 2}),
     Rows("2.2.2 dot segments are compared as they are", "user-agent: a\ndisallow: /y", "a",
          {"/x/../y": 0, "/y": -2}),
     # 2.2.3: "Crawlers MUST support the following special characters".
@@ -236,6 +238,13 @@ TABLE = [
     Rows("2.2.3 * at the start, then a slash, and $", "user-agent: a\ndisallow: */x$", "a",
          {"/x": -2, "/y/x": -2, "/x/y": 0}),
     Rows("2.2.3 * alone", "user-agent: a\ndisallow: *", "a", {"/": -2, "/x": -2}),
+    Rows("2.2.3 * alone and $", "user-agent: a\ndisallow: *$", "a", {"/": -2, "/x": -2}),
+    Rows("2.2.3 * at the start, then one octet", "user-agent: a\ndisallow: *x", "a",
+         {"/x": -2, "/yx": -2, "/y": 0}),
+    Rows("2.2.3 * at both ends", "user-agent: a\ndisallow: *x*", "a",
+         {"/x": -2, "/yxy": -2, "/*xy": -2, "/y": 0}),
+    Rows("2.2.3 * at the start, then X and a slash", "user-agent: a\ndisallow: *X/a", "a",
+         {"/X/a": -2, "/yX/a": -2, "/a": 0}),
     Rows("2.2.3 stars in a row", "user-agent: a\ndisallow: /x**y***z", "a",
          {"/xyz": -2, "/x1y2z3": -2, "/xzy": 0}),
     Rows("2.2.3 stars that need the leftmost", "user-agent: a\ndisallow: /*ab*ab*b$", "a",
@@ -248,6 +257,14 @@ TABLE = [
          {"/x?y=1": -2, "/y=1": -2}),
     Rows("2.2.3 an encoded slash behind *", "user-agent: a\ndisallow: /*%2Fx", "a",
          {"/y%2Fx": -2, "/?y=%2Fx": -2, "/?y=/x": -2, "/y/x": 0, "/%2F?/x": -2}),
+    Rows("2.2.3 and a slash before the query", "user-agent: a\ndisallow: /*%2Fx", "a",
+         {"/y/x?z": 0, "/y/x?z=/x": -2, "/?y=/x?z": -2}),
+    Rows("2.2.3 an encoded question mark behind *", "user-agent: a\ndisallow: /*%3Fx", "a",
+         {"/y%3Fx": -2, "/?y=%3Fx": -2, "/?y=?x": -2, "/y?x": 0}),
+    Rows("2.2.3 both behind *", "user-agent: a\ndisallow: /*%2F%3Fx", "a",
+         {"/y%2F%3Fx": -2, "/?/?x": -2, "/y/?x": 0}),
+    Rows("2.2.3 an encoded slash, the leftmost", "user-agent: a\ndisallow: /*%2Fx*z", "a",
+         {"/?/xz/x": -2, "/?z/x": 0}),
     Rows("2.2.3 an encoded slash at the end", "user-agent: a\ndisallow: /*%2Fx$", "a",
          {"/y%2Fx": -2, "/?y=/x": -2, "/?y=/xz": 0, "/y/x": 0}),
     Rows("2.2.3 the query of a rule with *", "user-agent: a\ndisallow: /*?*u=http%3A%2F%2F", "a",
@@ -258,6 +275,10 @@ TABLE = [
          {"/x/page.html": 2, "/x/y.html": -3}),
     Rows("2.2.3 stars count", "user-agent: a\nallow: /xyz\ndisallow: /x***", "a", {"/xyz": -3}),
     Rows("2.2.3 $ counts", "user-agent: a\nallow: /*y\ndisallow: /xy$", "a", {"/xy": -3}),
+    Rows("2.2.3 stars count beside escapes", "user-agent: a\nallow: /*%20*\ndisallow: /a%20",
+         "a", {"/a%20": 2}),
+    Rows("2.2.3 an encoded slash of a query counts as one",
+         "user-agent: a\nallow: /*?*%2F\ndisallow: /a?b/c", "a", {"/a?b/c": -3, "/a?b/": 2}),
     Rows("2.2.3 as long as an Allow", "user-agent: a\ndisallow: /x*\nallow: /xy", "a",
          {"/xy": 3, "/xz": -2}),
     # "/fish" and its like, of Google's documentation.
@@ -461,6 +482,33 @@ def test_many_rules(rules: int) -> None:
                 or (path[0] in "ex" and not (path[0] == "x" and n < rules))
                 or (path[0] == "p" and (n == rules or path.endswith("y")))
             )
+
+
+def test_many_prefixes_within_each_other() -> None:
+    """Each path has the rule that is the longest, and what is between two of them has none."""
+    lines = [
+        f"{'Disallow' if depth % 2 else 'Allow'}: /{n}{'/x' * depth}"
+        for n in range(10, 40)
+        for depth in (1, 2, 3)
+    ]
+    body = "\n".join(["User-agent: *", "Disallow: /*?", *lines]).encode()
+    reading = Rfc9309(body)
+    for n in (9, 10, 11, 39, 40):
+        for depth in range(5):
+            url = f"{SITE}/{n}{'/x' * depth}/y"
+            assert reading.allowed(url, "a") is (depth in (0, 2) or n in (9, 40)), url
+            assert reading.allowed(url, "a") is oracle9309.decide(body, url, "a").allowed
+
+
+def test_many_patterns_of_one_octet_over_and_over() -> None:
+    """What a pattern is found by among many is in each path that it matches."""
+    lines = [f"Disallow: /*{octet * 4}" for octet in "abcdef"]
+    lines += [f"Disallow: /*/w{n}/" for n in range(100)]
+    reading = Rfc9309("\n".join(["User-agent: *", *lines]).encode())
+    for path in ("aaaa", "xaaaay", "yyddddy", "w99//w99/x"):
+        assert not reading.allowed(f"{SITE}/{path}", "a")
+    for path in ("aaa", "xabaaay", "w99/"):
+        assert reading.allowed(f"{SITE}/{path}", "a")
 
 
 def test_groups_of_all_tokens_as_records() -> None:
