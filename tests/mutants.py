@@ -405,11 +405,15 @@ def report(outcomes: dict[Mutant, str], reasons: str) -> bool:
         cells += [len(mine & known), len(mine & left - known)]
         say(" | ".join(["", file or "in all", *map(str, cells), ""]).strip())
     killed = len(outcomes) - len(left)
-    say(
-        f"\n{killed} of {len(outcomes)} killed, {killed / len(outcomes):.1%}. Survivors, and how:\n"
-    )
-    for mutant in sorted(left - known, key=lambda mutant: mutant.row):
-        say(f"{mutant.row} {outcomes[mutant]} |")
+    say(f"\n{killed} of {len(outcomes)} killed, {killed / len(outcomes):.1%}.")
+    hung = {mutant for mutant, outcome in outcomes.items() if outcome == "hung"}
+    for title, which in {
+        "Survivors, and how": left - known,
+        "Killed because they hung, as a busy machine may": hung,
+    }.items():
+        say(f"\n{title}:\n")
+        for mutant in sorted(which, key=lambda mutant: mutant.row):
+            say(f"{mutant.row} {outcomes[mutant]} |")
     return left == known
 
 
