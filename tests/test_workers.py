@@ -305,3 +305,132 @@ def test_a_redis_that_fails_is_said_once_and_left_alone(
     journal._tick()
     assert in_redis(journal) == 1
     assert journal.taken((0, 2))
+
+
+def test_what_another_has_taken_over_is_dropped_here_and_said_once(
+    journal: Journal, queue: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "_YOUNG_SECS", 0.0)
+    caplog.set_level("INFO", "scrapy_koster")
+    for number in range(3):
+        journal.parked((0, number), asked(number))
+    journal._tick()
+    queue.server.delete(journal._workers._key("lease", journal._workers._me))
+    assert worker(queue, []).look() == (3, 0)
+    assert [journal.taken((0, number)) for number in range(3)] == [False] * 3
+    [record] = caplog.records
+    assert record.levelname == "INFO"
+    assert record.getMessage() == (
+        "Other workers have taken over requests that waited in this one, which was stopped for 30 s"
+        " or longer. They are dropped here"
+    )
+
+
+@pytest.fixture
+def wakes(monkeypatch: pytest.MonkeyPatch) -> list[Crawler]:
+    """The crawls that were told that there is something to do."""
+    woken: list[Crawler] = []
+    monkeypatch.setattr(journals, "wake", woken.append)
+    return woken
+
+
+def test_others_that_wait_are_waited_for(journal: Journal, queue: Any) -> None:
+    """They are not if they are done themselves, nor is this one then."""
+    journal.parked((0, 1), asked(1))
+    assert not journal.others_wait()
+    assert worker(queue, [], waits=False).look() == (0, 0)
+    other = worker(queue, fields(2))
+    assert journal.others_wait()
+    other.renew(30, waits=False, parked={}, removed=set())
+    assert not journal.others_wait()
+
+
+def test_a_worker_with_something_to_do_waits_again(
+    journal: Journal, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "_YOUNG_SECS", 0.0)
+    looker = worker(queue, [])
+    journal.parked((0, 1), asked(1))
+    journal._tick()
+    assert looker.look() == (0, 1)
+    journal.others_wait()
+    assert looker.look() == (0, 0)
+    journal.taken((0, 7))
+    journal._look_at = 0.0
+    journal._tick()
+    assert looker.look() == (0, 1)
+    journal.others_wait()
+    journal.parked((0, 2), asked(2))
+    journal._tick()
+    assert looker.look() == (0, 2)
+
+
+def test_a_worker_waits_from_the_start(journal: Journal, queue: Any) -> None:
+    journal._renew({(0, 1): asked(1)})
+    assert worker(queue, []).look() == (0, 1)
+
+
+def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
+    journal: Journal,
+    queue: Any,
+    wakes: list[Crawler],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every ten seconds, a third of a lease."""
+    caplog.set_level("INFO", "scrapy_koster")
+    now = 1000.0
+    monkeypatch.setattr(journals, "monotonic", lambda: now)
+    journal._tick()
+    assert (wakes, caplog.records) == ([], [])
+    dead(queue, fields(3))
+    now = 1009.9
+    journal._tick()
+    assert wakes == []
+    now = 1010.0
+    journal._tick()
+    assert wakes == [journal._crawler]
+    [record] = caplog.records
+    assert record.levelname == "INFO"
+    assert record.getMessage() == (
+        "Requests that waited for their site in a worker that has died, and are in the queue"
+        " again: 3"
+    )
+
+
+def test_a_redis_that_fails_is_tried_again_after_ten_seconds(
+    journal: Journal, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(journals, "monotonic", lambda: now)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            journal._workers._server, "pipeline", lambda: (_ for _ in ()).throw(OSError("away"))
+        )
+        journal._tick()
+    journal.parked((0, 1), asked(1))
+    now = 1009.9
+    journal._tick()
+    assert in_redis(journal) == 0
+    now = 1010.0
+    journal._tick()
+    assert in_redis(journal) == 1
+    [record] = caplog.records
+    assert record.getMessage() == (
+        "Requests that wait for their site cannot be written to the Redis of scrapy-redis (OSError:"
+        " away). They wait in memory, and are lost if this process is killed. It is tried again"
+    )
+
+
+def test_a_crawl_that_begins_anew_drops_what_others_have(queue: Any) -> None:
+    others = [dead(queue, fields(2)), worker(queue, fields(3))]
+    own = worker(queue, fields(1))
+    queue.server.sadd(others[0]._key("taken", others[0]._me), "0 9")
+    assert own.forget_others()
+    keys = {key.decode() for key in queue.server.keys(f"{queue.key}:*")}
+    assert keys == {
+        own._key("workers"), own._key("lease", own._me), own._key("parked", own._me)
+    }  # fmt: skip
+    assert queue.server.smembers(own._key("workers")) == {own._me.encode()}
+    assert own.forget()
+    assert queue.server.keys(f"{queue.key}:*") == []
