@@ -179,6 +179,20 @@ async def test_of_several_headers_without_a_page_one_is_named(crawl: Crawl, serv
     assert "/1', which names neither" in warning
 
 
+async def test_what_is_said_of_such_a_header(crawl: Crawl, server: Server) -> None:
+    given = {"DOWNLOADER_MIDDLEWARES": {Late: 950}, "USER_AGENT": OTHER}
+    result = await crawl(urls=server.site().urls(1), settings=given)
+    [said] = result.logged(logging.WARNING)
+    assert said == (
+        "The name token by which records of a robots.txt are selected is 'other', and the"
+        f" User-Agent header is '{FIGTREE}'. Sites know a robot by a name that stands in its header"
+        ' (section 3.2.1): set ROBOTSTXT_USER_AGENT to the robot\'s name, such as "figtree", and'
+        ' USER_AGENT to a header that begins with it, such as "FigTree/0.1'
+        ' (+https://example.com/robot)". A downloader middleware that sets the header belongs'
+        " before KosterMiddleware."
+    )
+
+
 async def test_warns_of_one_header_among_many(crawl: Crawl, server: Server) -> None:
     class LateOnce(Late):
         def process_request(self, request: Request) -> None:

@@ -110,6 +110,9 @@ def _raise() -> None:
         pytest.param(ValueError(HOSTILE), f"ValueError: {SHOWN}", id="hostile"),
         pytest.param(BrokenError(), "BrokenError", id="that has no text"),
         pytest.param(ValueError("x" * 2000), f"ValueError: {'x' * 985}...", id="long"),
+        pytest.param(
+            type("E" * 900, (BrokenError,), {})(), "E" * 900, id="that has a long name and no text"
+        ),
     ],
 )
 def test_the_text_of_an_error(error: Exception, text: str) -> None:

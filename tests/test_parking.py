@@ -384,7 +384,9 @@ def test_a_request_that_cannot_be_read_back_is_lost_alone(
     broken(monkeypatch, "read", ValueError("gone"), 4)
     assert numbers(parking) == [0, 1, 2, 3]
     assert len(parking) == 0
-    assert caplog.records[-1].getMessage().endswith("are lost: 1")
+    assert caplog.records[-1].getMessage() == (
+        "Requests that waited for a cannot be read back from their file, and are lost: 1"
+    )
     parking.close()
 
 
@@ -496,7 +498,11 @@ def test_what_this_code_cannot_read_stays_for_one_that_can(
         parking, found = left_behind(other, tmp_path)
         assert found == [2]
         assert len(parking) == 1
-        assert caplog.records[-1].getMessage().count("cannot be read back: 1") == 1
+        [path] = tmp_path.glob("*.sqlite3")
+        assert caplog.records[-1].getMessage() == (
+            f"Requests in {path} that cannot be read back: 1. They stay there for a run that can:"
+            " one whose spider has the callbacks and classes that they name"
+        )
         parking.close()
     parking, found = left_behind(crawler, tmp_path)
     assert found == [1, 2]

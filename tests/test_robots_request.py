@@ -89,5 +89,7 @@ def test_a_stale_copy_is_revalidated_at_its_url() -> None:
     bare = Request("http://fict.org/page")
     headers = asked(bare, stale=COPY).headers
     assert (headers["If-None-Match"], headers["If-Modified-Since"]) == (b'"1"', b"yesterday")
+    assert headers["Accept-Encoding"] == b"identity"  # and else it is asked for alike
+    assert asked(page(**SENT), stale=COPY).headers["User-Agent"] == b"FigTree/0.1"
     moved = replace(COPY, url="http://other.org/robots.txt")
     assert "If-None-Match" not in asked(bare, stale=moved).headers
