@@ -55,9 +55,9 @@ TESTS = {
         "robots_request", "simulation", "spidermiddleware", "summary", "turns", "workers",
         "wrapped", "crawl", "crawl_access", "crawl_announcer", "crawl_deferring", "crawl_ending",
         "crawl_fetch", "crawl_fleet", "crawl_floods", "crawl_freshness", "crawl_jobdir",
-        "crawl_log", "crawl_meta", "crawl_projects", "crawl_redis", "crawl_replay",
-        "crawl_robot", "crawl_scrapy_redis", "crawl_start", "crawl_stored", "crawl_survey",
-        "crawl_waiting", "crawl_wrapped", "faults",
+        "crawl_log", "crawl_meta", "crawl_projects", "crawl_redis", "crawl_refused",
+        "crawl_replay", "crawl_robot", "crawl_scrapy_redis", "crawl_start", "crawl_stored",
+        "crawl_survey", "crawl_waiting", "crawl_wrapped", "faults",
     ],
 }  # fmt: skip
 MARKERS = "not long and not timed"
