@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+import tracemalloc
 import zlib
 from collections.abc import Callable
 
@@ -74,3 +75,16 @@ def test_what_unpacks_to_more_is_refused_elsewhere(
     coding: str, compress: Callable[[bytes], bytes]
 ) -> None:
     assert is_whole(compress(RULES), coding, len(RULES) - 1)
+
+
+@each_whole
+def test_no_more_is_unpacked_than_may_be(coding: str, compress: Callable[[bytes], bytes]) -> None:
+    """Of what is small on the wire, and 5 MB behind that."""
+    bomb = compress(bytes(5_000_000))
+    tracemalloc.start()
+    try:
+        assert is_whole(bomb, coding, 100_000)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1_500_000
