@@ -28,6 +28,7 @@ from server import Server
 from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_koster import RobotsUnavailable
+from scrapy_koster.protocol.access import Failure
 
 MOMENTS, SOME_MOMENTS = 50, 6
 IDLE_SECS = 1.5
@@ -64,7 +65,10 @@ async def test_a_host_that_can_be_no_name(crawl: Crawl, host: str) -> None:
     result = await crawl(urls=[f"http://{host}/"])
     [(_, error)] = result.refused
     assert isinstance(error, RobotsUnavailable)
-    assert "no host has such a name" in str(error)
+    known = error.verdict.known
+    assert isinstance(known, Failure)
+    assert known.reason == "CannotResolveHostError: no host has such a name"
+    assert known.no_such_host
     assert result.seconds < 5
 
 

@@ -212,7 +212,35 @@ def test_without_a_folder_for_temporary_files(
     parking.open("a")
     assert numbers(parking) == [0, 1, 2]
     [record] = caplog.records
-    assert "Give the folder for temporary files (TMPDIR) more room" in record.getMessage()
+    before, _, after = record.getMessage().partition(" (")
+    assert before == (
+        "Requests that wait for their site are all kept in memory: the temporary file for them"
+        " cannot be written"
+    )
+    assert after.startswith("FileNotFoundError: ")
+    assert after.endswith("). Give the folder for temporary files (TMPDIR) more room")
+    parking.close()
+
+
+def test_a_file_of_the_jobdir_that_cannot_be_written_is_said_once(
+    crawler: Crawler,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    parking = Parking(crawler, in_memory=0, folder=tmp_path)
+    broken(monkeypatch, "_opened", sqlite3.OperationalError("disk is full"), 0)
+    for number in range(3):
+        parking.push("a", asked(number))
+    parking.open("a")
+    assert numbers(parking) == [0, 1, 2]
+    [record] = caplog.records
+    assert record.getMessage() == (
+        f"{tmp_path / 'koster-parked.sqlite3'} cannot be written (OperationalError: disk is full)."
+        " Requests that wait for their site are kept in memory alone, and lost if this process is"
+        " killed; what is crawled now may be crawled again by the next run. Give the JOBDIR more"
+        " room"
+    )
     parking.close()
 
 
@@ -531,7 +559,14 @@ def test_a_file_that_cannot_be_used_is_said_once(
     assert numbers(parking) == [1]
     parking.close()
     [record] = caplog.records
-    assert "cannot be used" in record.getMessage()
+    before, _, after = record.getMessage().partition(": ")
+    assert before == (
+        f"{path}, with the requests that waited for their site when the last run ended, cannot be"
+        " used"
+    )
+    assert after.partition(":")[0] in ("DatabaseError", "OperationalError", "OSError")
+    end = ". In this run requests wait in memory. Mend that file or delete it"
+    assert after.endswith(end)
     assert path.exists()
 
 

@@ -27,6 +27,7 @@ from scrapy_koster.crawl.report import CountedFetch, counts_of, files_of, folder
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.report.database import DatabaseError, Writer
+from scrapy_koster.report.files import BodyOf
 from scrapy_koster.report.numbers import Numbers, read
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -184,6 +185,24 @@ async def test_what_is_said_where_the_page_is(
     page = tmp_path / "page.html"
     said = f"The report of this crawl: {page}, out of {report.database}"
     assert result.logged(logging.INFO, REPORT) == [said]
+
+
+async def test_the_page_is_made_of_the_counts_and_the_stored_files(
+    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\n"
+    made: list[tuple[str, str, bytes | None]] = []
+
+    def write_page(database: str, page: str, *, files: BodyOf) -> None:
+        made.append((database, page, files(site.url(""))))
+
+    monkeypatch.setattr("scrapy_koster.report.page.write_page", write_page)
+    page = str(tmp_path / "page.html")
+    result = await crawl(urls=site.urls(1), settings={"KOSTER_REPORT": page})
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    assert made == [(report.database, page, b"User-agent: *\n")]
 
 
 async def test_how_a_decision_compares_with_rfc_9309(
