@@ -53,6 +53,7 @@ async def test_who_waits_in_place_is_told_that_the_crawl_is_closing(
     known = error.verdict.known
     assert isinstance(known, Failure)
     assert (known.reason, known.attempts, known.stale) == ("the crawl is closing", 0, None)
+    assert error.verdict.to_dict()["reason"] == "the crawl is closing"
 
 
 async def test_a_robots_txt_that_is_a_page_is_fetched_whatever_is_known_of_its_site(

@@ -126,6 +126,7 @@ async def test_ten_of_a_spider_are_kept_and_those_of_a_day(
 
     kept = [old("recording", n, 1 + n) for n in range(10)]
     gone = [old("recording", 10, 20), old("recording", 11, 30)]
+    Path(f"{gone[0]}-wal").unlink()
     kept += [old("other", n, 40) for n in range(12, 24)]
     result = await crawl(settings={"KOSTER_REPORT": str(tmp_path / "page.html")})
     report = result.crawler.get_extension(RobotsReport)
