@@ -266,6 +266,7 @@ class Runner:
             os._exit(0)
         if new:
             _, status = os.waitpid(child, 0)
+            kill_group(child)
             assert not status
             reach = pickle.loads(self._reached.read_bytes())
         return reach
