@@ -182,7 +182,7 @@ async def test_of_several_headers_without_a_page_one_is_named(crawl: Crawl, serv
 async def test_what_is_said_of_such_a_header(crawl: Crawl, server: Server) -> None:
     given = {"DOWNLOADER_MIDDLEWARES": {Late: 950}, "USER_AGENT": OTHER}
     result = await crawl(urls=server.site().urls(1), settings=given)
-    [said] = result.logged(logging.WARNING)
+    [said] = result.logged(logging.WARNING, "scrapy_koster")
     assert said == (
         "The name token by which records of a robots.txt are selected is 'other', and the"
         f" User-Agent header is '{FIGTREE}'. Sites know a robot by a name that stands in its header"
