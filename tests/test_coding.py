@@ -88,3 +88,8 @@ def test_no_more_is_unpacked_than_may_be(coding: str, compress: Callable[[bytes]
     finally:
         tracemalloc.stop()
     assert most < 1_500_000
+
+
+@pytest.mark.parametrize("coding", ["gzip, gzip", "gzip,br", "identity, gzip"])
+def test_what_was_coded_more_than_once_is_not_taken_for_whole(coding: str) -> None:
+    assert not is_whole(gzip.compress(gzip.compress(RULES)), coding, MAX_BYTES)
