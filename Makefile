@@ -16,7 +16,7 @@
 #
 # With other versions, each in a folder of its own:
 #
-#   make test PYTHON=python3.10 VENV=.venv-floor SCRAPY='scrapy==2.18.*'
+#   make test PYTHON=python3.10 VENV=.venv-floor SCRAPY='scrapy==2.17.*'
 
 PYTHON ?= python3
 VENV ?= .venv

@@ -46,16 +46,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
+import scrapy
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.utils.asyncio import is_asyncio_available, sleep
+from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_installed
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.compat import sleep
 from scrapy_koster.protocol.verdict import Verdict
 
 T = TypeVar("T")
@@ -200,7 +202,8 @@ class Running:
         return await self.result()
 
     def _engine_runs(self) -> bool:
-        engine = self.crawler._engine  # crawler.engine is not there to be asked before it runs
+        # crawler.engine of Scrapy 2.18 is not there to be asked before it runs.
+        engine = getattr(self.crawler, "_engine" if scrapy.version_info >= (2, 18) else "engine")
         return engine is not None and engine.running
 
     async def _run(self, arguments: Mapping[str, Any]) -> CrawlResult:

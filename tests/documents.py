@@ -14,8 +14,9 @@ from typing import Any
 from crawling import Crawl, CrawlResult, RecordingSpider
 from replies import Reply
 from scrapy import Spider
-from scrapy.utils.asyncio import sleep
 from server import Server, Site
+
+from scrapy_koster.crawl.compat import sleep
 
 ROOT = Path(__file__).parent.parent
 

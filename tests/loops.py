@@ -7,6 +7,7 @@ import faulthandler
 import gc
 import logging
 import os
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterator
@@ -14,14 +15,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.reactor import is_reactor_installed
-from scrapy.utils.reactorless import install_reactor_import_hook, uninstall_reactor_import_hook
+from scrapy.utils.reactorless import ReactorImportHook
 from twisted.internet import defer
 from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 from zope.interface import implementer
+
+from scrapy_koster.crawl.compat import sleep
 
 GRACE_SECS = 1.0
 """How long sockets and threads may take to be gone after a test."""
@@ -113,7 +115,8 @@ class BareLoop(Loop):
 
     def __init__(self) -> None:
         super().__init__()
-        self._hook = install_reactor_import_hook()
+        self._hook = ReactorImportHook()
+        sys.meta_path.insert(0, self._hook)
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
 
@@ -134,7 +137,7 @@ class BareLoop(Loop):
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
         asyncio.set_event_loop(None)
-        uninstall_reactor_import_hook(self._hook)
+        sys.meta_path.remove(self._hook)
         super().close()
 
 

@@ -38,10 +38,10 @@ from typing import Any
 from manysites import ManySites
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import sleep
 from twisted.python.failure import Failure
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.compat import sleep
 
 QUEUED = 1_000
 """How many requests Scrapy's own queue has at most."""

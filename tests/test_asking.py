@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from crawling import Crawl
-from scrapy.utils.asyncio import sleep
 
 from scrapy_koster.crawl.asking import _decisive, _ends_within, _look_secs, _met
+from scrapy_koster.crawl.compat import sleep
 from scrapy_koster.protocol.access import Copy, Failure, Known, Policy
 
 NOW = 1e9

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from crawling import Crawl, RecordingSpider
 from replies import Reply
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
@@ -18,6 +18,7 @@ from server import Server, Site
 from typing_extensions import Self
 
 from scrapy_koster import RobotsForbidden
+from scrapy_koster.crawl.compat import robots_parsed
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.verdict import Ground, Verdict
 
@@ -271,7 +272,7 @@ async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server
         @classmethod
         def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
             spider = super().from_crawler(crawler, *args, **kwargs)
-            crawler.signals.connect(spider.robots_parsed, signal=signals.robots_parsed)
+            crawler.signals.connect(spider.robots_parsed, signal=robots_parsed)
             return spider
 
         def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:

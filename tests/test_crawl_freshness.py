@@ -18,13 +18,14 @@ import pytest
 from comparison import RULES, SETTINGS
 from crawling import Crawl, CrawlResult, RecordingSpider
 from replies import Answer, Asked, Gate, Reply, Reset, redirect
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from server import Server, Site
 from typing_extensions import Self
 
 from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.compat import robots_parsed
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.stats import Stats
@@ -260,7 +261,7 @@ async def test_robots_parsed_is_sent_for_each_parser(
     class Listening(InTurn):
         @classmethod
         def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-            crawler.signals.connect(cls.listen, signals.robots_parsed)
+            crawler.signals.connect(cls.listen, robots_parsed)
             return super().from_crawler(crawler, *args, **kwargs)
 
         @staticmethod

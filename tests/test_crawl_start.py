@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlResult, RecordingSpider
-from scrapy import signals
 from scrapy.core.scheduler import Scheduler
 from scrapy.exceptions import NotConfigured
 from scrapy.robotstxt import RobotParser
@@ -26,6 +25,7 @@ from scrapy_koster import (
     RobotsForbidden,
     RobotsMetaMiddleware,
 )
+from scrapy_koster.crawl.compat import robots_parsed
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.storage.memory import MemoryStorage
@@ -288,7 +288,7 @@ class Raising(RecordingSpider):
     @classmethod
     def from_crawler(cls, crawler: Any, *arguments: Any, **named: Any) -> Any:
         spider = super().from_crawler(crawler, *arguments, **named)
-        crawler.signals.connect(spider.robots_parsed, signal=signals.robots_parsed)
+        crawler.signals.connect(spider.robots_parsed, signal=robots_parsed)
         return spider
 
     def robots_parsed(self) -> None:

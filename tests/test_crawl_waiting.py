@@ -21,13 +21,13 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.engine import get_engine_status
 from server import Server
 from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_koster import RobotsUnavailable
+from scrapy_koster.crawl.compat import robots_parsed, sleep
 from scrapy_koster.protocol.access import Failure
 
 MOMENTS, SOME_MOMENTS = 50, 6
@@ -296,7 +296,7 @@ async def test_a_handler_of_robots_parsed_that_never_returns(crawl: Crawl, serve
         @classmethod
         def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Stuck:
             spider = super().from_crawler(crawler, *args, **kwargs)
-            crawler.signals.connect(spider.parsed, signals.robots_parsed)
+            crawler.signals.connect(spider.parsed, robots_parsed)
             return spider
 
         async def parsed(self, robotparser: object, request: Request) -> None:

@@ -12,10 +12,12 @@ from loops import Loop
 from replies import Asked, Hang, Reply
 from scrapy import Request
 from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
-from scrapy.utils.asyncio import call_later, is_asyncio_available, sleep
+from scrapy.utils.asyncio import call_later, is_asyncio_available
 from server import Server
 from twisted.internet.defer import fail
 from twisted.python.failure import Failure
+
+from scrapy_koster.crawl.compat import sleep
 
 
 class Follower(RecordingSpider):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import scrapy
 from crawling import Crawl, RecordingSpider
 from documents import (
     ROOT,
@@ -195,6 +196,7 @@ def test_the_meta_keys_are_those_of_the_code() -> None:
     assert keys <= literals
 
 
+@pytest.mark.skipif(scrapy.version_info < (2, 18), reason="Scrapy 2.18 has this signal")
 async def test_the_spider_that_listens_to_robots_parsed(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:

@@ -17,9 +17,9 @@ from scrapy import Request
 from scrapy.settings import Settings
 from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
+from scrapy_koster.crawl.compat import sleep
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.log import Log

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import pytest
 from crawling import Crawl
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from scrapy_koster.crawl.compat import sleep
 from scrapy_koster.crawl.turns import NoTurnError, Order, Turns, socket_limit
 
 FIRST, AGAIN = Order.FIRST, Order.AGAIN

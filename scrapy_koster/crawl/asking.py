@@ -7,13 +7,13 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scrapy import signals
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure as TwistedFailure
 
+from scrapy_koster.crawl.compat import robots_parsed, sleep
 from scrapy_koster.crawl.engine import CANCELLED
 from scrapy_koster.crawl.log import error_text
 from scrapy_koster.crawl.turns import NoTurnError, Order, Turns, socket_limit
@@ -257,7 +257,7 @@ class Asker:
             self._announcer.cut(state, copy.cut_bytes)
         parser = build_from_crawler(self._config.parser, self._crawler, copy.body)
         told = self._crawler.signals.send_catch_log_async(
-            signal=signals.robots_parsed, robotparser=parser, request=page
+            signal=robots_parsed, robotparser=parser, request=page
         )
         if not await _ends_within(self._config.timeout_secs, told):
             self._announcer.not_heeded(state, self._config.timeout_secs)

@@ -9,6 +9,7 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
+from scrapy_koster.crawl.compat import robots_parsed
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.keeper import Keeper
@@ -67,7 +68,7 @@ class KosterMiddleware:
             keeper.keep_delays(config, stats, self._robot)
         _check_parser(crawler, config, self._log)
         _check_not_twice(crawler, self._log)
-        crawler.signals.connect(self._robots_parsed, signal=signals.robots_parsed)
+        crawler.signals.connect(self._robots_parsed, signal=robots_parsed)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 

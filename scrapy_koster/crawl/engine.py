@@ -1,4 +1,4 @@
-"""What Scrapy does not offer in public, in one place: Scrapy 2.18 and 2.19 have it alike."""
+"""What Scrapy does not offer in public, in one place: Scrapy 2.17 to 2.19 have it alike."""
 
 from __future__ import annotations
 
