@@ -20,6 +20,7 @@ from scrapy import signals
 from scrapy.crawler import CrawlerProcess
 from scrapy.utils.project import get_project_settings
 
+from scrapy_koster.crawl.compat import robots_parsed
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.verdict import ExplainingParser
@@ -53,7 +54,7 @@ class Crawl:
         self.page = PAGES / f"{spider}.html"
         self._crawler.settings.set("KOSTER_REPORT", self.page, "cmdline")
         self._crawler.signals.connect(self._item_scraped, signals.item_scraped)
-        self._crawler.signals.connect(self._robots_parsed, signals.robots_parsed)
+        self._crawler.signals.connect(self._robots_parsed, robots_parsed)
         process.crawl(self._crawler)
 
     def _item_scraped(self, item: Visit | Page) -> None:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 class Counts(Counter[str]):
     """The stats."""
 
+    def __bool__(self) -> bool:
+        """Return True: Scrapy 2.17 takes what is false for none, and these begin empty."""
+        return True
+
     def inc_value(self, key: str, count: int = 1, start: int = 0, spider: Any = None) -> None:
         self[key] += count
 
