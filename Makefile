@@ -6,6 +6,7 @@
 #   make test-floor   the same without coverage and without the long tests, mostly on asyncio
 #   make test-middle  a part of it, for the Pythons in between
 #   make test-quick   the suite on the asyncio reactor alone, without the long tests
+#   make test-ecosystem  real crawls beside other plugins; ecosystem-page writes docs/ecosystem.md from it
 #   make lint         ruff, import-linter and mypy
 #   make docs         the site of docs/, in build/docs; a warning is an error
 #   make simulate     100,000 simulated histories; SEEDS=0-999: so many; SEED=42: one, told step by step
@@ -32,6 +33,7 @@ PYTEST := $(BIN)/python -m pytest
 WANTED := $(shell echo '$(SCRAPY)' | tr -c 'A-Za-z0-9.\n' '_')
 PROJECT := $(VENV)/.project-$(WANTED)
 TEST := $(VENV)/.test-$(WANTED)
+ECOSYSTEM := $(VENV)/.ecosystem-$(WANTED)
 LINT := $(VENV)/.lint-$(WANTED)
 BENCH := $(VENV)/.bench-$(WANTED)
 DOCS := $(VENV)/.docs-$(WANTED)
@@ -48,7 +50,7 @@ MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt ro
 
 RUNS := test-units test-asyncio test-reactor test-reactorless test-long
 
-.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
+.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -102,6 +104,15 @@ floor-asyncio: $(TEST)
 test-middle: $(TEST)
 	$(PYTEST) $(MIDDLE_TESTS)
 
+# A real crawl beside each plugin, and beside what Scrapy has.
+test-ecosystem: $(ECOSYSTEM)
+	$(PYTEST) tests/ecosystem
+
+# The same, what the table has of other tests, and that of scrapyd where it is installed.
+ecosystem-page: $(ECOSYSTEM)
+	$(PYTEST) -m beside --write-page tests/ecosystem \
+		tests/test_crawl_replay.py tests/test_crawl_scrapy_redis.py tests/test_scrapyd.py
+
 test-quick: $(TEST)
 	$(PYTEST) -m 'not long and not timed'
 
@@ -153,6 +164,13 @@ $(PROJECT): pyproject.toml | $(BIN)/python
 
 $(TEST): pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test]' '$(SCRAPY)'
+	@touch $@
+
+# scrapy-rotating-proxies asks for the old package `typing`, which stands before Python's own module
+# where sys.path is passed on to another process, as `scrapy bench` does.
+$(ECOSYSTEM): pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[ecosystem,test]' '$(SCRAPY)'
+	$(BIN)/python -m pip uninstall --quiet --yes typing
 	@touch $@
 
 $(LINT): pyproject.toml | $(BIN)/python

@@ -46,6 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "timed: measures how fast something is, and so runs by itself, once"
     )
+    config.addinivalue_line(
+        "markers", "beside(package, part): what the test is about, see tests/ecosystem"
+    )
     config.stash[LOOP] = choose_loop(config)
 
 

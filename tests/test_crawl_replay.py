@@ -126,8 +126,10 @@ async def test_without_our_scheduler(recorded: Recorded) -> None:
     assert recorded.site.asked("/robots.txt") == 0
 
 
+@pytest.mark.beside("Scrapy", "HttpCache, replay offline")
 @pytest.mark.parametrize("age_secs", [1e7, -1e7, 4000.0], ids=["old", "of the future", "stale"])
 async def test_the_last_copy_decides_however_old(recorded: Recorded, age_secs: float) -> None:
+    """The last copy decides, and nothing is fetched."""
     await recorded.record()
     recorded.store(recorded.copy(age_secs=age_secs))
     result = await recorded.run()

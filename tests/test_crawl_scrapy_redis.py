@@ -168,9 +168,11 @@ class Fed(RedisSpider, RecordingSpider):  # type: ignore[misc]
         return self.ask(json.loads(data)["url"], dont_filter=True)
 
 
+@pytest.mark.beside("scrapy-redis", "a spider that is fed")
 async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
     crawl: Crawl, server: Server, redis: RedisServer
 ) -> None:
+    """A spider that is fed goes on while a site is deferred."""
     dead, good = server.down(), server.site()
     with redis.client() as client:
         client.rpush("fed:urls", json.dumps({"url": dead.url("/")}))
@@ -183,6 +185,7 @@ async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
     assert result.stats["koster/parked"] == 1
 
 
+@pytest.mark.beside("scrapy-redis", "a worker that is killed")
 @pytest.mark.parametrize("queue", QUEUES)
 async def test_a_worker_that_is_killed(server: Server, fleet: Fleet, queue: str) -> None:
     """None of what was parked is lost, none is fetched twice."""

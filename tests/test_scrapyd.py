@@ -94,7 +94,9 @@ def scrapyd(tmp_path: Path, server: Server) -> Iterator[Api]:
             process.wait(BOUND_SECS)
 
 
+@pytest.mark.beside("scrapyd")
 def test_a_scheduled_crawl_obeys(scrapyd: Api, server: Server, tmp_path: Path) -> None:
+    """A project that is deployed as an egg and scheduled obeys, and keeps its copies."""
     site = server.site()
     site.robots = "User-agent: *\nDisallow: /private\n"
     with zipfile.ZipFile(tmp_path / "fict.egg", "w") as egg:

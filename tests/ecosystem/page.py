@@ -1,0 +1,62 @@
+"""The table in docs/ecosystem.md: what the tests with the mark `beside` say, and what ran."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from documents import rows
+
+TESTS = Path(__file__).parent.parent
+PAGE = TESTS.parent / "docs/ecosystem.md"
+HEAD = "| Beside | Seen with | What holds | Test |\n|---|---|---|---|\n"
+
+
+class Row(NamedTuple):
+    beside: str
+    version: str
+    holds: str
+    test: str
+
+
+def expected() -> list[Row]:
+    """The rows that the tests ask for, without their versions."""
+    found = [row for path in sorted(TESTS.rglob("test_*.py")) for row in _rows_of(path)]
+    return sorted(found, key=lambda row: row.beside.lower())
+
+
+def _rows_of(path: Path) -> Iterator[Row]:
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        for mark in node.decorator_list:
+            if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.beside":
+                names = [ast.literal_eval(name) for name in mark.args]
+                holds = (ast.get_docstring(node) or "").partition("\n\n")[0]
+                where = f"`{path.relative_to(TESTS).as_posix()}`"
+                yield Row(": ".join(names), "", " ".join(holds.split()), f"{where}: `{node.name}`")
+
+
+def written() -> list[Row]:
+    """The rows of the page."""
+    return [Row(*cells) for cells in rows(PAGE.read_text("utf-8"))]
+
+
+def write(versions: Mapping[str, str]) -> None:
+    """Write the table anew; *versions* are those with which each test has passed, by its name.
+
+    What did not run keeps the version that it has.
+    """
+    known = {row.test: row.version for row in written()}
+    table = [row._replace(version=_version(row, versions, known)) for row in expected()]
+    before, _, rest = PAGE.read_text("utf-8").partition(HEAD)
+    after = "\n".join(line for line in rest.split("\n") if not line.startswith("|"))
+    lines = "".join(f"| {' | '.join(row)} |\n" for row in table)
+    PAGE.write_text(before + HEAD + lines + after, "utf-8")
+
+
+def _version(row: Row, versions: Mapping[str, str], known: Mapping[str, str]) -> str:
+    name = row.test.rpartition(": ")[2].strip("`")
+    return versions.get(name) or known.get(row.test) or "not yet"

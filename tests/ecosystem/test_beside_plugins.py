@@ -1,0 +1,123 @@
+"""Packages that people install beside Scrapy, and middlewares that they choose."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from crawling import Crawl, RecordingSpider
+from redis_server import RedisServer, redis_server
+from replies import Reply
+from scrapy.http import Response
+from server import Server
+from test_crawl_scrapy_redis import of_scrapy_redis
+
+from ecosystem.obeying import RULES, check_fetched, check_obeyed, html
+
+GET = "pip install 'scrapy-koster[ecosystem]'"
+PATHS = ("/", "/open", "/private/page")
+
+
+@pytest.fixture
+def redis() -> Iterator[RedisServer]:
+    with redis_server() as server:
+        yield server
+
+
+@pytest.mark.beside("scrapy-redis")
+async def test_scrapy_redis(crawl: Crawl, server: Server, redis: RedisServer) -> None:
+    """Workers that share a queue obey, and ask a site once between them."""
+    site = server.site()
+    site.robots = Reply(200, RULES, delay=0.3)
+    urls = [site.url(path) for path in PATHS]
+    settings = of_scrapy_redis(redis)
+    await crawl.together(*(crawl(urls=urls, settings=settings) for _ in range(2)))
+    check_fetched(site, "/", "/open")
+    assert len(site.pages_asked) == 2
+
+
+@pytest.mark.beside("scrapy-rotating-proxies")
+async def test_rotating_proxies(crawl: Crawl, server: Server) -> None:
+    """The robots.txt goes through a proxy as pages do, and a refusal bans none."""
+    pytest.importorskip("rotating_proxies", reason=GET)
+    site = server.site()
+    site.robots = RULES
+    proxies = [server.proxy(), server.proxy()]
+    settings = {
+        "ROTATING_PROXY_LIST": [proxy.url("") for proxy in proxies],
+        "DOWNLOADER_MIDDLEWARES": {
+            "rotating_proxies.middlewares.RotatingProxyMiddleware": 610,
+            "rotating_proxies.middlewares.BanDetectionMiddleware": 620,
+        },
+    }
+    result = await crawl(urls=[site.url(path) for path in PATHS], settings=settings)
+    check_obeyed(result, site, "/", "/open")
+    asked = [each.target for proxy in proxies for each in proxy.requests]
+    assert sorted(asked) == sorted(map(site.url, ("/", "/open", "/robots.txt")))
+    assert "proxies/dead" not in result.stats
+    assert "bans/error/scrapy_koster.crawl.exceptions.RobotsForbidden" not in result.stats
+
+
+@pytest.mark.beside("scrapy-user-agents")
+async def test_random_user_agents(crawl: Crawl, server: Server) -> None:
+    """The robot that obeys is that of the settings, and a warning says that another is sent."""
+    pytest.importorskip("scrapy_user_agents", reason=GET)
+    site = server.site()
+    site.robots = f"User-agent: figtree\nDisallow: /private\n\n{RULES}Disallow: /open\n"
+    settings = {
+        "ROBOTSTXT_USER_AGENT": "figtree",
+        "DOWNLOADER_MIDDLEWARES": {
+            "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
+            "scrapy_user_agents.middlewares.RandomUserAgentMiddleware": 400,
+        },
+    }
+    result = await crawl(urls=[site.url(path) for path in PATHS], settings=settings)
+    check_fetched(site, "/", "/open")
+    assert all((asked.header("User-Agent") or "").startswith("Mozilla") for asked in site.requests)
+    warnings = result.logged(logging.WARNING, "scrapy_koster")
+    assert warnings
+    assert all("3.2.1" in line for line in warnings)
+
+
+class Item(RecordingSpider):
+    def page(self, response: Response) -> Any:
+        return {"url": response.url}
+
+
+@pytest.mark.beside("spidermon")
+async def test_spidermon(crawl: Crawl, server: Server) -> None:
+    """Its monitors see our stats: one that counts refusals reports them."""
+    pytest.importorskip("spidermon", reason=GET)
+    from ecosystem.monitors import Refusals
+
+    site = server.site()
+    site.robots = RULES
+    settings = {
+        "SPIDERMON_ENABLED": True,
+        "EXTENSIONS": {"spidermon.contrib.scrapy.extensions.Spidermon": 500},
+        "SPIDERMON_SPIDER_CLOSE_MONITORS": ["ecosystem.monitors.AtTheEnd"],
+    }
+    Refusals.seen.clear()
+    result = await crawl(Item, urls=[site.url(path) for path in PATHS], settings=settings)
+    check_obeyed(result, site, "/", "/open")
+    assert Refusals.seen == [1]
+    assert len(result.items) == 2
+
+
+@pytest.mark.beside("scrapy-poet")
+async def test_scrapy_poet(crawl: Crawl, server: Server) -> None:
+    """Page objects are made of what is allowed, whichever of the add-ons comes first."""
+    pytest.importorskip("scrapy_poet", reason=GET)
+    from ecosystem.pages import WithPages
+
+    for order in (300, 700):
+        site = server.site()
+        site.robots = RULES
+        site.pages(html("<title>a page</title>"))
+        addons = {"scrapy_koster.Addon": 500, "scrapy_poet.Addon": order}
+        urls = [site.url(path) for path in PATHS]
+        result = await crawl(WithPages, urls=urls, settings={"ADDONS": addons})
+        check_obeyed(result, site, "/", "/open")
+        assert [item["title"] for item in result.items] == ["a page", "a page"]
