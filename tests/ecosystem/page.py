@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -41,7 +42,8 @@ def _rows_of(path: Path) -> Iterator[Row]:
 
 def written() -> list[Row]:
     """The rows of the page."""
-    return [Row(*cells) for cells in rows(PAGE.read_text("utf-8"))]
+    _, head, table = PAGE.read_text("utf-8").partition(HEAD)
+    return [Row(*cells) for cells in rows(head + table.partition("\n\n")[0])]
 
 
 def write(versions: Mapping[str, str]) -> None:
@@ -52,7 +54,7 @@ def write(versions: Mapping[str, str]) -> None:
     known = {row.test: row.version for row in written()}
     table = [row._replace(version=_version(row, versions, known)) for row in expected()]
     before, _, rest = PAGE.read_text("utf-8").partition(HEAD)
-    after = "\n".join(line for line in rest.split("\n") if not line.startswith("|"))
+    after = re.sub(r"\A(\|.*\n)*", "", rest)
     lines = "".join(f"| {' | '.join(row)} |\n" for row in table)
     PAGE.write_text(before + HEAD + lines + after, "utf-8")
 

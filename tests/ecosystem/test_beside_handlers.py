@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, RecordingSpider
-from replies import Asked, Reply
+from replies import Asked, Reply, redirect
 from scrapy.http import Response
 from server import Server, Site
 
@@ -76,6 +76,36 @@ async def test_playwright(crawl: Crawl, server: Server) -> None:
     assert result.stats["playwright/request_count/navigation"] == 2
 
 
+async def by_itself(crawl: Crawl, server: Server, **settings: Any) -> list[str]:
+    """What of the forbidden part the browser has asked for, on behalf of pages that are allowed."""
+    site = server.site()
+    site.robots = RULES
+    site.page("/", html('<img src="/private/image"><a href="/moved"></a><a href="/script"></a>'))
+    site.page("/moved", redirect(site.url("/private/moved"), 302))
+    site.page("/script", html('<script>location.href = "/private/script"</script>'))
+    site.page("/private/script", html("there"))
+    await crawl(Rendering, urls=[site.url()], settings={**playwright_settings(), **settings})
+    return sorted(path for path in site.pages_asked if path.startswith("/private"))
+
+
+@pytest.mark.beside("scrapy-playwright", "what the browser does by itself")
+async def test_playwright_by_itself(crawl: Crawl, server: Server) -> None:
+    """No robots.txt is obeyed by what the browser loads and where it goes on its own: see below."""
+    asked = await by_itself(crawl, server)
+    assert {"/private/image", "/private/moved"} <= set(asked)
+
+
+def abort(request: Any) -> bool:
+    is_first = request.is_navigation_request() and request.frame.url == "about:blank"
+    return not is_first
+
+
+@pytest.mark.beside("scrapy-playwright", "with PLAYWRIGHT_ABORT_REQUEST")
+async def test_playwright_that_aborts(crawl: Crawl, server: Server) -> None:
+    """It keeps the browser to the page that was asked for, redirects aside: see below."""
+    assert await by_itself(crawl, server, PLAYWRIGHT_ABORT_REQUEST=abort) == ["/private/moved"]
+
+
 # scrapy-zyte-api
 
 
@@ -124,20 +154,21 @@ async def test_zyte_api(crawl: Crawl, server: Server) -> None:
 
 @pytest.mark.beside("scrapy-impersonate")
 async def test_impersonate(crawl: Crawl, server: Server) -> None:
-    """The robots.txt is asked for by the browser that its page impersonates."""
+    """The robots.txt is asked for by the browser that its page impersonates; redirects obey."""
     pytest.importorskip("scrapy_impersonate", reason=GET)
     site = server.site()
     site.robots = RULES
+    site.page("/moved", redirect(site.url("/private/moved")))
     handler = "scrapy_impersonate.ImpersonateDownloadHandler"
     result = await crawl(
-        urls=[site.url(path) for path in PATHS],
+        urls=[site.url(path) for path in (*PATHS, "/moved")],
         settings={
             "DOWNLOAD_HANDLERS": {"http": handler, "https": handler},
             "USER_AGENT": "FigTree/0.1 (+http://fict.example/robot)",
         },
         meta={"impersonate": "chrome131"},
     )
-    check_obeyed(result, site, "/", "/open")
+    check_obeyed(result, site, "/", "/open", "/moved", forbidden=2)
     assert {asked.header("User-Agent") for asked in site.requests} == {
         "FigTree/0.1 (+http://fict.example/robot)"
     }
