@@ -110,5 +110,6 @@ def _delay(parser: Any, robot: str) -> Delay | None:
     """Return how long a delay the file asks for; of a parser that tells no line, its seconds."""
     if isinstance(parser, PacingParser):
         return parser.delay(robot)
-    secs = None if parser is None else parser.crawl_delay(robot)
+    crawl_delay = getattr(parser, "crawl_delay", None)  # those of Scrapy 2.18 and newer have it
+    secs = crawl_delay(robot) if crawl_delay else None
     return Delay(float(secs), None) if secs and 0 < secs < math.inf else None
