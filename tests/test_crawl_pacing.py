@@ -176,6 +176,32 @@ async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     assert result.finish_reason == "finished"
 
 
+NAMED = """User-agent: slow
+Crawl-delay: 86400
+
+User-agent: other
+Crawl-delay: 0.2
+
+User-agent: *
+Disallow: /private
+"""
+
+
+@pytest.mark.parametrize("own", ["fig", "other"])
+async def test_a_name_that_is_asked_for_a_day_is_refused_alone(
+    crawl: Crawl, server: Server, own: str
+) -> None:
+    site = server.site()
+    site.robots = NAMED
+    slow = Request(site.url("/slow"), meta={"robotstxt_user_agent": "slow"}, priority=1)
+    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse", "ROBOTSTXT_USER_AGENT": own}
+    urls = [slow, site.url("/a"), site.url("/b"), slow.replace(url=site.url("/slower"))]
+    result = await crawl(urls=urls, settings=settings)
+    assert sorted(result.fetched) == [site.url("/a"), site.url("/b")]
+    assert {verdict.line for verdict in result.verdicts} == {2}
+    assert len(result.refused) == result.stats["koster/crawl_delay/refused"] == 2
+
+
 async def test_a_day_is_waited_for_and_the_crawl_can_be_closed(
     crawl: Crawl, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -109,8 +109,9 @@ class Pacer:
 
     def concerns(self, state: SiteState, robot: str) -> bool:
         """Whether a site asks for a delay, or another of its host does."""
-        return self._delays.is_refused(state, robot) or (
+        return (
             self._hosts.of_site(state, robot) is not None
+            or self._delays.too_long(state, robot) is not None
         )
 
     def too_long(self, request: Request, state: SiteState, robot: str) -> Delay | None:

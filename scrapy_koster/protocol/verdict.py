@@ -71,7 +71,8 @@ def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
     """Return the delay that *parser* finds; where it tells no line, what ``crawl_delay`` says."""
     if isinstance(parser, PacingParser):
         return parser.delay(robot)
-    secs = None if parser is None else parser.crawl_delay(robot)
+    crawl_delay = getattr(parser, "crawl_delay", None)  # which Scrapy has since 2.18
+    secs = crawl_delay(robot) if crawl_delay else None
     return Delay(float(secs), None) if secs and 0 < secs < math.inf else None
 
 
