@@ -290,6 +290,15 @@ def test_in_a_project(survey: Survey, server: Server) -> None:
     assert left.isdisjoint({"crawl.html", "job", "items.json"})
 
 
+def test_no_page_waits_for_its_turn(survey: Survey, server: Server) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nCrawl-delay: 50\nDisallow: /private\n"
+    began = time.monotonic()
+    ran = survey("--json", "-s", "KOSTER_CRAWL_DELAY=obey", survey.write(*site.urls(3)))
+    assert (ran.status, ran.json["requests"]["allowed"]) == (0, 3)
+    assert time.monotonic() - began < 50
+
+
 def test_a_site_that_cannot_be_asked(survey: Survey, server: Server) -> None:
     down = server.down()
     ran = survey("-", stdin=down.url("/a"))

@@ -39,6 +39,7 @@ _LAST = 1_000_000
 SURVEY_SETTINGS: dict[str, Any] = {
     "ROBOTSTXT_OBEY": True,
     "KOSTER_DRY_RUN": False,
+    "KOSTER_CRAWL_DELAY": "ignore",  # no page is visited
     # One attempt: a site that hangs costs KOSTER_TIMEOUT_SECS.
     "KOSTER_DEFER_LIMIT_SECS": 0,
     # What is given is what is decided on, and nothing of it goes where a project keeps its own.
