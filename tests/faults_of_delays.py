@@ -100,6 +100,10 @@ def _raises(error: Exception) -> Visit:
     return visit
 
 
+def _text(*_: Any, **how: Any) -> Any:
+    return "soon"
+
+
 class Unvisited:
     """A storage of the time before there were visits, or claims."""
 
@@ -156,6 +160,7 @@ FAULTS = (
         "a storage of somebody else says nan", _visiting(lambda *_, **how: float("nan")), long=True
     ),
     DelayFault("a storage of somebody else says -1", _visiting(lambda *_, **how: -1.0), long=True),
+    DelayFault("a storage of somebody else says no number", _visiting(_text), warnings=1),
     DelayFault(
         "the folder of the storage is deleted in mid-crawl", _deleted, warnings=1, silent=True
     ),

@@ -128,7 +128,7 @@ class StorageBreaker:
             return 0.0
 
         def visit(storage: Storage) -> float:
-            return storage.visit(host, now=self._clock(), secs=secs, begun=begun)
+            return float(storage.visit(host, now=self._clock(), secs=secs, begun=begun))
 
         return await self._tolerate(visit) or 0.0
 
