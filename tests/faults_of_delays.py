@@ -175,7 +175,9 @@ FAULTS = (
         reply=Hang(),
         then="the next visit begins when DOWNLOAD_TIMEOUT has passed",
     ),
-    DelayFault("a page whose connection is reset in its head", reply=Reset(sent=10), long=True),
+    DelayFault(
+        "a page whose connection is reset", reply=Reset(body="x" * 10_000, sent=500), long=True
+    ),
     DelayFault(
         "a parser whose `delay` raises",
         _with(KOSTER_PARSER=Fails),
