@@ -202,6 +202,19 @@ async def test_a_name_that_is_asked_for_a_day_is_refused_alone(
     assert len(result.refused) == result.stats["koster/crawl_delay/refused"] == 2
 
 
+async def test_what_is_refused_for_its_delay_waits_for_nothing(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    site.robots = NAMED.replace("0.2", "1")
+    slow = {"meta": {"robotstxt_user_agent": "slow"}, "priority": -1}
+    urls = [site.url("/a"), *(Request(site.url(f"/slow{n}"), **slow) for n in range(6))]  # type: ignore[arg-type]
+    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse", "ROBOTSTXT_USER_AGENT": "other"}
+    result = await crawl(urls=urls, settings=settings)
+    assert (result.fetched, len(result.refused)) == ((site.url("/a"),), 6)
+    assert result.seconds < 5
+
+
 async def test_a_day_is_waited_for_and_the_crawl_can_be_closed(
     crawl: Crawl, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -191,7 +191,7 @@ class KosterMiddleware:
             policy=self._config.policy,
             too_long=too_long,
         )
-        if verdict.delay is not None and verdict.rule is verdict.delay.line:
+        if verdict.delay is not None:
             self._stats.delay_refused()
         self._counts.refused(request, verdict)
         if self._config.dry_run:

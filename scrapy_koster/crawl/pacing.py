@@ -103,9 +103,12 @@ class Pacer:
         host = self._hosts.of_site(state, robot)
         if host is None or host.turn is request or request.meta.get("dont_obey_robotstxt"):
             return None
-        if not self._dry_run and not all(state.allows(url, robot) for url in sent_as(request.url)):
-            return None
-        return host
+        return host if self._dry_run or self._may_pass(request, state, robot) else None
+
+    def _may_pass(self, request: Request, state: SiteState, robot: str) -> bool:
+        return self.too_long(request, state, robot) is None and all(
+            state.allows(url, robot) for url in sent_as(request.url)
+        )
 
     def concerns(self, state: SiteState, robot: str) -> bool:
         """Whether a site asks for a delay, or another of its host does."""
