@@ -11,6 +11,7 @@ from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.compat import robots_parsed
 from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.elsewhere import Elsewhere
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.log import Log
@@ -66,6 +67,7 @@ class KosterMiddleware:
         self._pacer: Pacer | None = None
         if config.pace.obeys:
             keeper.keep_delays(config, stats, self._robot)
+        self._elsewhere = Elsewhere(crawler, keeper, self._robot)
         _check_parser(crawler, config, self._log)
         _check_not_twice(crawler, self._log)
         crawler.signals.connect(self._robots_parsed, signal=robots_parsed)

@@ -84,7 +84,9 @@ async def by_itself(crawl: Crawl, server: Server, **settings: Any) -> list[str]:
     site.page("/moved", redirect(site.url("/private/moved"), 302))
     site.page("/script", html('<script>location.href = "/private/script"</script>'))
     site.page("/private/script", html("there"))
-    await crawl(Rendering, urls=[site.url()], settings={**playwright_settings(), **settings})
+    settings = {**playwright_settings(), **settings}
+    result = await crawl(Rendering, urls=[site.url()], settings=settings)
+    assert any("/private/moved" in told for told in result.logged(logging.WARNING))
     return sorted(path for path in site.pages_asked if path.startswith("/private"))
 
 
