@@ -34,6 +34,9 @@ BROKEN = (
     pytest.param("checker/checks.py", "import scrapy_koster.storage", id="one beside it"),
     pytest.param("report/tally.py", "import scrapy_koster.parsers.koster", id="report, parsers"),
     pytest.param("report/tally.py", "import scrapy", id="Scrapy in the report"),
+    pytest.param("audit/order.py", "import scrapy_koster.crawl.stats", id="audit, crawl"),
+    pytest.param("crawl/stats.py", "import scrapy_koster.audit.order", id="crawl, audit"),
+    pytest.param("audit/order.py", "import asyncio", id="a loop in the audit"),
     pytest.param("parsers/koster.py", "import scrapy_koster.crawl.engine", id="parsers, crawl"),
     pytest.param("crawl/stats.py", "import scrapy_koster.crawl.keeper", id="a circle"),
 )

@@ -1,4 +1,4 @@
-"""``scrapy robots check | explain | survey | cache | report``: it hands over to one of them."""
+"""``scrapy robots check``, ``explain``, and its other commands: it hands over to one of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from scrapy_koster.commands.audit import Audit
 from scrapy_koster.commands.cache import Cache
 from scrapy_koster.commands.check import Check
 from scrapy_koster.commands.explain import Explain
@@ -26,7 +27,7 @@ from scrapy_koster.protocol.printable import printable
 _MESSAGE_CHARS = 1000
 
 _VERBS: dict[str, Verb] = {
-    verb.name: verb for verb in (Check(), Explain(), Survey(), Cache(), Report())
+    verb.name: verb for verb in (Check(), Explain(), Survey(), Cache(), Report(), Audit())
 }
 
 
@@ -42,7 +43,7 @@ class RobotsCommand(ScrapyCommand):
 
     def short_desc(self) -> str:
         """Return what ``scrapy`` lists."""
-        return "Check and explain a robots.txt, survey sites, manage copies, report on a crawl"
+        return "Check and explain a robots.txt, survey sites, manage copies, report, audit a log"
 
     def add_options(self, parser: ArgumentParser) -> None:
         """Add a parser for each of the commands."""

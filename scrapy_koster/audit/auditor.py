@@ -1,0 +1,174 @@
+"""The audit itself: visits in, robots out. What it keeps is bounded, whatever the log has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from scrapy_koster.audit.clients import Shown
+from scrapy_koster.audit.judging import READINGS, Answer, Asked, Court, Decision, Files, Rule
+from scrapy_koster.audit.log import NAMELESS, Visit
+from scrapy_koster.audit.naming import By, Namer
+from scrapy_koster.audit.robots import CLIENTS_MOST, Offence, Robot
+from scrapy_koster.protocol.ruling import Standard
+
+ROBOTS_MOST = 1000
+"""So many names are kept apart: those that came most often."""
+OFFENCES_MOST = 20_000
+"""So many lines are kept apart, of all robots."""
+
+_MERGED_AT_ONCE = 250
+_ASKERS_MOST = 1000
+_COUNTED_AT_ONCE = 64
+
+
+class Rest:
+    """What was not kept apart."""
+
+    def __init__(self) -> None:
+        self.names = self.requests = self.asked = self.excused = 0
+        self.offences: dict[Standard, dict[Rule, Offence]] = {each: {} for each in READINGS}
+        self.unknown_names = self.unknown_requests = 0
+        """Of what may have been no robot."""
+        self.clients = 0
+        """Clients without a name that asked for /robots.txt, and were not told from the others."""
+
+    def add(self, robot: Robot, by: By) -> None:
+        """Take what is known of a robot."""
+        if by is By.NOTHING:
+            self.unknown_names += 1
+            self.unknown_requests += robot.requests
+            return
+        self.names += 1
+        self.requests += robot.requests
+        self.asked += robot.asking.count
+        for reading, offences in robot.offences.items():
+            for rule, offence in offences.items():
+                self.offences[reading].setdefault(rule, Offence()).merge(offence)
+
+    def disobeyed(self, reading: Standard) -> int:
+        """Return how many requests disobeyed."""
+        return sum(offence.count for offence in self.offences[reading].values())
+
+
+class Auditor(dict[str, Robot]):
+    """The robots that came, by name."""
+
+    def __init__(self, files: Files, namer: Namer, show: Shown) -> None:
+        super().__init__()
+        self.files = files
+        self.rest = Rest()
+        self.unseen_until = float("-inf")
+        """Until when a robot may have fetched the file without a trace."""
+        self._namer = namer
+        self._show = show
+        self._court = Court(files)
+        self._askers: dict[Any, str] = {}
+        self._offences = 0
+        self.nameless = self._made(NAMELESS)
+        """What came without a User-Agent header, and did not ask for /robots.txt."""
+
+    def __missing__(self, name: str) -> Robot:
+        if len(self) >= ROBOTS_MOST:
+            self._merge()
+        robot = self[name] = self._made(name)
+        return robot
+
+    def _made(self, name: str) -> Robot:
+        return Robot(name, self._court.judge_of(name), self.unseen_until)
+
+    def by(self, robot: Robot) -> By:
+        """Return by what it is known that this is a robot."""
+        by = self._namer.by(robot.name)
+        return By.ASKED if by is By.NOTHING and robot.asking.count else by
+
+    def _merge(self) -> None:
+        def matters(robot: Robot) -> tuple[bool, int]:
+            return self._namer.by(robot.name) is By.FILE, robot.requests
+
+        for robot in sorted(self.values(), key=matters)[:_MERGED_AT_ONCE]:
+            self.unseen_until = max(self.unseen_until, robot.last_secs)
+            self.rest.add(robot, self.by(robot))
+            self._offences -= sum(map(len, robot.offences.values()))
+            del self[robot.name]
+
+    def take(self, visits: Iterable[Visit], *, late: bool = False) -> None:
+        """Count visits in their order; of those that came too late for it the pace is not known."""
+        for visit in visits:
+            secs, name, client, request, _, _ = visit
+            robot = self[name] if name else self._client(client, request)
+            if late:
+                robot.late += 1
+            else:
+                robot.times.append(secs)
+            if len(robot.clients) <= CLIENTS_MOST:
+                robot.clients.add(client)
+            answer = robot.judge[request]
+            if answer is not None:
+                self._answered(robot, answer, visit)
+        for robot in (self.nameless, *self.values()):
+            if len(robot.times) >= _COUNTED_AT_ONCE:
+                robot.pace.count()
+
+    def end(self) -> None:
+        """Count what is not counted yet: there are no more visits."""
+        for robot in (self.nameless, *self.values()):
+            robot.pace.count()
+
+    def _client(self, client: Any, request: Any) -> Robot:
+        """Return the robot that has no name: its address, once it has asked for /robots.txt."""
+        if client in self._askers:
+            return self[self._askers[client]]
+        if type(self.nameless.judge[request]) is not Asked:
+            return self.nameless
+        if len(self._askers) >= _ASKERS_MOST:
+            self.rest.clients += 1
+            return self.nameless
+        name = self._askers[client] = f"client {self._show(client)}"
+        return self[name]
+
+    def _answered(self, robot: Robot, answer: Answer, visit: Visit) -> None:
+        secs, _, _, _, status, _ = visit
+        if type(answer) is Decision:
+            self._judge(robot, answer, visit)
+        elif type(answer) is Asked:
+            code = _status(status)
+            robot.asking.add(secs, code, robot.requests - 1)
+            if answer.fetches:
+                robot.knowledge.fetch(secs, code, self.files)
+
+    def _judge(self, robot: Robot, decision: Decision, visit: Visit) -> None:
+        secs = visit[0]
+        found = {
+            reading: told
+            for reading in READINGS
+            if (told := robot.knowledge.disobeyed(decision, reading, secs, self.files))
+        }
+        guilty = [reading for reading, (_, excused) in found.items() if not excused]
+        for reading, (rule, excused) in found.items():
+            if excused:
+                robot.excused[reading] += 1
+                continue
+            robot.first_offence.setdefault(reading, secs)
+            offence = self._offence(robot, reading, rule)
+            offence.add(visit, self.files.at(secs), by_both=len(guilty) == len(READINGS))
+
+    def _offence(self, robot: Robot, reading: Standard, rule: Rule) -> Offence:
+        offences = robot.offences[reading]
+        if rule not in offences:
+            if self._offences >= OFFENCES_MOST:
+                rule = OTHER_LINES
+            if rule not in offences:
+                self._offences += 1
+                offences[rule] = Offence()
+        return offences[rule]
+
+
+OTHER_LINES = Rule(0, "(lines that were not kept apart)", 0)
+
+
+def _status(status: Any) -> int:
+    try:
+        return int(status)
+    except (ValueError, TypeError, OverflowError):
+        return 0

@@ -1,0 +1,124 @@
+"""Logs that are lines of JSON: Caddy's, nginx' with escape=json, Cloudflare's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from scrapy_koster.audit.textlines import Row
+
+_NAMES = {
+    "client": ("remote_addr", "ClientIP", "client_ip", "remote_ip", "clientip", "client", "ip"),
+    "time": (
+        "ts", "time_iso8601", "time_local", "EdgeStartTimestamp", "msec", "@timestamp",
+        "timestamp", "time", "date",
+    ),
+    "request": ("request", "request_line"),
+    "method": ("request_method", "ClientRequestMethod", "method"),
+    "target": ("request_uri", "ClientRequestURI", "uri", "url", "path", "ClientRequestPath"),
+    "status": ("status", "EdgeResponseStatus", "response_status", "status_code"),
+    "size": ("body_bytes_sent", "bytes_sent", "EdgeResponseBytes", "size", "bytes"),
+    "agent": ("http_user_agent", "ClientRequestUserAgent", "user_agent", "agent", "userAgent"),
+    "host": ("host", "ClientRequestHost", "http_host", "server_name", "vhost"),
+}  # fmt: skip
+"""What the fields of a visit are called; the first that is there counts."""
+_MOST_SHAPES = 64
+# More objects at a time are too many for the caches of the processor: half as fast.
+_AT_ONCE = 32
+
+Object: TypeAlias = dict[str, Any]
+
+
+class _Shapes(dict[tuple[str, ...], tuple[str, ...]]):
+    """Under which names objects with these keys have the fields of a visit."""
+
+    def __missing__(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        if len(self) >= _MOST_SHAPES:
+            self.clear()
+        shape = tuple(
+            next((name for name in names if name in keys), "") for names in _NAMES.values()
+        )
+        self[keys] = shape
+        return shape
+
+
+class JsonFormat:
+    """Reads lines that are one JSON object each."""
+
+    def __init__(self) -> None:
+        self._shapes = _Shapes()
+
+    def rows(self, piece: bytes) -> list[Row]:
+        """Return the lines that can be read."""
+        return [row for row in map(self._row, _objects(piece)) if row is not None]
+
+    def _row(self, found: Any) -> Row | None:
+        try:
+            request = found.get("request")
+            return _caddys(found, request) if type(request) is dict else self._flat(found)
+        except (AttributeError, LookupError, TypeError):
+            return None
+
+    def _flat(self, found: Object) -> Row:
+        """Return an object without others in it as a line. LookupError where a field is missing."""
+        names = self._shapes[tuple(found)]
+        client, time, request, method, target, status, size, agent, host = names
+        if not request:
+            asked = f"{_text(found, method) or 'GET'} {_text(found, target)}"
+        else:
+            asked = _text(found, request)
+        return (
+            _text(found, client),
+            found[time],
+            asked,
+            found.get(status, 0),
+            found.get(size, 0),
+            _text(found, agent),
+            _text(found, host),
+        )
+
+
+def _text(found: Object, name: str) -> str:
+    text = found.get(name) or ""
+    if type(text) is not str:
+        raise TypeError
+    return text
+
+
+def _caddys(found: Object, request: Object) -> Row:
+    """Return a line of Caddy's: what was asked is an object of its own."""
+    agents = request.get("headers", {}).get("User-Agent") or ("",)
+    client, agent = request.get("client_ip") or request["remote_ip"], agents[0]
+    method, target, host = request["method"], request["uri"], request.get("host", "")
+    if not type(client) is type(agent) is type(method) is type(target) is type(host) is str:
+        raise TypeError
+    asked = f"{method} {target}"
+    return client, found["ts"], asked, found.get("status", 0), found.get("size", 0), agent, host
+
+
+def _objects(piece: bytes) -> Iterator[Any]:
+    """Yield the values of the lines that are JSON."""
+    lines = piece.decode("utf-8", "surrogateescape").rstrip().split("\n")
+    for start in range(0, len(lines), _AT_ONCE):
+        some = lines[start : start + _AT_ONCE]
+        # One call for some of them is faster, where all are what they should be.
+        if found := _loaded(f"[{','.join(some)}]", len(some)):
+            yield from found
+            continue
+        for line in some:
+            yield from _loaded(f"[{line}]", 1) or _loaded(f"[{_with_escapes(line)}]", 1) or ()
+
+
+def _with_escapes(line: str) -> str:
+    """Return a line of nginx' without ``escape=json`` as JSON has it."""
+    return line.replace("\\x", "\\u00")
+
+
+def _loaded(text: str, count: int) -> list[Any] | None:
+    """Return so many JSON values, None where the text is something else."""
+    try:
+        found: list[Any] = json.loads(text)
+        return found if len(found) == count else None
+    except (ValueError, RecursionError):
+        return None

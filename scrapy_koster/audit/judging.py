@@ -1,0 +1,248 @@
+"""What the robots.txt says of each request, and which file a robot may go by at a time."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from scrapy_koster.protocol.access import Access, access_stated
+from scrapy_koster.protocol.line import AGENT_LINE, with_line_feeds
+from scrapy_koster.protocol.path import origin_and_path
+from scrapy_koster.protocol.reading import Reading
+from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.robotstxt import Record, RobotsTxt
+from scrapy_koster.protocol.ruling import Standard
+from scrapy_koster.protocol.verdict import text_of
+
+READINGS = (Standard.DRAFT, Standard.RFC_9309)
+GRACE_SECS = {Standard.DRAFT: 7 * 86400, Standard.RFC_9309: 86400}
+"""For how long a copy may be used: 3.4, "an expiry of 7 days"; RFC 9309, 2.4, 24 hours."""
+
+FREE = -1
+"""In place of a version: the site had no file, and a robot was told so."""
+
+_READERS: dict[Standard, type[Reading]] = {Standard.DRAFT: RobotsTxt, Standard.RFC_9309: Rfc9309}
+_RULE_CHARS = 300
+_KEY_CHARS = 512
+_DECISIONS_KEPT = 32_768
+_DECISIONS_LEAST = 256
+_ORIGIN = b"http://site"
+_ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
+
+
+class Version(NamedTuple):
+    """One state of the file."""
+
+    name: str
+    since: float
+    """Seconds since the epoch; minus infinity where it always was so."""
+    body: bytes
+
+
+class Rule(NamedTuple):
+    """A line that disallows. It may be the same in several versions."""
+
+    line: int
+    """0 where no line of the file could be told."""
+    text: str
+    record: int
+    """The number of the first line of its record."""
+
+
+class Decision(NamedTuple):
+    """What all versions say of one path that at least one of them disallows."""
+
+    by: tuple[dict[Standard, Rule], ...]
+    """For each version the rule by each reading that disallows it."""
+
+
+class Asked(NamedTuple):
+    """A request for /robots.txt."""
+
+    fetches: bool
+    """Whether it gets the file: HEAD does not."""
+
+
+class Odd(NamedTuple):
+    """A request line without a path."""
+
+
+Answer: TypeAlias = "Decision | Asked | Odd | None"
+"""None: it is allowed by all."""
+
+
+class Files:
+    """The versions of a robots.txt, and for how long each held."""
+
+    def __init__(self, versions: Sequence[Version]) -> None:
+        ordered = sorted(versions, key=lambda version: version.since)
+        if ordered[0].since > float("-inf"):
+            # Nothing is known of the time before: no robot is accused of it.
+            ordered.insert(0, Version("", float("-inf"), b""))
+        self.versions = ordered
+        self._since = [version.since for version in ordered]
+
+    def at(self, secs: float) -> int:
+        """Return which version held at a time."""
+        return bisect_right(self._since, secs) - 1
+
+    def within(self, start: float, end: float) -> range:
+        """Return which versions held from *start* to *end*; none where that is before it."""
+        return range(self.at(start), self.at(end) + 1) if start <= end else range(0)
+
+
+class Judge(dict["bytes | str", Answer]):
+    """What the file says of requests to those robots that have the same records in it."""
+
+    def __init__(self, name: str, files: Files, most: int) -> None:
+        super().__init__()
+        self._name = name
+        self._most = most
+        self._read = [
+            (n, standard, _READERS[standard](version.body))
+            for n, version in enumerate(files.versions)
+            for standard in READINGS
+            if version.body
+        ]
+        self._count = len(files.versions)
+
+    def __missing__(self, request: bytes | str) -> Answer:
+        answer = self._answer(request)
+        if len(request) <= _KEY_CHARS:
+            if len(self) >= self._most:
+                self.clear()
+            self[request] = answer
+        return answer
+
+    def _answer(self, request: bytes | str) -> Answer:
+        method, path = method_and_path(request)
+        if not path:
+            return Odd()
+        if path.partition(b"?")[0] == b"/robots.txt":
+            return Asked(method != b"HEAD")
+        url: Any = _ORIGIN + path
+        if path.isascii():
+            url = url.decode()
+        found: list[dict[Standard, Rule]] = []
+        for n, standard, reading in self._read:
+            if not reading.allowed(url, self._name):
+                found = found or [{} for _ in range(self._count)]
+                found[n][standard] = _rule(reading, url, self._name)
+        return Decision(tuple(found)) if found else None
+
+    def delay_secs(self, version: int) -> float | None:
+        """Return the delay that the robot's record of a version asks for."""
+        read = (reading for n, _, reading in self._read if n == version)
+        delays = (each.delay(self._name) for each in read if isinstance(each, RobotsTxt))
+        return next((delay.secs for delay in delays if delay), None)
+
+
+def _rule(reading: Reading, url: str | bytes, name: str) -> Rule:
+    ruling = reading.ruling(url, name)
+    record = ruling.record.agents[0].number if ruling.record else 0
+    if ruling.rule is None:
+        return Rule(0, "", record)
+    return Rule(ruling.rule.number, text_of(ruling.rule, _RULE_CHARS), record)
+
+
+def method_and_path(request: bytes | str) -> tuple[bytes, bytes]:
+    """Return what a request line asks for; the path is empty where it names none.
+
+    Apache and nginx write what is not printable as ``\\xhh``.
+    """
+    if isinstance(request, str):
+        request = request.encode("utf-8", "surrogateescape")
+    elif b"\\" in request:
+        request = _ESCAPE.sub(_escaped, request)
+    method, _, rest = request.partition(b" ")
+    if method[:1] == b"/":
+        return b"GET", request
+    path, _, protocol = rest.rpartition(b" ")
+    if not path or not protocol.startswith(b"HTTP/"):
+        path = rest
+    if path[:1] != b"/":
+        if path[:7].lower() != b"http://" and path[:8].lower() != b"https://":
+            return method, b""
+        path = origin_and_path(path)[1].encode("latin-1")
+    return method, path
+
+
+def _escaped(match: re.Match[bytes]) -> bytes:
+    if match[1]:
+        return bytes([int(match[1], 16)])
+    return _LETTERS.get(match[2], match[2])
+
+
+class Court:
+    """The judges: one for all robots to whom the same records apply."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self._judges: dict[tuple[Any, ...], Judge] = {}
+        self._readings = [
+            (RobotsTxt(version.body), Rfc9309(version.body)) for version in files.versions
+        ]
+        texts = [with_line_feeds(version.body) for version in files.versions]
+        self._agents = "\n".join("\n".join(AGENT_LINE.findall(text)) for text in texts).lower()
+
+    def judge_of(self, name: str) -> Judge:
+        """Return who judges the robot of this name token."""
+        if name not in self._agents:
+            name = ""
+        key = tuple(
+            (_lines([draft.record(name)]), _lines(rfc9309.records(name)))
+            for draft, rfc9309 in self._readings
+        )
+        if key not in self._judges:
+            most = max(_DECISIONS_KEPT // (len(self._judges) + 1), _DECISIONS_LEAST)
+            self._judges[key] = Judge(name, self.files, most)
+        return self._judges[key]
+
+
+def _lines(records: Sequence[Record | None]) -> tuple[int, ...]:
+    return tuple(record.agents[0].number for record in records if record)
+
+
+class Knowledge:
+    """Which versions a robot may go by, by what it has fetched."""
+
+    __slots__ = ("fetched", "unseen_until", "version")
+
+    def __init__(self, unseen_until: float) -> None:
+        self.unseen_until = unseen_until
+        """Until when it may have fetched the file without a trace in the log."""
+        self.fetched: float | None = None
+        self.version = FREE
+
+    def fetch(self, secs: float, status: int, files: Files) -> None:
+        """Take note of an answer to a request for /robots.txt (3.1)."""
+        access = Access.RULES if status == 304 else access_stated(status)
+        if access is Access.RULES or access is Access.UNRESTRICTED:
+            self.fetched = secs
+            self.version = files.at(secs) if access is Access.RULES else FREE
+
+    def versions(self, secs: float, grace_secs: float, files: Files) -> Sequence[int]:
+        """Return the versions that it may still take for the file at a time.
+
+        None of them where all that it may have fetched has expired.
+        """
+        if self.fetched is None:
+            return files.within(secs - grace_secs, self.unseen_until)
+        return (self.version,) if secs < self.fetched + grace_secs else ()
+
+    def disobeyed(
+        self, decision: Decision, standard: Standard, secs: float, files: Files
+    ) -> tuple[Rule, bool] | None:
+        """Return the rule that a request disobeys, and whether that is excused.
+
+        It is where a copy that the robot may still go by allows the request. None where
+        the version that holds allows it.
+        """
+        rule = decision.by[files.at(secs)].get(standard)
+        if rule is None:
+            return None
+        held = self.versions(secs, GRACE_SECS[standard], files)
+        return rule, any(n == FREE or standard not in decision.by[n] for n in held)

@@ -1,0 +1,194 @@
+"""One log: its lines as visits, and how many of them could not be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from typing import Any, BinaryIO, Protocol, TypeAlias
+
+from scrapy_koster.audit.jsonlines import JsonFormat
+from scrapy_koster.audit.logfile import Lines, LogError
+from scrapy_koster.audit.naming import HEADER_CHARS, Namer
+from scrapy_koster.audit.textlines import COMMON, FIELDS, Row
+from scrapy_koster.audit.times import Times
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.site import Site
+
+NAMELESS = ""
+"""In place of a name: there is no User-Agent header."""
+
+_TIME, _HOST = FIELDS.index("time"), FIELDS.index("host")
+_TELLING = 5
+_HEADERS_KEPT = 20_000
+_HOSTS_KEPT = 1000
+_UNREAD_SHOWN = 5
+_UNREAD_CHARS = 120
+_SAMPLE_BYTES = 1 << 16
+_BLANK = re.compile(rb"^[ \t\r]*\n", re.MULTILINE)
+
+
+Visit: TypeAlias = tuple[int, str, Any, Any, Any, Any]
+"""seconds since the epoch, name of the robot; client, request, status and size as in the log"""
+
+
+class Format(Protocol):
+    """How the lines of a log are read."""
+
+    def rows(self, piece: bytes, /) -> list[Row]:
+        """Return the lines of a piece that can be read."""
+        ...
+
+
+class Names(dict["bytes | str", "str | None"]):
+    """The names of the robots that sent the headers last seen; None of browsers."""
+
+    def __init__(self, namer: Namer) -> None:
+        super().__init__()
+        self._namer = namer
+
+    def __missing__(self, header: bytes | str) -> str | None:
+        text = header if isinstance(header, str) else header.decode("latin-1")
+        name = NAMELESS if text in ("", "-") else self._namer.named(text)
+        if len(text) <= HEADER_CHARS:
+            if len(self) >= _HEADERS_KEPT:
+                self.clear()
+            self[header] = name
+        return name
+
+
+class _Hosts(dict["bytes | str", bool]):
+    """Whether a host of a log is that of the site."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self._names = {"", site.host, f"{site.host}:{site.port}"}
+
+    def __missing__(self, host: bytes | str) -> bool:
+        if len(self) >= _HOSTS_KEPT:
+            self.clear()
+        text = host if isinstance(host, str) else host.decode("latin-1")
+        self[host] = text.lower() in self._names
+        return self[host]
+
+
+Opened = Callable[[], AbstractContextManager[BinaryIO]]
+
+
+class Log:
+    """One log, and what is counted of its lines."""
+
+    def __init__(
+        self,
+        name: str,
+        opened: Opened,
+        names: Names,
+        *,
+        given: Format | None = None,
+        site: Site | None = None,
+    ) -> None:
+        self.name = name
+        self.can_be_opened_again = name != "-"
+        self.lines = self.unread = self.elsewhere = self.browsers = 0
+        self.samples: list[str] = []
+        """Lines that could not be read, safe to print."""
+        self.first: int | None = None
+        """When the first line is from, by its time; None where there is none yet."""
+        self.last = float("-inf")
+        """The latest time so far."""
+        self.damage: str | None = None
+        """Why it was not read to its end."""
+        self._opened = opened
+        self._names = names
+        self._format = given
+        self._hosts = None if site is None else _Hosts(site)
+        self._times = Times()
+
+    def first_secs(self) -> float:
+        """Return when its first visit was, minus infinity where that is not to be had."""
+        with suppress(OSError, LogError), self._opened() as file:
+            for piece in Lines(file, _SAMPLE_BYTES).pieces():
+                for _, time, *_ in self._format_of(piece).rows(piece):
+                    if (secs := self._times[time]) is not None:
+                        return secs
+        return float("-inf")
+
+    def batches(self, size: int) -> Iterator[list[Visit]]:
+        """Yield the visits of what is no browser, those of about *size* octets at once."""
+        with self._opened() as file:
+            lines = Lines(file, size)
+            try:
+                for piece in lines.pieces():
+                    self._format = self._format_of(piece)
+                    yield self._visits(piece, self._format)
+            except (OSError, LogError) as error:
+                self.damage = printable(str(error))
+            self.lines += lines.too_long
+            self.unread += lines.too_long
+            if lines.too_long and len(self.samples) < _UNREAD_SHOWN:
+                self.samples.append("(a line of more than 65,536 octets)")
+
+    def _format_of(self, piece: bytes) -> Format:
+        if self._format is not None:
+            return self._format
+        start = piece[: piece.rfind(b"\n", 0, _SAMPLE_BYTES) + 1]
+        as_json = JsonFormat()
+        text, objects = len(COMMON.rows(start)), len(as_json.rows(start))
+        return as_json if objects > text else COMMON
+
+    def _visits(self, piece: bytes, format_: Format) -> list[Visit]:
+        visits: list[Visit] = []
+        add, names, times = visits.append, self._names, self._times
+        rows = format_.rows(piece)
+        unread = browsers = 0
+        last, secs = None, None
+        for client, time, request, status, size, agent, _ in self._of_site(rows):
+            if time != last:
+                last, secs = time, times[time]
+            if secs is None:
+                unread += 1
+                continue
+            name = names[agent]
+            if name is not None:
+                add((secs, name, client, request, status, size))
+            else:
+                browsers += 1
+        self.browsers += browsers
+        if rows:
+            self._date(rows)
+        self._count(piece, len(rows) - unread, format_)
+        return visits
+
+    def _of_site(self, rows: list[Row]) -> list[Row]:
+        """Leave out what another host was asked for."""
+        if (hosts := self._hosts) is None:
+            return rows
+        wanted = [row for row in rows if hosts[row[_HOST]]]
+        self.elsewhere += len(rows) - len(wanted)
+        return wanted
+
+    def _date(self, rows: list[Row]) -> None:
+        """Note how far the log is. One line with a wrong time makes no difference."""
+        if self.first is None:
+            found = (self._times[row[_TIME]] for row in rows)
+            self.first = next((secs for secs in found if secs is not None), None)
+        ends = [secs for row in rows[-_TELLING:] if (secs := self._times[row[_TIME]]) is not None]
+        self.last = max(self.last, min(ends, default=self.last))
+
+    def _count(self, piece: bytes, read: int, format_: Format) -> None:
+        lines = piece.count(b"\n")
+        if lines > read:
+            lines -= len(_BLANK.findall(piece))
+        self.lines += lines
+        self.unread += lines - read
+        if lines > read and len(self.samples) < _UNREAD_SHOWN:
+            self._sample(piece, format_)
+
+    def _sample(self, piece: bytes, format_: Format) -> None:
+        """Keep some of the lines that could not be read."""
+        for line in piece.splitlines(keepends=True):
+            rows = format_.rows(line) if line.strip() else ()
+            if line.strip() and (not rows or self._times[rows[0][_TIME]] is None):
+                self.samples.append(printable(line.rstrip(b"\r\n"), _UNREAD_CHARS))
+            if len(self.samples) >= _UNREAD_SHOWN:
+                return

@@ -1,0 +1,177 @@
+"""What an audit has found: as one object for JSON, out of which the tables are made too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scrapy_koster.audit.auditor import Auditor
+from scrapy_koster.audit.clients import Shown, shown
+from scrapy_koster.audit.judging import Files, Rule
+from scrapy_koster.audit.log import Log
+from scrapy_koster.audit.naming import By
+from scrapy_koster.audit.robots import CLIENTS_MOST, WINDOWS_SECS, Offence, Robot
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.ruling import Standard
+from scrapy_koster.protocol.verdict import utc
+
+KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
+_NAME_CHARS = 60
+_UNKNOWN_SHOWN = 10
+_GAPS = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
+
+
+@dataclass(frozen=True)
+class Result:
+    """An audit that has come to its end."""
+
+    auditor: Auditor
+    logs: Sequence[Log]
+    reading: Standard
+    show: Shown
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``scrapy robots audit --json`` prints."""
+        robots = [robot for robot in self.auditor.values() if self._is_one(robot)]
+        unknown = [robot for robot in self.auditor.values() if not self._is_one(robot)]
+        found = [self._robot(robot) for robot in robots]
+        found.sort(key=lambda each: (-each["disobeyed"], -each["requests"], each["name"]))
+        logs = self.logs
+        return {
+            "reading": KEYS[self.reading],
+            "lines": sum(log.lines for log in logs),
+            "unread": sum(log.unread for log in logs),
+            "unread_samples": [sample for log in logs for sample in log.samples][:5],
+            "damaged": [
+                {"log": printable(log.name), "why": log.damage} for log in logs if log.damage
+            ],
+            "elsewhere": sum(log.elsewhere for log in logs),
+            "first": _time(min((log.first for log in logs if log.first is not None), default=None)),
+            "versions": [self._version(n) for n in range(len(self.auditor.files.versions))],
+            "browsers": sum(log.browsers for log in logs),
+            "nameless": self.auditor.nameless.requests,
+            "unknown": self._unknown(unknown),
+            "not_kept_apart": self._rest(),
+            "robots": found,
+        }
+
+    def _is_one(self, robot: Robot) -> bool:
+        return self.auditor.by(robot) is not By.NOTHING
+
+    def _version(self, number: int) -> dict[str, Any]:
+        version = self.auditor.files.versions[number]
+        since = None if version.since == float("-inf") else utc(version.since)
+        return {"file": printable(version.name) or None, "since": since}
+
+    def _unknown(self, robots: Sequence[Robot]) -> dict[str, Any]:
+        rest = self.auditor.rest
+        most = sorted(robots, key=lambda robot: (-robot.requests, robot.name))[:_UNKNOWN_SHOWN]
+        return {
+            "names": len(robots) + rest.unknown_names,
+            "requests": sum(robot.requests for robot in robots) + rest.unknown_requests,
+            "most": [
+                {
+                    "name": printable(robot.name, _NAME_CHARS),
+                    "requests": robot.requests,
+                    "disobeyed": robot.disobeyed(self.reading),
+                }
+                for robot in most
+            ],
+        }
+
+    def _rest(self) -> dict[str, Any]:
+        rest = self.auditor.rest
+        violations = self._violations(rest.offences)
+        return {
+            "names": rest.names,
+            "requests": rest.requests,
+            "robots_txt_requests": rest.asked,
+            "clients": rest.clients,
+            "disobeyed": sum(each["count"] for each in violations),
+            "violations": violations,
+        }
+
+    def _robot(self, robot: Robot) -> dict[str, Any]:
+        violations = self._violations(robot.offences)
+        asking = robot.asking
+        return {
+            "name": printable(robot.name, _NAME_CHARS),
+            "known_by": self.auditor.by(robot).value,
+            "requests": robot.requests,
+            "robots_txt_requests": asking.count,
+            "disobeyed": sum(each["count"] for each in violations),
+            "violations": violations,
+            "by_reading": {
+                "draft": robot.disobeyed(Standard.DRAFT),
+                "rfc9309": robot.disobeyed(Standard.RFC_9309),
+                "only_draft": robot.disobeyed(Standard.DRAFT) - _by_both(robot, Standard.DRAFT),
+                "only_rfc9309": robot.disobeyed(Standard.RFC_9309)
+                - _by_both(robot, Standard.RFC_9309),
+            },
+            "in_grace": robot.excused[self.reading],
+            "asked": self._asked(robot),
+            "speed": _speed(robot, self.auditor.files),
+            "clients": min(len(robot.clients), CLIENTS_MOST),
+            "more_clients": len(robot.clients) > CLIENTS_MOST,
+            "out_of_order": robot.late,
+            "first": _time(robot.pace.first),
+            "last": _time(robot.pace.last),
+        }
+
+    def _violations(self, offences: dict[Standard, dict[Rule, Offence]]) -> list[dict[str, Any]]:
+        found = [self._violation(*item) for item in offences[self.reading].items()]
+        return sorted(found, key=lambda each: (-each["count"], each["line"]))
+
+    def _violation(self, rule: Rule, offence: Offence) -> dict[str, Any]:
+        return {
+            "line": rule.line,
+            "rule": rule.text,
+            "record": rule.record,
+            "versions": [self._version(n) for n in sorted(offence.versions)],
+            "count": offence.count,
+            "by_both": offence.by_both,
+            "only_by_this": offence.count - offence.by_both,
+            "bytes": offence.octets,
+            "first": utc(offence.first),
+            "last": utc(offence.last),
+            "samples": offence.samples,
+            "clients": shown(offence.clients, self.show),
+        }
+
+    def _asked(self, robot: Robot) -> dict[str, Any]:
+        asking, first = robot.asking, robot.pace.first
+        offended = robot.first_offence.get(self.reading)
+        asked = asking.first if asking.count else None
+        late = None if asked is None or first is None else max(asked - first, 0)
+        return {
+            "ever": asking.count > 0,
+            "first": _time(asked),
+            "pages_before": asking.pages_before if asking.count else robot.requests,
+            "secs_after_first_page": late if asking.pages_before else None,
+            "every_secs": (asking.last - asking.first) // (asking.count - 1)
+            if asking.count > 1
+            else None,
+            "longest_secs": asking.longest_secs if asking.count > 1 else None,
+            "after_disobeying": asked is not None and offended is not None and offended < asked,
+            "statuses": {str(status): n for status, n in sorted(asking.statuses.items())},
+        }
+
+
+def _by_both(robot: Robot, reading: Standard) -> int:
+    return sum(offence.by_both for offence in robot.offences[reading].values())
+
+
+def _speed(robot: Robot, files: Files) -> dict[str, Any]:
+    pace = robot.pace
+    delay = robot.judge.delay_secs(len(files.versions) - 1)
+    return {
+        "gap_secs": {name: pace.gap(part) for name, part in _GAPS.items()},
+        "worst": {f"{secs}s": worst for secs, worst in zip(WINDOWS_SECS, pace.worst, strict=True)},
+        "crawl_delay_secs": delay,
+        "gaps_that_keep_it": None if delay is None else pace.kept(delay),
+    }
+
+
+def _time(secs: float | None) -> str | None:
+    return None if secs is None else utc(secs)

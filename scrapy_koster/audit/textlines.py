@@ -1,0 +1,125 @@
+"""Logs that are lines of text: common, combined, with a virtual host, or as nginx is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
+
+Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, Any]
+"""client, time, request, status, size, agent, host: as they stand in the log"""
+
+FIELDS = ("client", "time", "request", "status", "size", "agent", "host")
+
+# Each part excludes what ends it, so that there is one way to match, or none: linear time.
+_QUOTED = rb"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*"
+_COMMON = (
+    # %v:%p before it, where what follows is an address or a name with a dot.
+    rb"^(?:(?P<host>[^ \n]+) (?=[^ \n]*[.:]))?(?P<client>[^ \n]+) [^ \n]+ [^\[\n]*"
+    rb"\[(?P<time>[^\]\n]+)\] \"(?P<request>" + _QUOTED + rb")\" (?P<status>\d{3}) "
+    rb"(?P<size>\d+|-)(?: \"" + _QUOTED + rb"\" \"(?P<agent>" + _QUOTED + rb")\")?"
+    rb"[^\n]*\n"
+)
+
+_TIME_LOCAL = rb"\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}"
+_OWN = {
+    "time_local": _TIME_LOCAL,
+    "time_iso8601": rb"[0-9T:+-]+",
+    "msec": rb"\d+\.\d+",
+    "status": rb"\d{3}",
+    "request_method": rb"[^ \n\"]+",
+    "scheme": rb"https?",
+    "host": rb"[0-9A-Za-z_.:\[\]-]*",
+    "server_port": rb"\d+",
+}
+"""What nginx' variables look like that are not told by what follows them."""
+_MEANS = {
+    "remote_addr": "client", "http_x_forwarded_for": "client", "realip_remote_addr": "client",
+    "time_local": "time", "time_iso8601": "time", "msec": "time",
+    "request": "request", "request_uri": "request", "uri": "request",
+    "status": "status", "body_bytes_sent": "size", "bytes_sent": "size",
+    "http_user_agent": "agent", "host": "host", "http_host": "host", "server_name": "host",
+}  # fmt: skip
+"""Which field a variable is; of two that are the same one the first in this order counts."""
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+
+
+class TextFormat(NamedTuple):
+    """How the lines of a log are read, all of a piece at once."""
+
+    pattern: re.Pattern[bytes]
+    ordered: Callable[[tuple[bytes, ...]], Row] | None
+    """What puts the fields of a line into the order of FIELDS, where they are in another."""
+
+    def rows(self, piece: bytes) -> list[Row]:
+        """Return the lines that can be read."""
+        found: list[Any] = self.pattern.findall(piece)
+        return found if self.ordered is None else list(map(self.ordered, found))
+
+
+def _format(pattern: bytes) -> TextFormat:
+    """Make a format of a pattern with the groups that FIELDS names; the others are empty."""
+    names = re.findall(rb"\(\?P<(\w+)>", pattern)
+    missing = [name for name in FIELDS if name.encode() not in names]
+    pattern = re.sub(rb"\(\?P<\w+>", b"(", pattern) + b"()" * len(missing)
+    order = [*(name.decode() for name in names), *missing]
+    places = [order.index(name) for name in FIELDS]
+    ordered: Any = itemgetter(*places) if places != list(range(len(FIELDS))) else None
+    return TextFormat(re.compile(pattern, re.MULTILINE), ordered)
+
+
+COMMON = _format(_COMMON)
+"""NCSA's common log, the combined one, and each of them behind a virtual host."""
+
+
+def nginx_format(text: str) -> TextFormat:
+    """Return the format that nginx' ``log_format`` describes by *text*.
+
+    Raises ValueError, in words for the user, where the lines could not be told apart.
+    """
+    parts = list(_parts(text))
+    chosen = _chosen([name for name, _ in parts if name])
+    pattern = b"^"
+    for (name, literal), (_, following) in zip(parts, [*parts[1:], ("", "\n")], strict=True):
+        if not name:
+            pattern += re.escape(literal.encode())
+            continue
+        looks = _OWN.get(name) or _looks(name, following)
+        pattern += b"(?P<%b>%b)" % (chosen[name].encode(), looks) if name in chosen else looks
+    return _format(pattern + rb"\r?\n")
+
+
+def _parts(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the variables, as ("name", ""), and what stands between them, as ("", "text")."""
+    at = 0
+    for match in _VARIABLE.finditer(text):
+        if match.start() > at:
+            yield "", text[at : match.start()]
+        yield match[1] or match[2], ""
+        at = match.end()
+    if at < len(text):
+        yield "", text[at:]
+
+
+def _chosen(names: list[str]) -> dict[str, str]:
+    """Return which of the variables are fields."""
+    chosen: dict[str, str] = {}
+    for name, field in _MEANS.items():
+        if name in names and field not in chosen.values():
+            chosen[name] = field
+    for field, wanted in (("time", "$time_local"), ("request", "$request")):
+        if field not in chosen.values():
+            raise ValueError(f"the log format has no {field}: {wanted}")
+    repeated = [name for name in chosen if names.count(name) > 1]
+    if repeated:
+        raise ValueError(f"the log format has ${repeated[0]} twice")
+    return chosen
+
+
+def _looks(name: str, following: str) -> bytes:
+    """Return what a variable looks like that ends where *following* begins."""
+    if not following:
+        raise ValueError(f"nothing tells where ${name} ends in the log format")
+    end = following[0]
+    return _QUOTED if end == '"' else rb"[^%b\n]*" % re.escape(end.encode())

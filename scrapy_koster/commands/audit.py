@@ -1,0 +1,231 @@
+"""``scrapy robots audit``: which robots disobeyed a robots.txt, by the log of its server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from scrapy.exceptions import UsageError
+
+from scrapy_koster.audit.clients import masked, whole
+from scrapy_koster.audit.judging import Files, Version
+from scrapy_koster.audit.result import KEYS, Result
+from scrapy_koster.audit.run import audit
+from scrapy_koster.audit.textlines import nginx_format
+from scrapy_koster.audit.times import seconds_of
+from scrapy_koster.commands.verb import (
+    NOT_RETRIEVED,
+    Run,
+    Verb,
+    add_global_options,
+    add_parser,
+    site_named,
+)
+from scrapy_koster.protocol.line import whole_lines
+
+if TYPE_CHECKING:
+    from scrapy_koster.audit.log import Opened
+    from scrapy_koster.commands.ink import Ink, Line
+
+_ABOUT = """\
+Tell which robots disobeyed a robots.txt, by the log of the server that it is on: each line
+that was disobeyed, how often, and for example where; who never asked for the robots.txt, and
+how fast each robot was. The log is that of Apache, nginx, Caddy or Cloudflare, in common,
+combined or vhost format or in lines of JSON, also as gz, bz2 or xz. Nothing is fetched."""
+_STATUSES = """\
+exit status: 0 no robot disobeyed, 1 one did, 2 wrong usage, 3 a log could not be read to its
+end, 4 the command failed; the highest"""
+
+_DISOBEYED = 1
+_ROBOTS_SHOWN = 50
+_LINES_SHOWN = 50
+
+
+class Audit(Verb):
+    """``scrapy robots audit --robots FILE[@DATE] [--site URL] LOG...``."""
+
+    name = "audit"
+
+    def add_to(self, verbs: Any) -> None:
+        """Add its parser."""
+        brief = "tell which robots disobeyed, by a server's log"
+        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser.add_argument(
+            "logs", nargs="+", metavar="LOG", help="log of the server; - for standard input"
+        )
+        parser.add_argument(
+            "--robots", metavar="FILE[@DATE]", action="append", required=True,
+            help="the robots.txt, and since when it was so, as 2026-11-21 or 2026-11-21T20:00Z;"
+            " may be repeated",
+        )  # fmt: skip
+        parser.add_argument(
+            "--site", metavar="URL", help="leave out other hosts, where the log names hosts"
+        )
+        parser.add_argument(
+            "--log-format", metavar="FORMAT", help="what nginx' log_format says of the log"
+        )
+        parser.add_argument(
+            "--reading", choices=list(KEYS.values()), default="draft",
+            help="by what a robot is judged (default: draft)",
+        )  # fmt: skip
+        parser.add_argument(
+            "--clients", action="store_true", help="show whole addresses, not their networks"
+        )
+        parser.add_argument("--json", action="store_true", help="one JSON object")
+        parser.add_argument(
+            "-o", "--output", "--page", metavar="FILE", help="write a page, as HTML"
+        )
+        add_global_options(parser)
+
+    def run(self, run: Run) -> Iterator[Line]:
+        """Yield what the robots did."""
+        result = _audited(run)
+        found = result.to_dict()
+        rest = found["not_kept_apart"]
+        if rest["disobeyed"] or any(robot["disobeyed"] for robot in found["robots"]):
+            run.worse(_DISOBEYED)
+        for each in found["damaged"]:
+            run.warn(f"{each['log']}: not read to its end: {each['why']}", NOT_RETRIEVED)
+        if run.opts.json:
+            yield json.dumps(found)
+        else:
+            yield from _as_text(found, run.ink)
+
+
+def _audited(run: Run) -> Result:
+    opts = run.opts
+    standards = {key: standard for standard, key in KEYS.items()}
+    show = whole if opts.clients else masked
+    try:
+        given = nginx_format(opts.log_format) if opts.log_format is not None else None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if [*opts.robots, *opts.logs].count("-") > 1:
+        raise UsageError("standard input can be read once: give - once")
+    auditor, logs = audit(
+        Files([_version(run, text) for text in opts.robots]),
+        [(name, _opened(run, name)) for name in opts.logs],
+        show,
+        given=given,
+        site=None if opts.site is None else site_named(opts.site),
+    )
+    return Result(auditor, logs, standards[opts.reading], show)
+
+
+def _opened(run: Run, name: str) -> Opened:
+    def opened() -> AbstractContextManager[BinaryIO]:
+        return run.streams.opened(name, "the log of a server")
+
+    return opened
+
+
+def _version(run: Run, text: str) -> Version:
+    """Read FILE or FILE@DATE; UsageError where one of them cannot be read."""
+    name, at, date = text.rpartition("@")
+    since = float("-inf")
+    if not at or Path(text).is_file():
+        name = text
+    else:
+        since = _since(date)
+    return Version(name, since, whole_lines(run.read(name), run.config.max_bytes))
+
+
+def _since(date: str) -> float:
+    for time in (date, f"{date}T00:00:00", f"{date}:00", date.replace("Z", ":00Z")):
+        with suppress(ValueError):
+            return seconds_of(time)
+    raise UsageError(f"no date: {date!r}; write FILE@2026-11-21 or FILE@2026-11-21T20:00:00Z")
+
+
+def _as_text(found: dict[str, Any], ink: Ink) -> Iterator[Line]:
+    """Yield tables for people."""
+    robots = found["robots"]
+    if robots:
+        yield from ink.table(
+            {
+                "ROBOT": "left", "REQUESTS": "right", "ROBOTS.TXT": "right", "DISOBEYED": "right",
+                "ONLY BY THIS": "right", "IN GRACE": "right", "GAP": "right", "IN 10 S": "right",
+                "": "left",
+            },
+            map(_row, robots[:_ROBOTS_SHOWN]),
+        )  # fmt: skip
+    else:
+        yield "no robot came"
+    offences = [(robot["name"], each) for robot in robots for each in robot["violations"]]
+    offences += [("(others)", each) for each in found["not_kept_apart"]["violations"]]
+    if offences:
+        yield ""
+        yield from ink.table(
+            {"DISOBEYED": "right", "ROBOT": "left", "LINE": "right", "": "left", "FIRST": "left",
+             "LAST": "left", "FOR EXAMPLE": "left"},
+            [_offence(*each) for each in offences[:_LINES_SHOWN]],
+        )  # fmt: skip
+    yield ""
+    yield from _sums(found, len(offences))
+
+
+def _row(robot: dict[str, Any]) -> tuple[str, ...]:
+    speed = robot["speed"]
+    gap = speed["gap_secs"]["p50"]
+    return (
+        robot["name"],
+        str(robot["requests"]),
+        str(robot["robots_txt_requests"]),
+        str(robot["disobeyed"]),
+        str(sum(each["only_by_this"] for each in robot["violations"])),
+        str(robot["in_grace"]),
+        "" if gap is None else f"{gap} s",
+        str(speed["worst"]["10s"]),
+        ", ".join(_notes(robot)),
+    )
+
+
+def _notes(robot: dict[str, Any]) -> Iterator[str]:
+    asked, speed = robot["asked"], robot["speed"]
+    if not asked["ever"]:
+        yield "never asked for robots.txt"
+    elif asked["after_disobeying"]:
+        yield "asked after it had disobeyed"
+    elif asked["pages_before"]:
+        yield f"asked after {asked['pages_before']} requests"
+    if (kept := speed["gaps_that_keep_it"]) is not None and kept < 1:
+        yield f"kept Crawl-delay {speed['crawl_delay_secs']:g} in {kept:.0%} of gaps"
+
+
+def _offence(name: str, each: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        str(each["count"]),
+        name,
+        str(each["line"]),
+        each["rule"],
+        each["first"],
+        each["last"],
+        each["samples"][0] if each["samples"] else "",
+    )
+
+
+def _sums(found: dict[str, Any], offences: int) -> Iterator[Line]:
+    rest, unknown = found["not_kept_apart"], found["unknown"]
+    yield f"lines: {found['lines']}"
+    for count, what in (
+        (found["unread"], "of them could not be read"),
+        (found["elsewhere"], "of other hosts"),
+        (found["browsers"], "of browsers, which are not accused"),
+        (found["nameless"], "without a User-Agent"),
+        (unknown["requests"], f"of {unknown['names']} programs that may be no robots"),
+        (rest["requests"], f"of {rest['names']} robots that were not kept apart"),
+        (rest["clients"], "of clients without a name that were not kept apart"),
+        (max(len(found["robots"]) - _ROBOTS_SHOWN, 0), "more robots: --json has them"),
+        (max(offences - _LINES_SHOWN, 0), "more lines disobeyed: --json has them"),
+    ):
+        if count:
+            yield f"  {count} {what}"
+    for sample in found["unread_samples"]:
+        yield f"    not read: {sample}"
+    for each in unknown["most"]:
+        if each["disobeyed"]:
+            name, count = each["name"], each["disobeyed"]
+            yield f"    not accused: {name}, {count} of its requests are disallowed"

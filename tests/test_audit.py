@@ -1,0 +1,86 @@
+"""The audit against the truth: what fifty robots of known sins did, by robot, line and count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+
+import pytest
+from audit_logs import (
+    CHANGED,
+    FIRST,
+    FORMATS,
+    NGINX,
+    SECOND,
+    Line,
+    log_of,
+    sinners,
+    truth_of,
+    written,
+)
+
+from scrapy_koster.audit.clients import masked
+from scrapy_koster.audit.judging import Files, Version
+from scrapy_koster.audit.result import KEYS, Result
+from scrapy_koster.audit.run import audit
+from scrapy_koster.audit.textlines import nginx_format
+
+VERSIONS = (Version("new.txt", CHANGED, SECOND), Version("old.txt", float("-inf"), FIRST))
+STANDARDS = {key: standard for standard, key in KEYS.items()}
+
+
+def audited(
+    *logs: bytes, reading: str = "draft", versions: Sequence[Version] = VERSIONS, **options: Any
+) -> dict[str, Any]:
+    opened = [(f"log{n}", lambda log=log: BytesIO(log)) for n, log in enumerate(logs)]
+    return Result(
+        *audit(Files(versions), opened, masked, **options), STANDARDS[reading], masked
+    ).to_dict()
+
+
+def guilty(found: dict[str, Any]) -> dict[str, dict[Line, int]]:
+    return {
+        robot["name"]: {(each["line"], each["rule"]): each["count"] for each in robot["violations"]}
+        for robot in found["robots"]
+        if robot["violations"]
+    }
+
+
+@pytest.mark.parametrize("reading", ["draft", "rfc9309"])
+@pytest.mark.parametrize("seed", range(3))
+def test_robots_lines_and_counts_are_exact(seed: int, reading: str) -> None:
+    robots = sinners(seed)
+    found = audited(written(log_of(robots)), reading=reading)
+    truths = {robot.name: truth_of(robot, reading) for robot in robots if robot.is_accused}
+    assert guilty(found) == {
+        name: dict(truth.lines) for name, truth in truths.items() if truth.lines
+    }
+    assert {robot["name"]: robot["in_grace"] for robot in found["robots"]} == {
+        name: truth.excused for name, truth in truths.items()
+    }
+    assert {robot["name"]: robot["requests"] for robot in found["robots"]} == {
+        robot.name: len(robot.hits) for robot in robots if robot.is_accused
+    }
+    assert found["browsers"] == sum(len(r.hits) for r in robots if not r.is_accused)
+    assert found["unread"] == 0
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "common"])
+def test_the_same_visits_in_each_format(name: str) -> None:
+    hits = log_of(sinners())
+    broken = (
+        b'\n{"ts": \n192.0.2.1 - - [21/Nov/2026:20:00:00 +0000] "GET / HTT\n\xff\x00\x1b[2J\n  \n'
+    )
+    log = written(hits, name)
+    lines = log.splitlines(keepends=True)
+    mixed = broken + b"".join(lines[:900]) + broken + b"".join(lines[900:])
+    given = nginx_format(NGINX) if name == "nginx" else None
+    found, as_combined = audited(mixed, given=given), audited(written(hits))
+    assert found["unread"] == 6
+    assert found["lines"] == len(hits) + 6
+    assert all(sample.isprintable() for sample in found["unread_samples"])
+    for each in (found, as_combined):
+        for key in ("lines", "unread", "unread_samples"):
+            del each[key]
+    assert found == as_combined
