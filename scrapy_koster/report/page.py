@@ -1,46 +1,26 @@
-"""The page of a report: one HTML file, which needs no network."""
+"""The page of a report, out of the file that a crawl has written."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader
-
 from scrapy_koster.report import numbers as of
-from scrapy_koster.report import pictures
 from scrapy_koster.report.compare import Compared, compared_with
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.files import files_of
+from scrapy_koster.report.html import rendered, whole
 from scrapy_koster.report.overview import missed, pictures_of, tiles
-from scrapy_koster.report.tables import SHOWN_FIRST, Table, shown, tables_of
+from scrapy_koster.report.tables import Samples, Table, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scrapy_koster.report.files import BodyOf, File
     from scrapy_koster.report.numbers import Numbers
-    from scrapy_koster.report.overview import missed, pictures_of, tiles
-from scrapy_koster.report.tables import Samples
 
 _FIRST = 5
-_HERE = Path(__file__).parent
-_PATTERNS = {
-    "obeyed": "",
-    "none": "M2 2h2v2h-2z",
-    "restricted": "M-2 2l4 -4M0 8l8 -8M6 10l4 -4",
-    "unavailable": "M0 4h8",
-    "unknown": "M4 0v8",
-}
-"""What tells parts of a bar apart beside their colour, in a square of 8."""
 
 
 def no_file(_site: str) -> None:
@@ -79,25 +59,11 @@ def write_page(
         beyond = None
         if too_many:
             beyond = str(Path(out).with_suffix(".sites.csv"))
-            with _whole(beyond) as path, path.open("w", encoding="utf-8") as file:
+            with whole(beyond) as path, path.open("w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in of.csv_lines(connection))
     page = _page(numbers, tables, samples, stored, compared=compared, beyond=beyond)
-    with _whole(out) as path:
+    with whole(out) as path:
         path.write_text(page, encoding="utf-8")
-
-
-@contextmanager
-def _whole(name: str) -> Iterator[Path]:
-    """Give a path to write to; what was written takes the place of *name* if all went well."""
-    final = Path(name).absolute()
-    part = final.with_name(f"{final.name}.{token_hex(4)}.part")
-    final.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        yield part
-        part.replace(final)
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 def _page(
@@ -109,46 +75,24 @@ def _page(
     compared: Compared | None,
     beyond: str | None,
 ) -> str:
-    css, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            policy=f"default-src 'none'; style-src {_hash(css)}; script-src {_hash(script)};"
-            " base-uri 'none'; form-action 'none'",
-            css=css,
-            script=script,
-            about={"written": 0, "title": "A crawl", **numbers.about},
-            numbers=numbers,
-            closed=numbers.closed,
-            refused=sum(numbers.refused.values()),
-            first_closed=_first(tables, "closed", (1, 3)),
-            first_rules=_first(tables, "rules", (0, 1, 2, 3)),
-            tiles=list(tiles(numbers)),
-            missed=[each for each in missed(numbers, tables) if each[1]],
-            pictures=list(pictures_of(numbers)),
-            patterns=_PATTERNS,
-            tables=tables,
-            first=SHOWN_FIRST,
-            compared=compared,
-            beyond=beyond and Path(beyond).name,
-            shown_sites=len(next(table for table in tables if table.name == "sites")),
-            rows=_packed(_rows(numbers, tables, samples)),
-            files=_packed({site: file.packed() for site, file in stored.items()}),
-        )
+    return rendered(
+        "page.html",
+        about={"written": 0, "title": "A crawl", **numbers.about},
+        numbers=numbers,
+        closed=numbers.closed,
+        refused=sum(numbers.refused.values()),
+        first_closed=_first(tables, "closed", (1, 3)),
+        first_rules=_first(tables, "rules", (0, 1, 2, 3)),
+        tiles=list(tiles(numbers)),
+        missed=[each for each in missed(numbers, tables) if each[1]],
+        pictures=list(pictures_of(numbers)),
+        tables=tables,
+        compared=compared,
+        beyond=beyond and Path(beyond).name,
+        shown_sites=len(next(table for table in tables if table.name == "sites")),
+        rows=_rows(numbers, tables, samples),
+        files={site: file.packed() for site, file in stored.items()},
     )
-
-
-def _environment() -> Environment:
-    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True)
-    environment.globals.update(
-        number=lambda count: f"{count:,}",
-        share=lambda part, whole: f"{100 * part / whole:.1f} %",
-        time=lambda secs: shown(secs, "time"),
-        swatch=pictures.swatch,
-        line_key=pictures.key,
-    )
-    return environment
 
 
 def _first(tables: list[Table], name: str, columns: Sequence[int]) -> list[list[Any]]:
@@ -156,16 +100,6 @@ def _first(tables: list[Table], name: str, columns: Sequence[int]) -> list[list[
     [table] = [table for table in tables if table.name == name]
     rows = range(min(_FIRST, len(table)))
     return [[table.values[column][row] for column in columns] for row in rows]
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
-
-
-def _packed(value: object) -> str:
-    octets = json.dumps(value, separators=(",", ":")).encode()
-    return base64.b64encode(zlib.compress(octets, 9)).decode()
 
 
 def _rows(numbers: Numbers, tables: list[Table], samples: Samples) -> dict[str, Any]:

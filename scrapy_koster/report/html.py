@@ -1,0 +1,88 @@
+"""How a page is made: one HTML file, which needs no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
+
+from scrapy_koster.report import pictures
+from scrapy_koster.report.tables import SHOWN_FIRST, shown
+
+_HERE = Path(__file__).parent
+_PATTERNS = {
+    "obeyed": "",
+    "none": "M2 2h2v2h-2z",
+    "restricted": "M-2 2l4 -4M0 8l8 -8M6 10l4 -4",
+    "unavailable": "M0 4h8",
+    "unknown": "M4 0v8",
+}
+"""What tells parts of a bar apart beside their colour, in a square of 8."""
+
+
+def rendered(template: str, *, rows: object, files: object = (), **values: Any) -> str:
+    """Return the page that *template* makes of *values*.
+
+    *rows* and *files* are packed, for the script of the page. What is escaped is all
+    that comes in by *values*.
+    """
+    css, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            policy=f"default-src 'none'; style-src {_hash(css)}; script-src {_hash(script)};"
+            " base-uri 'none'; form-action 'none'",
+            css=css,
+            script=script,
+            patterns=_PATTERNS,
+            first=SHOWN_FIRST,
+            rows=_packed(rows),
+            files=_packed(files),
+            **values,
+        )
+    )
+
+
+@contextmanager
+def whole(name: str) -> Iterator[Path]:
+    """Give a path to write to; what was written takes the place of *name* if all went well."""
+    final = Path(name).absolute()
+    part = final.with_name(f"{final.name}.{token_hex(4)}.part")
+    final.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield part
+        part.replace(final)
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def _environment() -> Environment:
+    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True)
+    environment.globals.update(
+        number=lambda count: f"{count:,}",
+        share=lambda part, whole: f"{100 * part / whole:.1f} %",
+        time=lambda secs: shown(secs, "time"),
+        swatch=pictures.swatch,
+        line_key=pictures.key,
+    )
+    return environment
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _packed(value: object) -> str:
+    octets = json.dumps(value, separators=(",", ":")).encode()
+    return base64.b64encode(zlib.compress(octets, 9)).decode()
