@@ -14,6 +14,7 @@ from scrapy_koster.audit.naming import By
 from scrapy_koster.audit.robots import CLIENTS_MOST, WINDOWS_SECS, Offence, Robot
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.verdict import utc
 
 KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
@@ -30,6 +31,7 @@ class Result:
     logs: Sequence[Log]
     reading: Standard
     show: Shown
+    site: Site | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``scrapy robots audit --json`` prints."""
@@ -40,6 +42,7 @@ class Result:
         logs = self.logs
         return {
             "reading": KEYS[self.reading],
+            "site": None if self.site is None else printable(str(self.site)),
             "lines": sum(log.lines for log in logs),
             "unread": sum(log.unread for log in logs),
             "unread_samples": [sample for log in logs for sample in log.samples][:5],

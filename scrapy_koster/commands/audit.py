@@ -12,6 +12,7 @@ from scrapy.exceptions import UsageError
 
 from scrapy_koster.audit.clients import masked, whole
 from scrapy_koster.audit.judging import Files, Version
+from scrapy_koster.audit.page import write_audit
 from scrapy_koster.audit.result import KEYS, Result
 from scrapy_koster.audit.run import audit
 from scrapy_koster.audit.textlines import nginx_format
@@ -93,6 +94,11 @@ class Audit(Verb):
             yield json.dumps(found)
         else:
             yield from _as_text(found, run.ink)
+        if run.opts.output is not None:
+            try:
+                write_audit(found, run.opts.output)
+            except (OSError, ValueError) as error:
+                raise UsageError(f"cannot write {run.opts.output!r}: {error}") from None
 
 
 def _audited(run: Run) -> Result:
@@ -105,14 +111,15 @@ def _audited(run: Run) -> Result:
         raise UsageError(str(error)) from None
     if [*opts.robots, *opts.logs].count("-") > 1:
         raise UsageError("standard input can be read once: give - once")
+    site = None if opts.site is None else site_named(opts.site)
     auditor, logs = audit(
         Files([_version(run, text) for text in opts.robots]),
         [(name, _opened(run, name)) for name in opts.logs],
         show,
         given=given,
-        site=None if opts.site is None else site_named(opts.site),
+        site=site,
     )
-    return Result(auditor, logs, standards[opts.reading], show)
+    return Result(auditor, logs, standards[opts.reading], show, site)
 
 
 def _opened(run: Run, name: str) -> Opened:

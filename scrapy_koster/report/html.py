@@ -28,15 +28,17 @@ _PATTERNS = {
 """What tells parts of a bar apart beside their colour, in a square of 8."""
 
 
-def rendered(template: str, *, rows: object, files: object = (), **values: Any) -> str:
-    """Return the page that *template* makes of *values*.
+def rendered(
+    template: str, *, rows: object, files: object = (), folder: Path = _HERE, **values: Any
+) -> str:
+    """Return the page that *template* of a folder makes of *values*.
 
     *rows* and *files* are packed, for the script of the page. What is escaped is all
     that comes in by *values*.
     """
     css, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
     return (
-        _environment()
+        _environment(folder)
         .get_template(template)
         .render(
             policy=f"default-src 'none'; style-src {_hash(css)}; script-src {_hash(script)};"
@@ -66,8 +68,8 @@ def whole(name: str) -> Iterator[Path]:
             part.unlink()
 
 
-def _environment() -> Environment:
-    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True)
+def _environment(folder: Path) -> Environment:
+    environment = Environment(loader=FileSystemLoader([folder, _HERE]), autoescape=True)
     environment.globals.update(
         number=lambda count: f"{count:,}",
         share=lambda part, whole: f"{100 * part / whole:.1f} %",

@@ -1,0 +1,210 @@
+"""The page of an audit: the result as tables and pictures, on the page of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from scrapy_koster.audit.times import seconds_of
+from scrapy_koster.report import pictures
+from scrapy_koster.report.html import rendered, whole
+from scrapy_koster.report.overview import Tile
+from scrapy_koster.report.tables import Column, Table
+
+_HERE = Path(__file__).parent
+_ROBOTS_MOST = 1000
+_OFFENCES_MOST = 10_000
+
+Found = dict[str, Any]
+"""What ``Result.to_dict`` returns."""
+
+_ROBOTS = [
+    Column("robot"),
+    Column("disobeyed", "number"),
+    Column("requests", "number"),
+    Column("asked for robots.txt", "number"),
+    Column("first asked", "time"),
+    Column("requests before that", "number"),
+    Column("asked every", "secs", minor=True),
+    Column("in grace", "number", minor=True),
+    Column("only by the draft", "number", minor=True),
+    Column("only by RFC 9309", "number", minor=True),
+    Column("known by", "text", minor=True),
+]
+_PACE = [
+    Column("robot"),
+    Column("in 10 s at most", "number"),
+    Column("in 1 s", "number"),
+    Column("in 60 s", "number"),
+    Column("gap, p10", "secs"),
+    Column("gap, p50", "secs"),
+    Column("gap, p90", "secs"),
+    Column("Crawl-delay", "secs"),
+    Column("gaps that keep it, %", "number"),
+    Column("addresses", "number", minor=True),
+]
+_OFFENCES = [
+    Column("disobeyed", "number"),
+    Column("robot"),
+    Column("line", "number"),
+    Column("text"),
+    Column("only by this reading", "number", minor=True),
+    Column("bytes", "bytes", minor=True),
+    Column("first", "time", minor=True),
+    Column("last", "time", minor=True),
+    Column("for example"),
+    Column("from", "text", minor=True),
+]
+
+
+def write_audit(found: Found, out: str) -> None:
+    """Make the page *out*. Raises OSError; it is written whole or not at all."""
+    robots = found["robots"]
+    tables = list(_tables(found))
+    page = rendered(
+        "audit.html",
+        folder=_HERE,
+        rows={"tables": {table.name: table.packed() for table in tables if len(table)}},
+        found=found,
+        about={"site": found["site"]},
+        rest=found["not_kept_apart"],
+        guilty=sum(robot["disobeyed"] > 0 for robot in robots),
+        disobeyed=sum(robot["disobeyed"] for robot in robots),
+        requests=sum(robot["requests"] for robot in robots),
+        tiles=list(_tiles(found)),
+        pictures=list(_pictures(found)),
+        tables=tables,
+    )
+    with whole(out) as path:
+        path.write_text(page, encoding="utf-8")
+
+
+def _tables(found: Found) -> Iterator[Table]:
+    robots = found["robots"][:_ROBOTS_MOST]
+    yield _filled(
+        Table("robots", "Robots", "Who came, and whether it obeyed.", _ROBOTS, sort=1),
+        map(_robot, robots),
+    )
+    about = "Each line of the robots.txt that was disobeyed, by whom, and for example where."
+    offences = [(robot["name"], each) for robot in robots for each in robot["violations"]]
+    offences += [("(others)", each) for each in found["not_kept_apart"]["violations"]]
+    yield _filled(
+        Table("offences", "Lines that were disobeyed", about, _OFFENCES),
+        (_offence(*each) for each in offences[:_OFFENCES_MOST]),
+    )
+    about = "The time between two requests, in whole seconds, and the worst bursts."
+    yield _filled(Table("pace", "Speed", about, _PACE, sort=1), map(_pace, robots))
+    columns = [Column("requests", "number"), Column("name"), Column("disallowed", "number")]
+    about = (
+        "Programs that are no browsers, never asked for a robots.txt, and may be no robots:"
+        " they are not accused."
+    )
+    yield _filled(
+        Table("unknown", "Not accused", about, columns),
+        ((e["requests"], e["name"], e["disobeyed"]) for e in found["unknown"]["most"]),
+    )
+    about = "Lines of the log that could not be read: some of them."
+    yield _filled(
+        Table("unread", "Not read", about, [Column("line")]),
+        ((sample,) for sample in found["unread_samples"]),
+    )
+
+
+def _filled(table: Table, rows: Any) -> Table:
+    for row in rows:
+        table.add(*row)
+    return table
+
+
+def _robot(robot: Found) -> tuple[Any, ...]:
+    asked, by = robot["asked"], robot["by_reading"]
+    return (
+        robot["name"],
+        robot["disobeyed"],
+        robot["requests"],
+        robot["robots_txt_requests"],
+        asked["first"] and seconds_of(asked["first"]),
+        asked["pages_before"],
+        asked["every_secs"],
+        robot["in_grace"],
+        by["only_draft"],
+        by["only_rfc9309"],
+        robot["known_by"],
+    )
+
+
+def _pace(robot: Found) -> tuple[Any, ...]:
+    speed = robot["speed"]
+    gap, worst, kept = speed["gap_secs"], speed["worst"], speed["gaps_that_keep_it"]
+    return (
+        robot["name"],
+        *(worst[window] for window in ("10s", "1s", "60s")),
+        *gap.values(),
+        speed["crawl_delay_secs"],
+        None if kept is None else round(100 * kept),
+        robot["clients"],
+    )
+
+
+def _offence(name: str, each: Found) -> tuple[Any, ...]:
+    return (
+        each["count"],
+        name,
+        each["line"],
+        each["rule"],
+        each["only_by_this"],
+        each["bytes"],
+        seconds_of(each["first"]),
+        seconds_of(each["last"]),
+        next(iter(each["samples"]), ""),
+        ", ".join(each["clients"]),
+    )
+
+
+def _tiles(found: Found) -> Iterator[tuple[str, list[Tile]]]:
+    robots = found["robots"]
+    yield (
+        f"Robots: {len(robots):,}",
+        [
+            Tile("disobeyed", sum(each["disobeyed"] > 0 for each in robots), "restricted"),
+            Tile("obeyed", sum(not each["disobeyed"] for each in robots), "obeyed"),
+            Tile("never asked", sum(not each["asked"]["ever"] for each in robots), "unavailable"),
+            Tile(
+                "asked after disobeying",
+                sum(each["asked"]["after_disobeying"] for each in robots),
+                "unavailable",
+            ),
+        ],
+    )
+    yield (
+        f"Lines: {found['lines']:,}",
+        [
+            Tile("of robots", sum(each["requests"] for each in robots), "obeyed"),
+            Tile("of browsers, not accused", found["browsers"], "none"),
+            Tile("of programs, not accused", found["unknown"]["requests"], "none"),
+            Tile("without a User-Agent", found["nameless"], "none"),
+            Tile("not read", found["unread"], "unavailable"),
+        ],
+    )
+
+
+def _pictures(found: Found) -> Iterator[pictures.Picture]:
+    robots = found["robots"]
+    disobeyed = sum(each["disobeyed"] for each in robots)
+    excused = sum(each["in_grace"] for each in robots)
+    rest = sum(each["requests"] for each in robots) - disobeyed - excused
+    yield pictures.whole(
+        "obedience",
+        "Requests of robots",
+        "In grace are those that a copy allowed that the robot could still go by.",
+        [("obeyed", rest, "obeyed"), ("in grace", excused, "unavailable"),
+         ("disobeyed", disobeyed, "restricted")],
+    )  # fmt: skip
+    for name, title, key in (
+        ("worst", "Who disobeyed most", "disobeyed"),
+        ("most", "Who came most often", "requests"),
+    ):
+        ordered = sorted(robots, key=lambda each: -each[key])
+        counts = {each["name"]: each[key] for each in ordered if each[key]}
+        yield pictures.bars(name, title, "Requests, by robot.", counts)
