@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
+import audit
 import broad
 import contact
 import crawls
@@ -34,6 +35,7 @@ SECTIONS: dict[str, Callable[[int], Iterator[Table]]] = {
     "crawls": crawls.tables,
     "report": report_page.tables,
     "pacing": pacing.tables,
+    "audit": audit.tables,
 }
 
 

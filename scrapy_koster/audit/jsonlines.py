@@ -26,6 +26,7 @@ _NAMES = {
 _MOST_SHAPES = 64
 # More objects at a time are too many for the caches of the processor: half as fast.
 _AT_ONCE = 32
+_TIMES = (str, float, int)
 
 Object: TypeAlias = dict[str, Any]
 
@@ -69,8 +70,8 @@ class JsonFormat:
         else:
             asked = _text(found, request)
         return (
-            _text(found, client),
-            found[time],
+            _text(found, client).encode("utf-8", "backslashreplace"),  # as in a log of text
+            _time(found, time),
             asked,
             found.get(status, 0),
             found.get(size, 0),
@@ -86,6 +87,13 @@ def _text(found: Object, name: str) -> str:
     return text
 
 
+def _time(found: Object, name: str) -> str | float:
+    time = found[name]
+    if type(time) not in _TIMES:
+        raise TypeError
+    return time  # type: ignore[no-any-return]
+
+
 def _caddys(found: Object, request: Object) -> Row:
     """Return a line of Caddy's: what was asked is an object of its own."""
     agents = request.get("headers", {}).get("User-Agent") or ("",)
@@ -94,7 +102,8 @@ def _caddys(found: Object, request: Object) -> Row:
     if not type(client) is type(agent) is type(method) is type(target) is type(host) is str:
         raise TypeError
     asked = f"{method} {target}"
-    return client, found["ts"], asked, found.get("status", 0), found.get("size", 0), agent, host
+    address, time = client.encode("utf-8", "backslashreplace"), _time(found, "ts")
+    return address, time, asked, found.get("status", 0), found.get("size", 0), agent, host
 
 
 def _objects(piece: bytes) -> Iterator[Any]:

@@ -154,7 +154,7 @@ def method_and_path(request: bytes | str) -> tuple[bytes, bytes]:
     Apache and nginx write what is not printable as ``\\xhh``.
     """
     if isinstance(request, str):
-        request = request.encode("utf-8", "surrogateescape")
+        request = _octets(request)
     elif b"\\" in request:
         request = _ESCAPE.sub(_escaped, request)
     method, _, rest = request.partition(b" ")
@@ -168,6 +168,14 @@ def method_and_path(request: bytes | str) -> tuple[bytes, bytes]:
             return method, b""
         path = origin_and_path(path)[1].encode("latin-1")
     return method, path
+
+
+def _octets(text: str) -> bytes:
+    """Return the octets that a text of JSON stands for: those that are no UTF-8 as they were."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a character, written as an escape
+        return text.encode("utf-8", "surrogatepass")
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:
