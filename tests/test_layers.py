@@ -147,6 +147,7 @@ assert not {"scrapy_koster.commands", "scrapy_koster.checker"} & set(sys.modules
 
 import scrapy_koster.commands.robots  # as `scrapy` does before it runs any command
 assert "twisted.internet.reactor" not in sys.modules
+assert "crawleruseragents" not in sys.modules  # half a MB, for the audit alone
 """
 
 
