@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+from scrapy_koster.audit.kept import Kept
 from scrapy_koster.audit.textlines import Row
 
 _NAMES = {
@@ -31,24 +32,21 @@ _TIMES = (str, float, int)
 Object: TypeAlias = dict[str, Any]
 
 
-class _Shapes(dict[tuple[str, ...], tuple[str, ...]]):
+class _Shapes(Kept[tuple[str, ...], tuple[str, ...]]):
     """Under which names objects with these keys have the fields of a visit."""
 
-    def __missing__(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        if len(self) >= _MOST_SHAPES:
-            self.clear()
-        shape = tuple(
+    def made(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names, empty where there is none."""
+        return tuple(
             next((name for name in names if name in keys), "") for names in _NAMES.values()
         )
-        self[keys] = shape
-        return shape
 
 
 class JsonFormat:
     """Reads lines that are one JSON object each."""
 
     def __init__(self) -> None:
-        self._shapes = _Shapes()
+        self._shapes = _Shapes(_MOST_SHAPES)
 
     def rows(self, piece: bytes) -> list[Row]:
         """Return the lines that can be read."""

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from scrapy_koster.audit.kept import Kept
 from scrapy_koster.protocol.access import Access, access_stated
 from scrapy_koster.protocol.line import AGENT_LINE, with_line_feeds
 from scrapy_koster.protocol.path import origin_and_path
@@ -25,7 +26,6 @@ FREE = -1
 
 _READERS: dict[Standard, type[Reading]] = {Standard.DRAFT: RobotsTxt, Standard.RFC_9309: Rfc9309}
 _RULE_CHARS = 300
-_KEY_CHARS = 512
 _DECISIONS_KEPT = 32_768
 _DECISIONS_LEAST = 256
 _ORIGIN = b"http://site"
@@ -94,13 +94,12 @@ class Files:
         return range(self.at(start), self.at(end) + 1) if start <= end else range(0)
 
 
-class Judge(dict["bytes | str", Answer]):
+class Judge(Kept["bytes | str", Answer]):
     """What the file says of requests to those robots that have the same records in it."""
 
     def __init__(self, name: str, files: Files, most: int) -> None:
-        super().__init__()
+        super().__init__(most)
         self._name = name
-        self._most = most
         self._read = [
             (n, standard, _READERS[standard](version.body))
             for n, version in enumerate(files.versions)
@@ -109,15 +108,8 @@ class Judge(dict["bytes | str", Answer]):
         ]
         self._count = len(files.versions)
 
-    def __missing__(self, request: bytes | str) -> Answer:
-        answer = self._answer(request)
-        if len(request) <= _KEY_CHARS:
-            if len(self) >= self._most:
-                self.clear()
-            self[request] = answer
-        return answer
-
-    def _answer(self, request: bytes | str) -> Answer:
+    def made(self, request: bytes | str) -> Answer:
+        """Return what the file says of a request line."""
         method, path = method_and_path(request)
         if not path:
             return Odd()

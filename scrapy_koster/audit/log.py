@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
+from itertools import islice
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from scrapy_koster.audit.jsonlines import JsonFormat
+from scrapy_koster.audit.kept import Kept
 from scrapy_koster.audit.logfile import Lines, LogError
-from scrapy_koster.audit.naming import HEADER_CHARS, Namer
+from scrapy_koster.audit.naming import Namer
 from scrapy_koster.audit.textlines import COMMON, FIELDS, Row
 from scrapy_koster.audit.times import Times
 from scrapy_koster.protocol.printable import printable
@@ -40,36 +43,30 @@ class Format(Protocol):
         ...
 
 
-class Names(dict["bytes | str", "str | None"]):
+class Names(Kept["bytes | str", "str | None"]):
     """The names of the robots that sent the headers last seen; None of browsers."""
 
     def __init__(self, namer: Namer) -> None:
-        super().__init__()
+        super().__init__(_HEADERS_KEPT)
         self._namer = namer
 
-    def __missing__(self, header: bytes | str) -> str | None:
+    def made(self, header: bytes | str) -> str | None:
+        """Return who sends *header*."""
         text = header if isinstance(header, str) else header.decode("latin-1")
-        name = NAMELESS if text in ("", "-") else self._namer.named(text)
-        if len(text) <= HEADER_CHARS:
-            if len(self) >= _HEADERS_KEPT:
-                self.clear()
-            self[header] = name
-        return name
+        return NAMELESS if text in ("", "-") else self._namer.named(text)
 
 
-class _Hosts(dict["bytes | str", bool]):
+class _Hosts(Kept["bytes | str", bool]):
     """Whether a host of a log is that of the site."""
 
     def __init__(self, site: Site) -> None:
-        super().__init__()
+        super().__init__(_HOSTS_KEPT)
         self._names = {"", site.host, f"{site.host}:{site.port}"}
 
-    def __missing__(self, host: bytes | str) -> bool:
-        if len(self) >= _HOSTS_KEPT:
-            self.clear()
+    def made(self, host: bytes | str) -> bool:
+        """Return whether *host* is."""
         text = host if isinstance(host, str) else host.decode("latin-1")
-        self[host] = text.lower() in self._names
-        return self[host]
+        return text.lower() in self._names
 
 
 Opened = Callable[[], AbstractContextManager[BinaryIO]]
@@ -108,9 +105,8 @@ class Log:
         """Return when its first visit was, minus infinity where that is not to be had."""
         with suppress(OSError, LogError), self._opened() as file:
             for piece in Lines(file, _SAMPLE_BYTES).pieces():
-                for _, time, *_ in self._format_of(piece).rows(piece):
-                    if (secs := self._times[time]) is not None:
-                        return secs
+                for secs in self._secs(self._format_of(piece).rows(piece)):
+                    return secs
         return float("-inf")
 
     def batches(self, size: int) -> Iterator[list[Visit]]:
@@ -170,25 +166,24 @@ class Log:
     def _date(self, rows: list[Row]) -> None:
         """Note how far the log is. One line with a wrong time makes no difference."""
         if self.first is None:
-            found = (self._times[row[_TIME]] for row in rows)
-            self.first = next((secs for secs in found if secs is not None), None)
-        ends = [secs for row in rows[-_TELLING:] if (secs := self._times[row[_TIME]]) is not None]
-        self.last = max(self.last, min(ends, default=self.last))
+            self.first = next(self._secs(rows), None)
+        self.last = max(self.last, min(self._secs(rows[-_TELLING:]), default=self.last))
+
+    def _secs(self, rows: list[Row]) -> Iterator[int]:
+        found = (self._times[row[_TIME]] for row in rows)
+        return (secs for secs in found if secs is not None)
 
     def _count(self, piece: bytes, read: int, format_: Format) -> None:
         lines = piece.count(b"\n")
         if lines > read:
             lines -= len(_BLANK.findall(piece))
+            self._sample(piece, format_)
         self.lines += lines
         self.unread += lines - read
-        if lines > read and len(self.samples) < _UNREAD_SHOWN:
-            self._sample(piece, format_)
 
     def _sample(self, piece: bytes, format_: Format) -> None:
         """Keep some of the lines that could not be read."""
-        for line in piece.splitlines(keepends=True):
-            rows = format_.rows(line) if line.strip() else ()
-            if line.strip() and (not rows or self._times[rows[0][_TIME]] is None):
-                self.samples.append(printable(line.rstrip(b"\r\n"), _UNREAD_CHARS))
-            if len(self.samples) >= _UNREAD_SHOWN:
-                return
+        lines = (line for line in io.BytesIO(piece) if line.strip())
+        unread = (line for line in lines if not any(True for _ in self._secs(format_.rows(line))))
+        for line in islice(unread, _UNREAD_SHOWN - len(self.samples)):
+            self.samples.append(printable(line.rstrip(b"\r\n"), _UNREAD_CHARS))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import cached_property
+from itertools import chain
 
 from scrapy_koster.protocol.line import AGENT_LINE, with_line_feeds
 from scrapy_koster.protocol.nametoken import TOKEN, name_token
@@ -101,22 +102,21 @@ def _agents(file: bytes) -> Iterator[str]:
                 yield name
 
 
+def _may_be_name(token: str) -> bool:
+    return token not in _BROWSERS and not _NO_NAME.fullmatch(token)
+
+
 def _name_at(header: str, at: int) -> str:
     """Return the token of *header* that has the character at *at*, if it may be a name."""
-    for token in _TOKEN.finditer(header):
-        if token.end() > at:
-            name = token[0].lower()
-            is_name = name not in _BROWSERS and not _NO_NAME.fullmatch(name) and "." not in name
-            return name if is_name else ""
-    return ""
+    tokens = (token[0].lower() for token in _TOKEN.finditer(header) if token.end() > at)
+    name = next(tokens, "")
+    return name if _may_be_name(name) and "." not in name else ""
 
 
 def _likely(tokens: Iterable[str]) -> str:
     """Return the token that looks most like the name of a robot."""
-    names = [name for name in tokens if name not in _BROWSERS and not _NO_NAME.fullmatch(name)]
-    return next((name for name in names if _NAME_OF_ONE.search(name)), "") or (
-        names[0] if names else ""
-    )
+    names = [token for token in tokens if _may_be_name(token)]
+    return next(filter(_NAME_OF_ONE.search, names), names[0] if names else "")
 
 
 class _List:
@@ -143,18 +143,16 @@ class _List:
 
     def find(self, header: str) -> int:
         """Return where the first pattern matches in *header*, -1 where none does."""
-        found = [header[at : at + _GRAM] for at in range(len(header) - _GRAM + 1)]
-        if not self._by_gram.keys().isdisjoint(found):
-            for at, gram in enumerate(found):
-                for plain in self._by_gram.get(gram, ()):
-                    if header.startswith(plain, at):
-                        return at
-        return next(self._others(header), -1)
+        return next(chain(self._plain(header), self._others(header)), -1)
+
+    def _plain(self, header: str) -> Iterator[int]:
+        grams = [header[at : at + _GRAM] for at in range(len(header) - _GRAM + 1)]
+        if not self._by_gram.keys().isdisjoint(grams):
+            for at, gram in enumerate(grams):
+                if any(header.startswith(plain, at) for plain in self._by_gram.get(gram, ())):
+                    yield at
 
     def _others(self, header: str) -> Iterator[int]:
-        for plain in self._short:
-            if plain in header:
-                yield header.index(plain)
-        for pattern in self._patterns:
-            if match := pattern.search(header):
-                yield match.start()
+        yield from (header.index(plain) for plain in self._short if plain in header)
+        found = (pattern.search(header) for pattern in self._patterns)
+        yield from (match.start() for match in found if match)

@@ -6,6 +6,8 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import TypeAlias
 
+from scrapy_koster.audit.kept import Kept
+
 Time: TypeAlias = "bytes | str | float"
 """As a log has it: a text, or in JSON a number of seconds, or of parts of them."""
 
@@ -15,7 +17,9 @@ _MONTHS = {
         ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"], 1
     )
 }
-_COMMON = re.compile(r"(\d\d)/(\w{3})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)", re.ASCII)
+_COMMON = re.compile(
+    r"(\d\d)/(\w{3})/(\d{4})[: ](\d\d):(\d\d):(\d\d)(?: ([+-])(\d\d)(\d\d))?", re.ASCII
+)
 _ISO = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,]\d{1,9})?"
     r"(?:[Zz]|([+-])(\d\d):?(\d\d)|)",
@@ -30,8 +34,8 @@ _MOST_SECS = 1e11
 def seconds_of(time: Time) -> int:
     """Return the whole second that *time* is in. Raises ValueError.
 
-    21/Nov/2026:20:00:00 +0000 (Apache, nginx), 2026-11-21T20:00:00+00:00 (without
-    an offset it is UTC), or a number since the epoch.
+    21/Nov/2026:20:00:00 +0000 (Apache, nginx), 2026-11-21T20:00:00+00:00, both in UTC
+    where there is no offset, or a number since the epoch.
     """
     if isinstance(time, (int, float)):
         return _scaled(time)
@@ -64,15 +68,15 @@ def _scaled(number: float) -> int:
     return int(number)
 
 
-class Times(dict["bytes | str | float", "int | None"]):
+class Times(Kept["bytes | str | float", "int | None"]):
     """The seconds of the times last seen; None of what is no time."""
 
-    def __missing__(self, time: Time) -> int | None:
-        if len(self) >= _KEPT:
-            self.clear()
+    def __init__(self) -> None:
+        super().__init__(_KEPT)
+
+    def made(self, time: Time) -> int | None:
+        """Return the seconds of *time*."""
         try:
-            secs = seconds_of(time)
+            return seconds_of(time)
         except (ValueError, OverflowError, TypeError):
             return None
-        self[time] = secs
-        return secs
