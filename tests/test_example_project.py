@@ -156,6 +156,7 @@ def test_scrapy_list() -> None:
         "figtree",
         "fleet",
         "meta",
+        "rude",
         "unhipbot",
         "web",
         "webcrawler",
@@ -173,6 +174,32 @@ def test_a_robot_of_the_matrix(tmp_path: Path, robot: str) -> None:
     refusals = [visit for visit in visits if not visit["fetched"]]
     assert all(f"line {visit['line']} 'Disallow: " in visit["verdict"] for visit in refusals)
     assert "WARNING" not in log
+
+
+def test_the_log_of_the_site_is_audited(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    for spider in ("figtree", "rude"):
+        crawl(tmp_path, spider, "-s", f"FICT_LOG={log}")
+    ran = run("-m", "scrapy", "robots", "audit", "--robots", "robots.txt", "--json", log)
+    assert ran.returncode == 1, ran.stderr
+    found = {robot["name"]: robot for robot in json.loads(ran.stdout)["robots"]}
+    assert {name: robot["disobeyed"] for name, robot in found.items()} == {
+        "figtree": 0,
+        "rudebot": sum(words[COLUMNS["figtree"]] == "No" for words in MATRIX.values()),
+    }
+
+
+def test_the_audit_of_the_example_is_that_of_the_docs() -> None:
+    shown = (ROOT / "docs" / "audit.md").read_text().partition("```console\n")[2]
+    ran = run("-m", "scrapy", "robots", "audit", "--robots", "robots.txt", "access.log")
+    command, _, rest = shown.partition("\n")
+    assert command == "$ scrapy robots audit --robots robots.txt access.log"
+    assert rest.startswith(f"{ran.stdout}$ echo $?\n{ran.returncode}\n```\n")
+
+
+def test_the_file_that_is_audited_is_that_of_the_site() -> None:
+    ran = run("-c", "from fict.site import ROBOTS_TXT; print(ROBOTS_TXT, end='')")
+    assert (PROJECT / "robots.txt").read_text() == ran.stdout
 
 
 def test_a_dry_run_fetches_what_would_be_refused(tmp_path: Path) -> None:

@@ -18,5 +18,8 @@ EXTENSIONS = {"fict.server.FictOrg": 500}
 # A file that the site of the project serves in place of its own /robots.txt.
 FICT_ROBOTS_TXT = None
 
+# A file to which the site of the project adds a line for each request, for scrapy robots audit.
+FICT_LOG = None
+
 TELNETCONSOLE_ENABLED = False
 FEED_EXPORT_ENCODING = "utf-8"
