@@ -149,6 +149,16 @@ def test_standard_input_and_a_file_with_an_at(robots: Robots, log: Path, tmp_pat
     assert both.objects[0]["robots"][0]["disobeyed"] == 6
 
 
+def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:  # noqa: F811
+    hits = [Hit(BEGAN, RUDE, "/private/1", host=host) for host in ("www.fict.org", "b.example")]
+    log.write_bytes(written(hits, "vhost"))
+    ran = robots("audit", "--robots", "robots.txt", "--json", log)
+    assert "several hosts (b.example:80, www.fict.org:80): --site leaves out others" in ran.err
+    of_one = robots("audit", "--robots", "robots.txt", "--json", "--site", "http://b.example/", log)
+    assert (of_one.err, of_one.objects[0]["elsewhere"]) == ("", 1)
+    assert of_one.objects[0]["site"] == "http://b.example"
+
+
 def test_before_the_first_date_nobody_is_accused(robots: Robots, log: Path) -> None:  # noqa: F811
     ran = robots("audit", "--robots", "robots.txt@2026-11-19", log)
     assert ran.status == 0

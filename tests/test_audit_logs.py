@@ -9,6 +9,7 @@ import json
 import lzma
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from time import process_time
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from audit_logs import BEGAN, FIRST, Hit, log_of, sinners, written
 from doubling import MOST, Reader, growth
-from test_audit import audited
+from test_audit import STANDARDS, audited
 
 from scrapy_koster.audit import auditor as audit_auditor
 from scrapy_koster.audit import judging, order
@@ -26,6 +27,7 @@ from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.judging import Files, Version, method_and_path
 from scrapy_koster.audit.logfile import LONGEST_LINE_BYTES, Lines
 from scrapy_koster.audit.naming import By, Namer
+from scrapy_koster.audit.result import Result
 from scrapy_koster.audit.run import audit
 from scrapy_koster.audit.textlines import COMMON, nginx_format
 from scrapy_koster.audit.times import seconds_of
@@ -255,6 +257,25 @@ def test_logs_of_one_server_in_any_order() -> None:
     for seed in range(3):
         Random(seed).shuffle(parts)
         assert judged(*parts) == together
+
+
+def test_logs_that_are_files_are_opened_when_their_time_has_come(tmp_path: Path) -> None:
+    hits = log_of(sinners())
+    opened: list[str] = []
+    logs: list[tuple[str, Any]] = []
+    for n, start in enumerate(range(0, len(hits), 700)):
+        path = tmp_path / f"access.log.{9 - n}"
+        path.write_bytes(written(hits[start : start + 700]))
+
+        def open_(path: Path = path) -> Any:
+            opened.append(path.name)
+            return path.open("rb")
+
+        logs.insert(0, (str(path), open_))
+    result = Result(*audit(Files(ONE), logs, masked), STANDARDS["draft"], masked)
+    assert result.to_dict() == judged(written(hits))
+    assert opened[: len(logs)] == sorted(opened[: len(logs)])  # for a look
+    assert opened[len(logs) :] == sorted(opened[len(logs) :], reverse=True)
 
 
 def test_logs_of_several_servers_at_once() -> None:

@@ -9,7 +9,7 @@ from scrapy_koster.audit.clients import Shown
 from scrapy_koster.audit.judging import READINGS, Answer, Asked, Court, Decision, Files, Rule
 from scrapy_koster.audit.log import NAMELESS, Visit
 from scrapy_koster.audit.naming import By, Namer
-from scrapy_koster.audit.robots import CLIENTS_MOST, Offence, Robot
+from scrapy_koster.audit.robots import CLIENTS_MOST, Charge, Offence, Robot
 from scrapy_koster.protocol.ruling import Standard
 
 ROBOTS_MOST = 1000
@@ -20,6 +20,7 @@ OFFENCES_MOST = 20_000
 _MERGED_AT_ONCE = 250
 _ASKERS_MOST = 1000
 _COUNTED_AT_ONCE = 64
+_CHARGES_MOST = 32
 
 
 class Rest:
@@ -88,6 +89,7 @@ class Auditor(dict[str, Robot]):
 
         for robot in sorted(self.values(), key=matters)[:_MERGED_AT_ONCE]:
             self.unseen_until = max(self.unseen_until, robot.last_secs)
+            self._settle(robot)
             self.rest.add(robot, self.by(robot))
             self._offences -= sum(map(len, robot.offences.values()))
             del self[robot.name]
@@ -99,6 +101,7 @@ class Auditor(dict[str, Robot]):
             robot = self[name] if name else self._client(client, request)
             if late:
                 robot.late += 1
+                self._settle(robot)
             else:
                 robot.times.append(secs)
             if len(robot.clients) <= CLIENTS_MOST:
@@ -109,11 +112,14 @@ class Auditor(dict[str, Robot]):
         for robot in (self.nameless, *self.values()):
             if len(robot.times) >= _COUNTED_AT_ONCE:
                 robot.pace.count()
+            if late:
+                self._settle(robot)
 
     def end(self) -> None:
         """Count what is not counted yet: there are no more visits."""
         for robot in (self.nameless, *self.values()):
             robot.pace.count()
+            self._settle(robot)
 
     def _client(self, client: Any, request: Any) -> Robot:
         """Return the robot that has no name: its address, once it has asked for /robots.txt."""
@@ -135,23 +141,44 @@ class Auditor(dict[str, Robot]):
             code = _status(status)
             robot.asking.add(secs, code, robot.requests - 1)
             if answer.fetches:
+                self._settle(robot)
                 robot.knowledge.fetch(secs, code, self.files)
 
     def _judge(self, robot: Robot, decision: Decision, visit: Visit) -> None:
-        secs = visit[0]
-        found = {
-            reading: told
-            for reading in READINGS
-            if (told := robot.knowledge.disobeyed(decision, reading, secs, self.files))
-        }
-        guilty = [reading for reading, (_, excused) in found.items() if not excused]
-        for reading, (rule, excused) in found.items():
-            if excused:
-                robot.excused[reading] += 1
-                continue
-            robot.first_offence.setdefault(reading, secs)
-            offence = self._offence(robot, reading, rule)
-            offence.add(visit, self.files.at(secs), by_both=len(guilty) == len(READINGS))
+        if visit[0] >= robot.charges_hold_until:
+            self._settle(robot)
+            robot.charges_hold_until = robot.knowledge.holds_until(visit[0], self.files)
+        charge = robot.charges.get(decision)
+        if charge is None:
+            charge = self._charged(robot, decision, visit[0])
+        charge.add(visit)
+
+    def _charged(self, robot: Robot, decision: Decision, secs: int) -> Charge:
+        if len(robot.charges) >= _CHARGES_MOST:
+            self._settle(robot)
+        against, excused = {}, []
+        for reading in READINGS:
+            rule, is_excused = robot.knowledge.disobeyed(decision, reading, secs, self.files)
+            if rule is not None and is_excused:
+                excused.append(reading)
+            elif rule is not None:
+                against[reading] = rule
+        charge = robot.charges[decision] = Charge(against, excused)
+        charge.versions.add(self.files.at(secs))
+        return charge
+
+    def _settle(self, robot: Robot) -> None:
+        """Have the charges among the offences: from now on others may hold."""
+        for charge in robot.charges.values():
+            charge.by_both = charge.count if len(charge.against) == len(READINGS) else 0
+            for reading, rule in charge.against.items():
+                first = robot.first_offence.setdefault(reading, charge.first)
+                robot.first_offence[reading] = min(first, charge.first)
+                self._offence(robot, reading, rule).merge(charge)
+            for reading in charge.excused:
+                robot.excused[reading] += charge.count
+        robot.charges.clear()
+        robot.charges_hold_until = float("-inf")
 
     def _offence(self, robot: Robot, reading: Standard, rule: Rule) -> Offence:
         offences = robot.offences[reading]

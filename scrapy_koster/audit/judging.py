@@ -28,6 +28,7 @@ _READERS: dict[Standard, type[Reading]] = {Standard.DRAFT: RobotsTxt, Standard.R
 _RULE_CHARS = 300
 _DECISIONS_KEPT = 32_768
 _DECISIONS_LEAST = 256
+_JUDGES_MOST = 500
 _ORIGIN = b"http://site"
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
@@ -52,11 +53,14 @@ class Rule(NamedTuple):
     """The number of the first line of its record."""
 
 
-class Decision(NamedTuple):
-    """What all versions say of one path that at least one of them disallows."""
+class Decision:
+    """What all versions say of the paths of a kind: at least one version disallows them."""
 
-    by: tuple[dict[Standard, Rule], ...]
-    """For each version the rule by each reading that disallows it."""
+    __slots__ = ("by",)
+
+    def __init__(self, by: tuple[dict[Standard, Rule], ...]) -> None:
+        self.by = by
+        """For each version the rule by each reading that disallows them."""
 
 
 class Asked(NamedTuple):
@@ -94,6 +98,21 @@ class Files:
         return range(self.at(start), self.at(end) + 1) if start <= end else range(0)
 
 
+class _Decisions(Kept["tuple[tuple[int, Standard, Rule], ...]", Decision]):
+    """The decisions by the rules that they rest on: there are few of them for many paths."""
+
+    def __init__(self, versions: int) -> None:
+        super().__init__(_DECISIONS_LEAST)
+        self._versions = versions
+
+    def made(self, rules: tuple[tuple[int, Standard, Rule], ...]) -> Decision:
+        """Return the decision that rests on *rules*, each of a version and by a reading."""
+        by: list[dict[Standard, Rule]] = [{} for _ in range(self._versions)]
+        for version, standard, rule in rules:
+            by[version][standard] = rule
+        return Decision(tuple(by))
+
+
 class Judge(Kept["bytes | str", Answer]):
     """What the file says of requests to those robots that have the same records in it."""
 
@@ -106,7 +125,7 @@ class Judge(Kept["bytes | str", Answer]):
             for standard in READINGS
             if version.body
         ]
-        self._count = len(files.versions)
+        self._decisions = _Decisions(len(files.versions))
 
     def made(self, request: bytes | str) -> Answer:
         """Return what the file says of a request line."""
@@ -118,12 +137,12 @@ class Judge(Kept["bytes | str", Answer]):
         url: Any = _ORIGIN + path
         if path.isascii():
             url = url.decode()
-        found: list[dict[Standard, Rule]] = []
-        for n, standard, reading in self._read:
-            if not reading.allowed(url, self._name):
-                found = found or [{} for _ in range(self._count)]
-                found[n][standard] = _rule(reading, url, self._name)
-        return Decision(tuple(found)) if found else None
+        found = tuple(
+            (n, standard, _rule(reading, url, self._name))
+            for n, standard, reading in self._read
+            if not reading.allowed(url, self._name)
+        )
+        return self._decisions[found] if found else None
 
     def delay_secs(self, version: int) -> float | None:
         """Return the delay that the robot's record of a version asks for."""
@@ -197,6 +216,8 @@ class Court:
             for draft, rfc9309 in self._readings
         )
         if key not in self._judges:
+            if len(self._judges) >= _JUDGES_MOST:
+                self._judges.clear()  # each robot has its own still
             most = max(_DECISIONS_KEPT // (len(self._judges) + 1), _DECISIONS_LEAST)
             self._judges[key] = Judge(name, self.files, most)
         return self._judges[key]
@@ -219,6 +240,8 @@ class Knowledge:
 
     def fetch(self, secs: float, status: int, files: Files) -> None:
         """Take note of an answer to a request for /robots.txt (3.1)."""
+        if self.fetched is not None and secs < self.fetched:
+            return  # a line that came late
         access = Access.RULES if status == 304 else access_stated(status)
         if access is Access.RULES or access is Access.UNRESTRICTED:
             self.fetched = secs
@@ -233,16 +256,21 @@ class Knowledge:
             return files.within(secs - grace_secs, self.unseen_until)
         return (self.version,) if secs < self.fetched + grace_secs else ()
 
+    def holds_until(self, secs: float, files: Files) -> float:
+        """Return until when it makes no difference when a request comes."""
+        starts = [version.since for version in files.versions]
+        starts.append(self.unseen_until if self.fetched is None else self.fetched)
+        ends = [start + grace for start in starts for grace in (0, *GRACE_SECS.values())]
+        return min((end for end in ends if end > secs), default=float("inf"))
+
     def disobeyed(
         self, decision: Decision, standard: Standard, secs: float, files: Files
-    ) -> tuple[Rule, bool] | None:
+    ) -> tuple[Rule | None, bool]:
         """Return the rule that a request disobeys, and whether that is excused.
 
         It is where a copy that the robot may still go by allows the request. None where
         the version that holds allows it.
         """
         rule = decision.by[files.at(secs)].get(standard)
-        if rule is None:
-            return None
         held = self.versions(secs, GRACE_SECS[standard], files)
         return rule, any(n == FREE or standard not in decision.by[n] for n in held)

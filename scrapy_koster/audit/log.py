@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from itertools import islice
+from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from scrapy_koster.audit.jsonlines import JsonFormat
@@ -85,7 +86,8 @@ class Log:
         site: Site | None = None,
     ) -> None:
         self.name = name
-        self.can_be_opened_again = name != "-"
+        self.can_be_opened_again = Path(name).is_file()
+        """No pipe can."""
         self.lines = self.unread = self.elsewhere = self.browsers = 0
         self.samples: list[str] = []
         """Lines that could not be read, safe to print."""
@@ -93,6 +95,8 @@ class Log:
         """When the first line is from, by its time; None where there is none yet."""
         self.last = float("-inf")
         """The latest time so far."""
+        self.hosts: set[Any] = set()
+        """Some of those that were asked, where the log names them."""
         self.damage: str | None = None
         """Why it was not read to its end."""
         self._opened = opened
@@ -167,6 +171,7 @@ class Log:
         """Note how far the log is. One line with a wrong time makes no difference."""
         if self.first is None:
             self.first = next(self._secs(rows), None)
+            self.hosts.update(row[_HOST] for row in rows[:_HOSTS_KEPT] if row[_HOST])
         self.last = max(self.last, min(self._secs(rows[-_TELLING:]), default=self.last))
 
     def _secs(self, rows: list[Row]) -> Iterator[int]:

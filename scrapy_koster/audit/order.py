@@ -12,7 +12,7 @@ SLACK_SECS = 60
 """So far may a line stand behind one of a later time."""
 
 _HELD_MOST = 20_000
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 18
 _PIECE_LEAST_BYTES = 1 << 14
 _PIECES_BYTES = 1 << 24
 _SECS = itemgetter(0)

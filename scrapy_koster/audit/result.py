@@ -20,6 +20,7 @@ from scrapy_koster.protocol.verdict import utc
 KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
 _NAME_CHARS = 60
 _UNKNOWN_SHOWN = 10
+_HOSTS_SHOWN = 10
 _GAPS = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
 
 
@@ -49,6 +50,7 @@ class Result:
             "damaged": [
                 {"log": printable(log.name), "why": log.damage} for log in logs if log.damage
             ],
+            "hosts": sorted({printable(host) for log in logs for host in log.hosts})[:_HOSTS_SHOWN],
             "elsewhere": sum(log.elsewhere for log in logs),
             "first": _time(min((log.first for log in logs if log.first is not None), default=None)),
             "versions": [self._version(n) for n in range(len(self.auditor.files.versions))],

@@ -11,7 +11,7 @@ from scrapy_koster.audit.judging import READINGS, Knowledge, method_and_path
 from scrapy_koster.protocol.verdict import shown
 
 if TYPE_CHECKING:
-    from scrapy_koster.audit.judging import Judge, Rule
+    from scrapy_koster.audit.judging import Decision, Judge, Rule
     from scrapy_koster.audit.log import Visit
     from scrapy_koster.protocol.ruling import Standard
 
@@ -20,6 +20,7 @@ CLIENTS_MOST = 64
 WINDOWS_SECS = (1, 10, 60)
 
 _SAMPLES = 5
+_SAMPLED_OF = 100
 _SAMPLE_CHARS = 200
 _EXACT_GAP_SECS = 120
 _DIGITS = 2
@@ -41,21 +42,23 @@ class Offence:
         self.versions: set[int] = set()
         """Of the file, that have this line."""
 
-    def add(self, visit: Visit, version: int, *, by_both: bool) -> None:
-        """Count a request, made while *version* held."""
+    def add(self, visit: Visit) -> None:
+        """Count a request."""
         secs, _, client, request, _, size = visit
         if not self.count:
-            self.first = self.last = secs
-        self.first, self.last = min(self.first, secs), max(self.last, secs)
+            self.first = secs
+        self.last = secs
         self.count += 1
-        self.by_both += by_both
-        self.versions.add(version)
         self.octets += _number(size)
-        if len(self.samples) < _SAMPLES:
+        if len(self.samples) < _SAMPLES and self.count <= _SAMPLED_OF:
             sample = shown(method_and_path(request)[1], _SAMPLE_CHARS)
             if sample not in self.samples:
                 self.samples.append(sample)
-        if len(self.clients) < _SAMPLES and client not in self.clients:
+        if (
+            len(self.clients) < _SAMPLES
+            and self.count <= _SAMPLED_OF
+            and client not in self.clients
+        ):
             self.clients.append(client)
 
     def merge(self, other: Offence) -> None:
@@ -66,8 +69,21 @@ class Offence:
         self.octets += other.octets
         self.by_both += other.by_both
         self.versions |= other.versions
-        self.samples = (self.samples + other.samples)[:_SAMPLES]
-        self.clients = (self.clients + other.clients)[:_SAMPLES]
+        self.samples = list(dict.fromkeys(self.samples + other.samples))[:_SAMPLES]
+        self.clients = list(dict.fromkeys(self.clients + other.clients))[:_SAMPLES]
+
+
+class Charge(Offence):
+    """Requests to which the same rules apply, with the same copy, until something changes."""
+
+    __slots__ = ("against", "excused")
+
+    def __init__(self, against: dict[Standard, Rule], excused: list[Standard]) -> None:
+        super().__init__()
+        self.against = against
+        """The rules that they disobey, by reading."""
+        self.excused = excused
+        """The readings by which a copy allows them."""
 
 
 def _number(text: Any) -> int:
@@ -172,8 +188,8 @@ class Robot:
     """One robot."""
 
     __slots__ = (
-        "asking", "clients", "excused", "first_offence", "judge", "knowledge", "late",
-        "name", "offences", "pace", "times",
+        "asking", "charges", "charges_hold_until", "clients", "excused", "first_offence",
+        "judge", "knowledge", "late", "name", "offences", "pace", "times",
     )  # fmt: skip
 
     def __init__(self, name: str, judge: Judge, unseen_until: float) -> None:
@@ -186,6 +202,9 @@ class Robot:
         self.late = 0
         """Requests that stand in the log long after their time: they are not in the pace."""
         self.clients: set[Any] = set()
+        self.charges: dict[Decision, Charge] = {}
+        """What is not among the offences yet."""
+        self.charges_hold_until = float("-inf")
         self.offences: dict[Standard, dict[Rule, Offence]] = {each: {} for each in READINGS}
         self.excused: Counter[Standard] = Counter()
         """Requests that a copy allowed that it could still go by."""

@@ -90,6 +90,9 @@ class Audit(Verb):
             run.worse(_DISOBEYED)
         for each in found["damaged"]:
             run.warn(f"{each['log']}: not read to its end: {each['why']}", NOT_RETRIEVED)
+        if len(found["hosts"]) > 1 and run.opts.site is None:
+            hosts = ", ".join(found["hosts"])
+            run.streams.warn(f"the log is of several hosts ({hosts}): --site leaves out others")
         if run.opts.json:
             yield json.dumps(found)
         else:
