@@ -48,6 +48,8 @@ LOOP_TESTS ?=
 MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt robotsmeta access \
 	freshness storage storage_sqlite parking verdict crawl))
 
+PAGE_TESTS := tests/test_report_page.py tests/test_audit_page.py
+
 RUNS := test-units test-asyncio test-reactor test-reactorless test-long
 
 .PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
@@ -82,8 +84,8 @@ test-reactorless: $(TEST)
 	$(PYTEST) -p no:twisted -m 'crawl and not long and not timed' $(LOOP_TESTS)
 
 test-long: $(TEST)
-	$(PYTEST) -m 'long and not timed' --ignore=tests/test_report_page.py
-	$(PYTEST) -p no:twisted tests/test_report_page.py  # Playwright has a loop of its own
+	$(PYTEST) -m 'long and not timed' $(addprefix --ignore=,$(PAGE_TESTS))
+	$(PYTEST) -p no:twisted $(PAGE_TESTS)  # Playwright has a loop of its own
 
 # By themselves, because they measure.
 test-timed: $(TEST)
