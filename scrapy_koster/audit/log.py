@@ -98,7 +98,7 @@ class Log:
         self.hosts: set[Any] = set()
         """Some of those that were asked, where the log names them."""
         self.damage: str | None = None
-        """Why it was not read to its end."""
+        """Why not all of it was read, or nothing."""
         self._opened = opened
         self._names = names
         self._format = given
@@ -122,9 +122,11 @@ class Log:
                     self._format = self._format_of(piece)
                     yield self._visits(piece, self._format)
             except (OSError, LogError) as error:
-                self.damage = printable(str(error))
+                self.damage = f"not read to its end: {printable(str(error))}"
             self.lines += lines.too_long
             self.unread += lines.too_long
+            if 0 < self.lines == self.unread and self.damage is None:
+                self.damage = "no line of it could be read: is --log-format wanted?"
             if lines.too_long and len(self.samples) < _UNREAD_SHOWN:
                 self.samples.append("(a line of more than 65,536 octets)")
 

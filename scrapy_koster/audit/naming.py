@@ -15,7 +15,11 @@ HEADER_CHARS = 512
 """So much of a User-Agent header is read: the patterns of the list are not linear."""
 
 _TOKEN = re.compile(TOKEN)
-_LIKE_A_ROBOT = re.compile(r"bot\b|bot/|crawl|spider|scrap|https?://|www\.|@", re.IGNORECASE)
+_LIKE_A_ROBOT = re.compile(
+    # Not any "bot": there are telephones that are called CUBOT.
+    r"https?://|www\.|@|bot/|crawl|spider|compatible;[^;)]*bot\b",
+    re.IGNORECASE,
+)
 _NAME_OF_ONE = re.compile(r"bot|crawl|spider|scrap")
 _NO_NAME = re.compile(r"[\W\d_]*|https?|www\b.*|.*@.*|[+:/].*|[a-z]")
 _BROWSERS = frozenset(

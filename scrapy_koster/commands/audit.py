@@ -37,8 +37,8 @@ that was disobeyed, how often, and for example where; who never asked for the ro
 how fast each robot was. The log is that of Apache, nginx, Caddy or Cloudflare, in common,
 combined or vhost format or in lines of JSON, also as gz, bz2 or xz. Nothing is fetched."""
 _STATUSES = """\
-exit status: 0 no robot disobeyed, 1 one did, 2 wrong usage, 3 a log could not be read to its
-end, 4 the command failed; the highest"""
+exit status: 0 no robot disobeyed, 1 one did, 2 wrong usage, 3 a log could not be read, or not
+to its end, 4 the command failed; the highest"""
 
 _DISOBEYED = 1
 _ROBOTS_SHOWN = 50
@@ -89,7 +89,7 @@ class Audit(Verb):
         if rest["disobeyed"] or any(robot["disobeyed"] for robot in found["robots"]):
             run.worse(_DISOBEYED)
         for each in found["damaged"]:
-            run.warn(f"{each['log']}: not read to its end: {each['why']}", NOT_RETRIEVED)
+            run.warn(f"{each['log']}: {each['why']}", NOT_RETRIEVED)
         if len(found["hosts"]) > 1 and run.opts.site is None:
             hosts = ", ".join(found["hosts"])
             run.streams.warn(f"the log is of several hosts ({hosts}): --site leaves out others")
