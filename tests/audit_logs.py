@@ -187,7 +187,7 @@ def _held(secs: float) -> bytes:
     return SECOND if secs >= CHANGED else FIRST
 
 
-def _copies(earlier: Sequence[Hit], secs: int, grace: int) -> list[bytes | None]:
+def _copies(earlier: Sequence[Hit], secs: int, grace: int, began: int) -> list[bytes | None]:
     """The files that the robot may take for the one that holds; None: it was told of none."""
     fetches = [
         hit
@@ -200,7 +200,9 @@ def _copies(earlier: Sequence[Hit], secs: int, grace: int) -> list[bytes | None]
             return []
         return [None if last.status == 404 else _held(last.secs)]
     # Before the log began it may have fetched what held then, if that is fresh still.
-    return [_held(BEGAN)] if secs - grace <= BEGAN else []
+    if secs - grace > began:
+        return []
+    return [_held(at) for at in (began, max(secs - grace, 0))]
 
 
 @dataclass
@@ -210,8 +212,8 @@ class Truth:
     excused: int = 0
 
 
-def truth_of(robot: Sinner, reading: str) -> Truth:
-    """Judge each request by itself."""
+def truth_of(robot: Sinner, reading: str, began: int = BEGAN) -> Truth:
+    """Judge each request by itself. The log began at *began*."""
     truth = Truth()
     for n, hit in enumerate(robot.hits):
         if hit.target == "/robots.txt":
@@ -219,7 +221,7 @@ def truth_of(robot: Sinner, reading: str) -> Truth:
         allowed, line = _ruling(reading, _held(hit.secs), robot.name, hit.target)
         if allowed:
             continue
-        copies = _copies(robot.hits[:n], hit.secs, GRACE_SECS[reading])
+        copies = _copies(robot.hits[:n], hit.secs, GRACE_SECS[reading], began)
         if all(
             copy is not None and not _ruling(reading, copy, robot.name, hit.target)[0]
             for copy in copies

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from io import BytesIO
+from random import Random
 from typing import Any
 
 import pytest
 from audit_logs import (
     CHANGED,
+    DAY,
     FIRST,
     FORMATS,
     NGINX,
     SECOND,
+    Hit,
     Line,
+    Sinner,
     log_of,
     sinners,
     truth_of,
@@ -84,3 +88,39 @@ def test_the_same_visits_in_each_format(name: str) -> None:
         for key in ("lines", "unread", "unread_samples", "hosts"):
             del each[key]
     assert found == as_combined
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_histories_by_chance(seed: int) -> None:
+    """Robots that ask, are answered whatever there is, and come at any time."""
+    chance = Random(seed)
+    start, end = CHANGED - chance.randrange(1, 12) * DAY, CHANGED + chance.randrange(1, 12) * DAY
+    robots = [Sinner(f"bot{n}", f"bot{n}/1.0") for n in range(8)]
+    for robot in robots:
+        targets = chance.choices(("/", "/private/1", "/new/1", "/old/1", "/both/1", "/x.gif"), k=3)
+        asks = chance.choice((0, 1, 4))
+        for secs in sorted(chance.randrange(start, end) for _ in range(40)):
+            if chance.randrange(40) < asks:
+                robot.ask(secs, chance.choice((200, 200, 304, 404, 403, 503, 301)))
+            else:
+                robot.get(secs, chance.choice(targets))
+    robots[0].hits.insert(0, Hit(start, robots[0].agent, "/"))
+    hits = log_of(robots)
+    for reading in STANDARDS:
+        found = audited(written(hits), reading=reading)
+        for robot in robots:
+            truth = truth_of(robot, reading, start)
+            assert guilty(found).get(robot.name, {}) == dict(truth.lines), robot.name
+            [in_grace] = [r["in_grace"] for r in found["robots"] if r["name"] == robot.name]
+            assert in_grace == truth.excused
+
+
+def test_a_hundred_visits_of_the_same_second_are_in_the_order_of_the_log() -> None:
+    robot = Sinner("bot1", "bot1/1.0")
+    for _ in range(50):
+        robot.get(CHANGED + DAY, "/new/1")
+    robot.ask(CHANGED + DAY)
+    for _ in range(50):
+        robot.get(CHANGED + DAY, "/new/1")
+    robot.hits.insert(0, Hit(CHANGED - DAY, robot.agent, "/robots.txt"))
+    assert guilty(audited(written(robot.hits))) == {"bot1": {(10, "Disallow: /new/"): 50}}

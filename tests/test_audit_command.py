@@ -152,6 +152,19 @@ def test_standard_input_and_a_file_with_an_at(robots: Robots, log: Path, tmp_pat
     assert both.objects[0]["robots"][0]["disobeyed"] == 6
 
 
+def test_many_robots_and_those_that_are_not_accused(robots: Robots, log: Path) -> None:  # noqa: F811
+    hits = [Hit(BEGAN + n, f"x{n:x}bot/1", "/private/1") for n in range(60)]
+    hits += [Hit(BEGAN + 70, "SomeApp/2", "/private/1"), Hit(BEGAN + 71, "late-bot/1", "/")]
+    hits += [Hit(BEGAN + n, "late-bot/1", "/robots.txt") for n in (72, 99)]
+    log.write_bytes(written(hits))
+    out = robots("audit", "--robots", "robots.txt", log).out
+    assert "  11 more robots: --json has them" in out
+    assert "  10 more lines disobeyed: --json has them" in out
+    assert "not accused: someapp, 1 of its requests are disallowed" in out
+    log.write_bytes(written(hits[60:]))
+    assert "asked after 1 request\n" in robots("audit", "--robots", "robots.txt", log).out
+
+
 def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:  # noqa: F811
     hits = [Hit(BEGAN, RUDE, "/private/1", host=host) for host in ("www.fict.org", "b.example")]
     log.write_bytes(written(hits, "vhost"))

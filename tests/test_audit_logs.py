@@ -15,7 +15,7 @@ from time import process_time
 from typing import Any
 
 import pytest
-from audit_logs import BEGAN, FIRST, Hit, log_of, sinners, written
+from audit_logs import BEGAN, FIRST, SECOND, Hit, log_of, sinners, written
 from doubling import MOST, Reader, growth
 from test_audit import STANDARDS, audited
 
@@ -369,6 +369,30 @@ def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
     monkeypatch.setattr(order, "_PIECE_BYTES", 1 << 16)
     most(100)
     assert most(4000) < 1.2 * most(2000)
+
+
+def test_a_fetch_that_comes_late_does_not_take_the_place_of_a_later_one() -> None:
+    hits = [Hit(BEGAN + n, RUDE, "/") for n in range(50_000)]
+    hits[1] = Hit(BEGAN + 40_000, RUDE, "/robots.txt")
+    log = written([*hits, Hit(BEGAN + 5, RUDE, "/robots.txt"), Hit(BEGAN + 49_999, RUDE, "/old/1")])
+    versions = (*ONE, Version("second.txt", BEGAN + 30_000, SECOND))
+    [robot] = audited(log, versions=versions)["robots"]
+    assert (robot["disobeyed"], robot["robots_txt_requests"]) == (1, 2)
+
+
+def test_more_clients_without_a_name_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_auditor, "_ASKERS_MOST", 2)
+    hits = [Hit(BEGAN + n, "-", "/robots.txt", client=f"10.0.{n}.1") for n in range(5)]
+    found = judged(written(hits))
+    assert len(found["robots"]) == 2
+    assert (found["not_kept_apart"]["clients"], found["nameless"]) == (3, 3)
+
+
+def test_a_status_that_is_none_fetches_nothing() -> None:
+    line = json.loads(written([Hit(BEGAN, RUDE, "/robots.txt")], "nginx-json"))
+    log = json.dumps({**line, "status": []}).encode() + b"\n"
+    [robot] = judged(log)["robots"]
+    assert robot["asked"]["statuses"] == {"0": 1}
 
 
 # Who is a robot.

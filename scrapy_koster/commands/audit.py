@@ -200,7 +200,8 @@ def _notes(robot: dict[str, Any]) -> Iterator[str]:
     elif asked["after_disobeying"]:
         yield "asked after it had disobeyed"
     elif asked["pages_before"]:
-        yield f"asked after {asked['pages_before']} requests"
+        count = asked["pages_before"]
+        yield f"asked after {count} request{'s' if count > 1 else ''}"
     if (kept := speed["gaps_that_keep_it"]) is not None and kept < 1:
         yield f"kept Crawl-delay {speed['crawl_delay_secs']:g} in {kept:.0%} of gaps"
 
