@@ -162,7 +162,7 @@ def test_many_robots_and_those_that_are_not_accused(robots: Robots, log: Path) -
     assert "  10 more lines disobeyed: --json has them" in out
     assert "not accused: someapp, 1 of its requests are disallowed" in out
     log.write_bytes(written(hits[60:]))
-    assert "asked after 1 request\n" in robots("audit", "--robots", "robots.txt", log).out
+    assert "asked after 1 request," in robots("audit", "--robots", "robots.txt", log).out
 
 
 def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:  # noqa: F811
