@@ -46,8 +46,8 @@ CPU_SECS, WALL_SECS = 2.0, 20.0
 TESTS = {
     "protocol": [
         "conformance", "robotstxt", "robotsmeta", "access", "freshness", "verdict", "site",
-        "nametoken", "rewriting", "printable", "html_page", "parsers_koster",
-        "one_verdict", "parsers_strictest", "rfc9309", "rfc9309_protego",
+        "nametoken", "rewriting", "printable", "html_page", "parsers_koster", "one_verdict",
+        "parsers_strictest", "rfc9309", "rfc9309_protego", "delay",
     ],
     "crawl": [
         "addon", "announcer", "asking", "coding", "config", "counting", "keeper", "log", "meter",
@@ -55,9 +55,10 @@ TESTS = {
         "robots_request", "simulation", "spidermiddleware", "summary", "turns", "workers",
         "wrapped", "crawl", "crawl_access", "crawl_announcer", "crawl_deferring", "crawl_ending",
         "crawl_fetch", "crawl_fleet", "crawl_floods", "crawl_freshness", "crawl_jobdir",
-        "crawl_log", "crawl_meta", "crawl_projects", "crawl_redis", "crawl_refused",
-        "crawl_replay", "crawl_robot", "crawl_scrapy_redis", "crawl_start", "crawl_stored",
-        "crawl_survey", "crawl_waiting", "crawl_wrapped", "faults",
+        "crawl_log", "crawl_meta", "crawl_missing", "crawl_pacing", "crawl_projects",
+        "crawl_redis", "crawl_refused", "crawl_replay", "crawl_robot", "crawl_scrapy_redis",
+        "crawl_start", "crawl_stored", "crawl_survey", "crawl_waiting", "crawl_wrapped",
+        "faults",
     ],
 }  # fmt: skip
 MARKERS = "not long and not timed"
