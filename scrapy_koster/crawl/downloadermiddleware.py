@@ -62,12 +62,11 @@ class KosterMiddleware:
         # Most requests are to the site of the one before.
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
-        self._robot = Robot(crawler, self._config.robot)
-        self._name = self._robot.name
+        self._robot = robot = Robot(crawler, config.robot)
+        self._name, self._elsewhere = robot.name, Elsewhere(crawler, keeper, robot)
         self._pacer: Pacer | None = None
         if config.pace.obeys:
             keeper.keep_delays(config, stats, self._robot)
-        self._elsewhere = Elsewhere(crawler, keeper, self._robot)
         _check_parser(crawler, config, self._log)
         _check_not_twice(crawler, self._log)
         crawler.signals.connect(self._robots_parsed, signal=robots_parsed)
