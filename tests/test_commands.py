@@ -805,8 +805,8 @@ def test_cache_of_a_redis_that_is_away(robots: Robots, server: Server) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("", "say what to do: scrapy robots check, explain, survey, cache or report"),
-        ("chekc", "argument check|explain|survey|cache|report: invalid choice: 'chekc'"),
+        ("", "say what to do: scrapy robots check, explain, survey, cache, report or audit"),
+        ("chekc", "argument check|explain|survey|cache|report|audit: invalid choice: 'chekc'"),
         ("check", "the following arguments are required: FILE|URL|-"),
         ("check nowhere.txt", "cannot read 'nowhere.txt': No such file or directory; give a file"),
         ("check .", "cannot read '.': Is a directory"),
@@ -1098,7 +1098,8 @@ def test_every_option_is_documented(robots: Robots) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`(--?[a-zA-Z]+)", text))
     options: set[str] = set()
-    verbs = ["check", "explain", "survey", "cache list", "cache show", "cache forget", "report"]
+    verbs = ["check", "explain", "survey", "report", "audit"]
+    verbs += [f"cache {what}" for what in ("list", "show", "forget")]
     for verb in verbs:
         options.update(re.findall(r"(?<![\w-])--?[a-zA-Z]+", robots(*verb.split(), "-h").out))
     assert options - {"--help", "-h"} <= documented
