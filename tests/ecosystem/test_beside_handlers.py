@@ -86,7 +86,8 @@ async def by_itself(crawl: Crawl, server: Server, **settings: Any) -> list[str]:
     site.page("/private/script", html("there"))
     settings = {**playwright_settings(), **settings}
     result = await crawl(Rendering, urls=[site.url()], settings=settings)
-    assert any("/private/moved" in told for told in result.logged(logging.WARNING))
+    [told] = result.logged(logging.WARNING, "scrapy_koster")
+    assert f"has ended at {site.url('/private/')}" in told
     return sorted(path for path in site.pages_asked if path.startswith("/private"))
 
 
