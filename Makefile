@@ -2,7 +2,7 @@
 #
 #   make demo         the example project: four robots meet the site of the draft's section 4
 #   make demo-fleet   the same project: four workers out of one Redis, one of them killed (needs redis-server)
-#   make test         the whole suite, on every kind of reactor and without one
+#   make test         the whole suite; on every kind of reactor and without one what depends on that
 #   make test-floor   the same without coverage and without the long tests, mostly on asyncio
 #   make test-middle  a part of it, for the Pythons in between
 #   make test-quick   the suite on the asyncio reactor alone, without the long tests
@@ -43,8 +43,12 @@ CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 # Where make can, it does not mix the lines of what runs at the same time.
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-# In test-reactor and test-reactorless: all, or those named.
+# In test-reactor and test-reactorless: all, or those named; without those that look at what is
+# said, counted and stored, which does not depend on the kind of loop.
 LOOP_TESTS ?=
+ONE_LOOP := $(addprefix --ignore=tests/test_,$(addsuffix .py,announcer crawl_announcer crawl_log \
+	crawl_meta crawl_missing crawl_projects crawl_refused crawl_robot crawl_stored crawl_survey \
+	example_project first_crawl recipes report_collect spidermiddleware))
 MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt robotsmeta access \
 	freshness storage storage_sqlite parking verdict crawl))
 
@@ -78,10 +82,10 @@ test-asyncio: $(TEST)
 	$(BIN)/coverage run -m pytest -m 'crawl and not long and not timed'
 
 test-reactor: $(TEST)
-	$(PYTEST) --reactor=default -m 'crawl and not long and not timed' $(LOOP_TESTS)
+	$(PYTEST) --reactor=default -m 'crawl and not long and not timed' $(ONE_LOOP) $(LOOP_TESTS)
 
 test-reactorless: $(TEST)
-	$(PYTEST) -p no:twisted -m 'crawl and not long and not timed' $(LOOP_TESTS)
+	$(PYTEST) -p no:twisted -m 'crawl and not long and not timed' $(ONE_LOOP) $(LOOP_TESTS)
 
 test-long: $(TEST)
 	$(PYTEST) -m 'long and not timed' $(addprefix --ignore=,$(PAGE_TESTS))
