@@ -54,7 +54,8 @@ MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt ro
 
 PAGE_TESTS := tests/test_report_page.py tests/test_audit_page.py
 
-RUNS := test-units test-asyncio test-reactor test-reactorless test-long
+# The longest first: together they take as long as they must.
+RUNS := test-asyncio test-long test-units test-reactorless test-reactor
 
 .PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
 

@@ -143,6 +143,8 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
         except NoTurnError:
             return 1.0
         known = self._after(result, state.known, began)
+        if self.pacer is not None:
+            known = self.pacer.lengthened(state, known)
         await self._store.put(state.site, known)
         await self._take(state, known, Source.FETCHED, page)
         return 0.0
