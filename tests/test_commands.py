@@ -23,6 +23,7 @@ from replies import Reply, redirect
 from scrapy import Request, cmdline
 from scrapy.commands import ScrapyCommand
 from scrapy.crawler import Crawler
+from scrapy.robotstxt import RobotParser
 from scrapy.settings import Settings
 from server import Server
 from storages import SHARED, Place, place_of
@@ -439,6 +440,9 @@ def test_explain_of_no_delay(robots: Robots, body: bytes) -> None:
     assert verdict["allowed"]
 
 
+@pytest.mark.skipif(
+    not hasattr(RobotParser, "crawl_delay"), reason="the parsers of Scrapy 2.17 tell no delay"
+)
 def test_explain_of_a_parser_that_names_no_line(robots: Robots) -> None:
     settings = OBEY | {
         "KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser",
