@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.log import Log
-from scrapy_koster.protocol.delay import Delay, Over
-from scrapy_koster.protocol.verdict import delay_of
+from scrapy_koster.protocol.access import last_copy
+from scrapy_koster.protocol.delay import Delay, Over, names_delay
+from scrapy_koster.protocol.verdict import PacingParser, delay_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _LONGEST_SECS = 366 * 86400.0
 _READ_AT_MOST = 1000
 _SITES_NAMED = 20
+NEVER = float("-0")
+"""The delay of a site that asks nobody for one: this very object, so that it is seen at once."""
 
 
 class Delays:
@@ -43,8 +46,11 @@ class Delays:
         """Return how far apart visits are to be, in seconds; 0 where that does not matter."""
         if state.delay is None:
             self._read = {key: delay for key, delay in self._read.items() if key[0] is not state}
-            state.delay = 0.0
-            self._meet(state, self._robot.name)
+            state.delay = 0.0 if _may_name_one(state) else NEVER
+            if state.delay is not NEVER:
+                self._meet(state, self._robot.name)
+        if state.delay is NEVER:
+            return 0.0
         if robot and robot != self._robot.name and (state, robot) not in self._read:
             self._meet(state, robot)
         return state.delay
@@ -107,3 +113,10 @@ class Delays:
             where=f" (line {delay.line.number} of its robots.txt)" if delay.line else "",
             what=what,
         )
+
+
+def _may_name_one(state: SiteState) -> bool:
+    copy = last_copy(state.known)
+    return copy is not None and (
+        names_delay(copy.body) or not isinstance(state.parser, PacingParser)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -70,14 +70,14 @@ def is_under_way(crawler: Crawler, request: Request) -> bool:
 
 
 def around_downloads(
-    crawler: Crawler, context: Callable[[Request], AbstractContextManager[None]]
+    crawler: Crawler, context: Callable[[Request], AbstractContextManager[None] | None]
 ) -> None:
-    """Have each request sent within *context*, for which there is no signal."""
+    """Have each request sent within its *context*, if it has one: there is no signal for that."""
     handlers = crawler.engine.downloader.handlers
     download = handlers.download_request_async
 
     async def within(request: Request) -> Response:
-        with context(request):
+        with context(request) or nullcontext():
             return await download(request)
 
     handlers.download_request_async = within  # type: ignore[method-assign]

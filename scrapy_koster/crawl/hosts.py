@@ -110,6 +110,9 @@ class Hosts:
         self._limit = limit
         self._hosts: dict[str, Host] = {}
 
+    def __len__(self) -> int:
+        return len(self._hosts)
+
     def __iter__(self) -> Iterator[Host]:
         return iter(self._hosts.values())
 
@@ -133,8 +136,6 @@ class Hosts:
 
     def of_url(self, url: str) -> Host | None:
         """Return the host of *url* if its visits are to be apart."""
-        if not self._hosts:
-            return None
         try:
             site = site_of(url)
         except ValueError:

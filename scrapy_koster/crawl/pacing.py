@@ -12,7 +12,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.delays import Delays
+from scrapy_koster.crawl.delays import NEVER, Delays
 from scrapy_koster.crawl.engine import around_downloads, wake
 from scrapy_koster.crawl.host_turns import HostTurns
 from scrapy_koster.crawl.hosts import Hosts
@@ -23,6 +23,7 @@ from scrapy_koster.protocol.rewriting import sent_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -87,11 +88,13 @@ class Pacer:
         now on.
         """
         try:
-            state, robot = self._sites.state_of(request.url), self._robot.name_of(request)
-            host = None if state is None else self.held(request, state, robot)
+            state = self._sites.state_of(request.url)
+            if state is None or (state.delay is NEVER and not self._hosts):
+                return None
+            host = self.held(request, state, self._robot.name_of(request))
         except Exception:  # noqa: BLE001  # the middleware says so to the request's errback
             return None
-        if state is None or host is None:
+        if host is None:
             return None
         if host.is_ready:
             self._turns.take(host, request)
@@ -112,6 +115,8 @@ class Pacer:
 
     def concerns(self, state: SiteState, robot: str) -> bool:
         """Whether a site asks for a delay, or another of its host does."""
+        if state.delay is NEVER and not self._hosts:
+            return False
         return (
             self._hosts.of_site(state, robot) is not None
             or self._delays.too_long(state, robot) is not None
@@ -154,21 +159,24 @@ class Pacer:
 
     def is_waited_for(self) -> bool:
         """Whether requests wait for the turn of a host. While a crawl does nothing else, say so."""
-        waiting = [host for host in self._hosts if host.wanted]
-        if waiting and monotonic() >= self._tell_at:
-            first = min(waiting, key=lambda host: host.free)
-            secs = first.free - monotonic()
-            if secs >= _LONG_SECS:
-                self._tell_at = monotonic() + _TELL_SECS
-                self._log.info(
-                    "Nothing to do until a host that asks for a delay may be visited again."
-                    " Requests wait for %(hosts)d of them, such as %(host)s; the next visit is in"
-                    " %(secs).0f s",
-                    hosts=len(waiting),
-                    host=first.name,
-                    secs=secs,
-                )
-        return bool(waiting)
+        is_waited_for = self._turns.has_timer or any(host.wanted for host in self._hosts)
+        if is_waited_for and monotonic() >= self._tell_at:
+            self._tell([host for host in self._hosts if host.wanted])
+        return is_waited_for
+
+    def _tell(self, waiting: list[Host]) -> None:
+        first = min(waiting, key=lambda host: host.free, default=None)
+        secs = 0.0 if first is None else first.free - monotonic()
+        if first is None or secs < _LONG_SECS:
+            return
+        self._tell_at = monotonic() + _TELL_SECS
+        self._log.info(
+            "Nothing to do until a host that asks for a delay may be visited again. Requests wait"
+            " for %(hosts)d of them, such as %(host)s; the next visit is in %(secs).0f s",
+            hosts=len(waiting),
+            host=first.name,
+            secs=secs,
+        )
 
     # Visits.
 
@@ -196,7 +204,6 @@ class Pacer:
             if host is not None:  # when exactly it was sent is not known here
                 host.free = max(host.free, monotonic() + self._hosts.gap(host))
 
-    @contextmanager
-    def _visiting(self, request: Request) -> Iterator[None]:
-        with self._turns.visit(self._hosts.of_url(request.url)):
-            yield
+    def _visiting(self, request: Request) -> AbstractContextManager[None] | None:
+        host = self._hosts.of_url(request.url) if self._hosts else None
+        return None if host is None else self._turns.visit(host)
