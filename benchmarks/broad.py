@@ -46,20 +46,21 @@ class Found(NamedTuple):
 
 
 def tables(rounds: int) -> Iterator[Table]:
-    yield _table(SITES, PAGES, max(3, rounds // 5))
+    for by_site in (True, False):
+        yield _table(SITES, PAGES, max(3, rounds // 5), by_site=by_site)
 
 
-def _table(sites: int, pages: int, rounds: int) -> Table:
+def _table(sites: int, pages: int, rounds: int, *, by_site: bool) -> Table:
     found: dict[str, list[Found]] = {NOTHING: [], OURS: [], SCRAPYS: []}
-    found[SCRAPYS].append(_crawl(SCRAPYS, sites, pages))
+    found[SCRAPYS].append(_crawl(SCRAPYS, sites, pages, by_site=by_site))
     for _ in range(rounds):
         for name in (NOTHING, OURS):
-            found[name].append(_crawl(name, sites, pages))
+            found[name].append(_crawl(name, sites, pages, by_site=by_site))
     shares = {kind: sum(kind_of(n) is kind for n in range(sites)) for kind in Kind}
     told = ", ".join(f"{count} {kind.value}" for kind, count in shares.items())
     return Table(
         f"A broad crawl: {sites:,} sites, {found[OURS][0].wanted:,} pages that may be fetched,"
-        f" {PLACES} places",
+        f" {PLACES} places, {'site by site' if by_site else 'a page of each site in turn'}",
         (
             *("robots.txt", "seconds until all are", "of CPU", "fetched by then", "leaked"),
             "of sites that could not be asked",
@@ -96,13 +97,14 @@ def _unmet(found: Mapping[str, Sequence[Found]]) -> Iterator[str]:
         yield "no page is leaked"
 
 
-def _crawl(obeying: str, sites: int, pages: int) -> Found:
+def _crawl(obeying: str, sites: int, pages: int, *, by_site: bool) -> Found:
     with (
         tempfile.TemporaryDirectory() as folder,
         ManySites(sites=sites, pages=pages, answer_secs=ANSWER_SECS) as web,
     ):
-        # The first page of each site, then the second of each, and so on.
-        numbers = [number for page in range(pages) for number in range(page, web.count, pages)]
+        numbers = list(range(web.count))
+        if not by_site:  # the first page of each site, then the second of each, and so on
+            numbers = [number for page in range(pages) for number in numbers[page::pages]]
         wanted = [number for number in numbers if web.may_be_fetched(number)]
         if obeying == NOTHING:
             numbers = wanted
