@@ -280,6 +280,38 @@ async def test_what_is_fetched_all_the_same_is_a_visit(crawl: Crawl, server: Ser
     assert times["/b"] - times["/a"] >= 1.0 - EARLY_SECS
 
 
+async def test_the_robots_txt_of_a_spider_is_a_visit_like_others(
+    crawl: Crawl, server: Server
+) -> None:
+    http, https = server.site(), server.site("https")
+    http.robots = https.robots = robots()
+    urls = [http.url("/a"), https.url("/robots.txt"), http.url("/b"), http.url("/robots.txt")]
+    requests = [Request(url, dont_filter=True, priority=-n) for n, url in enumerate(urls)]
+    result = await crawl(urls=requests, settings=OBEY)
+    assert len(result.fetched) == 4
+    # It was asked for twice before anything was known of the host.
+    assert min(gaps(http)[1:]) >= DELAY_SECS - EARLY_SECS
+
+
+async def test_a_crawl_ends_though_a_turn_would_come_later(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    """Nothing waits for that turn any more: a host that cannot be asked is given up as ever."""
+    site, dead = server.site(host="127.0.0.2"), server.down()
+    site.robots = robots(3600, rules="Disallow: /")
+    settings = OBEY | {
+        "JOBDIR": str(tmp_path / "job"),
+        "KOSTER_CRAWL_DELAY_OVER": "obey",
+        "KOSTER_IDLE_LIMIT_SECS": 1,
+        "KOSTER_DEFER_FIRST_SECS": 0.3,
+        "KOSTER_DEFER_MAX_SECS": 0.6,
+    }
+    result = await crawl(urls=[*site.urls(3), dead.url("/")], settings=settings)
+    assert result.seconds < 10
+    assert len(result.refused) == 3
+    assert result.stats["koster/parked"] == 1
+
+
 async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(0.1)

@@ -60,6 +60,8 @@ class Delays:
         if self._pace.over is not Over.REFUSE:
             return None
         self.kept(state, robot)
+        if state.delay is NEVER:
+            return None
         if (state, robot) not in self._read:
             self._keep(state, robot, self._found(state, robot))
         delay = self._read[state, robot]

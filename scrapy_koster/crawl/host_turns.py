@@ -54,11 +54,6 @@ class HostTurns:
         self._tasks: set[Deferred[None]] = set()
         self._closed = False
 
-    @property
-    def has_timer(self) -> bool:
-        """Whether the time of a host is waited for."""
-        return bool(self._timer)
-
     def want(self, host: Host) -> None:
         """Have the turn of *host* given to those who wait for it, once it comes."""
         if self._closed or isinstance(host.turn, Asked) or host.under_way:
@@ -179,9 +174,6 @@ class HostTimer:
         heapq.heappush(self._heap, host)
         self._stats.paced(max(0.0, when - monotonic()))
         self._set()
-
-    def __len__(self) -> int:
-        return len(self._heap)
 
     def stop(self) -> None:
         """Fire for none any more."""

@@ -109,7 +109,9 @@ class Pacer:
         return host if self._dry_run or self._may_pass(request, state, robot) else None
 
     def _may_pass(self, request: Request, state: SiteState, robot: str) -> bool:
-        return self.too_long(request, state, robot) is None and all(
+        if is_robots_txt(request.url):  # also where the site is not known
+            return True
+        return self._delays.too_long(state, robot) is None and all(
             state.allows(url, robot) for url in sent_as(request.url)
         )
 
@@ -159,7 +161,7 @@ class Pacer:
 
     def is_waited_for(self) -> bool:
         """Whether requests wait for the turn of a host. While a crawl does nothing else, say so."""
-        is_waited_for = self._turns.has_timer or any(host.wanted for host in self._hosts)
+        is_waited_for = any(host.wanted for host in self._hosts)
         if is_waited_for and monotonic() >= self._tell_at:
             self._tell([host for host in self._hosts if host.wanted])
         return is_waited_for
