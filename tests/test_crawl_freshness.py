@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from replies import Answer, Asked, Gate, Reply, Reset, redirect
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
+from scrapy.utils.asyncio import call_later
 from server import Server, Site
 from typing_extensions import Self
 
@@ -29,6 +31,7 @@ from scrapy_koster.crawl.compat import robots_parsed
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.stats import Stats
+from scrapy_koster.crawl.storage_breaker import StorageBreaker
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage import StorageError
@@ -686,6 +689,34 @@ async def test_a_locked_storage_holds_nobody_up(crawl: Crawl, server: Server) ->
         other.execute("BEGIN EXCLUSIVE")
         await obeys_all_the_same(crawl, server, KOSTER_STORAGE=Opened)
     assert opened == [str(path)]
+
+
+async def test_a_storage_that_is_opened_while_the_crawl_ends_is_closed(
+    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, closing, closed = Event(), Event(), Event()
+
+    class Opened(SQLiteStorage):
+        def __init__(self, path: str) -> None:
+            opening.set()
+            assert closing.wait(10)
+            super().__init__(path)
+
+        def close(self) -> None:
+            super().close()
+            closed.set()
+
+    close = StorageBreaker.close
+
+    async def close_while_opening(store: StorageBreaker) -> None:
+        call_later(0, closing.set)
+        await close(store)
+
+    monkeypatch.setattr(StorageBreaker, "close", close_while_opening)
+    running = crawl.start(urls=server.site().urls(1), settings={"KOSTER_STORAGE": Opened})
+    await crawl.until(opening.is_set)
+    await running.stop()
+    await crawl.until(closed.is_set)
 
 
 async def test_a_storage_that_is_locked_later_holds_nobody_up(crawl: Crawl, server: Server) -> None:

@@ -53,6 +53,7 @@ class StorageBreaker:
         self._clock = clock
         self._storage: Storage | None = None
         self._opening = Lock()
+        self._closed = False
         self._warned = False
         self._failed_at = -_OPEN_SECS
         self._owner = token_hex(16)
@@ -157,8 +158,9 @@ class StorageBreaker:
         self._claims.discard(site)
 
     async def close(self) -> None:
-        """Release all claims and close the storage, if it was opened."""
-        if self._storage is not None:
+        """Release all claims and close the storage, if it was opened; open it no more."""
+        self._closed = True
+        if self._storage is not None or self._opening.locked():  # by a thread
             self._failed_at = -_OPEN_SECS
             await self._tolerate(self._end)
 
@@ -204,6 +206,6 @@ class StorageBreaker:
 
     def _opened(self) -> Storage | None:
         with self._opening:  # threads of the pool may come here at once
-            if self._storage is None and not self._is_open():
+            if self._storage is None and not self._is_open() and not self._closed:
                 self._storage = self._config.storage.from_config(self._config)
             return self._storage
