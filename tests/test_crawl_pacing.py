@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -118,9 +118,31 @@ async def test_whatever_asks_waits_for_the_same_host(
     times = sorted(
         (asked.at, id(asked) in first) for site in (http, https, port) for asked in site.requests
     )
-    # The robots.txt of each site is asked for before anything is known.
+    # The robots.txt of each site is asked for before anything is known, and so may be a first page.
     apart = [b[0] - a[0] for a, b in pairwise(times) if not (a[1] and b[1])]
     assert min(apart[1:]) >= DELAY_SECS - EARLY_SECS, times
+
+
+async def test_what_is_under_way_when_a_delay_becomes_known_counts(
+    crawl: Crawl, server: Server
+) -> None:
+    """Of another site of the host, which asks for no delay."""
+    site, other = server.site(), server.site()
+    site.robots = robots()
+    other.page("/slow", Reply(delay=DELAY_SECS))
+
+    class OneAfterTheOther(RecordingSpider):
+        async def start(self) -> AsyncIterator[Any]:
+            yield self.ask(other.url("/slow"))
+            await crawl.until(lambda: other.asked("/slow"))
+            yield self.ask(site.url("/page"))
+
+    await crawl(urls=[site.url("/private"), other.url("/")])
+    await crawl.sleep(DELAY_SECS)  # the visit to robots.txt is over
+    result = await crawl(OneAfterTheOther, settings=OBEY)
+    assert result.fetched == (other.url("/slow"), site.url("/page"))
+    assert site.asked("/robots.txt") == 1
+    assert site.requests[-1].at - other.requests[-1].at >= DELAY_SECS - EARLY_SECS
 
 
 async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:

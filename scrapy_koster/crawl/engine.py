@@ -64,9 +64,9 @@ def has_nothing_else(crawler: Crawler, waiting: Collection[Request]) -> bool:
     )
 
 
-def is_under_way(crawler: Crawler, request: Request) -> bool:
-    """Whether the downloader has *request*: it passes the middlewares, waits in a slot, is sent."""
-    return request in crawler.engine.downloader.active
+def under_way(crawler: Crawler) -> Collection[Request]:
+    """Return what the downloader has: it passes the middlewares, waits in a slot, is sent."""
+    return crawler.engine.downloader.active
 
 
 def around_downloads(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from scrapy import Request
 
-from scrapy_koster.crawl.engine import is_under_way
+from scrapy_koster.crawl.engine import under_way
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.site import site_of
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.delays import Delays
     from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.site import Site
 
 _EVICTED_AT_ONCE = 16
 
@@ -136,10 +137,7 @@ class Hosts:
 
     def of_url(self, url: str) -> Host | None:
         """Return the host of *url* if its visits are to be apart."""
-        try:
-            site = site_of(url)
-        except ValueError:
-            return None
+        site = _site_of(url)
         return self.named(site.host) if site else None
 
     def gap(self, host: Host) -> float:
@@ -150,14 +148,23 @@ class Hosts:
     def is_had(self, host: Host) -> bool:
         """Whether a request has its turn, or one is about to."""
         if isinstance(host.turn, Request):
-            return is_under_way(self._crawler, host.turn)
+            return host.turn in under_way(self._crawler)
         return isinstance(host.turn, Asked)
 
     def _new(self, state: SiteState) -> Host:
         self._make_room()
         host = self._hosts[state.site.host] = Host(state)
         host.free = self._after_robots_txt(state)
+        if self._is_visited(state.site):
+            host.free = monotonic() + self.gap(host)
         return host
+
+    def _is_visited(self, site: Site) -> bool:
+        """Whether pages of another site of the host are under way: they needed no turn."""
+        return any(
+            (other := _site_of(request.url)) and other.host == site.host and other != site
+            for request in under_way(self._crawler)
+        )
 
     def _make_room(self) -> None:
         for _ in range(_EVICTED_AT_ONCE):
@@ -173,3 +180,11 @@ class Hosts:
         copy, gap = last_copy(state.known), self._delays.kept(state)
         passed = math.inf if copy is None else self._clock() - copy.fetched
         return monotonic() + min(max(gap - passed, 0.0), gap)
+
+
+def _site_of(url: str) -> Site | None:
+    """Return the site of *url*, None where it has none."""
+    try:
+        return site_of(url)
+    except ValueError:  # the middleware says so to the request's errback
+        return None
