@@ -18,7 +18,7 @@ from scrapy_redis.queue import FifoQueue, LifoQueue, PriorityQueue
 
 from scrapy_koster.crawl.parking import journal as journals
 from scrapy_koster.crawl.parking.journal import Journal, journal_of
-from scrapy_koster.crawl.parking.workers import Workers, push_of
+from scrapy_koster.crawl.parking.workers import Held, Workers, push_of
 
 QUEUES = [PriorityQueue, FifoQueue, LifoQueue]
 SPIDER = Spider("waiting")
@@ -46,10 +46,10 @@ def encoded(queue: Any, names: list[str]) -> dict[str, bytes]:
     }
 
 
-def worker(queue: Any, names: list[str], *, secs: float = 30, waits: bool = True) -> Workers:
+def worker(queue: Any, names: list[str], *, secs: float = 30, held: Held = Held.WAITS) -> Workers:
     """One that has these parked."""
     workers = Workers(queue, push_of(queue) or "")
-    workers.renew(secs, waits=waits, parked=encoded(queue, names), removed=set())
+    workers.renew(secs, held, parked=encoded(queue, names), removed=set())
     return workers
 
 
@@ -88,7 +88,7 @@ def test_more_than_one_look_moves(queue: Any, monkeypatch: pytest.MonkeyPatch) -
 
 def test_who_holds_the_lease_is_left_alone(queue: Any) -> None:
     worker(queue, fields(3))
-    worker(queue, fields(4), waits=False)
+    worker(queue, fields(4), held=Held.DONE)
     assert worker(queue, []).look() == (0, 3)
     assert popped(queue) == []
 
@@ -125,7 +125,7 @@ def test_several_take_over_at_once(queue: Any) -> None:
 def test_who_goes_on_after_its_lease_is_told_what_it_has_no_more(queue: Any) -> None:
     stopped = dead(queue, fields(3))
     worker(queue, []).look()
-    stopped.renew(30, waits=True, parked=encoded(queue, ["0 7"]), removed=set())
+    stopped.renew(30, Held.WAITS, parked=encoded(queue, ["0 7"]), removed=set())
     assert [stopped.remove(field) for field in [*fields(3), "0 7", "0 8"]] == [
         *[True] * 3,
         *[False] * 2,
@@ -199,7 +199,7 @@ def test_a_client_that_decodes_answers() -> None:
     with common_server().client(decode_responses=True) as client:
         queue = LifoQueue(client, SPIDER, f"{uuid4().hex}:requests")
         gone = Workers(queue, "LPUSH")
-        gone.renew(30, waits=True, parked={"0 0": "{}"}, removed=set())
+        gone.renew(30, Held.WAITS, parked={"0 0": "{}"}, removed=set())
         client.delete(gone._key("lease", gone._me))
         assert worker(queue, []).look() == (1, 0)
         assert client.lpop(queue.key) == "{}"
@@ -338,11 +338,33 @@ def test_others_that_wait_are_waited_for(journal: Journal, queue: Any) -> None:
     """They are not if they are done themselves, nor is this one then."""
     journal.parked((0, 1), asked(1))
     assert not journal.others_wait()
-    assert worker(queue, [], waits=False).look() == (0, 0)
+    assert worker(queue, [], held=Held.DONE).look() == (0, 0)
     other = worker(queue, fields(2))
     assert journal.others_wait()
-    other.renew(30, waits=False, parked={}, removed=set())
+    other.renew(30, Held.DONE, parked={}, removed=set())
     assert not journal.others_wait()
+
+
+def test_what_is_not_written_yet_is_waited_for(journal: Journal, queue: Any) -> None:
+    """Else a worker that has just begun could be the only one when it is killed."""
+    looker = worker(queue, [])
+    assert looker.look() == (0, 0)
+    journal._tick()
+    assert looker.look() == (0, 1)  # it may have parked something since
+    journal._look_at = 0.0
+    journal._tick()
+    assert looker.look() == (0, 0)
+    for number in range(3):
+        journal.parked((0, number), asked(number))
+    assert looker.look() == (0, 1)
+    journal.others_wait()
+    assert looker.look() == (0, 0)
+    journal.parked((0, 7), asked(7))
+    assert looker.look() == (0, 1)
+    assert journal._write()
+    journal._look_at = 0.0
+    journal._tick()
+    assert looker.look() == (0, 4)
 
 
 def test_a_worker_with_something_to_do_waits_again(

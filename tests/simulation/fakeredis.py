@@ -117,7 +117,8 @@ class Server:
         worker, push, at_once, _ = args
         held = data.get(lease)
         if held is not None:
-            return [0, len(data.get(parked) or ()) if held == "waits" else 0]
+            count = max(len(data.get(parked) or ()), held == "parks")
+            return [0, 0 if held == "done" else count]
         moved, rows = 0, data.get(parked) or {}
         for field, request in list(rows.items())[:at_once]:
             if push == "ZADD":

@@ -12,7 +12,7 @@ from scrapy.utils.asyncio import create_looping_call
 
 from scrapy_koster.crawl.engine import wake
 from scrapy_koster.crawl.log import Log
-from scrapy_koster.crawl.parking.workers import Workers, push_of
+from scrapy_koster.crawl.parking.workers import Held, Workers, push_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,7 +56,9 @@ class Journal:
         """What is parked and not written yet, and since when: the oldest first."""
         self._removed: set[str] = set()
         """What could not be removed when it came out."""
-        self._waits = True
+        self._waits = self._parks = True
+        self._held = Held.PARKS
+        """What the others were told last."""
         self._look_at = 0.0
         self._rests_until = 0.0
         self._warned = False
@@ -72,8 +74,10 @@ class Journal:
 
     def parked(self, place: Place, request: Request) -> None:
         """Note that *request* waits at *place*."""
-        self._waits = True
+        self._waits = self._parks = True
         self._young[place] = (monotonic(), request)
+        if self._held is not Held.PARKS:  # else they could end before it is written
+            self._try(self._renew)
         if len(self._young) > _YOUNG and not self._write():
             self._young.clear()  # they wait in memory alone
 
@@ -135,7 +139,11 @@ class Journal:
     def _renew(self, chunk: Mapping[Place, Request] = MappingProxyType({})) -> bool:
         written = {_field(place): self._encoded(request) for place, request in chunk.items()}
         parked = {field: data for field, data in written.items() if data is not None}
-        self._workers.renew(_LEASE_SECS, waits=self._waits, parked=parked, removed=self._removed)
+        held = Held.DONE
+        if self._waits:
+            held = Held.PARKS if self._parks or self._young else Held.WAITS
+        self._workers.renew(_LEASE_SECS, held, parked=parked, removed=self._removed)
+        self._held, self._parks = held, False
         self._removed.clear()
         return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +22,16 @@ _NAME = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _PUSHES = {"PriorityQueue": "ZADD", "FifoQueue": "LPUSH", "LifoQueue": "LPUSH"}
 
 # Moves what a worker has parked into the queue, unless it holds its lease. Returns how many
-# requests were moved, and how many still wait that somebody has to stay for. What cannot be
-# pushed stays where it is: a request is in one of the two at any moment. Redis 5 or later.
+# requests were moved, and how many still wait that somebody has to stay for: at least one where
+# some may not be written yet. What cannot be pushed stays where it is: a request is in one of the
+# two at any moment. Redis 5 or later.
 _TAKE_OVER = """
 local parked, lease, taken, workers, queue = unpack(KEYS)
 local worker, push, at_once, remembered = unpack(ARGV)
 local held = redis.call('GET', lease)
 if held then
-    return {0, held == 'waits' and redis.call('HLEN', parked) or 0}
+    if held == 'done' then return {0, 0} end
+    return {0, math.max(redis.call('HLEN', parked), held == 'parks' and 1 or 0)}
 end
 local moved, cursor = 0, '0'
 repeat
@@ -56,6 +59,17 @@ return {moved, left}
 """
 
 
+class Held(str, Enum):
+    """What a worker says of itself to the others, with its lease."""
+
+    DONE = "done"
+    """It waits no longer, and is not to be waited for."""
+    WAITS = "waits"
+    """What it has parked is written."""
+    PARKS = "parks"
+    """It may have parked more than is written."""
+
+
 class Workers:
     """This worker and the others: a set of their names, and for each a lease and two hashes.
 
@@ -75,12 +89,11 @@ class Workers:
         self._take_over = self._server.register_script(_TAKE_OVER)
 
     def renew(
-        self, secs: float, *, waits: bool, parked: Mapping[str, Any], removed: set[str]
+        self, secs: float, held: Held, *, parked: Mapping[str, Any], removed: set[str]
     ) -> bool:
         """Hold the lease for *secs*, and write what is parked and what has been removed."""
         with self._server.pipeline() as pipe:
-            held = "waits" if waits else "done"
-            pipe.set(self._key("lease", self._me), held, px=int(secs * 1000))
+            pipe.set(self._key("lease", self._me), held.value, px=int(secs * 1000))
             pipe.sadd(self._key("workers"), self._me)
             if parked:
                 pipe.hset(self._key("parked", self._me), mapping=dict(parked))
