@@ -22,7 +22,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 SCRAPY ?= scrapy
-JOBS ?= 3
+JOBS ?= 6
 REQUESTS ?= 1000000
 SITES ?= 20000
 
@@ -44,20 +44,24 @@ CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 # In test-reactor and test-reactorless: all, or those named; without those that look at what is
-# said, counted and stored, which does not depend on the kind of loop.
+# said, counted and kept, which does not depend on the kind of loop.
 LOOP_TESTS ?=
 ONE_LOOP := $(addprefix --ignore=tests/test_,$(addsuffix .py,announcer crawl_announcer crawl_log \
 	crawl_meta crawl_missing crawl_projects crawl_refused crawl_robot crawl_stored crawl_survey \
-	example_project first_crawl recipes report_collect spidermiddleware))
+	example_project first_crawl recipes report_collect spidermiddleware)) $(addprefix --ignore=,$(KEPT))
 MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt robotsmeta access \
 	freshness storage storage_sqlite parking verdict crawl))
 
 PAGE_TESTS := tests/test_report_page.py tests/test_audit_page.py
 
-# The longest first: together they take as long as they must.
-RUNS := test-asyncio test-long test-units test-reactorless test-reactor
+# What is kept from one run to the next, by processes that are stopped and killed.
+KEPT := $(addprefix tests/test_,$(addsuffix .py,crawl_jobdir crawl_redis crawl_scrapy_redis))
+CRAWLS := crawl and not long and not timed
 
-.PHONY: demo demo-fleet test $(RUNS) test-timed test-loops test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
+# The longest first. Most of them wait more than they work: so many may run at a time.
+RUNS := test-long test-long-crawls test-units test-kept test-asyncio test-reactorless test-reactor
+
+.PHONY: demo demo-fleet test $(RUNS) test-timed test-floor floor-units floor-asyncio floor-kept test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -67,7 +71,7 @@ demo-fleet: $(TEST)
 
 test: $(TEST)
 	@$(BIN)/coverage erase
-	@echo 'Five runs, $(JOBS) at a time; the output of each comes when it ends. Then one alone.'
+	@echo '$(words $(RUNS)) runs, $(JOBS) at a time; the output of each comes when it ends. Then one alone.'
 	@failed=0; \
 	$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(SYNC) $(RUNS) || failed=1; \
 	$(MAKE) --no-print-directory test-timed || failed=1; \
@@ -80,17 +84,24 @@ test-units: $(TEST)
 	$(BIN)/coverage run -m pytest -m 'not crawl and not long and not timed'
 
 test-asyncio: $(TEST)
-	$(BIN)/coverage run -m pytest -m 'crawl and not long and not timed'
+	$(BIN)/coverage run -m pytest -m '$(CRAWLS)' $(addprefix --ignore=,$(KEPT))
+
+test-kept: $(TEST)
+	$(BIN)/coverage run -m pytest -m '$(CRAWLS)' $(KEPT)
 
 test-reactor: $(TEST)
-	$(PYTEST) --reactor=default -m 'crawl and not long and not timed' $(ONE_LOOP) $(LOOP_TESTS)
+	$(PYTEST) --reactor=default -m '$(CRAWLS)' $(ONE_LOOP) $(LOOP_TESTS)
 
 test-reactorless: $(TEST)
-	$(PYTEST) -p no:twisted -m 'crawl and not long and not timed' $(ONE_LOOP) $(LOOP_TESTS)
+	$(PYTEST) -p no:twisted -m '$(CRAWLS)' $(ONE_LOOP) $(LOOP_TESTS)
 
 test-long: $(TEST)
-	$(PYTEST) -m 'long and not timed' $(addprefix --ignore=,$(PAGE_TESTS))
+	$(PYTEST) -m 'long and not timed' --ignore-glob='tests/test_crawl_*.py' \
+		$(addprefix --ignore=,$(PAGE_TESTS))
 	$(PYTEST) -p no:twisted $(PAGE_TESTS)  # Playwright has a loop of its own
+
+test-long-crawls: $(TEST)
+	$(PYTEST) -m 'long and not timed' $(wildcard tests/test_crawl_*.py)
 
 # By themselves, because they measure.
 test-timed: $(TEST)
@@ -99,13 +110,16 @@ test-timed: $(TEST)
 # Without coverage, and on the other kinds of reactor the first of the crawl tests alone.
 test-floor: $(TEST)
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(SYNC) \
-		LOOP_TESTS=tests/test_crawl.py floor-units floor-asyncio test-reactor test-reactorless
+		LOOP_TESTS=tests/test_crawl.py floor-asyncio floor-kept floor-units test-reactor test-reactorless
 
 floor-units: $(TEST)
 	$(PYTEST) -m 'not crawl and not long and not timed'
 
 floor-asyncio: $(TEST)
-	$(PYTEST) -m 'crawl and not long and not timed'
+	$(PYTEST) -m '$(CRAWLS)' $(addprefix --ignore=,$(KEPT))
+
+floor-kept: $(TEST)
+	$(PYTEST) -m '$(CRAWLS)' $(KEPT)
 
 # What depends on the Python more than on Scrapy, and the first of the crawl tests.
 test-middle: $(TEST)
