@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlResult
-from replies import redirect
+from replies import Reply, redirect
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import build_from_crawler, load_object
 from server import Server, Site
+
+from scrapy_koster import RobotsUnavailable
 
 
 class Following:
@@ -46,37 +48,77 @@ def site(server: Server) -> Site:
     return site
 
 
-async def warnings(crawl: Crawl, *urls: str, **arguments: Any) -> list[str]:
+async def ended(crawl: Crawl, *urls: str, **arguments: Any) -> CrawlResult:
     settings = {"DOWNLOAD_HANDLERS": {"http": Following}, "CONCURRENT_REQUESTS": 1}
-    result: CrawlResult = await crawl(urls=urls, settings=settings, **arguments)
-    assert len(result.fetched) == len(urls)
+    settings.update(arguments.pop("settings", {}))
+    return await crawl(urls=urls, settings=settings, **arguments)
+
+
+def warnings(result: CrawlResult) -> list[str]:
     return result.logged(logging.WARNING, "scrapy_koster")
 
 
 async def test_a_page_that_ends_where_it_is_forbidden(crawl: Crawl, site: Site) -> None:
-    """It is told, once."""
+    """It has been fetched, which is told once, and does not reach the callback."""
     for number in range(3):
         site.page(f"/moved{number}", redirect(site.url(f"/private/{number}")))
-    [told] = await warnings(crawl, *site.urls(3, "/moved{}"))
+    result = await ended(crawl, *site.urls(3, "/moved{}"), site.url("/open"))
+    assert result.fetched == (site.url("/open"),)
+    assert [url for url, _ in result.refused] == site.urls(3, "/moved{}")
+    assert [verdict.url for verdict in result.verdicts] == site.urls(3, "/private/{}")
+    assert {verdict.rule.number for verdict in result.verdicts if verdict.rule} == {2}
+    assert result.stats["robotstxt/forbidden"] == 3
+    [told] = warnings(result)
     assert told.startswith(
-        f"<GET {site.url('/moved0')}> has ended at {site.url('/private/0')}, which no robots.txt"
+        f"<GET {site.url('/moved0')}> has ended at {site.url('/private/0')}, which its robots.txt"
     )
 
 
 async def test_a_page_that_ends_at_a_site_that_was_not_asked(
     crawl: Crawl, site: Site, server: Server
 ) -> None:
+    """It is asked then."""
     other = server.site(host="127.0.0.2")
+    other.robots = "User-agent: *\nDisallow: /private"
     site.page("/moved", redirect(other.url("/page")))
-    [told] = await warnings(crawl, site.url("/moved"))
-    assert other.url("/page") in told
+    site.page("/away", redirect(other.url("/private")))
+    result = await ended(crawl, site.url("/moved"), site.url("/away"))
+    assert result.fetched == (other.url("/page"),)
+    assert [verdict.url for verdict in result.verdicts] == [other.url("/private")]
+    assert other.asked("/robots.txt") == 1
+    assert len(warnings(result)) == 1
 
 
-async def test_a_page_that_ends_where_it_is_allowed(crawl: Crawl, site: Site) -> None:
-    site.page("/moved", redirect(site.url("/open")))
-    assert await warnings(crawl, site.url("/moved")) == []
+async def test_a_page_that_ends_at_a_site_that_cannot_be_asked(
+    crawl: Crawl, site: Site, server: Server
+) -> None:
+    other = server.site(host="127.0.0.2")
+    other.robots = Reply(503)
+    site.page("/moved", redirect(other.url("/page")))
+    result = await ended(crawl, site.url("/moved"), settings={"KOSTER_IDLE_LIMIT_SECS": 0.2})
+    assert result.fetched == ()
+    assert isinstance(result.refused[0][1], RobotsUnavailable)
+
+
+@pytest.mark.parametrize("path", ["/open", "/robots.txt"])
+async def test_a_page_that_ends_where_it_is_allowed(crawl: Crawl, site: Site, path: str) -> None:
+    site.page("/moved", redirect(site.url(path)))
+    result = await ended(crawl, site.url("/moved"))
+    assert result.fetched == (site.url(path),)
+    assert warnings(result) == []
 
 
 async def test_a_page_that_is_exempt(crawl: Crawl, site: Site) -> None:
     site.page("/moved", redirect(site.url("/private")))
-    assert await warnings(crawl, site.url("/moved"), meta={"dont_obey_robotstxt": True}) == []
+    result = await ended(crawl, site.url("/moved"), meta={"dont_obey_robotstxt": True})
+    assert result.fetched == (site.url("/private"),)
+    assert warnings(result) == []
+
+
+async def test_a_page_that_ends_where_it_is_forbidden_in_a_dry_run(
+    crawl: Crawl, site: Site
+) -> None:
+    site.page("/moved", redirect(site.url("/private")))
+    result = await ended(crawl, site.url("/moved"), settings={"KOSTER_DRY_RUN": True})
+    assert result.fetched == (site.url("/private"),)
+    assert result.stats["koster/dry_run/forbidden"] == 1

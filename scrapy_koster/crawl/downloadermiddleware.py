@@ -11,7 +11,7 @@ from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.compat import robots_parsed
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.elsewhere import Elsewhere
+from scrapy_koster.crawl.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.keeper import Keeper
 from scrapy_koster.crawl.log import Log
@@ -63,7 +63,9 @@ class KosterMiddleware:
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
         self._robot = robot = Robot(crawler, config.robot)
-        self._name, self._elsewhere = robot.name, Elsewhere(crawler, keeper, robot)
+        self._name = robot.name
+        if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
+            self.process_response = Elsewhere(crawler, keeper, robot, self._decide).process_response
         self._pacer: Pacer | None = None
         if config.pace.obeys:
             keeper.keep_delays(config, stats, self._robot)

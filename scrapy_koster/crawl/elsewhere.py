@@ -7,51 +7,77 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scrapy import signals
+from scrapy.exceptions import IgnoreRequest
 
 from scrapy_koster.crawl.log import Log
 from scrapy_koster.protocol.path import is_robots_txt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
     from scrapy_koster.crawl.keeper import Keeper
     from scrapy_koster.crawl.robot import Robot
+    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.step import Step
+
+
+def may_end_elsewhere(crawler: Crawler) -> bool:
+    """Whether the project has download handlers of its own choice.
+
+    Those that Scrapy has by itself follow no redirect.
+    """
+    return any(crawler.settings.getdict("DOWNLOAD_HANDLERS").values())
 
 
 class Elsewhere:
-    """Warns, once, of a page that was fetched from where no robots.txt has allowed it.
+    """Decides on where a page has ended, and keeps what is forbidden from the callback.
 
-    It looks only where the project has download handlers of its own choice:
-    those that Scrapy has by itself follow no redirect.
+    It has been fetched by then: the first time a warning says so.
     """
 
-    def __init__(self, crawler: Crawler, keeper: Keeper, robot: Robot) -> None:
-        """Look at each page that is downloaded, as the *robot* that the crawl is."""
-        self._crawler = crawler
+    def __init__(
+        self,
+        crawler: Crawler,
+        keeper: Keeper,
+        robot: Robot,
+        decide: Callable[[Request, SiteState, str, Step], None],
+    ) -> None:
+        """*decide* raises IgnoreRequest for a request that its site does not allow to the robot."""
         self._log = Log(__name__, crawler)
         self._keeper = keeper
         self._robot = robot
-        if any(crawler.settings.getdict("DOWNLOAD_HANDLERS").values()):
-            crawler.signals.connect(self._downloaded, signal=signals.response_downloaded)
+        self._decide = decide
+        self._warned = False
 
-    def _downloaded(self, response: Response, request: Request) -> None:
+    async def process_response(self, request: Request, response: Response) -> Response:
+        """Return *response* if the robot may visit its URL; ask its site first if need be."""
         if response.url == request.url or request.meta.get("dont_obey_robotstxt"):
-            return
+            return response
         state = self._keeper.state_of(response.url)
         if state is None or is_robots_txt(response.url):
-            return
-        if not state.allows(response.url, self._robot.name_of(request)):
+            return response
+        is_known = self._keeper.clock() < state.until
+        step = state.step if is_known else await self._keeper.wait(state, request)
+        ended = request.replace(url=response.url)
+        try:
+            self._decide(ended, state, self._robot.name_of(request), step)
+        except IgnoreRequest:
             self._warn(response, request)
+            raise
+        return response
 
     def _warn(self, response: Response, request: Request) -> None:
+        if self._warned:
+            return
+        self._warned = True
         self._log.warning(
-            "%(request)s has ended at %(url)s, which no robots.txt has allowed: the download"
-            " handler follows redirects by itself, as a browser does, and they are not decided"
-            " on. See docs/ecosystem.md. There may be more of them",
+            "%(request)s has ended at %(url)s, which its robots.txt does not allow: the download"
+            " handler follows redirects by itself, as a browser does. The page was fetched, and is"
+            " refused. See docs/ecosystem.md. There may be more of them",
             request=request,
             url=response.url,
         )
-        self._crawler.signals.disconnect(self._downloaded, signal=signals.response_downloaded)

@@ -77,7 +77,10 @@ async def test_playwright(crawl: Crawl, server: Server) -> None:
 
 
 async def by_itself(crawl: Crawl, server: Server, **settings: Any) -> list[str]:
-    """What of the forbidden part the browser has asked for, on behalf of pages that are allowed."""
+    """What of the forbidden part the browser has asked for, on behalf of pages that are allowed.
+
+    None of that reaches the callback.
+    """
     site = server.site()
     site.robots = RULES
     site.page("/", html('<img src="/private/image"><a href="/moved"></a><a href="/script"></a>'))
@@ -88,6 +91,8 @@ async def by_itself(crawl: Crawl, server: Server, **settings: Any) -> list[str]:
     result = await crawl(Rendering, urls=[site.url()], settings=settings)
     [told] = result.logged(logging.WARNING, "scrapy_koster")
     assert f"has ended at {site.url('/private/')}" in told
+    assert not [url for url in result.fetched if "/private" in url]
+    assert site.url("/moved") in [url for url, _ in result.refused]
     return sorted(path for path in site.pages_asked if path.startswith("/private"))
 
 
