@@ -163,7 +163,7 @@ def test_a_retry_that_is_forgotten_is_found(
     schedule = RetryTimer.schedule
 
     def forgets(self: Any, state: Any, secs: float) -> None:
-        if self._timer is None:
+        if self._alarm._timer is None:
             schedule(self, state, secs)
 
     monkeypatch.setattr(RetryTimer, "schedule", forgets)

@@ -9,24 +9,21 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from scrapy_koster.crawl.alarm import Alarm
 from scrapy_koster.crawl.hosts import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from scrapy import Request
-    from scrapy.utils.asyncio import CallLaterResult
 
     from scrapy_koster.crawl.hosts import Host, Hosts
     from scrapy_koster.crawl.ports import Store
     from scrapy_koster.crawl.stats import Stats
 
-# A timer of some loops cannot be set for longer.
-_TIMER_MOST_SECS = 86400.0
 # A request that has the turn and is held by something else is looked after so often.
 _LOOK_SECS = 1.0
 _TURN_LEAST_SECS = 0.05
@@ -163,8 +160,7 @@ class HostTimer:
         self._fire = fire
         self._stats = stats
         self._heap: list[Host] = []
-        self._timer: CallLaterResult | None = None
-        self._set_for = math.inf
+        self._alarm = Alarm(self._ring)
 
     def set(self, host: Host, when: float) -> None:
         """Fire for *host* at that time, unless it is set already."""
@@ -177,28 +173,16 @@ class HostTimer:
 
     def stop(self) -> None:
         """Fire for none any more."""
-        self._cancel()
+        self._alarm.cancel()
         for host in self._heap:
             self._stats.paced(-max(0.0, host.due - monotonic()))
         self._heap.clear()
 
     def _set(self) -> None:
-        first = self._heap[0].due if self._heap else math.inf
-        if first < self._set_for:
-            self._cancel()
-            self._set_for = first
-            secs = min(max(0.0, first - monotonic()), _TIMER_MOST_SECS)
-            self._timer = call_later(secs, self._ring)
-
-    def _cancel(self) -> None:
-        self._set_for = math.inf
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._heap:
+            self._alarm.set(self._heap[0].due)
 
     def _ring(self) -> None:
-        self._timer = None
-        self._set_for = math.inf
         try:
             while self._heap and self._heap[0].due <= monotonic():
                 host = heapq.heappop(self._heap)

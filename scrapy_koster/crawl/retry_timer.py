@@ -8,12 +8,10 @@ import math
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from scrapy.utils.asyncio import call_later
+from scrapy_koster.crawl.alarm import Alarm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from scrapy.utils.asyncio import CallLaterResult
 
     from scrapy_koster.crawl.sites import SiteState
 
@@ -31,8 +29,7 @@ class RetryTimer:
         self._heap: list[tuple[float, int, SiteState]] = []
         """With entries whose site has become due earlier: ``_due`` says which hold."""
         self._numbers = itertools.count()
-        self._timer: CallLaterResult | None = None
-        self._set_for = math.inf
+        self._alarm = Alarm(self._ring)
 
     def schedule(self, state: SiteState, secs: float) -> None:
         """Fire for the site in *secs* seconds, unless it is due earlier anyway."""
@@ -46,24 +43,13 @@ class RetryTimer:
         """Forget all: nothing fires any more."""
         self._due.clear()
         self._heap.clear()
-        self._cancel()
+        self._alarm.cancel()
 
     def _set(self) -> None:
-        first = self._heap[0][0] if self._heap else math.inf
-        if first < self._set_for:
-            self._cancel()
-            self._set_for = first
-            self._timer = call_later(max(0.0, first - monotonic()), self._ring)
-
-    def _cancel(self) -> None:
-        self._set_for = math.inf
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._heap:
+            self._alarm.set(self._heap[0][0])
 
     def _ring(self) -> None:
-        self._timer = None
-        self._set_for = math.inf
         try:
             while self._heap and self._heap[0][0] <= monotonic():
                 when, _, state = heapq.heappop(self._heap)

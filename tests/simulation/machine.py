@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FAST = "/dev/shm"
 _CRAWL = "scrapy_koster.crawl"
 MONOTONIC = (
-    *("fetcher", "host_turns", "hosts", "pacing", "parking.journal", "retry_timer"),
+    *("alarm", "fetcher", "host_turns", "hosts", "pacing", "parking.journal", "retry_timer"),
     "storage_breaker",
 )
 """The modules that read the clock that never goes back; all else asks the loop."""
