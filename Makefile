@@ -43,6 +43,8 @@ CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 # Where make can, it does not mix the lines of what runs at the same time.
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
+# What is kept from one run to the next, by processes that are stopped and killed.
+KEPT := $(addprefix tests/test_,$(addsuffix .py,crawl_jobdir crawl_redis crawl_scrapy_redis))
 # In test-reactor and test-reactorless: all, or those named; without those that look at what is
 # said, counted and kept, which does not depend on the kind of loop.
 LOOP_TESTS ?=
@@ -54,8 +56,6 @@ MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt ro
 
 PAGE_TESTS := tests/test_report_page.py tests/test_audit_page.py
 
-# What is kept from one run to the next, by processes that are stopped and killed.
-KEPT := $(addprefix tests/test_,$(addsuffix .py,crawl_jobdir crawl_redis crawl_scrapy_redis))
 CRAWLS := crawl and not long and not timed
 
 # The longest first. Most of them wait more than they work: so many may run at a time.

@@ -248,10 +248,9 @@ async def test_a_worker_that_is_interrupted(
     other = fleet.start(waiting.urls(1))
     await fleet.until_written(1)
     interrupted = fleet.start(site.urls(PAGES))
+    await crawl.until(lambda: fleet.client.scard("fleet:dupefilter") == PAGES + 1, seconds=20)
     if when == "written":
         await crawl.until(lambda: fleet.written() > PAGES / 2, seconds=20)
-    else:
-        await crawl.until(lambda: fleet.client.scard("fleet:dupefilter") == PAGES + 1, seconds=20)
     log = fleet.end(interrupted, signal.SIGINT)
     assert WARNING not in log
     site.robots = waiting.robots = OPEN

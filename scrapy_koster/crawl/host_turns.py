@@ -13,7 +13,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.alarm import Alarm
-from scrapy_koster.crawl.hosts import Asked
+from scrapy_koster.crawl.hosts import LATE_MOST_SECS, Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 # A request that has the turn and is held by something else is looked after so often.
 _LOOK_SECS = 1.0
 _TURN_LEAST_SECS = 0.05
-# The site sees a request later than it was sent: when there is a connection, and no sooner than the
-# machine has time for it. What one is late by shortens the gap behind it.
+# For what a request is late by, see LATE_MOST_SECS, that is not known of it.
 _SPARE_SHARE, _SPARE_MOST_SECS = 0.02, 0.05
-_LATE_MOST_SECS = 0.5
 
 
 class HostTurns:
@@ -90,7 +88,7 @@ class HostTurns:
             yield
         finally:
             host.under_way -= 1
-            host.free += min(host.lateness(monotonic() - began), _LATE_MOST_SECS)
+            host.free += min(host.lateness(monotonic() - began), LATE_MOST_SECS)
             if host.wanted:
                 self.want(host)
 

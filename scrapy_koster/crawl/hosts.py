@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.site import Site
 
 _EVICTED_AT_ONCE = 16
+LATE_MOST_SECS = 0.5
+"""The site sees a request later than it was sent: when there is a connection, and no sooner than
+the machine has time for it. What one is late by, so much at most, shortens the gap behind it."""
 
 
 class Asked:
@@ -156,7 +159,7 @@ class Hosts:
         host = self._hosts[state.site.host] = Host(state)
         host.free = self._after_robots_txt(state)
         if self._is_visited(state.site):
-            host.free = monotonic() + self.gap(host)
+            host.free = monotonic() + self.gap(host) + LATE_MOST_SECS
         return host
 
     def _is_visited(self, site: Site) -> bool:
@@ -176,9 +179,12 @@ class Hosts:
                 self._hosts[name] = host
 
     def _after_robots_txt(self, state: SiteState) -> float:
-        """Return when the next visit may begin: that to /robots.txt was one."""
+        """Return when the next visit may begin: that to /robots.txt was one.
+
+        Before that was read, others may have begun.
+        """
         copy, gap = last_copy(state.known), self._delays.kept(state)
-        passed = math.inf if copy is None else self._clock() - copy.fetched
+        passed = math.inf if copy is None else self._clock() - copy.fetched - LATE_MOST_SECS
         return monotonic() + min(max(gap - passed, 0.0), gap)
 
 
