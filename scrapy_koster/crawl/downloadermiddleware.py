@@ -160,11 +160,14 @@ class KosterMiddleware:
     def _decide(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
         settled = _settled(step, self._clock())
         allows = permission(settled, state.parser, self._config.policy)
-        too_long = self._pacer.too_long(request, state, robot) if self._pacer else None
-        if too_long or not all(allows(url, robot) for url in sent_as(request.url)):
-            self._refuse(request, state, robot, settled, too_long)
-        else:
+        allowed = all(allows(url, robot) for url in sent_as(request.url))
+        if allowed and self._too_long(request, state, robot) is None:
             self._passes(request, state, robot)
+        else:
+            self._refuse(request, state, robot, settled)
+
+    def _too_long(self, request: Request, state: SiteState, robot: str) -> Delay | None:
+        return self._pacer.too_long(request, state, robot) if self._pacer else None
 
     def _passes(self, request: Request, state: SiteState, robot: str) -> None:
         """Count a page that passes, and whether RFC 9309 forbids it: once (C6)."""
@@ -176,14 +179,7 @@ class KosterMiddleware:
             self._stats.hazard_met()
             self.keeper.announcer.summary.hazard_met(request.url)
 
-    def _refuse(
-        self,
-        request: Request,
-        state: SiteState,
-        robot: str,
-        step: Settled,
-        too_long: Delay | None,
-    ) -> None:
+    def _refuse(self, request: Request, state: SiteState, robot: str, step: Settled) -> None:
         verdict = verdict_on(
             request.url,
             robot,
@@ -192,7 +188,7 @@ class KosterMiddleware:
             parser=state.parser,
             source=state.source,
             policy=self._config.policy,
-            too_long=too_long,
+            too_long=self._too_long(request, state, robot),
         )
         if verdict.delay is not None:
             self._stats.delay_refused()
