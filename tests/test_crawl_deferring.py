@@ -178,7 +178,7 @@ async def test_many_sites_that_hang_cost_a_new_one_moments(crawl: Crawl, server:
     # Those before it hang still, if not all of them have heard of it yet.
     await crawl.until(lambda: all(site.asked("/robots.txt") for site in hanging))
     await running.stop()
-    assert waited <= 3
+    assert waited <= 15
 
 
 HOSTS = int(os.environ.get("HANGING_HOSTS", "3000"))

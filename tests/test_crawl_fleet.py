@@ -124,11 +124,13 @@ def wait_for(site: Site, asked: int, worker: Worker, path: str = "/robots.txt") 
 
 @pytest.mark.long
 def test_the_site_of_a_claimant_that_was_killed(place: Place, farm: Server) -> None:
-    assert 1 < after_claimant(place, farm, signal.SIGKILL, 3) < 3 + 6
+    """The claim ends 5 s after the time-out, and is looked at once a second or so."""
+    assert 1 < after_claimant(place, farm, signal.SIGKILL, 3) < 3 + 5 + 4
 
 
 def test_the_site_of_a_claimant_that_was_stopped(place: Place, farm: Server) -> None:
-    assert after_claimant(place, farm, signal.SIGINT, 20) < 1
+    """It gives its claim back: that would last 25 s."""
+    assert after_claimant(place, farm, signal.SIGINT, 20) < 5
 
 
 # In one process, on every kind of loop.

@@ -500,7 +500,7 @@ def test_two_thousand_sites_of_which_a_hundred_hang(survey: Survey, server: Serv
     ran = survey("--json", "-s", f"KOSTER_TIMEOUT_SECS={timeout}", survey.write(*many.urls()))
     seconds = time.monotonic() - began
     many.gate.open()
-    assert seconds < timeout + 30
+    assert seconds < timeout + 60
     assert ran.status == 3
     assert re.findall(r"scrapy robots: \d+ of 4000 URLs, \d+ sites; \d+ refused", ran.err)
     assert ran.json["outcomes"] | {"obeyed": 1900, "unavailable": 100} == ran.json["outcomes"]
