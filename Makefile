@@ -59,7 +59,7 @@ PAGE_TESTS := tests/test_report_page.py tests/test_audit_page.py
 CRAWLS := crawl and not long and not timed
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
-RUNS := test-long-crawls test-asyncio test-units test-kept test-reactorless test-reactor test-long
+RUNS := test-asyncio test-long-crawls test-units test-reactorless test-reactor test-long test-kept
 
 .PHONY: demo demo-fleet test $(RUNS) test-timed test-floor floor-units floor-asyncio floor-kept test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
 

@@ -325,7 +325,7 @@ class Crawl:
         await sleep(seconds)
 
     @staticmethod
-    async def until(condition: Callable[[], object], *, seconds: float = 10.0) -> None:
+    async def until(condition: Callable[[], object], *, seconds: float = 20.0) -> None:
         """Wait until it is true, and fail if it does not become so."""
         end = time.monotonic() + seconds
         while not condition():

@@ -401,7 +401,7 @@ async def test_100_000_requests_to_a_deferred_site(crawl: Crawl, server: Server)
                 if number % 400 == 0:
                     await crawl.sleep(0)
             slot: Any = self.crawler.engine._slot
-            await crawl.until(lambda: len(slot.scheduler._scheduler) == 0)
+            await crawl.until(lambda: len(slot.scheduler._scheduler) == 0, seconds=40)
             self.grown = resident_kb() - start
             yield {"parked": len(slot.scheduler)}
 
@@ -411,7 +411,7 @@ async def test_100_000_requests_to_a_deferred_site(crawl: Crawl, server: Server)
 
     settings = {
         "KOSTER_DEFER_FIRST_SECS": 60,
-        "KOSTER_DEFER_LIMIT_SECS": 30,
+        "KOSTER_DEFER_LIMIT_SECS": 50,
         "CONCURRENT_ITEMS": 1,
         "LOG_LEVEL": "INFO",
     }
