@@ -22,7 +22,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 SCRAPY ?= scrapy
-JOBS ?= 4
+JOBS ?= 5
 REQUESTS ?= 1000000
 SITES ?= 20000
 
