@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from gzip import GzipFile
 from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_RAW = -15  # window bits of zlib
+_RAW, _GZIP = -15, 31  # window bits of zlib
+_PIECE = 4096  # octets
 
 
 def is_whole(body: bytes, coding: str, limit: int) -> bool:
@@ -32,8 +32,20 @@ def is_whole(body: bytes, coding: str, limit: int) -> bool:
 
 
 def _gzip(body: bytes, limit: int) -> bool:
-    with GzipFile(fileobj=BytesIO(body)) as file:
-        file.read(limit + 1)  # EOFError if it was cut
+    """Members, with zeros behind them: gzip's own reader copies up to 128 KiB for each of them."""
+    rest, left = memoryview(body), limit + 1
+    while rest:
+        stream = zlib.decompressobj(_GZIP)
+        while not stream.eof:
+            if not rest:
+                return False
+            piece = rest[:_PIECE]
+            left -= len(stream.decompress(piece, left))
+            if left <= 0:
+                return True
+            rest = rest[len(piece) - len(stream.unconsumed_tail) - len(stream.unused_data) :]
+        while rest and not rest[0]:
+            rest = rest[1:]
     return True
 
 
