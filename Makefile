@@ -45,6 +45,10 @@ SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 # What is kept from one run to the next, by processes that are stopped and killed.
 KEPT := $(addprefix tests/test_,$(addsuffix .py,crawl_jobdir crawl_redis crawl_scrapy_redis))
+# What waits for time-outs, delays and faults. Apart, because it takes as long as all other crawls.
+SLOW := $(addprefix tests/test_,$(addsuffix .py,crawl_deferring crawl_fleet crawl_freshness \
+	crawl_pacing crawl_waiting faults wire))
+OTHERS := $(addprefix --ignore=,$(KEPT) $(SLOW))
 # In test-reactor and test-reactorless: all, or those named; without those that look at what is
 # said, counted and kept, which does not depend on the kind of loop.
 LOOP_TESTS ?=
@@ -59,9 +63,9 @@ PAGE_TESTS := tests/test_report_page.py tests/test_audit_page.py
 CRAWLS := crawl and not long and not timed
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
-RUNS := test-asyncio test-long-crawls test-units test-reactorless test-reactor test-long test-kept
+RUNS := test-long-crawls test-units test-reactorless test-reactor test-asyncio test-slow test-kept test-long
 
-.PHONY: demo demo-fleet test $(RUNS) test-timed test-floor floor-units floor-asyncio floor-kept test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
+.PHONY: demo demo-fleet test $(RUNS) test-timed test-floor floor-units floor-asyncio floor-slow floor-kept test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -86,7 +90,10 @@ test-units: $(TEST)
 	$(BIN)/coverage run --concurrency=thread -m pytest -m 'not crawl and not long and not timed'
 
 test-asyncio: $(TEST)
-	$(BIN)/coverage run -m pytest -m '$(CRAWLS)' $(addprefix --ignore=,$(KEPT))
+	$(BIN)/coverage run -m pytest -m '$(CRAWLS)' $(OTHERS)
+
+test-slow: $(TEST)
+	$(BIN)/coverage run -m pytest -m '$(CRAWLS)' $(SLOW)
 
 test-kept: $(TEST)
 	$(BIN)/coverage run -m pytest -m '$(CRAWLS)' $(KEPT)
@@ -112,13 +119,17 @@ test-timed: $(TEST)
 # Without coverage, and on the other kinds of reactor the first of the crawl tests alone.
 test-floor: $(TEST)
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(SYNC) \
-		LOOP_TESTS=tests/test_crawl.py floor-asyncio floor-kept floor-units test-reactor test-reactorless
+		LOOP_TESTS=tests/test_crawl.py \
+		floor-units floor-slow floor-kept floor-asyncio test-reactor test-reactorless
 
 floor-units: $(TEST)
 	$(PYTEST) -m 'not crawl and not long and not timed'
 
 floor-asyncio: $(TEST)
-	$(PYTEST) -m '$(CRAWLS)' $(addprefix --ignore=,$(KEPT))
+	$(PYTEST) -m '$(CRAWLS)' $(OTHERS)
+
+floor-slow: $(TEST)
+	$(PYTEST) -m '$(CRAWLS)' $(SLOW)
 
 floor-kept: $(TEST)
 	$(PYTEST) -m '$(CRAWLS)' $(KEPT)
