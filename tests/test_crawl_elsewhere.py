@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,3 +123,26 @@ async def test_a_page_that_ends_where_it_is_forbidden_in_a_dry_run(
     result = await ended(crawl, site.url("/moved"), settings={"KOSTER_DRY_RUN": True})
     assert result.fetched == (site.url("/private"),)
     assert result.stats["koster/dry_run/forbidden"] == 1
+
+
+async def test_a_page_that_has_ended_elsewhere_is_replayed(
+    crawl: Crawl, site: Site, server: Server, tmp_path: Path
+) -> None:
+    """Out of the HTTP cache alone: no site is asked then, and without a copy the page passes."""
+    other = server.site(host="127.0.0.2")
+    other.robots = "User-agent: *\nDisallow: /private"
+    site.page("/moved", redirect(other.url("/page")))
+    site.page("/away", redirect(other.url("/private")))
+    urls = [site.url("/moved"), site.url("/away")]
+    cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
+    first = await ended(crawl, *urls, settings=cache)
+    assert first.fetched == (other.url("/page"),)
+    asked = len(site.requests), len(other.requests)
+    replay = cache | {"HTTPCACHE_IGNORE_MISSING": True}
+    second = await ended(crawl, *urls, settings=replay)
+    assert second.fetched == (other.url("/page"),)
+    assert [verdict.url for verdict in second.verdicts] == [other.url("/private")]
+    without = replay | {"KOSTER_SQLITE_PATH": str(tmp_path / "empty.sqlite3")}
+    third = await ended(crawl, *urls, settings=without)
+    assert third.fetched == (other.url("/page"), other.url("/private"))
+    assert (len(site.requests), len(other.requests)) == asked

@@ -65,7 +65,8 @@ class KosterMiddleware:
         self._robot = robot = Robot(crawler, config.robot)
         self._name = robot.name
         if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
-            self.process_response = Elsewhere(crawler, keeper, robot, self._decide).process_response
+            elsewhere = Elsewhere(crawler, keeper, robot, self._replay, self._decide)
+            self.process_response = elsewhere.process_response
         self._pacer: Pacer | None = None
         if config.pace.obeys:
             keeper.keep_delays(config, stats, self._robot)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from scrapy_koster.crawl.keeper import Keeper
+    from scrapy_koster.crawl.replay import Replay
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.step import Step
@@ -44,12 +45,14 @@ class Elsewhere:
         crawler: Crawler,
         keeper: Keeper,
         robot: Robot,
+        replay: Replay | None,
         decide: Callable[[Request, SiteState, str, Step], None],
     ) -> None:
         """*decide* raises IgnoreRequest for a request that its site does not allow to the robot."""
         self._log = Log(__name__, crawler)
         self._keeper = keeper
         self._robot = robot
+        self._replay = replay
         self._decide = decide
         self._warned = False
 
@@ -60,9 +63,11 @@ class Elsewhere:
         state = self._keeper.state_of(response.url)
         if state is None or is_robots_txt(response.url):
             return response
-        is_known = self._keeper.clock() < state.until
-        step = state.step if is_known else await self._keeper.wait(state, request)
-        ended = request.replace(url=response.url)
+        ended, step = request.replace(url=response.url), state.step
+        if self._replay is not None and self._replay.cache is not None:  # no site is asked
+            state, step = await self._replay.last_known(state, ended)
+        elif self._keeper.clock() >= state.until:
+            step = await self._keeper.wait(state, request)
         try:
             self._decide(ended, state, self._robot.name_of(request), step)
         except IgnoreRequest:

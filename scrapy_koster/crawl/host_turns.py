@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # A request that has the turn and is held by something else is looked after so often.
 _LOOK_SECS = 1.0
 _TURN_LEAST_SECS = 0.05
-# For what a request is late by, see LATE_MOST_SECS, that is not known of it.
+# Added to each gap, for what is not known of how late a request is: see LATE_MOST_SECS.
 _SPARE_SHARE, _SPARE_MOST_SECS = 0.02, 0.05
 
 
