@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import signal
 from collections import Counter
@@ -28,6 +29,7 @@ def job(tmp_path: Path, crawl: Crawl) -> Job:
 
 
 PAGES = 200
+KILLED_RUNS = int(os.environ.get("KILLED_RUNS", "8"))
 
 
 async def test_what_is_parked_survives_kill_9(job: Job, server: Server, crawl: Crawl) -> None:
@@ -36,7 +38,7 @@ async def test_what_is_parked_survives_kill_9(job: Job, server: Server, crawl: C
 
 @pytest.mark.long
 @pytest.mark.bound(120)
-@pytest.mark.parametrize("run", range(20))
+@pytest.mark.parametrize("run", range(KILLED_RUNS))
 async def test_what_is_parked_survives_kill_9_at_any_time(
     job: Job, server: Server, crawl: Crawl, run: int
 ) -> None:

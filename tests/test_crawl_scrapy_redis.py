@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -51,6 +52,7 @@ QUEUES = ("PriorityQueue", "FifoQueue", "LifoQueue")
 QUEUE = "fleet:requests"
 WARNING = "cannot be written to the Redis of scrapy-redis"
 PAGES = 200
+STOPPED_RUNS = int(os.environ.get("STOPPED_RUNS", "5"))
 QUICK = {"_LEASE_SECS": 1.5, "_TICK_SECS": 0.2, "_YOUNG_SECS": 0.2}
 
 
@@ -221,7 +223,7 @@ async def test_a_worker_that_is_stopped_for_longer_than_its_lease(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("run", range(10))
+@pytest.mark.parametrize("run", range(STOPPED_RUNS))
 async def test_a_worker_that_is_stopped_for_any_time(
     server: Server, fleet: Fleet, crawl: Crawl, run: int
 ) -> None:

@@ -33,7 +33,7 @@ from server import Server, Site
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
-BOUND_SECS = 25.0
+BOUND_SECS = 50.0
 HEALTHY = 3
 LONG_RULES = f"{RULES}# {token_hex(20_000)}\n"
 PAGES = (*ALLOWED, *FORBIDDEN)
