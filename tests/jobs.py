@@ -74,6 +74,8 @@ class Job:
                 "KOSTER_SQLITE_PATH": str(self.folder / "robots.sqlite3"),
                 "KOSTER_DEFER_FIRST_SECS": 0.5,
                 "KOSTER_DEFER_MAX_SECS": 0.5,
+                # One that is killed while it asks has claimed the site for 5 s longer.
+                "KOSTER_TIMEOUT_SECS": 5,
                 "TELNETCONSOLE_ENABLED": False,
                 "LOG_LEVEL": "INFO",
                 **settings,
