@@ -152,7 +152,7 @@ class KosterMiddleware:
             return step
         while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
             with self.keeper.in_place.waiting(request, gives_place=True):
-                if not await pacer.turn(host, request):
+                if not await pacer.turn(state, host, request):
                     return Ask(None)  # the crawl is closing
             if self._clock() >= state.until and not is_robots_txt(request.url):
                 step = await self.keeper.wait(state, request)

@@ -76,7 +76,7 @@ class Keeper:
             chance=chance,
             learnt=self._notify,
         )
-        self.sites = Sites(config.memory_sites, lambda s: s.wanted or self._asker.asks(s))
+        self.sites = Sites(config.memory_sites, lambda s: s.is_awaited or self._asker.asks(s))
         self.state_of = self.sites.state_of
         self.pacer: Pacer | None = None
         self._retries = RetryTimer(self._due)

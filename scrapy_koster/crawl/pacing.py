@@ -70,7 +70,7 @@ class Pacer:
         self._delays = Delays(crawler, config, stats, robot)
         self._hosts = Hosts(crawler, self._delays, clock, config.memory_sites)
         self._turns = HostTurns(self._hosts, store, stats, self._is_free)
-        self.want, self.turn, self.close = self._turns.want, self._turns.wait, self._turns.close
+        self.want, self.close = self._turns.want, self._turns.close
         self._free: dict[Host, None] = {}
         """Those whose turn a parked request may take."""
         self._tell_at = 0.0
@@ -182,11 +182,22 @@ class Pacer:
 
     # Visits.
 
+    async def turn(self, state: SiteState, host: Host, request: Request) -> bool:
+        """Wait in place for the turn of *host*; False if the crawl closes first.
+
+        The site, which *request* is to, stays in memory meanwhile.
+        """
+        state.in_turn += 1
+        try:
+            return await self._turns.wait(host, request)
+        finally:
+            state.in_turn -= 1
+
     async def turn_to_ask(self, state: SiteState) -> None:
         """Wait until /robots.txt may be asked for, where the host is known to ask for a delay."""
         host = self._hosts.named(state.site.host)
         if host is not None:
-            await self.turn(host)
+            await self._turns.wait(host)
 
     def lengthened(self, state: SiteState, known: Known) -> Known:
         """Return *known*, fresh for so many visits at least: else each of them would be to ask."""

@@ -57,7 +57,7 @@ class SiteState:
     - ``known``, ``source``, ``parser``, ``hazard``: ``learn``, which the asker calls;
     - ``step``, ``allows``, ``until``: ``take_step``, from the three above;
     - ``on_behalf_of``, ``waiters``: the keeper;
-    - ``delay``, ``is_paced``: the pacer;
+    - ``delay``, ``in_turn``, ``is_paced``: the pacer;
     - ``parked``, ``turns``: the scheduler;
     - ``standing``: the announcer.
     """
@@ -66,6 +66,7 @@ class SiteState:
         "allows",
         "delay",
         "hazard",
+        "in_turn",
         "is_paced",
         "known",
         "on_behalf_of",
@@ -105,6 +106,8 @@ class SiteState:
         """How many requests wait in the scheduler."""
         self.turns = 0
         """How many of these wait for a turn of its host alone."""
+        self.in_turn = 0
+        """How many wait in place for a turn of its host."""
         self.standing: Standing | None = None
         """What the site was last announced as."""
 
@@ -112,6 +115,11 @@ class SiteState:
     def wanted(self) -> int:
         """How many requests wait for the site."""
         return len(self.waiters) + self.parked
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether requests wait for the site, or for a turn of its host."""
+        return bool(self.wanted or self.in_turn)
 
     def learn(self, known: Known | None, source: Source, parser: RobotParser | None) -> None:
         """Take what is known now; *parser* is that of its copy, if that has rules."""
