@@ -128,22 +128,33 @@ def in_journals(client: redis.Redis) -> int:
     return sum(int(client.hlen(key)) for key in keys)
 
 
+def has_deferred(log: Path) -> bool:
+    """Whether requests wait in the worker of this log."""
+    said = log.read_text(encoding="utf-8")
+    return bool(re.search("Deferring visits .* Requests that wait: [1-9]", said))
+
+
 def crawl(sites: Sites, client: redis.Redis, redis_url: str, folder: Path) -> int:
-    """Crawl, and kill a worker; return how many requests waited in it."""
+    """Crawl, and kill a worker in which requests wait; return how many requests waited in it."""
     urls = folder / "urls"
     urls.write_text("\n".join(sites.urls()), encoding="utf-8")
     logs = [folder / f"worker{number}.log" for number in range(WORKERS)]
+    for log in logs:
+        log.touch()
     workers = [worker(urls, redis_url, log) for log in logs]
     try:
         healthy, waiting = (SITES - FAILING) * PAGES, FAILING * (PAGES + 1)
         until(lambda: len(sites.pages(failing=False)) == healthy, "the healthy sites are crawled")
         until(lambda: in_journals(client) == waiting, "what waits is in the journals")
-        workers[0].send_signal(signal.SIGKILL)
-        workers[0].wait()
+        # Not the first: one that started late has met no site that fails.
+        killed = next(number for number, log in enumerate(logs) if has_deferred(log))
+        workers[killed].send_signal(signal.SIGKILL)
+        workers[killed].wait()
         sites.fail = False
-        for each in workers[1:]:
+        others = [each for each in workers if each is not workers[killed]]
+        for each in others:
             each.wait(timeout=BOUND_SECS)
-        ended = [each.returncode for each in workers[1:]]
+        ended = [each.returncode for each in others]
         if any(ended):
             sys.exit(f"Workers ended with {ended}.")
         said = "".join(log.read_text(encoding="utf-8") for log in logs)
