@@ -30,7 +30,7 @@ from scrapy_koster.protocol.site import site_of
 
 PACED, HEALTHY, PLACES = 40, 8, 16
 PAGE_SECS, WINDOW_SECS = 0.2, 12.0
-SHORT_SECS, SHORT_WINDOW_SECS = 1, 30.0
+SHORT_SECS, SHORT_WINDOW_SECS = 1, 60.0
 HOSTS, IDLE_SECS = 10_000, 10.0
 PAGES, SITES = 5_000, 100
 START_SECS = 120.0
@@ -104,7 +104,7 @@ def _pages() -> Table:
     with closing(Web(page_secs=0.05)) as web:
         sites = [web.site(number) for number in range(PACED)]
         web.delays = {_host(site): float(SHORT_SECS) for site in sites}
-        urls = [f"{site}/page/{page}" for page in range(60) for site in sites]
+        urls = [f"{site}/page/{page}" for page in range(80) for site in sites]
         with _running(urls, {**OBEY, "CONCURRENT_REQUESTS": PLACES}) as process:
             _until(lambda: len(web.visits) == PACED, process)
             began = time.monotonic()

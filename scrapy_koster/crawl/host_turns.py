@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 # A request that has the turn and is held by something else is looked after so often.
 _LOOK_SECS = 1.0
 _TURN_LEAST_SECS = 0.05
-# Added to each gap, for what is not known of how late a request is: see LATE_MOST_SECS.
-_SPARE_SHARE, _SPARE_MOST_SECS = 0.02, 0.05
+# So much of a gap is added to it, for what is not known of how late a request is: see
+# LATE_MOST_SECS. The answer shows that it was there.
+_SPARE_SHARE = 0.01
 
 
 class HostTurns:
@@ -82,13 +83,15 @@ class HostTurns:
             host.turn = None
         host.under_way += 1
         began, gap = monotonic(), self._hosts.gap(host)
-        host.free = began + gap + min(_SPARE_SHARE * gap, _SPARE_MOST_SECS)
+        host.free = began + gap
         self._run(self._note(host.name, gap))
         try:
             yield
         finally:
             host.under_way -= 1
-            host.free += min(host.lateness(monotonic() - began), LATE_MOST_SECS)
+            secs = monotonic() - began
+            late = min(host.lateness(secs), LATE_MOST_SECS) + _SPARE_SHARE * gap
+            host.free = max(host.free, began + gap + min(late, secs))
             if host.wanted:
                 self.want(host)
 

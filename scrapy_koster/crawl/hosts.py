@@ -86,10 +86,15 @@ class Host:
         return isinstance(self.turn, float) and monotonic() < self.turn
 
     def lateness(self, secs: float) -> float:
-        """Return by how much the request of a visit of so many seconds may have come late."""
-        late = secs if math.isinf(self.quickest) else secs - min(self.quickest, secs)
-        self.quickest = min(self.quickest, secs)
-        return late
+        """Return by how much the request of a visit of so many seconds may have come late.
+
+        That is what it took longer than the quickest so far. One that is quicker than those
+        before it may have been late all the same, as long as it took.
+        """
+        if secs < self.quickest:
+            self.quickest = secs
+            return secs
+        return secs - self.quickest
 
     def join(self, state: SiteState) -> None:
         """Take a site for one of its own; it may have been known before, and forgotten."""
