@@ -334,6 +334,29 @@ def wakes(monkeypatch: pytest.MonkeyPatch) -> list[Crawler]:
     return woken
 
 
+def test_what_was_written_although_no_answer_came(
+    journal: Journal, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been taken over as what is known to be written may."""
+    renew = journal._workers.renew
+
+    def answer_is_lost(*arguments: Any, **options: Any) -> bool:
+        renew(*arguments, **options)
+        raise redis.ConnectionError
+
+    journal.parked((0, 1), asked(1))
+    journal.parked((0, 2), asked(2))
+    with monkeypatch.context() as patched:
+        patched.setattr(journal._workers, "renew", answer_is_lost)
+        assert not journal._write()
+    queue.server.delete(journal._workers._key("lease", journal._workers._me))
+    assert worker(queue, []).look() == (2, 0)
+    journal._rests_until = 0.0
+    assert not journal.taken((0, 1))
+    assert journal._write()
+    assert not journal._doubtful
+
+
 def test_others_that_wait_are_waited_for(journal: Journal, queue: Any) -> None:
     """They are not if they are done themselves, nor is this one then."""
     journal.parked((0, 1), asked(1))

@@ -54,6 +54,8 @@ class Journal:
         self._workers = Workers(queue, push)
         self._young: dict[Place, tuple[float, Request]] = {}
         """What is parked and not written yet, and since when: the oldest first."""
+        self._doubtful: set[Place] = set()
+        """What of these may be written all the same: there was no answer."""
         self._removed: set[str] = set()
         """What could not be removed when it came out."""
         self._waits = self._parks = True
@@ -80,12 +82,14 @@ class Journal:
             self._try(self._renew)
         if len(self._young) > _YOUNG and not self._write():
             self._young.clear()  # they wait in memory alone
+            self._doubtful.clear()
 
     def taken(self, place: Place) -> bool:
         """Note that the request at *place* came out; False if another worker has taken it over."""
         self._waits = True
-        if self._young.pop(place, None) is not None:
+        if self._young.pop(place, None) is not None and place not in self._doubtful:
             return True
+        self._doubtful.discard(place)
         field = _field(place)
         is_anothers = self._try(lambda: self._workers.remove(field))
         if is_anothers is None:
@@ -127,7 +131,9 @@ class Journal:
         limit = monotonic() - older_than
         while chunk := self._parked_before(limit):
             if not self._try(partial(self._renew, chunk)):
+                self._doubtful.update(chunk)
                 return False
+            self._doubtful.difference_update(chunk)
             for place in chunk:
                 del self._young[place]
         return True
