@@ -40,6 +40,8 @@ FOUND = {
     38961: "the ledger: what waits in the file is known again, but not the page that led to it",
     39841: "the disk: a call that takes long, and a pause meanwhile, outlast a claim",
     62546: "the ledger: what comes out of the file is held by the process that took it",
+    96339: "the ledger: what came out for its site and waits for a turn, unknown to Redis",
+    97787: "the watch: the clock of a process that has ended",
     34447: "the sites: one left the memory while a request waited in place for its turn",
 }
 

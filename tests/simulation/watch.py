@@ -128,7 +128,7 @@ class Watch:
             not history.shares
             or last.process.dead
             or trouble > last.at - last.delay - _SPARE_SECS
-            or self._clocks_differ()
+            or self._clocks_differ(process, last.process)
         )
 
     def _states(self, process: Process, origin: str) -> list[SiteState]:
@@ -212,11 +212,12 @@ class Watch:
         disturbed = max(process.disturbed_at, process.failed_at, disk.forgot_at, disk.lagged_at)
         return disturbed >= flight.since - 2 * _SPARE_SECS or self._clocks_differ()
 
-    def _clocks_differ(self) -> bool:
+    def _clocks_differ(self, *beside: Process) -> bool:
+        """Whether those of the processes do that run, and of those *beside* them."""
         if self._history.disk.own_clock:
             return False
-        offsets = {each.offset for each in self._history.processes if not each.ended}
-        return len(offsets) > 1
+        running = (each for each in self._history.processes if not each.ended)
+        return len({each.offset for each in (*running, *beside)}) > 1
 
     def asked(self, process: Process, site: Site) -> None:
         """It has been answered, or given up."""
