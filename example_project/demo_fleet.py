@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -147,11 +146,11 @@ def crawl(sites: Sites, client: redis.Redis, redis_url: str, folder: Path) -> in
         until(lambda: len(sites.pages(failing=False)) == healthy, "the healthy sites are crawled")
         until(lambda: in_journals(client) == waiting, "what waits is in the journals")
         # Not the first: one that started late has met no site that fails.
-        killed = next(number for number, log in enumerate(logs) if has_deferred(log))
-        workers[killed].send_signal(signal.SIGKILL)
-        workers[killed].wait()
+        killed = next(each for each, log in zip(workers, logs, strict=True) if has_deferred(log))
+        killed.kill()
+        killed.wait()
         sites.fail = False
-        others = [each for each in workers if each is not workers[killed]]
+        others = [each for each in workers if each is not killed]
         for each in others:
             each.wait(timeout=BOUND_SECS)
         ended = [each.returncode for each in others]
