@@ -43,22 +43,24 @@ CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 # Where make can, it does not mix the lines of what runs at the same time.
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
+# The files of tests of these names, in whichever folder.
+files = $(foreach name,$(1),$(wildcard tests/*/test_$(name).py))
+
 # What is kept from one run to the next, by processes that are stopped and killed.
-KEPT := $(addprefix tests/test_,$(addsuffix .py,crawl_jobdir crawl_redis crawl_scrapy_redis))
+KEPT := $(call files,crawl_jobdir crawl_redis crawl_scrapy_redis)
 # What waits for time-outs, delays and faults. Apart, because it takes as long as all other crawls.
-SLOW := $(addprefix tests/test_,$(addsuffix .py,crawl_deferring crawl_fleet crawl_freshness \
-	crawl_pacing crawl_waiting faults wire))
+SLOW := $(call files,crawl_deferring crawl_fleet crawl_freshness crawl_pacing crawl_waiting faults wire)
 OTHERS := $(addprefix --ignore=,$(KEPT) $(SLOW))
 # In test-reactor and test-reactorless: all, or those named; without those that look at what is
 # said, counted and kept, which does not depend on the kind of loop.
 LOOP_TESTS ?=
-ONE_LOOP := $(addprefix --ignore=tests/test_,$(addsuffix .py,announcer crawl_announcer crawl_log \
+ONE_LOOP := $(addprefix --ignore=,$(call files,announcer crawl_announcer crawl_log \
 	crawl_meta crawl_missing crawl_projects crawl_refused crawl_robot crawl_stored crawl_survey \
 	example_project first_crawl recipes report_collect spidermiddleware)) $(addprefix --ignore=,$(KEPT))
-MIDDLE_TESTS := $(addprefix tests/test_,$(addsuffix .py,conformance robotstxt robotsmeta access \
-	freshness storage storage_sqlite parking verdict crawl))
+MIDDLE_TESTS := $(call files,conformance robotstxt robotsmeta access freshness storage storage_sqlite \
+	parking verdict crawl)
 
-PAGE_TESTS := tests/test_report_page.py tests/test_audit_page.py
+PAGE_TESTS := tests/report/test_report_page.py tests/audit/test_audit_page.py
 
 CRAWLS := crawl and not long and not timed
 
@@ -105,12 +107,12 @@ test-reactorless: $(TEST)
 	$(PYTEST) -p no:twisted -m '$(CRAWLS)' $(ONE_LOOP) $(LOOP_TESTS)
 
 test-long: $(TEST)
-	$(PYTEST) -m 'long and not timed' --ignore-glob='tests/test_crawl_*.py' \
+	$(PYTEST) -m 'long and not timed' --ignore-glob='*/test_crawl_*.py' \
 		$(addprefix --ignore=,$(PAGE_TESTS))
 	$(PYTEST) -p no:twisted $(PAGE_TESTS)  # Playwright has a loop of its own
 
 test-long-crawls: $(TEST)
-	$(PYTEST) -m 'long and not timed' $(wildcard tests/test_crawl_*.py)
+	$(PYTEST) -m 'long and not timed' $(wildcard tests/crawls/test_crawl_*.py)
 
 # By themselves, because they measure; coverage would take longer than what is measured.
 test-timed: $(TEST)
@@ -119,7 +121,7 @@ test-timed: $(TEST)
 # Without coverage, and on the other kinds of reactor the first of the crawl tests alone.
 test-floor: $(TEST)
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(SYNC) \
-		LOOP_TESTS=tests/test_crawl.py \
+		LOOP_TESTS=tests/crawls/test_crawl.py \
 		floor-units floor-slow floor-kept floor-asyncio test-reactor test-reactorless
 
 floor-units: $(TEST)
@@ -145,7 +147,7 @@ test-ecosystem: $(ECOSYSTEM)
 # The same, what the table has of other tests, and that of scrapyd where it is installed.
 ecosystem-page: $(ECOSYSTEM)
 	$(PYTEST) -m beside --write-page tests/ecosystem \
-		tests/test_crawl_replay.py tests/test_crawl_scrapy_redis.py tests/test_scrapyd.py
+		tests/crawls/test_crawl_replay.py tests/crawls/test_crawl_scrapy_redis.py tests/project/test_scrapyd.py
 
 test-quick: $(TEST)
 	$(PYTEST) -m 'not long and not timed'

@@ -14,10 +14,10 @@ from statistics import median
 from typing import Any
 
 from corpus import corpus
-from real_files import CORPUS
-from redis_server import RedisServer, redis_server
+from harness.real_files import CORPUS
+from harness.redis_server import RedisServer, redis_server
+from harness.storages import Place
 from report import Table
-from storages import Place
 
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-import oracle
 from corpus import corpus
+from harness import oracle
+from harness.strategies import PIECES
 from report import Table
-from strategies import PIECES
 
 from scrapy_koster.protocol.robotstxt import RobotsTxt
 

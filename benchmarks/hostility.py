@@ -6,7 +6,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from hostile import HOSTILE, harmless
+from harness.hostile import HOSTILE, harmless
 from report import Table
 from timing import by_turns
 

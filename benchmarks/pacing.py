@@ -23,8 +23,8 @@ from report import Table
 from scrapy.settings import Settings
 from web import Web
 
-from scrapy_koster.crawl.host_turns import HostTimer
-from scrapy_koster.crawl.hosts import Hosts
+from scrapy_koster.crawl.pacing.host_turns import HostTimer
+from scrapy_koster.crawl.pacing.hosts import Hosts
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.site import site_of
 

@@ -18,10 +18,10 @@ from timing import Times, by_turns, micros
 
 from scrapy_koster import KosterMiddleware
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.keeper import Keeper
-from scrapy_koster.crawl.log import Log
-from scrapy_koster.crawl.stats import Stats
-from scrapy_koster.crawl.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.keeping.keeper import Keeper
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site
 

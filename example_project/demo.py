@@ -20,7 +20,7 @@ from scrapy import signals
 from scrapy.crawler import CrawlerProcess
 from scrapy.utils.project import get_project_settings
 
-from scrapy_koster.crawl.compat import robots_parsed
+from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.verdict import ExplainingParser

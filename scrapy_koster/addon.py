@@ -10,7 +10,7 @@ from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.config import FALLBACK_SCHEDULER
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.notconfigured import not_disabled
+from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.crawl.scheduler import DeferringScheduler
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware

@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from crawling import Crawl
+from harness.browser import browser, opened  # noqa: F401  # fixtures
+from harness.commands import in_a_process, robots, sites  # noqa: F401
+from harness.crawling import Crawl
+from harness.loops import Loop, choose_loop
+from harness.real_files import CORPUS, NO_CORPUS, File, real_files
+from harness.server import Server
 from hypothesis import settings
-from loops import Loop, choose_loop
-from real_files import CORPUS, NO_CORPUS, File, real_files
-from server import Server
 
 BOUND_SECS = 60.0
 STOP_SECS = 15.0

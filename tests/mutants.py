@@ -50,9 +50,9 @@ TESTS = {
         "parsers_strictest", "rfc9309", "rfc9309_protego", "delay",
     ],
     "crawl": [
-        "addon", "announcer", "asking", "coding", "config", "counting", "keeper", "log", "meter",
+        "addon", "announcer", "retriever", "coding", "config", "counting", "keeper", "log", "meter",
         "parking", "patience", "report_collect", "report_command", "report_files", "retry_timer",
-        "robots_request", "simulation", "spidermiddleware", "summary", "turns", "workers",
+        "robots_request", "simulation", "spidermiddleware", "summary", "permits", "workers",
         "wrapped", "crawl", "crawl_access", "crawl_announcer", "crawl_deferring", "crawl_ending",
         "crawl_fetch", "crawl_fleet", "crawl_floods", "crawl_freshness", "crawl_jobdir",
         "crawl_log", "crawl_meta", "crawl_missing", "crawl_pacing", "crawl_projects",
@@ -347,7 +347,7 @@ class Runner:
 def begin(session: pytest.Session) -> None:
     """Become a process of its own: a group, a loop, and nothing to be seen but on stderr."""
     from conftest import LOOP
-    from loops import BareLoop
+    from harness.loops import BareLoop
 
     os.setsid()
     asyncio.set_event_loop(None)
@@ -450,7 +450,11 @@ def main(arguments: Iterable[str] | None = None) -> int:
     runner = Runner(
         mutants, reached, jobs=options.jobs, secs=options.secs, unchanged=options.unchanged
     )
-    files = [f"tests/test_{name}.py" for name in TESTS[options.part]]
+    files = [
+        str(path.relative_to(ROOT))
+        for name in TESTS[options.part]
+        for path in (ROOT / "tests").glob(f"*/test_{name}.py")
+    ]
     shell = ["-q", "-s", "-p", "no:twisted", "-p", "no:cacheprovider", "-m", MARKERS]
     # Some tests ignore what Scrapy leaves open. Here it may be found in the middle of others.
     shell += ["-W", "ignore::pytest.PytestUnraisableExceptionWarning", *files]

@@ -35,13 +35,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from manysites import ManySites
+from harness.manysites import ManySites
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from twisted.python.failure import Failure
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.compat import sleep
+from scrapy_koster.crawl.engine.compat import sleep
 
 QUEUED = 1_000
 """How many requests Scrapy's own queue has at most."""
@@ -136,7 +136,7 @@ def crawl(path: Path) -> None:
     running: Any = reactor
 
     async def run() -> None:
-        from loops import _pending
+        from harness.loops import _pending
 
         before, files = _pending(), _open_files()
         crawler = Crawler(type("Soak", (Feeding,), {"task": task}), task.settings)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, Spider
 
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.fetcher import Fetcher
-from scrapy_koster.crawl.keeper import Keeper
-from scrapy_koster.crawl.log import Log
-from scrapy_koster.crawl.ports import Unshared
-from scrapy_koster.crawl.stats import Stats
-from scrapy_koster.crawl.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.fetching.fetcher import Fetcher
+from scrapy_koster.crawl.fetching.ports import Unshared
+from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.keeping.keeper import Keeper
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
 
-    from scrapy_koster.crawl.ports import Fetch, Store
+    from scrapy_koster.crawl.fetching.ports import Fetch, Store
     from scrapy_koster.protocol.access import Known, NoAnswer
 
 QUIET: dict[str, Any] = {

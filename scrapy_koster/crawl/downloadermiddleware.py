@@ -9,17 +9,17 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.crawl.compat import robots_parsed
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.elsewhere import Elsewhere, may_end_elsewhere
+from scrapy_koster.crawl.engine.compat import robots_parsed
+from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.keeper import Keeper
-from scrapy_koster.crawl.log import Log
-from scrapy_koster.crawl.notconfigured import not_disabled
-from scrapy_koster.crawl.replay import Replay
+from scrapy_koster.crawl.keeping.keeper import Keeper
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
+from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.sites import SiteState
-from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.path import is_robots_txt
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
     from typing_extensions import Self
 
-    from scrapy_koster.crawl.pacing import Pacer
+    from scrapy_koster.crawl.pacing.pacer import Pacer
     from scrapy_koster.protocol.delay import Delay
 
 

@@ -17,8 +17,8 @@ from scrapy.utils.asyncio import call_later, run_in_thread
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.counting import Counts, Uncounted
-from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.messages.counting import Counts, Uncounted
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.nametoken import name_token
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from typing_extensions import Self
 
-    from scrapy_koster.crawl.ports import Fetch
+    from scrapy_koster.crawl.fetching.ports import Fetch
     from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.report.files import BodyOf

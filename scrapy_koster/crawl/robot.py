@@ -11,7 +11,7 @@ from scrapy.http import Headers
 from scrapy.utils.python import without_none_values
 
 from scrapy_koster.crawl.config import checked_robot
-from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.nametoken import name_token
 
 if TYPE_CHECKING:

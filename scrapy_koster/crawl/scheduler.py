@@ -13,15 +13,15 @@ from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, Config
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.engine import is_by_hand, wake
-from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.engine.private import is_by_hand, wake
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.journal import journal_of
 from scrapy_koster.crawl.parking.lastrun import LastRun
 from scrapy_koster.crawl.parking.memory import Parking
 from scrapy_koster.crawl.parking.remaining import Remaining
+from scrapy_koster.crawl.parking.waiting import Waiting
+from scrapy_koster.crawl.parking.wrapped import Wrapped
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
-from scrapy_koster.crawl.waiting import Waiting
-from scrapy_koster.crawl.wrapped import Wrapped
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import waits
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
 
-    from scrapy_koster.crawl.keeper import Keeper
+    from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.parking.journal import Journal
     from scrapy_koster.crawl.sites import SiteState
 

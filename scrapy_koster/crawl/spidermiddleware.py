@@ -12,11 +12,11 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from scrapy_koster.crawl.config import Config, PageSource
-from scrapy_koster.crawl.log import Log
-from scrapy_koster.crawl.notconfigured import not_disabled
+from scrapy_koster.crawl.engine.notconfigured import not_disabled
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.report import counts_of
 from scrapy_koster.crawl.robot import sent_user_agent
-from scrapy_koster.crawl.stats import Stats
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.robotsmeta import (

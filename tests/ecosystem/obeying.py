@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from crawling import CrawlResult
-from replies import Reply
-from server import Site
+from harness.crawling import CrawlResult
+from harness.replies import Reply
+from harness.server import Site
 
 RULES = "User-agent: *\nDisallow: /private\n"
 HTML = {"Content-Type": "text/html; charset=utf-8"}

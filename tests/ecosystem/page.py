@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from documents import rows
+from harness.documents import rows
 
 TESTS = Path(__file__).parent.parent
 PAGE = TESTS.parent / "docs/ecosystem.md"

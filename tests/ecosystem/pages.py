@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from crawling import RecordingSpider
+from harness.crawling import RecordingSpider
 from scrapy.http import Response
 from web_poet import WebPage
 

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from replies import Reply
-from server import Server
+from harness.replies import Reply
+from harness.server import Server
 
 from ecosystem.obeying import RULES, check_fetched
 

@@ -9,10 +9,10 @@ import shutil
 from typing import Any
 
 import pytest
-from crawling import Crawl, RecordingSpider
-from replies import Asked, Reply, redirect
+from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Asked, Reply, redirect
+from harness.server import Server, Site
 from scrapy.http import Response
-from server import Server, Site
 
 from ecosystem.obeying import RULES, check_obeyed, html
 

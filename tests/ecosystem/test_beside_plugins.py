@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from crawling import Crawl, RecordingSpider
-from redis_server import RedisServer, redis_server
-from replies import Reply
+from harness.crawling import Crawl, RecordingSpider
+from harness.fleet import of_scrapy_redis
+from harness.redis_server import RedisServer, redis_server
+from harness.replies import Reply
+from harness.server import Server
 from scrapy.http import Response
-from server import Server
-from test_crawl_scrapy_redis import of_scrapy_redis
 
 from ecosystem.obeying import RULES, check_fetched, check_obeyed, html
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import Crawl, RecordingSpider
-from replies import Reply
+from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Reply
+from harness.server import Server
 from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule, SitemapSpider
-from server import Server
 
 from ecosystem.obeying import RULES, check_fetched, check_obeyed, links
 

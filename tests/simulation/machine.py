@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _FAST = "/dev/shm"
 _CRAWL = "scrapy_koster.crawl"
 MONOTONIC = (
-    *("alarm", "fetcher", "host_turns", "hosts", "pacing", "parking.journal", "retry_timer"),
-    "storage_breaker",
+    *("engine.alarm", "fetching.fetcher", "fetching.storage_breaker", "keeping.retry_timer"),
+    *("pacing.host_turns", "pacing.hosts", "pacing.pacer", "parking.journal"),
 )
 """The modules that read the clock that never goes back; all else asks the loop."""
-TOKENS = ("parking.workers", "storage_breaker")
+TOKENS = ("parking.workers", "fetching.storage_breaker")
 """The modules that name a process by chance."""
 
 
@@ -97,7 +97,7 @@ def machine() -> Iterator[Machine]:
             stack.enter_context(patch.object(modules[name], "monotonic", simulated.now))
         for name in TOKENS:
             stack.enter_context(patch.object(modules[name], "token_hex", simulated.token))
-        stack.enter_context(patch.object(modules["fetcher"], "socket", fake_socket))
+        stack.enter_context(patch.object(modules["fetching.fetcher"], "socket", fake_socket))
         time = SimpleNamespace(monotonic=simulated.now)
         stack.enter_context(patch("scrapy.utils.asyncio.time", time))
         stack.enter_context(patch("scrapy.core.engine.Scraper", Scraper))

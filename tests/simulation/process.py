@@ -19,13 +19,13 @@ from twisted.internet.defer import inlineCallbacks
 
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.fetcher import Fetcher
-from scrapy_koster.crawl.keeper import Keeper
-from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.fetching.fetcher import Fetcher
+from scrapy_koster.crawl.fetching.permits import Turns
+from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.keeping.keeper import Keeper
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.scheduler import DeferringScheduler
-from scrapy_koster.crawl.stats import Stats
-from scrapy_koster.crawl.storage_breaker import StorageBreaker
-from scrapy_koster.crawl.turns import Turns
 from scrapy_koster.storage.memory import MemoryStorage
 from simulation.fakeredis import Server
 from simulation.loop import EPOCH, Loop

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.request import request_from_dict
 
-from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.messages.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.utils.asyncio import create_looping_call
 
-from scrapy_koster.crawl.engine import wake
-from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.engine.private import wake
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.workers import Held, Workers, push_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.log import Log
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.file import ParkedFile
 from scrapy_koster.crawl.parking.lots import Lots
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.log import Log
-from scrapy_koster.crawl.stats import Stats
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.stats import Stats
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -1,0 +1,1 @@
+"""Whatever of Scrapy is not public, and what its releases differ in."""

@@ -1,0 +1,205 @@
+"""What Scrapy does not offer in public, in one place: Scrapy 2.17 to 2.19 have it alike."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager, nullcontext
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import build_from_crawler
+from twisted.internet.defer import CancelledError
+
+from scrapy_koster.crawl.engine.meter import MeteredPool, meter_backend, meter_connector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from contextlib import AbstractContextManager
+
+    from scrapy import Request
+    from scrapy.core.downloader.handlers import DownloadHandlerProtocol
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+CANCELLED = (asyncio.CancelledError, CancelledError)
+"""What a coroutine that is cancelled ends with, on either kind of loop."""
+
+
+def wake(crawler: Crawler) -> None:
+    """Have the engine ask its scheduler, as it does by itself only after a
+    download or every five seconds.
+    """
+    slot = crawler.engine._slot  # noqa: SLF001
+    if slot is not None:
+        slot.nextcall.schedule()
+
+
+def is_closing(crawler: Crawler) -> bool:
+    """Whether the crawl has begun to close, for which there is no signal."""
+    slot = crawler.engine._slot  # noqa: SLF001
+    return not crawler.engine.running or slot is None or slot.closing is not None
+
+
+def has_nothing_else(crawler: Crawler, waiting: Collection[Request]) -> bool:
+    """Whether nothing can be downloaded but the requests that are *waiting* for their site.
+
+    That is no moment of ``spider_idle``: what a pipeline downloads belongs to
+    an item, and while there are items Scrapy takes the spider for busy. So it
+    is taken for busy here if more responses are being scraped than requests
+    wait. Where these hold all places of CONCURRENT_REQUESTS no other can be
+    downloaded.
+    """
+    engine, slot = crawler.engine, crawler.engine._slot  # noqa: SLF001
+    scraped = engine.scraper.slot
+    return (
+        slot is not None
+        and scraped is not None
+        and len(scraped.active) + len(scraped.queue) <= len(waiting)
+        and engine._start is None  # noqa: SLF001
+        and all(request in waiting for request in engine.downloader.active)
+        and (engine.downloader.needs_backout() or not slot.scheduler.has_pending_requests())
+    )
+
+
+def under_way(crawler: Crawler) -> Collection[Request]:
+    """Return what the downloader has: it passes the middlewares, waits in a slot, is sent."""
+    return crawler.engine.downloader.active
+
+
+def around_downloads(
+    crawler: Crawler, context: Callable[[Request], AbstractContextManager[None] | None]
+) -> None:
+    """Have each request sent within its *context*, if it has one: there is no signal for that."""
+    handlers = crawler.engine.downloader.handlers
+    download = handlers.download_request_async
+
+    async def within(request: Request) -> Response:
+        with context(request) or nullcontext():
+            return await download(request)
+
+    handlers.download_request_async = within  # type: ignore[method-assign]
+
+
+@contextmanager
+def place_given_up(crawler: Crawler, request: Request) -> Iterator[None]:
+    """Give the place of CONCURRENT_REQUESTS that *request* has to others meanwhile.
+
+    The downloader counts those whom it has in ``active``, which is no more
+    than that; it takes each out itself when it has ended.
+    """
+    active = crawler.engine.downloader.active
+    if request not in active:
+        yield
+        return
+    active.discard(request)
+    wake(crawler)
+    try:
+        yield
+    finally:
+        active.add(request)
+
+
+def is_by_hand(crawler: Crawler) -> bool:
+    """Whether a command of Scrapy fetches one page for somebody who waits for it.
+
+    Those are ``shell``, whose crawl stays open, and ``fetch``, ``view`` and
+    ``parse``, which put a start of their own into the spider.
+    """
+    slot = crawler.engine._slot  # noqa: SLF001
+    start = getattr(type(crawler.spider), "start", None)
+    is_of_a_command = getattr(start, "__module__", "").startswith("scrapy.commands.")
+    return is_of_a_command or (slot is not None and not slot.close_if_idle)
+
+
+# No bound: how many sites are asked at the same time is the keeper's to decide.
+_CONNECTIONS = 100_000
+
+
+class MeteredHandlers:
+    """The download handlers of a crawl, over connections of their own that are metered.
+
+    That holds for those of Scrapy: for HTTP/1.1, aiohttp and httpx. What a
+    handler that somebody else wrote reads cannot be seen from outside.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._handlers = crawler.engine.downloader.handlers
+        self._metered: dict[str, DownloadHandlerProtocol | None] = {}
+
+    async def download(self, request: Request) -> Response:
+        """Return the response; to be called while a meter is counting."""
+        scheme = request.url.partition(":")[0]
+        if scheme not in self._metered:
+            self._metered[scheme] = self._meter(scheme)
+        handler = self._metered[scheme]
+        if handler is None:
+            return await self._handlers.download_request_async(request)
+        return await handler.download_request(request)
+
+    def is_zyte_api(self, url: str) -> bool:
+        """Whether scrapy-zyte-api sends it, which warns of headers that it could choose better."""
+        handler = self._handlers._get_handler(url.partition(":")[0])  # noqa: SLF001
+        return any(kind.__module__.startswith("scrapy_zyte_api") for kind in type(handler).__mro__)
+
+    def _meter(self, scheme: str) -> DownloadHandlerProtocol | None:
+        handler = self._handlers._get_handler(scheme)  # noqa: SLF001
+        kinds = {kind.__name__ for kind in type(handler).__mro__}
+        if "HTTP11DownloadHandler" in kinds:
+            return _with_metered_pool(handler)
+        if kinds.isdisjoint(_METERS):
+            return None
+        handler = _another(type(handler), self._crawler)
+        for kind in kinds & _METERS.keys():
+            _METERS[kind](handler)
+        return handler
+
+
+def _another(cls: Any, crawler: Crawler) -> DownloadHandlerProtocol:
+    """Return a download handler that takes nothing from the crawl.
+
+    aiohttp and httpx open CONCURRENT_REQUESTS connections in all: a site that
+    hangs would keep one from the pages of the others.
+    """
+    apart = copy(crawler)
+    apart.settings = BaseSettings(crawler.settings)  # type: ignore[assignment]
+    apart.settings.set("CONCURRENT_REQUESTS", _CONNECTIONS, "cmdline")
+    handler: DownloadHandlerProtocol = build_from_crawler(cls, apart)
+    crawler.signals.connect(handler.close, signals.engine_stopped)
+    return handler
+
+
+def _with_metered_pool(handler: Any) -> DownloadHandlerProtocol:
+    from twisted.internet import reactor  # noqa: PLC0415  # it would install one
+
+    pool = MeteredPool(reactor)
+    pool._factory = handler._pool._factory  # noqa: SLF001
+    metered: Any = copy(handler)  # that of the crawl keeps its own
+    metered._pool = pool  # noqa: SLF001
+    return metered  # type: ignore[no-any-return]
+
+
+def _meter_session(handler: Any) -> None:
+    meter_connector(handler._session.connector)  # noqa: SLF001
+
+
+def _meter_clients(handler: Any) -> None:
+    """Meter the clients of httpx: there is one for each proxy, made when it is first needed."""
+    make = handler._make_client  # noqa: SLF001
+
+    def metered(*args: Any) -> Any:
+        client = make(*args)
+        meter_backend(client._transport._pool._network_backend)  # noqa: SLF001
+        return client
+
+    handler._make_client = metered  # noqa: SLF001
+    handler._default_client = metered()  # noqa: SLF001  # it has no connection yet
+
+
+_METERS = {
+    "AiohttpDownloadHandler": _meter_session,
+    "HttpxDownloadHandler": _meter_clients,
+}

@@ -1,0 +1,272 @@
+"""The request for a /robots.txt, which stands apart from the crawl."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+from functools import cached_property
+from time import monotonic
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from scrapy import Request, signals
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    StopDownload,
+)
+from scrapy.http import Response
+from scrapy.utils.asyncio import call_later, run_in_thread
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure as TwistedFailure
+from w3lib.url import safe_url_string
+
+from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
+from scrapy_koster.crawl.engine.private import CANCELLED, MeteredHandlers
+from scrapy_koster.crawl.fetching.coding import is_whole
+from scrapy_koster.crawl.fetching.robots_request import robots_request
+from scrapy_koster.crawl.messages.log import error_text
+from scrapy_koster.protocol.access import (
+    Access,
+    Answer,
+    Copy,
+    NoAnswer,
+    access_stated,
+    redirect_target,
+)
+from scrapy_koster.protocol.line import whole_lines
+from scrapy_koster.protocol.printable import printable
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.messages.stats import Stats
+    from scrapy_koster.protocol.site import Site
+
+# The resolver has answered, and there is no such name, or it has no address. That it did
+# not answer is another code.
+_UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
+_RECEIVED = "koster_robotstxt_received"
+_METER = "koster_robotstxt_meter"
+
+
+class Fetcher:
+    """Asks sites for their /robots.txt, apart from the crawl.
+
+    A request goes through the downloader middlewares, so that it is sent as
+    the crawl's own are (User-Agent, KOSTER_PAGE_META), but neither through the
+    downloader's slots nor into its count of concurrent requests: a site that
+    hangs takes no room from the others. What would change what its answer
+    means is switched off in its meta: retries, redirects, cookies, the HTTP
+    cache and the offsite filter.
+    """
+
+    def __init__(self, crawler: Crawler, config: Config, stats: Stats) -> None:
+        self._crawler = crawler
+        self._config = config
+        self._stats = stats
+        self._under_way: set[Deferred[Answer | NoAnswer]] = set()
+        self._cancelled = False
+
+    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+        """Ask *site* on behalf of *page*; a *stale* copy is revalidated (3.4).
+
+        KOSTER_TIMEOUT_SECS bounds the whole of it, redirects included. What
+        goes wrong is returned, not raised.
+        """
+        ended: Deferred[Answer | NoAnswer] = Deferred()
+        late: list[DownloadTimeoutError] = []
+
+        def end(result: Answer | NoAnswer | TwistedFailure) -> None:
+            timer.cancel()
+            self._remove(asking)
+            if isinstance(result, TwistedFailure) and not late and result.check(*CANCELLED):
+                ended.errback(result)  # not by us: the process ends
+                return
+            if isinstance(result, TwistedFailure):
+                result = self._no_answer(late[0] if late else result.value)
+            ended.callback(result)
+
+        def time_out() -> None:
+            secs = self._config.timeout_secs
+            late.append(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
+            asking.cancel()
+
+        until = monotonic() + self._config.timeout_secs
+        timer = call_later(self._config.timeout_secs, time_out)
+        self._stats.asked()
+        asking = deferred_from_coro(self._follow(site, page, stale, until))
+        self._add(asking)
+        asking.addBoth(end)
+        return await maybe_deferred_to_future(ended)
+
+    def cancel(self) -> None:
+        """End the requests that are under way: the crawl is closing."""
+        self._cancelled = True
+        for asking in list(self._under_way):
+            asking.cancel()
+
+    def _no_answer(self, error: BaseException | None, *, no_such_host: bool = False) -> NoAnswer:
+        assert error is not None
+        if not self._cancelled:
+            self._stats.raised(error)
+        return NoAnswer(error_text(error), no_such_host=no_such_host)
+
+    async def _follow(
+        self, site: Site, page: Request, stale: Copy | None, until: float
+    ) -> Answer | NoAnswer:
+        # 3.1: "a robot should follow the redirects until a resource can be
+        # found"; its rules are those of the site that was asked.
+        url = site.robots_url
+        if not _can_be_a_name(site.host):
+            return self._no_answer(
+                CannotResolveHostError("no host has such a name"), no_such_host=True
+            )
+        for hop in range(self._config.redirect_max + 1):
+            answer = await self._ask(url, page, stale, until)
+            if isinstance(answer, NoAnswer):
+                # A host that it redirects to is another one.
+                return replace(answer, no_such_host=answer.no_such_host and not hop)
+            target = redirect_target(answer)
+            if target is None:
+                self._stats.answered(answer.status)
+                return answer
+            url = target
+        return NoAnswer(f"more than {self._config.redirect_max} redirects")
+
+    async def _ask(
+        self, url: str, page: Request, stale: Copy | None, until: float
+    ) -> Answer | NoAnswer:
+        request = self._request(url, page, stale)
+        downloader = self._crawler.engine.downloader
+        # A middleware may answer a request with another one in its place.
+        for _ in range(self._config.redirect_max + 1):
+            try:
+                result = await downloader.middleware.download_async(self._download, request)
+            except CannotResolveHostError as error:
+                if (
+                    self._cancelled or monotonic() >= until
+                ):  # Twisted says so of a lookup it gave up
+                    raise
+                # With a proxy it is the name of the proxy, or one that the proxy resolves.
+                unknown = "proxy" not in request.meta and await _is_unknown(request.url)
+                return self._no_answer(error, no_such_host=unknown)
+            if isinstance(result, Response):
+                return self._answer(result)
+            if self._cancelled or monotonic() >= until:  # it took that for a failure to retry
+                raise DownloadTimeoutError("a downloader middleware would try again")
+            request = result
+        return NoAnswer("a downloader middleware replaces the request again and again")
+
+    @cached_property
+    def _handlers(self) -> MeteredHandlers:
+        return MeteredHandlers(self._crawler)  # an engine is there when it asks, not before
+
+    async def _download(self, request: Request) -> Response:
+        meter = request.meta[_METER] = Meter(self._config.max_bytes)
+        try:
+            with meter.counting():
+                response = await self._handlers.download(request)
+        finally:
+            meter.end()
+            meter.check()
+        self._check_whole(response)
+        # Section 6: now it is the bound of what the body is decompressed to.
+        # Before, it would have refused a file that is only longer than that.
+        request.meta["download_maxsize"] = self._config.max_bytes
+        return response
+
+    def _check_whole(self, response: Response) -> None:
+        codings = response.headers.getlist("Content-Encoding")
+        coding = b",".join(codings).decode("latin-1")
+        if access_stated(response.status) is not Access.RULES:
+            return
+        if not is_whole(response.body, coding, self._config.max_bytes):
+            raise ResponseDataLossError(f"its body is not whole: Content-Encoding {coding}")
+
+    def _request(self, url: str, page: Request, stale: Copy | None) -> Request:
+        plain = not self._handlers.is_zyte_api(url)
+        request = robots_request(url, page, stale, config=self._config, plain=plain)
+        request.meta[_RECEIVED] = [0]
+        return request
+
+    def _answer(self, response: Response) -> Answer | NoAnswer:
+        octets = sum(len(name) + sum(map(len, values)) for name, values in response.headers.items())
+        if octets > HEADERS_MAX_BYTES:  # of a handler that is not metered
+            return NoAnswer(HEADERS_TOO_LONG)
+        headers = {
+            name.decode("latin-1").lower(): b", ".join(values).decode("latin-1")
+            for name, values in response.headers.items()
+        }
+        coding = headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("", "identity"):
+            return NoAnswer(f"its Content-Encoding cannot be decoded: {printable(coding)}")
+        if "location" in headers:
+            headers["location"] = safe_url_string(response.headers["Location"] or b"")
+        # Section 6: "place limits on the resources spent".
+        limit = self._config.max_bytes
+        return Answer(
+            response.url,
+            response.status,
+            headers,
+            whole_lines(response.body, limit),
+            cut_bytes=limit if len(response.body) > limit else None,
+        )
+
+    def _add(self, asking: Deferred[Answer | NoAnswer]) -> None:
+        if not self._under_way:
+            # Not for the whole crawl: each piece of every page would pass it.
+            self._crawler.signals.connect(self._headers_received, signals.headers_received)
+            self._crawler.signals.connect(self._bytes_received, signals.bytes_received)
+        self._under_way.add(asking)
+
+    def _remove(self, asking: Deferred[Answer | NoAnswer]) -> None:
+        self._under_way.discard(asking)
+        if not self._under_way:
+            self._crawler.signals.disconnect(self._headers_received, signals.headers_received)
+            self._crawler.signals.disconnect(self._bytes_received, signals.bytes_received)
+
+    @staticmethod
+    def _headers_received(request: Request) -> None:
+        meter: Meter | None = request.meta.get(_METER)
+        if meter is not None:
+            meter.headers_ended()
+
+    def _bytes_received(self, data: bytes, request: Request) -> None:
+        received: list[int] | None = request.meta.get(_RECEIVED)
+        if received is None:
+            return
+        received[0] += len(data)
+        if received[0] > self._config.max_bytes:
+            raise StopDownload(fail=False)
+
+
+def is_for_robots_txt(request: Request) -> bool:
+    """Whether *request* is one of a Fetcher."""
+    return _RECEIVED in request.meta
+
+
+def _can_be_a_name(host: str) -> bool:
+    """Return whether a host may have this name: no part of it is empty or longer than 63."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
+async def _is_unknown(url: str) -> bool:
+    """Return whether the host of *url* does not exist, as the resolver of the system has it.
+
+    What Scrapy raises does not tell that from a resolver that failed.
+    """
+    try:
+        await run_in_thread(socket.getaddrinfo, urlsplit(url).hostname, None)
+    except socket.gaierror as error:
+        return error.errno in _UNKNOWN_NAME
+    except OSError:
+        pass
+    return False

@@ -1,0 +1,85 @@
+"""What the keeper is given: what asks sites, and what is kept between crawls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from scrapy_koster.storage import GRANTED, Claimed
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from scrapy import Request
+
+    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer
+    from scrapy_koster.protocol.site import Site
+    from scrapy_koster.protocol.verdict import Source
+
+
+class Fetch(Protocol):
+    """What asks sites for their /robots.txt. See ``fetcher``."""
+
+    async def fetch(self, site: Site, page: Request, stale: Copy | None, /) -> Answer | NoAnswer:
+        """Ask *site* on behalf of *page*; a *stale* copy is revalidated."""
+
+    def cancel(self) -> None:
+        """End what is under way."""
+
+
+class Store(Protocol):
+    """What is kept between crawls; it never fails. See ``storage_breaker``."""
+
+    source: Source
+
+    async def get(self, site: Site) -> Known | None:
+        """Return what is stored of *site*."""
+
+    async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
+        """Claim *site* for *secs*: of those who share the storage one asks it.
+
+        With *unless_known* nothing is claimed where something is known of the site.
+        """
+
+    async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:
+        """Return 0 where a visit to *host* may begin, else for how many seconds it may not yet.
+
+        Visits of all who share the storage are *secs* apart. One that has *begun* is noted.
+        """
+
+    async def put(self, site: Site, known: Known) -> None:
+        """Store what is known of *site*, which ends a claim of it."""
+
+    async def release(self, site: Site) -> None:
+        """End the claim of *site*, if there is one still."""
+
+    async def close(self) -> None:
+        """Release all claims, and give back what is held open."""
+
+
+class Pace(Protocol):
+    """The pace at which hosts are visited. See ``pacing.pacer``."""
+
+    async def turn_to_ask(self, state: SiteState) -> None:
+        """Wait until /robots.txt may be asked for."""
+
+    def asking(self, state: SiteState) -> AbstractContextManager[None]:
+        """Note that a site is asked for its robots.txt meanwhile: that is one visit."""
+
+    def lengthened(self, state: SiteState, known: Known) -> Known:
+        """Return *known*, fresh for some visits at least."""
+
+
+class Unshared:
+    """The part of a Store that has nothing to claim."""
+
+    async def claim(self: Store, site: Site, *, secs: float, unless_known: bool) -> Claimed:  # noqa: ARG002
+        """Grant it."""
+        return Claimed(await self.get(site), 0.0) if unless_known else GRANTED
+
+    async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:  # noqa: ARG002
+        """Let it begin."""
+        return 0.0
+
+    async def release(self, *_: object) -> None:
+        """Do nothing."""

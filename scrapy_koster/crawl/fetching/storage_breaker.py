@@ -1,0 +1,211 @@
+"""A storage whose failure is a miss, never a dead crawl."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from inspect import signature
+from secrets import token_hex
+from threading import Condition, Lock
+from time import monotonic, time
+from typing import TYPE_CHECKING, TypeVar
+
+from scrapy.utils.asyncio import run_in_thread
+
+from scrapy_koster.crawl.engine.private import CANCELLED
+from scrapy_koster.protocol.verdict import Source
+from scrapy_koster.storage import GRANTED, Claimed, StorageError, judged
+from scrapy_koster.storage.memory import MemoryStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.messages.log import Log
+    from scrapy_koster.crawl.messages.stats import Stats
+    from scrapy_koster.protocol.access import Known
+    from scrapy_koster.protocol.site import Site
+    from scrapy_koster.storage import Storage
+
+_T = TypeVar("_T")
+
+# After a failure the storage is let alone for so long: one that is locked
+# would cost each site its time-out.
+_OPEN_SECS = 30.0
+# So long a claim that is under way is waited for, to release it.
+_CLAIM_SECS = 5.0
+
+
+class StorageBreaker:
+    """The storage of the settings, opened when it is first needed.
+
+    One that blocks is called in a thread. What goes wrong in it is counted,
+    and said once in a crawl; after a failure it has a rest.
+    """
+
+    def __init__(
+        self, config: Config, stats: Stats, log: Log, clock: Callable[[], float] = time
+    ) -> None:
+        """*clock* tells the seconds since the epoch."""
+        self._config = config
+        self._stats = stats
+        self._log = log
+        self._clock = clock
+        self._storage: Storage | None = None
+        self._opening = Lock()
+        self._closed = False
+        self._warned = False
+        self._failed_at = -_OPEN_SECS
+        self._owner = token_hex(16)
+        self._has_claims = "owner" in signature(config.storage.put).parameters
+        self._has_visits = hasattr(config.storage, "visit")
+        self._claims: set[Site] = set()
+        self._claiming = Condition()
+        self._under_way: set[Site] = set()
+        in_memory = issubclass(config.storage, MemoryStorage)
+        self.source = Source.MEMORY if in_memory else Source.STORAGE
+
+    async def get(self, site: Site) -> Known | None:
+        """Return what is stored of *site*, as the settings of this crawl have it."""
+        known = await self._get(site)
+        if known is not None:
+            self._stats.storage_hit()
+        return known
+
+    async def _get(self, site: Site) -> Known | None:
+        return await self._tolerate(lambda storage: self._judged(storage.get(site)))
+
+    def _judged(self, known: Known | None) -> Known | None:
+        config = self._config
+        if known is None:
+            return None
+        return judged(known, policy=config.policy, max_bytes=config.max_bytes)
+
+    async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
+        """Claim *site* for *secs*; granted where the storage fails, or has no claims.
+
+        With *unless_known* nothing is claimed where something is known of the site.
+        Granted then, the site was not found: that is a miss.
+        """
+        claimed = GRANTED
+        if self._has_claims:
+            claim = partial(self._claim, site=site, secs=secs, unless_known=unless_known)
+            claimed = await self._tolerate(claim) or GRANTED
+        elif unless_known:
+            claimed = Claimed(await self._get(site), 0.0)
+        if unless_known and claimed.known is not None:
+            self._stats.storage_hit()
+        elif unless_known and not claimed.held_secs:
+            self._stats.storage_miss()
+        return claimed
+
+    def _claim(self, storage: Storage, *, site: Site, secs: float, unless_known: bool) -> Claimed:
+        with self._claiming:
+            self._under_way.add(site)
+            # Before the call: its answer may be lost, or come when nobody waits for it any more.
+            self._claims.add(site)
+        claim = partial(storage.claim, site, self._owner, now=self._clock(), secs=secs)
+        try:
+            claimed = claim(unless_known=unless_known)
+            if unless_known and claimed.known is not None and not self._judged(claimed.known):
+                # It is of no use under the settings of today. By now another may have put more.
+                unless_known = False
+                claimed = claim()
+        finally:
+            with self._claiming:
+                self._under_way.discard(site)
+                self._claiming.notify_all()
+        if claimed.held_secs or (unless_known and claimed.known is not None):
+            self._claims.discard(site)
+        return replace(claimed, known=self._judged(claimed.known))
+
+    async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:
+        """Return 0 where a visit to *host* may begin, else for how many seconds it may not yet.
+
+        Visits of all who share the storage are *secs* apart. One that has *begun* is noted. A
+        storage that fails, or does not keep visits, has nothing against it.
+        """
+        if not self._has_visits:
+            return 0.0
+
+        def visit(storage: Storage) -> float:
+            return float(storage.visit(host, now=self._clock(), secs=secs, begun=begun))
+
+        return await self._tolerate(visit) or 0.0
+
+    async def put(self, site: Site, known: Known) -> None:
+        """Store what is known of *site*, which ends a claim of it."""
+        await self._tolerate(lambda storage: self._put(storage, site, known))
+
+    def _put(self, storage: Storage, site: Site, known: Known) -> None:
+        if self._has_claims:
+            storage.put(site, known, self._owner)
+        else:
+            storage.put(site, known)
+        self._claims.discard(site)
+
+    async def release(self, site: Site) -> None:
+        """End the claim of *site*, if there is one still."""
+        if site in self._claims:
+            await self._tolerate(lambda storage: self._release(storage, site))
+
+    def _release(self, storage: Storage, site: Site) -> None:
+        # Whoever claimed it may be cancelled, and the claim be granted all the same.
+        with self._claiming:
+            if not self._claiming.wait_for(lambda: site not in self._under_way, _CLAIM_SECS):
+                raise StorageError("a claim did not end")
+        storage.release(site, self._owner)
+        self._claims.discard(site)
+
+    async def close(self) -> None:
+        """Release all claims and close the storage, if it was opened; open it no more."""
+        self._closed = True
+        if self._storage is not None or self._opening.locked():  # by a thread
+            self._failed_at = -_OPEN_SECS
+            await self._tolerate(self._end)
+
+    def _end(self, storage: Storage) -> None:
+        try:
+            for site in list(self._claims):
+                self._release(storage, site)
+        finally:
+            storage.close()
+
+    async def _tolerate(self, use: Callable[[Storage], _T]) -> _T | None:
+        if self._is_open():
+            self._stats.storage_error()
+            return None
+        try:
+            if self._config.storage.blocking:
+                return await run_in_thread(self._use, use)
+            return self._use(use)
+        except CANCELLED:  # the crawl ends, which is no failure; Twisted's is an Exception
+            raise
+        except Exception as error:  # noqa: BLE001  # a storage may be anybody's
+            self._stats.storage_error()
+            if not self._warned:
+                self._warned = True
+                self._log.warning(
+                    "The storage of robots.txt failed. The crawl goes on, without it"
+                    " while it fails, and this is not said again: %(error)s",
+                    error=error,
+                )
+            return None
+
+    def _is_open(self) -> bool:
+        return monotonic() - self._failed_at < _OPEN_SECS
+
+    def _use(self, use: Callable[[Storage], _T]) -> _T | None:
+        try:
+            storage = self._opened()
+            # Many may have come here before the first of them failed.
+            return None if storage is None or self._is_open() else use(storage)
+        except Exception:
+            self._failed_at = monotonic()
+            raise
+
+    def _opened(self) -> Storage | None:
+        with self._opening:  # threads of the pool may come here at once
+            if self._storage is None and not self._is_open() and not self._closed:
+                self._storage = self._config.storage.from_config(self._config)
+            return self._storage

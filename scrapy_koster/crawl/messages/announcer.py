@@ -1,0 +1,267 @@
+"""What a crawl says of its sites, while it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from scrapy_koster.crawl.messages.counting import Uncounted
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.summary import Learnt, Summary
+from scrapy_koster.crawl.sites import SiteState, Standing
+from scrapy_koster.protocol.access import (
+    Access,
+    Answer,
+    Copy,
+    Failure,
+    Known,
+    NoAnswer,
+    access,
+)
+from scrapy_koster.protocol.html_page import is_html
+from scrapy_koster.protocol.robotstxt import has_record
+from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
+from scrapy_koster.protocol.verdict import utc
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.messages.stats import Stats
+    from scrapy_koster.protocol.access import Policy
+    from scrapy_koster.protocol.site import Site
+
+_TO_GO_ON = (
+    ". To wait longer: KOSTER_IDLE_LIMIT_SECS, KOSTER_DEFER_LIMIT_SECS; to fetch them all the same:"
+    " KOSTER_UNAVAILABLE"
+)
+# Of each kind; the summary has how many there are.
+_SITES_NAMED = 20
+
+_STANDING = {
+    Access.RULES: Standing.OBEYED,
+    Access.UNRESTRICTED: Standing.WITHOUT_ROBOTS_TXT,
+    Access.RESTRICTED: Standing.RESTRICTED,
+    Access.MISSING: Standing.MISSING,
+}
+
+
+class Announcer:
+    """Says once what becomes of each site, and counts it."""
+
+    def __init__(self, crawler: Crawler, config: Config, stats: Stats) -> None:
+        self._policy = config.policy
+        self._stats = stats
+        self._log = Log(__name__, crawler)
+        self.summary = Summary(crawler, config)
+        self.counts = Uncounted()
+        self._named: Counter[object] = Counter()
+
+    def from_storage(self, site: Site, copy: Copy) -> None:
+        """A copy was found in the storage, and is fresh."""
+        self._read(site, copy, Learnt.FROM_STORAGE, "from storage")
+
+    def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
+        """A site was asked, and *known* is what is known now."""
+        match result, known:
+            case Answer(status=304), Copy():
+                self._stats.revalidated()
+                self._read(site, known, Learnt.REVALIDATED, "revalidated")
+            case _, Copy():
+                moved = known.url != site.robots_url
+                self._read(site, known, Learnt.FETCHED, "redirected" if moved else "fetched")
+            case _, Failure():  # pragma: no branch
+                self.counts.knows(site, known, Learnt.FETCHED)
+                self._not_read(site, known)
+
+    def _read(self, site: Site, copy: Copy, how: Learnt, whence: str) -> None:
+        self.counts.knows(site, copy, how)
+        self.summary.learnt(how)
+        self._log.debug(
+            "The robots.txt of %(site)s: (%(status)d) <GET %(url)s> (%(whence)s, octets:"
+            " %(octets)d, fresh until %(until)s)",
+            site=site,
+            status=copy.status,
+            url=copy.url,
+            whence=whence,
+            octets=len(copy.body),
+            until=utc(copy.expires),
+        )
+
+    def _not_read(self, site: Site, failure: Failure) -> None:
+        self._log.debug(
+            "The robots.txt of %(site)s cannot be retrieved (%(reason)s), attempts: %(attempts)d",
+            site=site,
+            reason=failure.reason,
+            attempts=failure.attempts,
+        )
+
+    def wildcards_met(self, site: str) -> None:
+        """The record of the site's file that is obeyed has wildcards (C6)."""
+        self._stats.wildcards_met()
+        self.counts.wildcards_met(site)
+        self.summary.wildcards_met(site)
+
+    def sum_up(self) -> None:
+        """Say at the end of the crawl what became of all sites."""
+        self.summary.write()
+
+    def cut(self, state: SiteState, cut_bytes: int) -> None:
+        """Only the first *cut_bytes* octets of the site's file are read."""
+        self._stats.cut()
+        self.counts.cut(state.site)
+        log = self._log.info if self._is_named("cut") else self._log.debug
+        log(
+            "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: what is"
+            " behind the last whole line of these is not read",
+            site=state.site,
+            cut_bytes=cut_bytes,
+        )
+
+    def not_heeded(self, state: SiteState, secs: float) -> None:
+        """A handler of ``robots_parsed`` is not waited for any longer."""
+        self._log.warning(
+            "A handler of the signal robots_parsed has not returned within KOSTER_TIMEOUT_SECS ="
+            " %(secs)g s for the robots.txt of %(site)s, and was cancelled. The site is crawled",
+            secs=secs,
+            site=state.site,
+        )
+
+    def failed(self, state: SiteState, error: BaseException) -> None:
+        """Something that is ours went wrong."""
+        self._log.defect(
+            "Error while asking for the robots.txt of %(site)s", error, site=state.site
+        )
+
+    def awaited(self, state: SiteState) -> None:
+        """Somebody waits for a page of the site, which is being asked."""
+        self._log.info("Waiting for the robots.txt of %(site)s", site=state.site)
+
+    def begins_to_wait(self, state: SiteState) -> None:
+        """Count a request that waits for a site which is deferred already.
+
+        Those from before are counted when that is announced.
+        """
+        if state.standing is Standing.UNAVAILABLE:
+            self._stats.requests_deferred(1)
+
+    def announce(self, state: SiteState, step: Step) -> None:
+        """Say what the step for a site has become, if it is news."""
+        before = state.standing
+        match step:
+            case Obey(copy):
+                self._stands(state, _standing_by(copy, self._policy))
+                if before in (Standing.UNAVAILABLE, Standing.LET_THROUGH):
+                    self._answers_again(state, copy)
+                if before is not state.standing:
+                    self._obeyed(state, copy)
+            case Defer(failure) if before is not Standing.UNAVAILABLE:
+                self._stands(state, Standing.UNAVAILABLE)
+                self._deferred(state, failure)
+            case Refuse(failure):
+                self._stands(state, Standing.UNAVAILABLE)
+                if state.wanted:
+                    self._given_up(state, failure)
+            case Pass(failure):
+                self._stands(state, Standing.LET_THROUGH)
+                if before is not Standing.LET_THROUGH:
+                    self._let_through(state, failure)
+            case Defer() | Ask():
+                pass
+
+    def _stands(self, state: SiteState, standing: Standing) -> None:
+        self.summary.stands(standing, state.standing)
+        self.counts.stands(state, standing)
+        state.standing = standing
+
+    def _is_named(self, kind: object) -> bool:
+        """Whether one more site of this kind is named at INFO."""
+        self._named[kind] += 1
+        return self._named[kind] <= _SITES_NAMED
+
+    def _obeyed(self, state: SiteState, copy: Copy) -> None:
+        if state.standing is Standing.OBEYED or not self._is_named(state.standing):
+            return
+        if state.standing is Standing.RESTRICTED:
+            self._restricted(state, copy)
+        else:
+            self._without_rules(state, copy)
+
+    def _without_rules(self, state: SiteState, copy: Copy) -> None:
+        self._log.info(
+            "%(site)s has no rules: its robots.txt answers HTTP %(status)d%(what)s",
+            site=state.site,
+            status=copy.status,
+            what=_without_what(state.standing, copy),
+        )
+
+    def _restricted(self, state: SiteState, copy: Copy) -> None:
+        self._log.info(
+            "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so nothing of it may"
+            " be fetched (3.1). It is asked again after %(until)s. To go on: if its pages are"
+            " fetched in another way, name that in KOSTER_PAGE_META and run scrapy robots cache"
+            ' forget %(site)s; or set KOSTER_RESTRICTED = "allow"',
+            site=state.site,
+            status=copy.status,
+            until=utc(copy.expires),
+        )
+
+    def _let_through(self, state: SiteState, failure: Failure) -> None:
+        if self._is_named(Standing.LET_THROUGH):
+            self._log.info(
+                "Letting requests to %(site)s through (KOSTER_UNAVAILABLE): its robots.txt cannot"
+                " be retrieved (%(reason)s)",
+                site=state.site,
+                reason=failure.reason,
+            )
+
+    def _answers_again(self, state: SiteState, copy: Copy) -> None:
+        log = self._log.info if self._is_named("answers again") else self._log.debug
+        log("%(site)s answers again: HTTP %(status)d", site=state.site, status=copy.status)
+
+    def _deferred(self, state: SiteState, failure: Failure) -> None:
+        self._stats.site_deferred()
+        self.counts.deferred(state.site)
+        self._stats.requests_deferred(state.wanted)
+        log = self._log.info if self._is_named("deferred") else self._log.debug
+        log(
+            "Deferring visits to %(site)s: its robots.txt cannot be retrieved (%(reason)s)."
+            " Requests that wait: %(wanted)d. It is asked again in %(secs).0f s",
+            site=state.site,
+            reason=failure.reason,
+            wanted=state.wanted,
+            secs=failure.retry - failure.asked,
+        )
+
+    def _given_up(self, state: SiteState, failure: Failure) -> None:
+        self.counts.given_up(state.site)
+        log = self._log.info if self._is_named("given up") else self._log.debug
+        log(
+            "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
+            " %(attempts)d. Requests that are refused: %(wanted)d%(hint)s",
+            site=state.site,
+            reason=failure.reason,
+            attempts=failure.attempts,
+            wanted=state.wanted,
+            hint="" if failure.no_such_host else _TO_GO_ON,
+        )
+
+
+def _without_what(standing: Standing | None, copy: Copy) -> str:
+    match standing:
+        case Standing.HTML:
+            return f" with an HTML page, {copy.url}"
+        case Standing.MISSING:
+            return (
+                f"{'' if copy.status >= 300 else ' without a record'}, so nothing of it may be"
+                f" fetched (KOSTER_MISSING). It is asked again after {utc(copy.expires)}"
+            )
+        case _:
+            return ""
+
+
+def _standing_by(copy: Copy, policy: Policy) -> Standing:
+    standing = _STANDING[access(copy, policy)]
+    if standing is Standing.OBEYED and is_html(copy.body) and not has_record(copy.body):
+        return Standing.HTML
+    return standing

@@ -1,0 +1,229 @@
+"""What the report of a crawl counts: the facts of the crawl, as rows of its file."""
+
+from __future__ import annotations
+
+import zlib
+from time import time
+from typing import TYPE_CHECKING
+
+from scrapy_koster.crawl.messages.summary import Learnt
+from scrapy_koster.crawl.sites import Standing
+from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, last_copy
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.step import Pass
+from scrapy_koster.protocol.verdict import Ground, shown, text_of
+from scrapy_koster.report.tally import Outcome, Sampled, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy import Request
+
+    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.robotstxt import Record
+    from scrapy_koster.protocol.site import Site
+    from scrapy_koster.protocol.verdict import Verdict
+
+_URL_CHARS = 300
+_RULE_CHARS = 200
+_REASON_CHARS = 100
+_KIND_CHARS = 60
+_AGENT_CHARS = 40
+_DELAY_CHARS = 20
+_MANY = 4000
+# Compared with RFC 9309: these, then one of so many. Longer files are not.
+_COMPARED_FIRST = 100
+_COMPARED_EACH = 64
+_COMPARED_BYTES = 65536
+_COMPARED_MOST = 500  # in a batch: they hold files in memory
+
+_OUTCOMES = {
+    Standing.OBEYED: Outcome.OBEYED,
+    Standing.HTML: Outcome.HTML,
+    Standing.WITHOUT_ROBOTS_TXT: Outcome.WITHOUT_ROBOTS_TXT,
+    Standing.RESTRICTED: Outcome.RESTRICTED,
+    Standing.MISSING: Outcome.MISSING,
+    Standing.UNAVAILABLE: Outcome.UNAVAILABLE,
+    Standing.LET_THROUGH: Outcome.LET_THROUGH,
+}
+_ALLOWED = {
+    Standing.OBEYED: "allowed_rule",
+    Standing.HTML: "allowed_html",
+    Standing.WITHOUT_ROBOTS_TXT: "allowed_none",
+    Standing.LET_THROUGH: "allowed_unavailable",
+}
+_HOW = {
+    Learnt.FETCHED: "fetches",
+    Learnt.FROM_STORAGE: "from_storage",
+    Learnt.REVALIDATED: "renewed",
+}
+
+
+class Uncounted:
+    """Counts nothing: there is to be no report."""
+
+    is_on = False
+
+    def asked(self, site: Site) -> None:
+        """A site is asked for its robots.txt."""
+
+    def heard(self, site: Site, result: Answer | NoAnswer) -> None:
+        """A site was asked, and that is how it ended."""
+
+    def knows(self, site: Site, known: Known, how: Learnt) -> None:
+        """What is known of a site has become *known*."""
+
+    def parsed(self, site: str, record: Record | None) -> None:
+        """A file was read; *record* is what is obeyed of it."""
+
+    def wildcards_met(self, site: str) -> None:
+        """The record of the site's file that is obeyed has wildcards (C6)."""
+
+    def cut(self, site: Site) -> None:
+        """A site's file is longer than KOSTER_MAX_BYTES."""
+
+    def stands(self, state: SiteState, standing: Standing) -> None:
+        """A site is announced as something; ``state.standing`` is what it was before."""
+
+    def deferred(self, site: Site) -> None:
+        """Visits to a site begin to be deferred."""
+
+    def given_up(self, site: Site) -> None:
+        """Requests that waited for a site are refused now."""
+
+    def allowed(self, state: SiteState, url: str, robot: str | bytes) -> None:
+        """A request was let pass."""
+
+    def refused(self, request: Request, verdict: Verdict) -> None:
+        """A request was refused, or would have been in a dry run."""
+
+    def dropped(self, word: str, page: str) -> None:
+        """What a page yielded was dropped because the page says *word*."""
+
+
+class Counts(Uncounted):
+    """Counts in a tally, which is taken away when it is written."""
+
+    is_on = True
+
+    def __init__(self, on_many: Callable[[], None]) -> None:
+        """*on_many* is called where it would be well to write before long."""
+        self.tally = Tally()
+        self._on_many = on_many
+        self._decided = 0
+
+    def take(self) -> Tally:
+        """Return what was counted, and begin anew."""
+        tally, self.tally = self.tally, Tally()
+        return tally
+
+    def asked(self, site: Site) -> None:
+        self.tally.count(str(site), "asked")
+        self.tally.minute["asked"] += 1
+
+    def heard(self, site: Site, result: Answer | NoAnswer) -> None:
+        if isinstance(result, Answer):
+            self.tally.count(str(site), "answered")
+            self.tally.minute["answered"] += 1
+
+    def knows(self, site: Site, known: Known, how: Learnt) -> None:
+        row = self.tally.row(str(site))
+        match known:
+            case Copy():
+                self.tally.count(str(site), _HOW[how])
+                row.update(_copy_facts(site, known))
+            case Failure(reason=reason):  # pragma: no branch
+                status = reason.removeprefix("HTTP ")[:3]
+                row["status"] = int(status) if status.isdecimal() and status != reason else 0
+                row["reason"] = printable(reason, _REASON_CHARS)
+                self.tally.failures[printable(reason.partition(":")[0], _KIND_CHARS)] += 1
+
+    def parsed(self, site: str, record: Record | None) -> None:
+        row = self.tally.row(site)
+        row["record_line"] = record.agents[0].number if record else 0
+        agents = record.agents[:3] if record else []
+        row["record"] = printable(", ".join(shown(a.value, _AGENT_CHARS) for a in agents))
+        rules = record.rules if record else []
+        delays = (rule.value for rule in rules if rule.field == b"crawl-delay")
+        row["delay"] = shown(next(delays, b""), _DELAY_CHARS)
+
+    def wildcards_met(self, site: str) -> None:
+        self.tally.count(site, "wildcards")
+
+    def cut(self, site: Site) -> None:
+        self.tally.count(str(site), "cut")
+
+    def stands(self, state: SiteState, standing: Standing) -> None:
+        row = self.tally.row(str(state.site))
+        row["outcome"] = int(_OUTCOMES[standing])
+        if state.standing is Standing.UNAVAILABLE is not standing:
+            row["resumed"] = int(time())
+        if len(self.tally) > _MANY:
+            self._on_many()
+
+    def deferred(self, site: Site) -> None:
+        self.tally.count(str(site), "deferrals")
+        self.tally.row(str(site)).update(deferred=int(time()), resumed=0)
+        self.tally.minute["deferred"] += 1
+
+    def given_up(self, site: Site) -> None:
+        self.tally.count(str(site), "given_up")
+        self.tally.row(str(site))["resumed"] = int(time())
+
+    def allowed(self, state: SiteState, url: str, robot: str | bytes) -> None:
+        tally = self.tally
+        row = tally.row(state.origin[:-1])
+        column = _ALLOWED[state.standing] if state.standing in _ALLOWED else _unannounced(state)
+        row[column] = row.get(column, 0) + 1
+        tally.minute["allowed"] += 1
+        if state.standing is Standing.OBEYED:
+            self._compare(state.known, url, robot, allowed=True)
+
+    def refused(self, request: Request, verdict: Verdict) -> None:
+        tally, site, ground = self.tally, str(verdict.site), verdict.ground
+        url = printable(request.url, _URL_CHARS)
+        tally.count(site, f"refused_{ground.value}")
+        tally.minute["refused"] += 1
+        if request.meta.get("is_start_request"):
+            tally.count(site, "start_refused")
+            tally.sample(site, Sampled.START, 0, url)
+        line = verdict.line or 0
+        if ground is Ground.RULE:
+            text = text_of(verdict.rule, _RULE_CHARS) if verdict.rule else verdict.section
+            tally.refused_by(site, line, text)
+            if verdict.delay is None:  # it decided, and not the rules
+                self._compare(verdict.known, request.url, verdict.robot, allowed=False)
+        tally.sample(site, Sampled(ground.value), line, url)
+
+    def dropped(self, word: str, page: str) -> None:
+        site = "/".join(page.split("/", 3)[:3])
+        self.tally.count(site, word)
+        self.tally.sample(site, Sampled(word), 0, printable(page, _URL_CHARS))
+
+    def _compare(self, known: Known | None, url: str, robot: str | bytes, *, allowed: bool) -> None:
+        """Have a decision by rules compared with RFC 9309, if its turn has come."""
+        self._decided += 1
+        if self._decided > _COMPARED_FIRST and self._decided % _COMPARED_EACH:
+            return
+        copy, compared = last_copy(known), self.tally.compared
+        if len(compared) >= _COMPARED_MOST or copy is None or len(copy.body) > _COMPARED_BYTES:
+            return
+        compared.append((copy.body, url, robot, allowed))
+
+
+def _unannounced(state: SiteState) -> str:
+    """Return what allows a request to a site that was not announced: its /robots.txt, a replay."""
+    return "allowed_unavailable" if isinstance(state.step, Pass) else "allowed_rule"
+
+
+def _copy_facts(site: Site, copy: Copy) -> dict[str, object]:
+    redirected = copy.url != site.robots_url
+    return {
+        "status": copy.status,
+        "fetched": int(copy.fetched),
+        "expires": int(min(copy.expires, 2.0**62)),
+        "bytes": len(copy.body),
+        "crc": zlib.crc32(copy.body),
+        "redirect": printable(copy.url, _URL_CHARS) if redirected else "",
+        "reason": "",
+    }

@@ -1,0 +1,1 @@
+"""Crawl-delay: visits to a host that are far enough apart."""

@@ -1,0 +1,124 @@
+"""How far apart the visits to a site are to be, as its robots.txt asks and the settings allow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.protocol.access import last_copy
+from scrapy_koster.protocol.delay import Delay, Over, names_delay
+from scrapy_koster.protocol.verdict import PacingParser, delay_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.messages.stats import Stats
+    from scrapy_koster.crawl.robot import Robot
+    from scrapy_koster.crawl.sites import SiteState
+
+# What a delay counts as that is longer.
+_LONGEST_SECS = 366 * 86400.0
+_READ_AT_MOST = 1000
+_SITES_NAMED = 20
+NEVER = float("-0")
+"""The delay of a site that asks nobody for one: this very object, so that it is seen at once."""
+
+
+class Delays:
+    """Reads the delay of each site once, and says it once.
+
+    Visits are as far apart as the longest that the site asks of the names by which the crawl
+    goes. A name that is asked for too long a delay is refused, the others are not.
+    """
+
+    def __init__(self, crawler: Crawler, config: Config, stats: Stats, robot: Robot) -> None:
+        self._log = Log(__name__, crawler)
+        self._pace = config.pace
+        self._dry_run = config.dry_run
+        self._stats = stats
+        self._robot = robot
+        self._named = 0
+        self._read: dict[tuple[SiteState, str], Delay | None] = {}
+        """What was read for other names than the crawl's own, and what is too long."""
+
+    def kept(self, state: SiteState, robot: str = "") -> float:
+        """Return how far apart visits are to be, in seconds; 0 where that does not matter."""
+        if state.delay is None:
+            self._read = {key: delay for key, delay in self._read.items() if key[0] is not state}
+            state.delay = 0.0 if _may_name_one(state) else NEVER
+            if state.delay is not NEVER:
+                self._meet(state, self._robot.name)
+        if state.delay is NEVER:
+            return 0.0
+        if robot and robot != self._robot.name and (state, robot) not in self._read:
+            self._meet(state, robot)
+        return state.delay
+
+    def too_long(self, state: SiteState, robot: str) -> Delay | None:
+        """Return the delay for which *robot* does not visit a site, None where it does."""
+        if self._pace.over is not Over.REFUSE:
+            return None
+        self.kept(state, robot)
+        if state.delay is NEVER:
+            return None
+        if (state, robot) not in self._read:
+            self._keep(state, robot, self._found(state, robot))
+        delay = self._read[state, robot]
+        return delay if delay is not None and self._pace.refuses(delay.secs) else None
+
+    def _meet(self, state: SiteState, robot: str) -> None:
+        """Have the site visited as slowly as it asks of *robot*, too."""
+        delay = self._found(state, robot)
+        if robot != self._robot.name:
+            self._keep(state, robot, delay)
+        if delay is None or not delay.secs:
+            return
+        is_refused = self._pace.refuses(delay.secs)
+        secs = min(self._pace.kept(delay.secs), _LONGEST_SECS)
+        if not state.is_paced:
+            state.is_paced = True
+            self._tell(state, delay, secs, is_refused=is_refused)
+        if not is_refused or self._dry_run:
+            state.delay = max(state.delay or 0.0, secs)
+
+    def _keep(self, state: SiteState, robot: str, delay: Delay | None) -> None:
+        if len(self._read) >= _READ_AT_MOST:
+            self._read.clear()
+        self._read[state, robot] = delay
+
+    def _found(self, state: SiteState, robot: str) -> Delay | None:
+        try:
+            return delay_of(state.parser, robot)
+        except Exception as error:  # noqa: BLE001  # a parser may be anybody's
+            self._log.defect(
+                "Error while reading how long a delay %(site)s asks for", error, site=state.site
+            )
+            state.is_paced = True  # it has been said
+            return Delay(self._pace.max_secs, None)
+
+    def _tell(self, state: SiteState, delay: Delay, secs: float, *, is_refused: bool) -> None:
+        is_clamped = secs < delay.secs and not is_refused
+        self._stats.delay_met(is_clamped=is_clamped)
+        if is_refused:
+            what = "It is not visited: that is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
+        elif is_clamped:
+            what = f"It is visited every {secs:g} s: KOSTER_CRAWL_DELAY_MAX_SECS"
+        else:
+            what = "It is kept"
+        self._named += 1
+        log = self._log.info if self._named <= _SITES_NAMED else self._log.debug
+        log(
+            "%(site)s asks for %(secs)g s between two visits%(where)s. %(what)s",
+            site=state.site,
+            secs=delay.secs,
+            where=f" (line {delay.line.number} of its robots.txt)" if delay.line else "",
+            what=what,
+        )
+
+
+def _may_name_one(state: SiteState) -> bool:
+    copy = last_copy(state.known)
+    return copy is not None and (
+        names_delay(copy.body) or not isinstance(state.parser, PacingParser)
+    )

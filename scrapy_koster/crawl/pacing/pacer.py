@@ -1,0 +1,222 @@
+"""Crawl-delay: visits to a host that are as far apart as it asks for (KOSTER_CRAWL_DELAY).
+
+A delay is kept by host, whatever the scheme and the port: it is the longest that its sites ask for.
+Who waits for a turn of its host waits in the scheduler, or in place where it does not come from
+there. It takes no place of the downloader meanwhile. See docs/pacing.md.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from scrapy_koster.crawl.engine.private import around_downloads, wake
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.pacing.delays import NEVER, Delays
+from scrapy_koster.crawl.pacing.host_turns import HostTurns
+from scrapy_koster.crawl.pacing.hosts import Hosts
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.path import is_robots_txt
+from scrapy_koster.protocol.rewriting import sent_as
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.fetching.ports import Store
+    from scrapy_koster.crawl.messages.stats import Stats
+    from scrapy_koster.crawl.pacing.hosts import Host
+    from scrapy_koster.crawl.robot import Robot
+    from scrapy_koster.crawl.sites import Sites, SiteState
+    from scrapy_koster.protocol.access import Known
+    from scrapy_koster.protocol.delay import Delay
+
+# A crawl that has nothing else to do for long says so, and again after so many seconds.
+_LONG_SECS = 5.0
+_TELL_SECS = 60.0
+# A copy is fresh for as many visits at least.
+_VISITS = 10
+
+
+class Pacer:
+    """Tells which requests have to wait for a turn of their host, and gives them one."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        config: Config,
+        stats: Stats,
+        *,
+        robot: Robot,
+        sites: Sites,
+        store: Store,
+        clock: Callable[[], float],
+        renew: Callable[[SiteState], None],
+    ) -> None:
+        """*renew* has a site asked whose copy is not fresh any more."""
+        self._crawler = crawler
+        self._log = Log(__name__, crawler)
+        self._robot = robot
+        self._sites = sites
+        self._clock = clock
+        self._renew = renew
+        self._dry_run = config.dry_run
+        self._delays = Delays(crawler, config, stats, robot)
+        self._hosts = Hosts(crawler, self._delays, clock, config.memory_sites)
+        self._turns = HostTurns(self._hosts, store, stats, self._is_free)
+        self.want, self.close = self._turns.want, self._turns.close
+        self._free: dict[Host, None] = {}
+        """Those whose turn a parked request may take."""
+        self._tell_at = 0.0
+
+    def open(self) -> None:
+        """Begin: from now on what is sent is a visit."""
+        around_downloads(self._crawler, self._visiting)
+
+    # Which requests have to wait.
+
+    def holds(self, request: Request) -> tuple[SiteState, Host] | None:
+        """Return the site of *request*, and its host, if that has no turn for it now.
+
+        One that its site's rules forbid needs none. Where the turn is free *request* has it from
+        now on.
+        """
+        try:
+            state = self._sites.state_of(request.url)
+            if state is None or (state.delay is NEVER and not self._hosts):
+                return None
+            host = self.held(request, state, self._robot.name_of(request))
+        except Exception:  # noqa: BLE001  # the middleware says so to the request's errback
+            return None
+        if host is None:
+            return None
+        if host.is_ready:
+            self._turns.take(host, request)
+            return None
+        return state, host
+
+    def held(self, request: Request, state: SiteState, robot: str) -> Host | None:
+        """Return the host whose turn *request* has to have and has not, None for none."""
+        host = self._hosts.of_site(state, robot)
+        if host is None or host.turn is request or request.meta.get("dont_obey_robotstxt"):
+            return None
+        return host if self._dry_run or self._may_pass(request, state, robot) else None
+
+    def _may_pass(self, request: Request, state: SiteState, robot: str) -> bool:
+        if is_robots_txt(request.url):  # also where the site is not known
+            return True
+        return self._delays.too_long(state, robot) is None and all(
+            state.allows(url, robot) for url in sent_as(request.url)
+        )
+
+    def concerns(self, state: SiteState, robot: str) -> bool:
+        """Whether a site asks for a delay, or another of its host does."""
+        if state.delay is NEVER and not self._hosts:
+            return False
+        return (
+            self._hosts.of_site(state, robot) is not None
+            or self._delays.too_long(state, robot) is not None
+        )
+
+    def too_long(self, request: Request, state: SiteState, robot: str) -> Delay | None:
+        """Return the delay for which *request* is refused, None where it is not."""
+        return None if is_robots_txt(request.url) else self._delays.too_long(state, robot)
+
+    def paces(self, state: SiteState) -> Host | None:
+        """Return the host of a site where visits are to be apart, None where they need not be."""
+        return self._hosts.of_site(state, self._robot.name)
+
+    # What comes out of the parking.
+
+    def free_site(self) -> SiteState | None:
+        """Return a site of whose parked requests one may come out, None if there is none."""
+        for host in list(self._free):
+            if host.is_ready and (state := self._fresh_site(host)) is not None:
+                return state
+            del self._free[host]
+            if host.wanted and not host.is_ready:
+                self.want(host)
+        return None
+
+    def _is_free(self, host: Host) -> None:
+        if self._fresh_site(host) is not None:
+            self._free[host] = None
+            wake(self._crawler)
+
+    def _fresh_site(self, host: Host) -> SiteState | None:
+        """Return a site that has parked requests and is known; those that are not are asked."""
+        found = None
+        for state in host.states:
+            if state.turns and self._clock() < state.until:
+                found = found or state
+            elif state.turns:
+                self._renew(state)
+        return found
+
+    def is_waited_for(self) -> bool:
+        """Whether requests wait for the turn of a host. While a crawl does nothing else, say so."""
+        is_waited_for = any(host.wanted for host in self._hosts)
+        if is_waited_for and monotonic() >= self._tell_at:
+            self._tell([host for host in self._hosts if host.wanted])
+        return is_waited_for
+
+    def _tell(self, waiting: list[Host]) -> None:
+        first = min(waiting, key=lambda host: host.free, default=None)
+        secs = 0.0 if first is None else first.free - monotonic()
+        if first is None or secs < _LONG_SECS:
+            return
+        self._tell_at = monotonic() + _TELL_SECS
+        self._log.info(
+            "Nothing to do until a host that asks for a delay may be visited again. Requests wait"
+            " for %(hosts)d of them, such as %(host)s; the next visit is in %(secs).0f s",
+            hosts=len(waiting),
+            host=first.name,
+            secs=secs,
+        )
+
+    # Visits.
+
+    async def turn(self, state: SiteState, host: Host, request: Request) -> bool:
+        """Wait in place for the turn of *host*; False if the crawl closes first.
+
+        The site, which *request* is to, stays in memory meanwhile.
+        """
+        state.in_turn += 1
+        try:
+            return await self._turns.wait(host, request)
+        finally:
+            state.in_turn -= 1
+
+    async def turn_to_ask(self, state: SiteState) -> None:
+        """Wait until /robots.txt may be asked for, where the host is known to ask for a delay."""
+        host = self._hosts.named(state.site.host)
+        if host is not None:
+            await self._turns.wait(host)
+
+    def lengthened(self, state: SiteState, known: Known) -> Known:
+        """Return *known*, fresh for so many visits at least: else each of them would be to ask."""
+        host = self._hosts.named(state.site.host)
+        if host is None or not isinstance(known, Copy):
+            return known
+        return replace(
+            known, expires=max(known.expires, known.fetched + _VISITS * self._hosts.gap(host))
+        )
+
+    @contextmanager
+    def asking(self, state: SiteState) -> Iterator[None]:
+        """Note that a site is asked for its robots.txt meanwhile: that is one visit."""
+        host = self._hosts.named(state.site.host)
+        with self._turns.visit(host):
+            yield
+            if host is not None:  # when exactly it was sent is not known here
+                host.free = max(host.free, monotonic() + self._hosts.gap(host))
+
+    def _visiting(self, request: Request) -> AbstractContextManager[None] | None:
+        host = self._hosts.of_url(request.url) if self._hosts else None
+        return None if host is None else self._turns.visit(host)

@@ -1,0 +1,126 @@
+"""The scheduler that is wrapped: what of it differs from one to another."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy.core.scheduler import BaseScheduler, Scheduler
+from scrapy.utils.job import job_dir
+
+from scrapy_koster.crawl.messages.log import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+_RETURNED = "koster_returned"
+_KEPT = "They are kept for the next run: start the same crawl again to go on"
+_GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep them"
+_DROPPED = "They are dropped: set {} to keep them for the next run"
+
+
+class Wrapped:
+    """Takes requests from the wrapped scheduler, and gives some back to it."""
+
+    def __init__(self, crawler: Crawler, scheduler: BaseScheduler) -> None:
+        self._crawler = crawler
+        self._scheduler = scheduler
+        self._log = Log(__name__, crawler)
+        self._is_broken = False
+        self._told = False
+        folder = job_dir(crawler.settings)
+        # Not isinstance(), which is true of whatever has a scheduler's methods.
+        self._is_scrapys = Scheduler in type(scheduler).__mro__
+        self.folder = Path(folder) if folder and self._is_scrapys else None
+        """The JOBDIR, where the scheduler keeps its requests there."""
+
+    @property
+    def keeps_requests(self) -> bool:
+        """Whether what it holds when the crawl ends is known to be there for the next run."""
+        # That of scrapy-redis says whether it empties its queue at the end.
+        return bool(getattr(self._scheduler, "persist", self.folder is not None))
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether it may keep what it is given when the crawl ends."""
+        return bool(getattr(self._scheduler, "persist", self.folder or not self._is_scrapys))
+
+    @property
+    def fate(self) -> str:
+        """What becomes of requests that still wait when the crawl ends."""
+        if self.keeps_requests:
+            return _KEPT
+        if self.takes_back:
+            return _GIVEN_BACK
+        return _DROPPED.format("JOBDIR" if self._is_scrapys else "SCHEDULER_PERSIST = True")
+
+    def mark_seen(self, request: Request) -> None:
+        """Have the dupefilter know *request*: a process that was killed may not have said so."""
+        dupefilter = getattr(self._scheduler, "df", None)
+        if dupefilter is not None and not request.dont_filter:
+            dupefilter.request_seen(request)
+
+    def give_back(self, requests: Iterable[Request]) -> str:
+        """Have the scheduler take these again, although it has seen them; return their fate."""
+        count = 0
+        for count, request in enumerate(requests, 1):  # noqa: B007  # how many there were
+            self._scheduler.enqueue_request(_returned(request))
+        if count and self.folder is not None:  # there they are what its file did not take
+            return f"{self.fate}. Those that cannot be written there: {count}"
+        return self.fate
+
+    def has_pending_requests(self) -> bool:
+        """Whether it has requests that can be read."""
+        return not self._is_broken and self._scheduler.has_pending_requests()
+
+    def next_request(self) -> Request | None:
+        """Return its next request, None if it has none now."""
+        request = self._next_that_can_be_read()
+        if request is not None and request.meta.pop(_RETURNED, False):
+            # A redirect of this request must meet the dupefilter again.
+            request = request.replace(dont_filter=False)
+        return request
+
+    def _next_that_can_be_read(self) -> Request | None:
+        """Pass over what Scrapy's own disk queues raise for.
+
+        They note how many requests they have when they are closed. In the
+        JOBDIR of a crawl that was killed that may be more than there are, and
+        they raise for each of these whenever they are asked.
+        """
+        if self.folder is None:
+            return self._scheduler.next_request()
+        left = math.inf
+        while True:
+            try:
+                request = self._scheduler.next_request()
+            except Exception as error:  # noqa: BLE001  # a queue may be anybody's
+                self._tell(error)
+                # Not before there is an error: it sums over all queues.
+                before, left = left, len(self._scheduler)  # type: ignore[arg-type]
+                self._is_broken = left >= before
+                if self._is_broken:
+                    return None
+            else:
+                self._is_broken = False
+                return request
+
+    def _tell(self, error: Exception) -> None:
+        if not self._told:
+            self._told = True
+            self._log.defect(
+                "Some of what is queued in the JOBDIR cannot be read: a run that was killed may"
+                " have left it so. The rest is crawled",
+                error,
+            )
+
+
+def _returned(request: Request) -> Request:
+    """Return a copy that the scheduler takes although it has seen it."""
+    if request.dont_filter:
+        return request
+    return request.replace(dont_filter=True, meta={**request.meta, _RETURNED: True})

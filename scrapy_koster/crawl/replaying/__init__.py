@@ -1,0 +1,1 @@
+"""Crawls and pages that robots.txt meets at another point than the download."""

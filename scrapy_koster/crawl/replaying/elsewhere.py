@@ -1,0 +1,88 @@
+"""Pages that come from another URL than the one that was decided on.
+
+Scrapy makes a request of each redirect, and that is decided on. A browser follows it by itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import IgnoreRequest
+
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.protocol.path import is_robots_txt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from scrapy_koster.crawl.keeping.keeper import Keeper
+    from scrapy_koster.crawl.replaying.replay import Replay
+    from scrapy_koster.crawl.robot import Robot
+    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.step import Step
+
+
+def may_end_elsewhere(crawler: Crawler) -> bool:
+    """Whether the project has download handlers of its own choice.
+
+    Those that Scrapy has by itself follow no redirect.
+    """
+    return any(crawler.settings.getdict("DOWNLOAD_HANDLERS").values())
+
+
+class Elsewhere:
+    """Decides on where a page has ended, and keeps what is forbidden from the callback.
+
+    It has been fetched by then: the first time a warning says so.
+    """
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        keeper: Keeper,
+        robot: Robot,
+        replay: Replay | None,
+        decide: Callable[[Request, SiteState, str, Step], None],
+    ) -> None:
+        """*decide* raises IgnoreRequest for a request that its site does not allow to the robot."""
+        self._log = Log(__name__, crawler)
+        self._keeper = keeper
+        self._robot = robot
+        self._replay = replay
+        self._decide = decide
+        self._warned = False
+
+    async def process_response(self, request: Request, response: Response) -> Response:
+        """Return *response* if the robot may visit its URL; ask its site first if need be."""
+        if response.url == request.url or request.meta.get("dont_obey_robotstxt"):
+            return response
+        state = self._keeper.state_of(response.url)
+        if state is None or is_robots_txt(response.url):
+            return response
+        ended, step = request.replace(url=response.url), state.step
+        if self._replay is not None and self._replay.cache is not None:  # no site is asked
+            state, step = await self._replay.last_known(state, ended)
+        elif self._keeper.clock() >= state.until:
+            step = await self._keeper.wait(state, request)
+        try:
+            self._decide(ended, state, self._robot.name_of(request), step)
+        except IgnoreRequest:
+            self._warn(response, request)
+            raise
+        return response
+
+    def _warn(self, response: Response, request: Request) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        self._log.warning(
+            "%(request)s has ended at %(url)s, which its robots.txt does not allow: the download"
+            " handler follows redirects by itself, as a browser does. The page was fetched, and is"
+            " refused. See docs/ecosystem.md. There may be more of them",
+            request=request,
+            url=response.url,
+        )

@@ -1,0 +1,155 @@
+"""A crawl out of Scrapy's HTTP cache alone, which asks no site for its robots.txt either.
+
+With HTTPCACHE_IGNORE_MISSING a page that is not in the cache is not fetched. Of one that is there
+nothing is fetched from its site, so the last copy of its robots.txt decides, however old it is.
+
+What the cache passes on to the network (dont_cache in the meta, HTTPCACHE_IGNORE_SCHEMES, a page
+that its policy wants to validate) is subject to robots.txt as always. So nothing is foretold: the
+cache is asked for the answer, before any other middleware can see a request that was not decided.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from time import time
+from typing import TYPE_CHECKING
+
+from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
+from scrapy.http import Response
+
+from scrapy_koster.crawl.fetching.ports import Unshared
+from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.keeping.keeper import Keeper
+from scrapy_koster.crawl.messages.announcer import Announcer
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, Unavailable, last_copy
+from scrapy_koster.protocol.step import Pass
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.fetching.ports import Store
+    from scrapy_koster.crawl.messages.stats import Stats
+    from scrapy_koster.protocol.access import Known
+    from scrapy_koster.protocol.site import Site
+    from scrapy_koster.protocol.step import Step
+
+
+class Replay:
+    """Answers requests out of the HTTP cache, and knows the last copies."""
+
+    def __init__(self, crawler: Crawler, config: Config, stats: Stats) -> None:
+        self._crawler = crawler
+        self._log = Log(__name__, crawler)
+        self._said = False
+        policy = replace(
+            config.policy,
+            unavailable=Unavailable.ALLOW,  # without a copy the page passes
+            defer_first_secs=math.inf,
+            defer_max_secs=math.inf,
+        )
+        self._policy = policy
+        config = replace(config, policy=policy)
+        store = StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler))
+        self._keeper = Keeper(
+            crawler,
+            config,
+            stats,
+            fetch=_Nothing(),
+            store=_LastCopies(store),
+            announcer=_Quiet(crawler, config, stats),
+        )
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, config: Config, stats: Stats) -> Replay | None:
+        """Return None unless the settings say that what is not cached is ignored."""
+        get = crawler.settings.getbool
+        on = get("HTTPCACHE_ENABLED") and get("HTTPCACHE_IGNORE_MISSING")
+        return cls(crawler, config, stats) if on else None
+
+    @property
+    def cache(self) -> HttpCacheMiddleware | None:
+        """The HTTP cache, None where it is not in the crawl, or another in its place."""
+        cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
+        if cache is None or type(cache).process_request is not HttpCacheMiddleware.process_request:
+            return None
+        return cache
+
+    def answer(self, request: Request) -> Response | None:
+        """Return the page out of the cache, None where the network would be asked for it.
+
+        Raises IgnoreRequest where it is not there.
+        """
+        cache = self.cache
+        found = None if cache is None else cache.process_request(request)
+        if not isinstance(found, Response):
+            return None
+        if not self._said:
+            self._said = True
+            self._log.info(
+                "HTTPCACHE_IGNORE_MISSING: pages come out of the HTTP cache, and no site is asked"
+                " for their sake. The last copy of its robots.txt decides, however old it is;"
+                " without one they pass"
+            )
+        return found
+
+    async def last_known(self, state: SiteState, request: Request) -> tuple[SiteState, Step]:
+        """Return what *request* is decided by: the last copy for the site of *state*."""
+        now = time()
+        if (copy := last_copy(state.known)) is not None:
+            last = SiteState(state.site)
+            last.learn(_without_end(copy), state.source, state.parser)
+            return last, last.take_step(now=now, policy=self._policy)
+        stored = self._keeper.state_of(request.url)
+        assert stored is not None  # it has a site
+        if now < stored.until:
+            return stored, stored.step
+        return stored, await self._keeper.wait(stored, request)
+
+    async def close(self) -> None:
+        """Close the storage."""
+        await self._keeper.close()
+
+
+def _without_end(copy: Copy) -> Copy:
+    return replace(copy, fetched=min(copy.fetched, time()), expires=math.inf)
+
+
+class _Quiet(Announcer):
+    """Does not say of each site that it was not asked: that is said once, of all."""
+
+    def announce(self, state: SiteState, step: Step) -> None:
+        if not isinstance(step, Pass):
+            super().announce(state, step)
+
+
+class _Nothing:
+    """Asks no site."""
+
+    async def fetch(self, *_: object) -> Answer | NoAnswer:
+        return NoAnswer("HTTPCACHE_IGNORE_MISSING: no site is asked")
+
+    def cancel(self) -> None:
+        pass
+
+
+class _LastCopies(Unshared):
+    """The last copies in a storage, which never end. Nothing is written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.source = store.source
+
+    async def get(self, site: Site) -> Known | None:
+        copy = last_copy(await self._store.get(site))
+        return None if copy is None else _without_end(copy)
+
+    async def put(self, site: Site, known: Known) -> None:
+        pass
+
+    async def close(self) -> None:
+        await self._store.close()

@@ -1,0 +1,107 @@
+"""The audit against the truth: what fifty robots of known sins did, by robot, line and count."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from harness.audit_logs import (
+    CHANGED,
+    DAY,
+    FORMATS,
+    NGINX,
+    Hit,
+    Line,
+    Sinner,
+    log_of,
+    sinners,
+    truth_of,
+    written,
+)
+from harness.audits import STANDARDS, audited
+
+from scrapy_koster.audit.textlines import nginx_format
+
+
+def guilty(found: dict[str, Any]) -> dict[str, dict[Line, int]]:
+    return {
+        robot["name"]: {(each["line"], each["rule"]): each["count"] for each in robot["violations"]}
+        for robot in found["robots"]
+        if robot["violations"]
+    }
+
+
+@pytest.mark.parametrize("reading", ["draft", "rfc9309"])
+@pytest.mark.parametrize("seed", range(3))
+def test_robots_lines_and_counts_are_exact(seed: int, reading: str) -> None:
+    robots = sinners(seed)
+    found = audited(written(log_of(robots)), reading=reading)
+    truths = {robot.name: truth_of(robot, reading) for robot in robots if robot.is_accused}
+    assert guilty(found) == {
+        name: dict(truth.lines) for name, truth in truths.items() if truth.lines
+    }
+    assert {robot["name"]: robot["in_grace"] for robot in found["robots"]} == {
+        name: truth.excused for name, truth in truths.items()
+    }
+    assert {robot["name"]: robot["requests"] for robot in found["robots"]} == {
+        robot.name: len(robot.hits) for robot in robots if robot.is_accused
+    }
+    assert found["browsers"] == sum(len(r.hits) for r in robots if not r.is_accused)
+    assert found["unread"] == 0
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "common"])
+def test_the_same_visits_in_each_format(name: str) -> None:
+    hits = log_of(sinners())
+    broken = (
+        b'\n{"ts": \n192.0.2.1 - - [21/Nov/2026:20:00:00 +0000] "GET / HTT\n\xff\x00\x1b[2J\n  \n'
+    )
+    log = written(hits, name)
+    lines = log.splitlines(keepends=True)
+    mixed = broken + b"".join(lines[:900]) + broken + b"".join(lines[900:])
+    given = nginx_format(NGINX) if name == "nginx" else None
+    found, as_combined = audited(mixed, given=given), audited(written(hits))
+    assert found["unread"] == 6
+    assert found["lines"] == len(hits) + 6
+    assert all(sample.isprintable() for sample in found["unread_samples"])
+    for each in (found, as_combined):
+        for key in ("lines", "unread", "unread_samples", "hosts"):
+            del each[key]
+    assert found == as_combined
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_histories_by_chance(seed: int) -> None:
+    """Robots that ask, are answered whatever there is, and come at any time."""
+    chance = Random(seed)
+    start, end = CHANGED - chance.randrange(1, 12) * DAY, CHANGED + chance.randrange(1, 12) * DAY
+    robots = [Sinner(f"bot{n}", f"bot{n}/1.0") for n in range(8)]
+    for robot in robots:
+        targets = chance.choices(("/", "/private/1", "/new/1", "/old/1", "/both/1", "/x.gif"), k=3)
+        asks = chance.choice((0, 1, 4))
+        for secs in sorted(chance.randrange(start, end) for _ in range(40)):
+            if chance.randrange(40) < asks:
+                robot.ask(secs, chance.choice((200, 200, 304, 404, 403, 503, 301)))
+            else:
+                robot.get(secs, chance.choice(targets))
+    robots[0].hits.insert(0, Hit(start, robots[0].agent, "/"))
+    hits = log_of(robots)
+    for reading in STANDARDS:
+        found = audited(written(hits), reading=reading)
+        for robot in robots:
+            truth = truth_of(robot, reading, start)
+            assert guilty(found).get(robot.name, {}) == dict(truth.lines), robot.name
+            [in_grace] = [r["in_grace"] for r in found["robots"] if r["name"] == robot.name]
+            assert in_grace == truth.excused
+
+
+def test_a_hundred_visits_of_the_same_second_are_in_the_order_of_the_log() -> None:
+    robot = Sinner("bot1", "bot1/1.0")
+    for _ in range(50):
+        robot.get(CHANGED + DAY, "/new/1")
+    robot.ask(CHANGED + DAY)
+    for _ in range(50):
+        robot.get(CHANGED + DAY, "/new/1")
+    robot.hits.insert(0, Hit(CHANGED - DAY, robot.agent, "/robots.txt"))
+    assert guilty(audited(written(robot.hits))) == {"bot1": {(10, "Disallow: /new/"): 50}}

@@ -1,0 +1,65 @@
+"""The page of an audit, in the Chromium of test_report_page.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness.audit_logs import BEGAN, Hit, log_of, sinners, written
+from harness.audits import audited
+from harness.browser import IN_CHROMIUM, Open, checked_by_axe, rows, sort_by, tables
+
+from scrapy_koster.audit.page import write_audit
+
+pytestmark = IN_CHROMIUM
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(2)>",
+    "{{ 7 * 7 }}",
+    "\u202eexe.bot",
+    "a" * 3000,
+)
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("audit") / "audit.html"
+    write_audit(audited(written(log_of(sinners())) + b"broken\n"), str(path))
+    return path
+
+
+def test_each_table_is_there_and_sorts(page_file: Path, opened: Open) -> None:
+    page = opened(page_file)
+    assert tables(page) == ["robots", "offences", "pace", "unread"]
+    for column in range(11):
+        sort_by(page, "robots", column)
+    page.fill("#q-robots", "stalebot1")
+    assert [row[0] for row in rows(page, "robots")] == ["stalebot1"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(page_file: Path, opened: Open, scheme: str) -> None:
+    page = opened(page_file, color_scheme=scheme)
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        found = checked_by_axe(page)
+        assert found.violations_count == 0, found.generate_report()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_hostile_lines_do_nothing(tmp_path: Path, opened: Open) -> None:
+    hits = [
+        Hit(BEGAN + n, f"evilbot{n}/1 {text}", f"/private/{text}", client=text)
+        for n, text in enumerate(HOSTILE)
+    ]
+    path = tmp_path / "audit.html"
+    found = audited(written(hits) + "".join(f"{text}\n" for text in HOSTILE).encode())
+    assert len(found["robots"]) == len(HOSTILE)
+    write_audit(found, str(path))
+    page = opened(path)
+    shown = page.locator("body").inner_text()
+    assert "\u202e" not in shown
+    assert "7 * 7" in shown
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 3

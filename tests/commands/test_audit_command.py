@@ -1,0 +1,232 @@
+"""`scrapy robots audit`: its table, its JSON, its page, its exit status; and the logs of crawls."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from pathlib import Path
+
+import pytest
+from harness.audit_logs import BEGAN, FIRST, NGINX, SECOND, Hit, log_of, sinners, written
+from harness.audits import audited
+from harness.commands import Robots
+from harness.crawling import Crawl
+from harness.replies import Reply
+from harness.server import Server, Site
+
+from scrapy_koster.audit.judging import Version
+
+RUDE = "rudebot/1.0"
+CLOSED = b"User-agent: *\nDisallow: /\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    (tmp_path / "robots.txt").write_bytes(FIRST)
+    (tmp_path / "new.txt").write_bytes(SECOND)
+    hits = [
+        Hit(BEGAN + n, RUDE, f"/private/{n}?\x1b[2J<script>", client="192.0.2.77") for n in range(3)
+    ]
+    path = tmp_path / "access.log"
+    path.write_bytes(written(hits) + b"\x1b]0;owned\x07\n</script><script>alert(1)</script>\n")
+    return path
+
+
+def test_the_table(robots: Robots, log: Path) -> None:
+    ran = robots("audit", "--robots", "robots.txt", log)
+    assert (ran.status, ran.err) == (1, "")
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert lines[1][:10] == ["rudebot", "3", "0", "3", "0", "0", "1", "s", "3", "never"]
+    assert "never asked for robots.txt, kept Crawl-delay 10 in 0% of gaps" in ran.out
+    assert lines[4][:5] == ["3", "rudebot", "7", "Disallow:", "/private/"]
+    assert "2 of them could not be read" in ran.out
+    assert "\\x1b]0;owned\\x07" in ran.out
+    assert "\x1b" not in ran.out
+    assert "192.0.2.77" not in ran.out
+
+
+def test_json_has_the_shape_that_is_promised(robots: Robots, log: Path) -> None:
+    ran = robots("audit", "--robots", "robots.txt", "--json", log)
+    [found] = ran.objects
+    assert ran.status == 1
+    assert (found["lines"], found["unread"]) == (5, 2)
+    [robot] = found["robots"]
+    assert {key: robot[key] for key in ("name", "requests", "robots_txt_requests")} == {
+        "name": "rudebot", "requests": 3, "robots_txt_requests": 0,
+    }  # fmt: skip
+    [violation] = robot["violations"]
+    assert violation == {
+        "line": 7,
+        "rule": "Disallow: /private/",
+        "record": 5,
+        "versions": [{"file": "robots.txt", "since": None}],
+        "count": 3,
+        "by_both": 3,
+        "only_by_this": 0,
+        "bytes": 3 * 1234,
+        "first": "2026-11-18T11:06:40Z",
+        "last": "2026-11-18T11:06:42Z",
+        "samples": [f"/private/{n}?\\x1b[2J<script>" for n in range(3)],
+        "clients": ["192.0.2.0/24"],
+    }
+    whole = robots("audit", "--robots", "robots.txt", "--json", "--clients", log).objects[0]
+    assert whole["robots"][0]["violations"][0]["clients"] == ["192.0.2.77"]
+
+
+def test_the_page(robots: Robots, log: Path, tmp_path: Path) -> None:
+    ran = robots("audit", "--robots", "robots.txt", "-o", "page.html", log)
+    assert ran.status == 1
+    page = (tmp_path / "page.html").read_text()
+    assert "1 of 1 robot" in page
+    assert "<script>alert" not in page
+    assert page.count("<script") == 3
+    assert "\x1b" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "192.0.2.0/24" in page
+    assert "192.0.2.77" not in page
+    again = robots("audit", "--robots", "robots.txt", "--page", "nowhere\0", log)
+    assert (again.status, "cannot write" in again.err) == (2, True)
+
+
+def test_exit_statuses(robots: Robots, log: Path, tmp_path: Path) -> None:
+    good = tmp_path / "good.log"
+    good.write_bytes(written([Hit(BEGAN, RUDE, "/")]))
+    assert robots("audit", "--robots", "robots.txt", good).status == 0
+    assert robots("audit", "--robots", "robots.txt", good, log).status == 1
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(log.read_bytes())[:-9])
+    cut = robots("audit", "--robots", "robots.txt", "cut.gz")
+    assert (cut.status, "cut.gz: not read to its end" in cut.err) == (3, True)
+    assert cut.out.startswith("ROBOT")
+    (tmp_path / "other.log").write_text("something\nelse\n")
+    other = robots("audit", "--robots", "robots.txt", "other.log")
+    assert (other.status, "other.log: no line of it could be read" in other.err) == (3, True)
+    (tmp_path / "empty.log").touch()
+    empty = robots("audit", "--robots", "robots.txt", "empty.log")
+    assert (empty.status, empty.out) == (0, "no robot came\n\nlines: 0\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--robots", "robots.txt", "missing.log"], "cannot read 'missing.log'"),
+        (["--robots", "robots.txt", "."], "cannot read '.'"),
+        (["--robots", "missing.txt", "access.log"], "cannot read 'missing.txt'"),
+        (["--robots", "robots.txt@soon", "access.log"], "no date: 'soon'"),
+        (["--robots", "-", "-"], "give - once"),
+        (["--robots", "robots.txt", "--log-format", "$status", "access.log"], "no time"),
+        (["--robots", "robots.txt", "--site", "fict.org", "access.log"], "not an http"),
+        (["access.log"], "--robots"),
+        (["--robots", "robots.txt", "--reading", "mine", "access.log"], "--reading"),
+    ],
+)
+def test_wrong_usage(robots: Robots, log: Path, arguments: list[str], why: str) -> None:
+    ran = robots("audit", *arguments)
+    assert (ran.status, why in ran.err) == (2, True), ran.err
+
+
+def test_versions_readings_and_a_format_of_nginx(robots: Robots, log: Path) -> None:
+    hits = log_of(sinners())
+    log.write_bytes(written(hits, "nginx"))
+    dated = "new.txt@2026-12-08T11:06:40Z"
+    given = ["--robots", dated, "--robots", "robots.txt", "--log-format", NGINX, "--json"]
+    [found] = robots("audit", *given, log).objects
+    expected = audited(written(hits))
+    assert found["robots"][0]["violations"] == [
+        {**each, "versions": violation["versions"]}
+        for each, violation in zip(
+            expected["robots"][0]["violations"], found["robots"][0]["violations"], strict=True
+        )
+    ]
+    [strict] = robots("audit", *given, "--reading", "rfc9309", log).objects
+    assert strict["reading"] == "rfc9309"
+    assert sum(r["disobeyed"] for r in strict["robots"]) == sum(
+        r["by_reading"]["rfc9309"] for r in found["robots"]
+    )
+
+
+def test_standard_input_and_a_file_with_an_at(robots: Robots, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "robots@home").write_bytes(FIRST)
+    ran = robots("audit", "--robots", "robots@home", "--json", "-", stdin=log.read_bytes())
+    assert ran.objects[0]["robots"][0]["disobeyed"] == 3
+    both = robots("audit", "--robots", "robots.txt", "--json", "-", log, stdin=log.read_bytes())
+    assert both.objects[0]["robots"][0]["disobeyed"] == 6
+
+
+def test_many_robots_and_those_that_are_not_accused(robots: Robots, log: Path) -> None:
+    hits = [Hit(BEGAN + n, f"x{n:x}bot/1", "/private/1") for n in range(60)]
+    hits += [Hit(BEGAN + 70, "SomeApp/2", "/private/1"), Hit(BEGAN + 71, "late-bot/1", "/")]
+    hits += [Hit(BEGAN + n, "late-bot/1", "/robots.txt") for n in (72, 99)]
+    log.write_bytes(written(hits))
+    out = robots("audit", "--robots", "robots.txt", log).out
+    assert "  11 more robots: --json has them" in out
+    assert "  10 more lines disobeyed: --json has them" in out
+    assert "not accused: someapp, 1 of its requests are disallowed" in out
+    log.write_bytes(written(hits[60:]))
+    assert "asked after 1 request," in robots("audit", "--robots", "robots.txt", log).out
+
+
+def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:
+    hits = [Hit(BEGAN, RUDE, "/private/1", host=host) for host in ("www.fict.org", "b.example")]
+    log.write_bytes(written(hits, "vhost"))
+    ran = robots("audit", "--robots", "robots.txt", "--json", log)
+    assert "several hosts (b.example:80, www.fict.org:80): --site leaves out others" in ran.err
+    of_one = robots("audit", "--robots", "robots.txt", "--json", "--site", "http://b.example/", log)
+    assert (of_one.err, of_one.objects[0]["elsewhere"]) == ("", 1)
+    assert of_one.objects[0]["site"] == "http://b.example"
+
+
+def test_before_the_first_date_nobody_is_accused(robots: Robots, log: Path) -> None:
+    ran = robots("audit", "--robots", "robots.txt@2026-11-19", log)
+    assert ran.status == 0
+    assert "rudebot" in ran.out
+
+
+# The logs of servers that were crawled.
+
+
+def hits_of(site: Site) -> list[Hit]:
+    """What a site was asked, as its server would write it: a line when the answer is sent."""
+    offset = time.time() - time.monotonic()
+    return [
+        Hit(
+            int(asked.at + offset),
+            asked.header("User-Agent") or "-",
+            asked.target,
+            method=asked.method,
+            host=site.host,
+        )
+        for asked in site.requests
+    ]
+
+
+async def test_a_server_that_was_crawled_by_us(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(200, FIRST, delay=0.5)
+    paths = ["/", "/private/1", "/old/open/1", "/old/1", "/both/x", "/both/y", "/about?private/"]
+    await crawl(urls=[site.url(path) for path in paths], settings={"USER_AGENT": "KindBot/1.0"})
+    found = audited(written(hits_of(site)), versions=[Version("r", float("-inf"), FIRST)])
+    [robot] = found["robots"]
+    assert (robot["name"], robot["disobeyed"], robot["robots_txt_requests"]) == ("kindbot", 0, 1)
+    assert robot["requests"] == 1 + 4
+    assert robot["asked"]["pages_before"] == 0
+
+
+async def test_a_server_that_was_crawled_by_scrapys_own_middleware(
+    crawl: Crawl, server: Server
+) -> None:
+    """Its requests wait for a slow robots.txt, and some of them are sent all the same."""
+    site = server.site()
+    site.robots = Reply(200, CLOSED, delay=0.5)
+    await crawl(
+        urls=site.urls(40),
+        robots="scrapy",
+        settings={"USER_AGENT": "LeakyBot/1.0", "CONCURRENT_REQUESTS": 16},
+    )
+    leaked = site.pages_asked
+    found = audited(written(hits_of(site)), versions=[Version("r", float("-inf"), CLOSED)])
+    [robot] = found["robots"]
+    [violation] = robot["violations"]
+    assert violation["count"] == robot["disobeyed"] == len(leaked) > 0
+    assert violation["line"] == 2
+    assert set(violation["samples"]) <= set(leaked)
+    assert len(violation["samples"]) == min(5, len(leaked))

@@ -1,0 +1,1030 @@
+"""`scrapy robots check | explain | cache`, by Scrapy's own way of running commands."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from contextlib import closing
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.commands import ROOT, Ran, Robots, Sites
+from harness.conformance import CASES, Case, each_case
+from harness.draft import SECTION_4
+from harness.replies import Reply, redirect
+from harness.server import Server
+from harness.storages import SHARED, Place, place_of
+from scrapy import Request, cmdline
+from scrapy.commands import ScrapyCommand
+from scrapy.crawler import Crawler
+from scrapy.robotstxt import RobotParser
+from scrapy.settings import Settings
+
+from scrapy_koster.commands import ask
+from scrapy_koster.commands.ink import ink_for
+from scrapy_koster.commands.robots import RobotsCommand
+from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.step import Ask, Step
+from scrapy_koster.protocol.verdict import utc
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
+HOSTILE = (
+    b"User-agent: *\x1b]0;owned\x07\nDisallow: /\x1b[2J\0" + b"x" * 100_000 + b"\n"
+    b"User-agent: *\nAllow: /a\x1b[31m\n\x9b\x00 ?\nDisallow: /\xc2\x9b31m\n"
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "robots.txt"
+    path.write_text(SECTION_4)
+    return path
+
+
+# check
+
+
+def test_check_of_a_clean_file(robots: Robots, file: Path) -> None:
+    assert robots("check", file) == Ran(0, f"{file}: clean\n", "")
+
+
+def test_check_shows_place_code_section_and_the_fix(robots: Robots) -> None:
+    ran = robots("check", "-", stdin=b"User-agent: a\nDisallow: /a*\nDisallow: /b*\nAllow\n")
+    assert ran == Ran(
+        1,
+        "-:2:13: warning K042 '*' is no wildcard: '/a*'; RFC 9309"
+        " goes by line 2 for '/ax' (section 3.2.2, 3.3)\n"
+        '    The "*" is a character like any other; for RFC 9309 it is a wildcard.\n'
+        '    Fix: A path matches all that begins with it: end it before the "*", or list the'
+        " paths.\n"
+        "-:3:13: warning K042 '*' is no wildcard: '/b*'; RFC 9309"
+        " goes by line 3 for '/bx' (section 3.2.2, 3.3)\n"
+        '    Fix: A path matches all that begins with it: end it before the "*", or list the'
+        " paths.\n"
+        "-:4:1: error K010 no colon: 'Allow' (section 3.2)\n"
+        "    There is no colon after the field: the line is ignored.\n"
+        "    Fix: Put a colon behind the field.\n"
+        "-: 3 findings: 1 error, 2 warnings\n",
+        "",
+    )
+
+
+def test_check_of_several_files_is_as_bad_as_the_worst(robots: Robots, file: Path) -> None:
+    ran = robots("check", file, "-", file, stdin=b"")
+    assert (ran.status, ran.err) == (1, "")
+    assert re.findall(r"(?m)^(\S+): (clean|\d+ finding)", ran.out) == [
+        (str(file), "clean"),
+        ("-", "1 finding"),
+        (str(file), "clean"),
+    ]
+
+
+def test_check_in_json(robots: Robots, file: Path) -> None:
+    ran = robots("check", "--json", file, "-", stdin=b"User-agent: a\nDisallow: /$\n")
+    clean, found = ran.objects
+    assert (ran.status, clean) == (1, {"name": str(file), "findings": []})
+    assert found == {
+        "name": "-",
+        "findings": [
+            {
+                "line": 2,
+                "column": 12,
+                "severity": "warning",
+                "code": "K043",
+                "message": "'$' is not the end of the path: '/$'; RFC 9309 goes by line 2 for '/'",
+                "section": "3.2.2, 3.3",
+                "points": ["C6"],
+                "title": 'The "$" is a character like any other; for RFC 9309 it ends the path.',
+                "fix": 'Remove it, or write %24 where a "$" is meant.',
+                "more": 0,
+            }
+        ],
+    }
+
+
+def test_check_bounds_what_it_lists(robots: Robots) -> None:
+    body = b"User-agent: a\n" + b"".join(b"Disallow: /%d*\n" % n for n in range(30))
+    few, every = robots("check", "-", stdin=body), robots("check", "--all", "-", stdin=body)
+    assert few.out.count("warning K042") == 20
+    assert "    10 more K042 are not listed (--all lists them)\n" in few.out
+    assert few.out.endswith("-: 30 findings: 30 warnings\n")
+    assert every.out.count("warning K042") == 30
+
+
+@pytest.mark.parametrize(
+    ("level", "status", "codes"),
+    [
+        ("note", 1, ["K050", "K042", "K010"]),
+        ("warning", 1, ["K042", "K010"]),
+        ("error", 1, ["K010"]),
+    ],
+)
+def test_check_leaves_out_what_is_less_grave(
+    robots: Robots, level: str, status: int, codes: list[str]
+) -> None:
+    body = b"User-agent: a\nAllow:\nDisallow: /*\nAllow\n"
+    ran = robots("check", "--level", level, "-", stdin=body)
+    assert (ran.status, re.findall(r"K\d+", ran.out)) == (status, codes)
+    assert robots("check", "--level", level, "-", stdin=body[:20]).status == (level == "note")
+
+
+# explain
+
+
+# Of these URLs a crawl decides by another spelling too, in which they may be sent.
+DRAFT_COLUMN = r"(?m)^ {6}> {2}.{8} +(\d+)  "
+RFC_9309_COLUMN = r"(?m)^ {2}.{5} {9}> +(\d+)  "
+AS_SENT: dict[str, tuple[bool, int | None]] = {
+    "C4-004": (True, None),  # /s? which Request makes /s
+    "C7-006": (False, 2),  # /b/../a/
+    "C7-009": (False, 2),  # /./a/
+}
+
+
+@each_case
+def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case) -> None:
+    (tmp_path / "a.txt").write_bytes(case.body)
+    agent = f"--agent={case.agent}"
+    ran = robots("explain", "--json", "--robots", "a.txt", agent, "--", case.url)
+    [verdict] = ran.objects
+    allowed, number = AS_SENT.get(case.id, (case.allowed, case.line))
+    assert (verdict["allowed"], verdict["line"]) == (allowed, number)
+    assert ran.status == (0 if allowed else 1)
+    by_rfc9309 = verdict["rfc9309"]["allowed"]
+    assert (verdict["draft"]["allowed"], verdict["draft"]["line"]) == (allowed, number)
+    text = robots("explain", "--robots", "a.txt", agent, "--", case.url)
+    assert text.status == ran.status
+    assert text.out.startswith("allowed " if allowed else "forbidden ")
+    marked = re.findall(DRAFT_COLUMN, text.out)
+    assert marked == ([] if number is None else [str(number)])
+    assert f"\n  draft     {'allowed' if allowed else 'forbidden'}" in text.out
+    assert f"\n  RFC 9309  {'allowed' if by_rfc9309 else 'forbidden'}" in text.out
+    marked = re.findall(RFC_9309_COLUMN, text.out)
+    line = verdict["rfc9309"]["line"]
+    assert marked == ([] if line is None else [str(line)])
+
+
+@pytest.mark.parametrize("case", CASES[:: len(CASES) // 4], ids=lambda case: case.id)
+def test_explain_agrees_in_a_process(in_a_process: Robots, case: Case) -> None:
+    ran = in_a_process(
+        "explain", "--json", "--robots", "-", f"--agent={case.agent}", case.url,
+        stdin=case.body,
+    )  # fmt: skip
+    [verdict] = ran.objects
+    assert (verdict["allowed"], verdict["line"]) == (case.allowed, case.line)
+    assert ran.status == (0 if case.allowed else 1)
+    assert ran.err == ""
+
+
+def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
+    url, body = "http://h/x/../secret", b"User-agent: *\nDisallow: /secret\n"
+    for enabled in ("True", "False"):
+        run = ["explain", "-s", f"TWISTED_REACTOR_ENABLED={enabled}", "--robots", "-", url]
+        ran = robots(*run, stdin=body)
+        assert (ran.status, ran.out.splitlines()[0]) == (1, f"forbidden {url}")
+        assert "\n  sent as   http://h/secret by some download handlers\n" in ran.out
+        [verdict] = robots(*run, "--json", stdin=body).objects
+        assert (verdict["line"], verdict["sent_as"]) == (2, "http://h/secret")
+
+
+def test_explain_shows_the_lines_around(robots: Robots, file: Path) -> None:
+    url = "http://www.fict.org/org/about.html"
+    ran = robots("explain", "--robots", file, "--agent", "FigTree/0.1", url)
+    assert ran == Ran(
+        0,
+        f"allowed {url}\n"
+        "\n"
+        "  draft  RFC 9309\n"
+        "                       11  User-agent: *\n"
+        "                       12  Disallow: /org/plans.html\n"
+        "      >         >      13  Allow: /org/\n"
+        "                       14  Allow: /serv\n"
+        "                       15  Allow: /~mak\n"
+        "\n"
+        "  robot     figtree\n"
+        "  because   line 13 'Allow: /org/' of the record at line 11 for * (3.2.2)\n"
+        "  robots    http://www.fict.org/robots.txt, HTTP 200\n"
+        "  source    file\n"
+        "  draft     allowed by line 13 'Allow: /org/' of the record at line 11 for * (3.2.2)\n"
+        "  RFC 9309  allowed by line 13 'Allow: /org/' of the group at line 11 for *"
+        " (RFC 9309, 2.2.2)\n",
+        "",
+    )
+
+
+def test_explain_leaves_out_what_is_far_away(robots: Robots) -> None:
+    body = b"User-agent: a\n" * 5 + b"#\n" * 5 + b"Disallow: /a\n\nDisallow: /b"
+    ran = robots("explain", "--robots", "-", "--agent", "a", "http://h/b", stdin=body)
+    assert [line.split() for line in ran.out.split("\n\n")[1].splitlines()] == [
+        ["draft", "RFC", "9309"],
+        ["1", "User-agent:", "a"],
+        ["2", "User-agent:", "a"],
+        ["3", "User-agent:", "a"],
+        ["..."],
+        ["11", "Disallow:", "/a"],
+        ["12"],
+        [">", ">", "13", "Disallow:", "/b"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "url", "agent", "because"),
+    [
+        (
+            SECTION_4,
+            "http://h/robots.txt",
+            "figtree",
+            "no rule of the record at line 11 for * matches",
+        ),
+        ("User-agent: b\nDisallow: /", "http://h/", "a", "no record for a"),
+        ("User-agent: b\nDisallow: /", "http://h/", "", "no record for *"),
+        ("", "http://h/", "a", "no record for a"),
+    ],
+)
+def test_explain_where_no_rule_decides(
+    robots: Robots, body: str, url: str, agent: str, because: str
+) -> None:
+    ran = robots("explain", "--robots", "-", f"--agent={agent}", url, stdin=body.encode())
+    assert ran.status == 0
+    assert f"because   {because}" in ran.out
+
+
+def test_explain_of_several_urls_is_as_bad_as_the_worst(robots: Robots, file: Path) -> None:
+    urls = [f"http://www.fict.org{path}" for path in ("/serv", "/orgo.gif", "/org/")]
+    ran = robots("explain", "--json", "--robots", file, *urls)
+    assert (ran.status, [row["allowed"] for row in ran.objects]) == (1, [True, False, True])
+    text = robots("explain", "--robots", file, *urls).out
+    assert re.findall(r"(?m)^(allowed|forbidden) (\S+)", text) == [
+        ("allowed", urls[0]),
+        ("forbidden", urls[1]),
+        ("allowed", urls[2]),
+    ]
+
+
+def test_explain_says_where_rfc_9309_differs(robots: Robots) -> None:
+    body = b"User-agent: *\nDisallow: /*.php\nAllow: /a\nDisallow: /a/b\n"
+
+    def run(path: str) -> Ran:
+        return robots("explain", "--robots", "-", f"http://h{path}", stdin=body)
+
+    forbidden = "\n  RFC 9309  forbidden by line"
+    assert f"{forbidden} 2 'Disallow: /*.php' of the group at line 1 for * " in run("/x.php").out
+    assert "\n                >       2  Disallow: /*.php\n" in run("/x.php").out
+    assert "\n  draft     allowed, no rule of the record at line 1 " in run("/x.php").out
+    assert f"{forbidden} 4 'Disallow: /a/b' of the group" in run("/a/b").out
+    assert "\n  RFC 9309  allowed by line 3 'Allow: /a' of the group" in run("/a").out
+    body = b"User-agent: *\nDisallow: /a\nAllow: /a/b\n"
+    assert "\n  RFC 9309  allowed by line 3 'Allow: /a/b' of the group" in run("/a/b").out
+
+
+@pytest.mark.parametrize(
+    ("settings", "robot"),
+    [
+        ({"USER_AGENT": "FigTree/0.1 (+http://fict.org)"}, "figtree"),
+        ({"USER_AGENT": "FigTree/0.1", "ROBOTSTXT_USER_AGENT": "Rover"}, "rover"),
+        ({"DEFAULT_REQUEST_HEADERS": {"User-Agent": "Header/1"}}, "header"),
+    ],
+)
+def test_explain_is_for_the_robot_of_the_settings(
+    robots: Robots, file: Path, settings: dict[str, Any], robot: str
+) -> None:
+    ran = robots("explain", "--json", "--robots", file, "http://h/", **settings)
+    assert ran.objects[0]["robot"] == robot
+
+
+@pytest.mark.parametrize(
+    ("parser", "allowed", "section"),
+    [
+        ("scrapy_koster.parsers.koster.KosterRobotParser", True, "3.2.2"),
+        ("scrapy_koster.parsers.strictest.StrictestRobotParser", False, "2.2.3"),
+        ("scrapy_koster.Rfc9309RobotParser", False, "2.2.3"),
+        ("scrapy.robotstxt.ProtegoRobotParser", False, "ProtegoRobotParser"),
+    ],
+)
+def test_explain_goes_by_the_parser_of_the_settings(
+    robots: Robots, parser: str, allowed: bool, section: str
+) -> None:
+    body = b"User-agent: *\nDisallow: /a*b\n"
+    settings = {"KOSTER_PARSER": parser}
+    run = ["explain", "--robots", "-", "http://h/aXb"]
+    [verdict] = robots(*run, "--json", stdin=body, **settings).objects
+    assert (verdict["allowed"], verdict["section"]) == (allowed, section)
+    ran = robots(*run, stdin=body, **settings)
+    assert ran.status == (0 if allowed else 1)
+    assert f"because   {verdict['because']}\n" in ran.out
+    assert section in verdict["because"]
+
+
+DELAY = b"User-agent: *\nDisallow: /no\nCrawl-delay: 300\nRequest-rate: 1/10\n"
+OBEY = {"KOSTER_CRAWL_DELAY": "obey"}
+IGNORED = 'ignored; with KOSTER_CRAWL_DELAY = "obey"'
+
+
+@pytest.mark.parametrize(
+    ("settings", "fate"),
+    [
+        ({}, f"{IGNORED} 60 s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"),
+        ({"KOSTER_CRAWL_DELAY_MAX_SECS": 300}, f"{IGNORED} kept"),
+        ({"KOSTER_CRAWL_DELAY_OVER": "refuse"}, f"{IGNORED} too long, the site is not visited"),
+        (OBEY, "60 s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"),
+        (OBEY | {"KOSTER_CRAWL_DELAY_MAX_SECS": 300.0}, "kept"),
+        (OBEY | {"KOSTER_CRAWL_DELAY_OVER": "obey"}, "kept"),
+        (OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse", "KOSTER_CRAWL_DELAY_MAX_SECS": 300}, "kept"),
+    ],
+)
+def test_explain_names_the_delay(robots: Robots, settings: dict[str, Any], fate: str) -> None:
+    run = ["explain", "--robots", "-", "http://h/a"]
+    ran = robots(*run, stdin=DELAY, **settings)
+    assert ran.status == 0
+    assert f"\n  delay     300 s between two visits (line 3): {fate}\n" in ran.out
+    [verdict] = robots(*run, "--json", stdin=DELAY, **settings).objects
+    assert verdict["crawl_delay"] == {"secs": 300.0, "line": 3, "rule": "Crawl-delay: 300"}
+    assert verdict["line"] is None
+
+
+def test_explain_forbids_what_asks_for_too_long_a_delay(robots: Robots) -> None:
+    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse"}
+    urls = ["http://h/a", "http://h/no", "http://h/robots.txt"]
+    ran = robots("explain", "--json", "--robots", "-", *urls, stdin=DELAY, **settings)
+    assert ran.status == 1
+    slow, ruled, robots_txt = ran.objects
+    because = "line 3 'Crawl-delay: 300', which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
+    assert (slow["allowed"], slow["line"], slow["because"]) == (False, 3, because)
+    assert (slow["draft"]["allowed"], slow["rfc9309"]["allowed"]) == (True, True)
+    assert (ruled["allowed"], ruled["line"], ruled["rule"]) == (False, 2, "Disallow: /no")
+    assert robots_txt["allowed"]
+    assert {verdict["crawl_delay"]["line"] for verdict in ran.objects} == {3}
+    text = robots("explain", "--robots", "-", urls[0], stdin=DELAY, **settings).out
+    assert text.startswith("forbidden http://h/a\n")
+    assert f"\n  because   {because}\n" in text
+    assert ": too long, the site is not visited\n" in text
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"User-agent: *\nCrawl-delay: 0\n", b"User-agent: a\nCrawl-delay: 9\n"]
+)
+def test_explain_of_no_delay(robots: Robots, body: bytes) -> None:
+    run = ["explain", "--robots", "-", "--agent", "fig", "http://h/"]
+    assert "  delay  " not in robots(*run, stdin=body, **OBEY).out
+    [verdict] = robots(*run, "--json", stdin=body, **OBEY).objects
+    assert verdict["crawl_delay"] is None
+    assert verdict["allowed"]
+
+
+@pytest.mark.skipif(
+    not hasattr(RobotParser, "crawl_delay"), reason="the parsers of Scrapy 2.17 tell no delay"
+)
+def test_explain_of_a_parser_that_names_no_line(robots: Robots) -> None:
+    settings = OBEY | {
+        "KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser",
+        "KOSTER_CRAWL_DELAY_OVER": "refuse",
+    }
+    urls = ["http://h/a", "http://h/no"]
+    ran = robots("explain", "--json", "--robots", "-", *urls, stdin=DELAY, **settings)
+    assert [verdict["because"] for verdict in ran.objects] == [
+        "it asks for 300 s between two visits, which is longer than KOSTER_CRAWL_DELAY_MAX_SECS",
+        "as ProtegoRobotParser reads it, which names no line",
+    ]
+    told = {"secs": 300.0, "line": None, "rule": None}
+    assert [verdict["crawl_delay"] for verdict in ran.objects] == [told, told]
+    text = robots("explain", "--robots", "-", urls[1], stdin=DELAY, **settings).out
+    assert "\n  delay     300 s between two visits: too long, the site is not visited\n" in text
+
+
+def test_explain_reads_no_more_than_a_crawl_does(robots: Robots, file: Path) -> None:
+    settings = {"KOSTER_MAX_BYTES": len(SECTION_4) - 1}
+    ran = robots("explain", "--json", "--robots", file, "http://h/x", **settings)
+    assert ran.objects[0]["line"] is None
+
+
+# Sites
+
+
+def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
+    site = sites.server.site()
+    site.robots = SECTION_4
+    settings = {"USER_AGENT": "FigTree/0.1", "FEEDS": {"items.json": {"format": "json"}}}
+    urls = [site.url("/serv"), site.url("/orgo.gif")]
+    for source in ("fetched", "storage"):
+        ran = sites.run("explain", "--json", *urls, **settings)
+        assert (ran.status, ran.err) == (1, "")
+        verdicts = ran.objects
+        assert [(row["allowed"], row["line"]) for row in verdicts] == [(True, 14), (False, 16)]
+        assert {row["source"] for row in verdicts} == {source}
+        assert {row["robots_url"] for row in verdicts} == {site.url("/robots.txt")}
+        assert {row["status"] for row in verdicts} == {200}
+        assert verdicts[0]["fetched"] < verdicts[0]["expires"]
+    assert site.asked("/robots.txt") == 1
+    assert site.asked("/serv") == 0
+    assert site.requests[0].header("User-Agent") == "FigTree/0.1"
+    assert not (sites.folder / "items.json").exists()
+    text = sites.run("explain", site.url("/serv"), **settings)
+    assert "\n  fetched   20" in text.out
+    assert ", fresh until 20" in text.out
+
+
+def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
+    site = sites.server.site()
+    site.robots = [
+        "User-agent: *\nDisallow: /",
+        Reply(503),
+        "User-agent: *\nDisallow: /other",
+        Reply(500),
+    ]
+    url, refresh = site.url("/page"), ("explain", "--refresh", "--json", site.url("/page"))
+    assert sites.run("explain", "--json", url).status == 1
+    assert sites.run(*refresh).status == 3
+    assert sites.run("explain", "--json", url).objects[0]["source"] == "storage"
+    [verdict] = sites.run(*refresh).objects
+    assert (verdict["allowed"], verdict["source"]) == (True, "fetched")
+    [verdict] = sites.run("explain", "--json", url).objects
+    assert (verdict["allowed"], verdict["source"]) == (True, "storage")
+    assert site.asked("/robots.txt") == 3
+
+
+@pytest.mark.parametrize(
+    ("http", "settings", "expected"),
+    [
+        (404, {}, (0, "unrestricted", "HTTP 404, unrestricted (3.1)")),
+        (403, {}, (1, "restricted", "HTTP 403, restricted (3.1)")),
+        (403, {"KOSTER_RESTRICTED": "allow"}, (0, "unrestricted", "unrestricted (3.1)")),
+        (
+            404,
+            {"KOSTER_MISSING": "disallow"},
+            (1, "missing", "HTTP 404, missing, which KOSTER_MISSING disallows (3.1)"),
+        ),
+        (
+            200,
+            {"KOSTER_MISSING": "disallow"},
+            (1, "missing", "HTTP 200 without a record, missing, which KOSTER_MISSING disallows"),
+        ),
+        (503, {}, (3, "unavailable", "it cannot be retrieved (HTTP 503), 1 attempt failed")),
+        (503, {"KOSTER_UNAVAILABLE": "allow"}, (0, "unavailable", "it cannot be retrieved")),
+        (503, {"KOSTER_UNAVAILABLE": "disallow"}, (3, "unavailable", "it cannot be retrieved")),
+    ],
+)
+def test_explain_of_sites_without_rules(
+    sites: Sites, http: int, settings: dict[str, Any], expected: tuple[int, str, str]
+) -> None:
+    status, ground, said = expected
+    site = sites.server.site()
+    site.robots = Reply(http)
+    ran = sites.run("explain", "--json", site.url("/"), **settings)
+    [verdict] = ran.objects
+    assert (ran.status, ran.err) == (status, "")
+    assert (verdict["ground"], verdict["allowed"]) == (ground, status == 0)
+    assert verdict["status"] == (None if http == 503 else http)
+    assert said in verdict["because"]
+
+
+def test_explain_of_a_site_that_is_not_there(sites: Sites) -> None:
+    site = sites.server.down()
+    ran = sites.run("explain", site.url("/"))
+    assert ran.status == 3
+    assert ran.out.startswith(f"unavailable {site.url('/')}\n")
+    assert "\n  retry     not asked again before 20" in ran.out
+
+
+def test_check_tells_how_a_site_serves_its_file(sites: Sites) -> None:
+    html, none, plain, moved = (sites.server.site() for _ in range(4))
+    rules = "User-agent: *\nDisallow:\n"
+    html.robots = Reply(200, rules, headers={"Content-Type": "text/html; charset=utf-8"})
+    none.robots = Reply(200, rules)
+    plain.robots = Reply(200, rules, headers={"Content-Type": "text/plain; charset=utf-8"})
+    moved.robots = redirect(html.url("/robots.txt"))
+    urls = [site.url("/") for site in (html, none, plain, moved)]
+    for _ in range(2):  # a fresh copy says nothing of it: the site is asked again
+        ran = sites.run("check", "--json", *urls)
+        told = {row["name"]: [f["code"] for f in row["findings"]] for row in ran.objects}
+        assert told == dict(zip(urls, (["K007"], ["K007"], [], ["K007"]), strict=True))
+        assert (ran.status, ran.err) == (1, "")
+    assert plain.asked("/robots.txt") == 2
+    assert sites.run("check", plain.url("/")).status == 0
+
+
+def test_sitemaps(sites: Sites) -> None:
+    site = sites.server.site()
+    many = "".join(f"Sitemap: /{n}.xml\n" for n in range(200))
+    site.robots = f"sitemap : /first.xml # x\nSitemap:\nUser-agent: *\nDisallow:\n{many}"
+    said = ["/first.xml", *(f"/{n}.xml" for n in range(99))]
+    [verdict] = sites.run("explain", "--json", site.url("/")).objects
+    assert verdict["sitemaps"] == said
+    [shown] = sites.run("cache", "show", "--json", site.url("/")).objects
+    assert shown["sitemaps"] == said
+    assert "\n  sitemap   /first.xml\n" in sites.run("cache", "show", site.url("/")).out
+    site.robots = f"Sitemap: http://a/\x1b[2J\u2028{'x' * 5000}\n"
+    [verdict] = sites.run("explain", "--refresh", "--json", site.url("/")).objects
+    [hostile] = verdict["sitemaps"]
+    assert hostile.isprintable()
+    assert len(hostile) == 1000
+    site.robots = Reply(503)
+    [verdict] = sites.run("explain", "--refresh", "--json", site.url("/")).objects
+    assert verdict["sitemaps"] == []
+
+
+def test_check_asks_sites_too(sites: Sites) -> None:
+    site, without, closed = (sites.server.site() for _ in range(3))
+    down = sites.server.down()
+    site.robots = "User-agent: *\nDisallow: /*\n"
+    closed.robots = Reply(403)
+    urls = [site.url("/page"), without.url("/"), down.url("/"), closed.url("/")]
+    ran = sites.run("check", *urls)
+    assert ran.status == 3
+    assert ran.out.startswith(f"{urls[0]}:2:12: warning K042 ")
+    assert f"{urls[1]}: HTTP 404: there is no robots.txt" in ran.err
+    assert f"{urls[2]}: it cannot be retrieved" in ran.err
+    assert f"{urls[3]}: HTTP 403: it may not be read, and restricts the whole site" in ran.err
+
+
+def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:
+    settings = {"DOWNLOADER_MIDDLEWARES": {"no.such.Middleware": 1}, "LOG_LEVEL": "CRITICAL"}
+    for verb in ("explain", "check"):
+        ran = sites.run(verb, sites.server.site().url("/"), **settings)
+        assert (ran.status, ran.out) == (3, "")
+        assert "the crawl ended before its site was asked" in ran.err
+
+
+class ClosingKeeper:
+    """A keeper of a crawl that was told to end."""
+
+    def state_of(self, url: str) -> object:
+        return self
+
+    async def wait(self, state: object, request: Request) -> Step:
+        return Ask(None)
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_a_crawl_that_was_told_to_end_learns_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ask, "asking_keeper", lambda *_, **__: ClosingKeeper())
+    learnt: dict[str, ask.Learnt] = {}
+    crawler = Crawler(ask.AskingSpider, {})
+    spider = ask.AskingSpider.from_crawler(
+        crawler, urls=["http://a/"], learnt=learnt, refresh=False
+    )
+    assert [request async for request in spider.start()] == []
+    assert learnt == {}
+
+
+# cache
+
+NOW = 1_800_000_000.0
+SITE = "https://www.fict.org"
+KNOWN: dict[str, Known] = {
+    SITE: Copy(f"{SITE}/robots.txt", 200, SECTION_4.encode(), '"1"', "today", NOW, NOW + 9e8),
+    "http://a.example:8001": Copy("http://b/robots.txt", 404, b"", None, None, 1e9, 1e9 + 60),
+    "http://down.example": Failure("HTTP 503", 2, 1e9, 1e9 + 5, 1e9 + 9, None),
+    "http://stale.example": Failure(
+        "timeout", 1, 1e9, 1e9, 1e9 + 9,
+        Copy("http://stale.example/robots.txt", 200, HOSTILE, None, None, 1e9, 1e9 + 60),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(params=SHARED)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return place_of(request.param, tmp_path)
+
+
+@pytest.fixture
+def stored(place: Place) -> dict[str, Any]:
+    with closing(place.open()) as storage:
+        for url, known in KNOWN.items():
+            site = site_of(url)
+            assert site is not None
+            storage.put(site, known)
+    return place.settings()
+
+
+def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
+    ran = robots("cache", "list", **stored)
+    assert (ran.status, ran.err) == (0, "")
+    table = [re.split(r"  +", line) for line in ran.out.splitlines()]
+    assert table[0] == ["SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL"]
+    assert sorted(table[1:]) == [
+        ["http://a.example:8001", "HTTP 404", "0", utc(1e9), f"{utc(1e9 + 60)} (stale)"],
+        ["http://down.example", "HTTP 503", "-", utc(1e9 + 5), "-"],
+        ["http://stale.example", "timeout", "-", utc(1e9), "-"],
+        [SITE, "HTTP 200", str(len(SECTION_4)), utc(NOW), utc(NOW + 9e8)],
+    ]
+    starts = {line.find("HTTP") for line in ran.out.splitlines() if "HTTP" in line}
+    assert len(starts) == 1
+
+
+def test_cache_list_in_json(robots: Robots, stored: dict[str, Any]) -> None:
+    rows = {row["site"]: row for row in robots("cache", "list", "--json", **stored).objects}
+    assert set(rows) == set(KNOWN)
+    assert rows[SITE] == {
+        "site": SITE,
+        "url": f"{SITE}/robots.txt",
+        "status": 200,
+        "size": len(SECTION_4),
+        "etag": '"1"',
+        "last_modified": "today",
+        "fetched": utc(NOW),
+        "expires": utc(NOW + 9e8),
+    }
+    assert rows["http://stale.example"]["stale"] is True
+    assert rows["http://down.example"]["reason"] == "HTTP 503"
+
+
+def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
+    ran = robots("cache", "show", SITE, **stored)
+    assert ran.status == 0
+    assert ran.out.startswith(
+        f"{SITE}\n"
+        f"  answer    {SITE}/robots.txt, HTTP 200\n"
+        f"  size      {len(SECTION_4)} octets\n"
+        f"  fetched   {utc(NOW)}\n"
+        f"  fresh     until {utc(NOW + 9e8)}\n"
+        '  validate  ETag "1" Last-Modified today\n'
+        "\n"
+        "        1  # /robots.txt for http://www.fict.org/\n"
+        "        2  # comments to webmaster@fict.org\n"
+        "        3\n"
+        "        4  User-agent: unhipbot\n"
+    )
+    [row] = robots("cache", "show", "www.fict.org", "--json", **stored).objects
+    assert row["body"] == SECTION_4
+
+
+def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, Any]) -> None:
+    down = robots("cache", "show", "http://down.example/page", **stored)
+    assert (down.status, down.out.count("\n")) == (0, 6)
+    assert "  attempts  2\n" in down.out
+    assert robots("cache", "show", "--json", "down.example", **stored).objects[0]["body"] is None
+    stale = robots("cache", "show", "stale.example", **stored)
+    assert f"  stale     the copy of {utc(1e9)}\n" in stale.out
+    assert "Disallow: /\\x1b[2J\\x00xxx" in stale.out
+    [elsewhere] = robots("cache", "show", "--json", "A.example", **stored).objects
+    assert elsewhere["site"] == "http://a.example:8001"
+    assert robots("cache", "show", "a.example:8002", **stored).status == 1
+    assert robots("cache", "show", "http://a.example", **stored).status == 1
+    empty = robots("cache", "show", "a.example:8001", **stored)
+    assert "(stale)\n  validate  -\n" in empty.out
+
+
+def test_cache_forget(robots: Robots, stored: dict[str, Any]) -> None:
+    ran = robots("cache", "forget", "www.fict.org", "http://a.example:8001/x", **stored)
+    assert ran == Ran(0, f"forgotten: {SITE}\nforgotten: http://a.example:8001\n", "")
+    ran = robots("cache", "forget", "www.fict.org", **stored)
+    assert ran == Ran(1, "", "scrapy robots: nothing is stored of www.fict.org\n")
+    assert robots("cache", "show", "www.fict.org", **stored).status == 1
+    assert robots("cache", "forget", "--all", **stored).out.count("forgotten") == 2
+    assert robots("cache", "list", **stored) == Ran(0, "nothing is stored\n", "")
+
+
+def test_cache_forgets_a_host_on_all_its_ports(robots: Robots, stored: dict[str, str]) -> None:
+    ran = robots("cache", "forget", "a.example", "down.example", **stored)
+    assert ran == Ran(0, "forgotten: http://a.example:8001\nforgotten: http://down.example\n", "")
+    assert len(robots("cache", "list", "--json", **stored).objects) == 2
+
+
+def test_cache_makes_no_file(robots: Robots, tmp_path: Path) -> None:
+    assert robots("cache", "list") == Ran(0, "nothing is stored\n", "")
+    assert robots("cache", "show", "fict.org").status == 1
+    assert robots("cache", "forget", "--all") == Ran(0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cache_in_memory_is_empty(robots: Robots) -> None:
+    settings = {"KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage"}
+    assert robots("cache", "list", **settings) == Ran(0, "nothing is stored\n", "")
+
+
+def test_cache_that_fails(robots: Robots, tmp_path: Path) -> None:
+    (tmp_path / "not.sqlite3").write_text("not a database " * 100)
+    ran = robots("cache", "list", KOSTER_SQLITE_PATH=str(tmp_path / "not.sqlite3"))
+    assert (ran.status, ran.out) == (3, "")
+    assert "not.sqlite3' failed" in ran.err
+    assert "KOSTER_SQLITE_PATH" in ran.err
+
+
+def test_cache_of_a_redis_that_is_away(robots: Robots, server: Server) -> None:
+    port = server.down().port
+    settings = {
+        "KOSTER_STORAGE": "scrapy_koster.storage.redis.RedisStorage",
+        "KOSTER_REDIS_URL": f"redis://koster:s3cret@127.0.0.1:{port}/0",
+    }
+    ran = robots("cache", "list", **settings)
+    assert (ran.status, ran.out) == (3, "")
+    assert f"the Redis server 127.0.0.1:{port} failed: ConnectionError" in ran.err
+    assert "s3cret" not in ran.err
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("", "say what to do: scrapy robots check, explain, survey, cache, report or audit"),
+        ("chekc", "argument check|explain|survey|cache|report|audit: invalid choice: 'chekc'"),
+        ("check", "the following arguments are required: FILE|URL|-"),
+        ("check nowhere.txt", "cannot read 'nowhere.txt': No such file or directory; give a file"),
+        ("check .", "cannot read '.': Is a directory"),
+        ("check - --what", "not understood: --what; see scrapy robots check -h"),
+        ("check - --level grave", "invalid choice: 'grave'"),
+        ("check http://a/ http:///x", "no site in the URL 'http:///x'"),
+        ("explain", "the following arguments are required: URL"),
+        ("explain ftp://fict.org/", "not an http or https URL: 'ftp://fict.org/'; write https://"),
+        ("explain www.fict.org", "not an http or https URL: 'www.fict.org'; write https://"),
+        ("explain http://a:b/", "no site in the URL 'http://a:b/'"),
+        ("explain --robots nowhere.txt http://a/", "cannot read 'nowhere.txt'"),
+        ("explain --robots - http://a/ -s KOSTER_MAX_BYTES=0", "KOSTER_MAX_BYTES = '0' is not"),
+        ("explain http://a/ -s ROBOTSTXT_USER_AGENT=(a)", "does not begin with a name token"),
+        ("explain -s NONSENSE http://a/", "Invalid -s value, use -s NAME=VALUE"),
+        ("explain http://a/ --robots - --refresh", "not allowed with argument --robots"),
+        ("cache", "scrapy robots cache [-h] list|show|forget"),
+        ("cache", "the following arguments are required: list|show|forget"),
+        ("cache list x", "not understood: x; see scrapy robots cache -h"),
+        ("cache show", "the following arguments are required: SITE"),
+        ("cache show ftp://a/", "no http or https URL: 'ftp://a/'"),
+        ("cache show a:b", "no site in the URL"),
+        ("cache forget", "name the sites to forget, or give --all"),
+        ("cache forget --all a", "name the sites to forget, or give --all"),
+        ("cache list -s KOSTER_MEMORY_SITES=x", "KOSTER_MEMORY_SITES = 'x' is not a whole number"),
+    ],
+)
+def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
+    ran = robots(*arguments.split())
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("verb", "statuses"),
+    [
+        ("check", "0 clean, 1 findings, 2 wrong usage, 3"),
+        ("explain", "0 allowed, 1 forbidden, 2 wrong usage, 3"),
+        ("cache", "0 done, 1 nothing is stored of a site, 2 wrong usage, 3"),
+        ("cache forget", "0 done, 1 nothing is stored of a site, 2 wrong usage, 3"),
+    ],
+)
+def test_help_tells_the_exit_status(robots: Robots, verb: str, statuses: str) -> None:
+    ran = robots(*verb.split(), "--help")
+    assert (ran.status, ran.err) == (0, "")
+    assert f"exit status: {statuses}" in ran.out
+
+
+def test_settings_are_taken_before_and_behind_the_command(robots: Robots, file: Path) -> None:
+    explain = ["explain", "--json", "--robots", file, "http://h/"]
+    for before, behind in (
+        (["-s", "ROBOTSTXT_USER_AGENT=unhipbot"], []),
+        ([], ["-s", "ROBOTSTXT_USER_AGENT=unhipbot"]),
+        (["-s", "ROBOTSTXT_USER_AGENT=unhipbot"], ["-s", "KOSTER_MAX_BYTES=500", "--nolog"]),
+    ):
+        [verdict] = robots(*before, *explain, *behind).objects
+        assert (verdict["robot"], verdict["line"]) == ("unhipbot", 5)
+
+
+# The way in
+
+
+def test_the_entry_point(tmp_path: Path) -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    [value] = re.findall(r'\[project.entry-points."scrapy.commands"\]\nrobots = "(.+)"\n', text)
+    command = EntryPoint("robots", value, "scrapy.commands").load()
+    assert command is RobotsCommand
+    assert issubclass(command, ScrapyCommand)
+    assert not command.requires_project
+
+
+def test_scrapy_lists_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cmdline.execute(["scrapy"], Settings({"COMMANDS_MODULE": "scrapy_koster.commands"}))
+    assert re.search(r"(?m)^  robots +Check and explain a robots.txt", capsys.readouterr().out)
+
+
+# Colours, and what a terminal must not get
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "coloured"),
+    [
+        (Terminal(), {}, True),
+        (Terminal(), {"NO_COLOR": "1"}, False),
+        (Terminal(), {"NO_COLOR": ""}, True),
+        (Terminal(), {"TERM": "dumb"}, False),
+        (Terminal(), {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        (io.StringIO(), {}, False),
+        (io.StringIO(), {"FORCE_COLOR": "1"}, True),
+    ],
+)
+def test_colours(stream: io.StringIO, environ: dict[str, str], coloured: bool) -> None:
+    assert ink_for(stream, environ).coloured is coloured
+
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_colours_change_no_text(
+    robots: Robots, stored: dict[str, Any], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for arguments in (
+        ["check", "-"],
+        ["explain", "--robots", file, "http://h/", "http://h/org/"],
+        ["cache", "list"],
+        ["cache", "show", SITE],
+    ):
+        monkeypatch.delenv("FORCE_COLOR", raising=False)
+        plain = robots(*arguments, stdin=b"Disallow /\nUser-agent:\nAllow:", **stored).out
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        coloured = robots(*arguments, stdin=b"Disallow /\nUser-agent:\nAllow:", **stored).out
+        assert "\x1b" not in plain
+        assert "\x1b[" in coloured
+        assert COLOUR.sub("", coloured) == plain
+
+
+NASTY_HOST = "a\u2028b\u202e\x9b31m\x1bc.example"
+
+
+def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str, Any]) -> None:
+    with closing(place.open()) as storage:
+        site = site_of(f"http://{NASTY_HOST}/")
+        assert site is not None
+        storage.put(site, Failure("\x1b[2J", 1, NOW, NOW, NOW, None))
+    for arguments in (
+        ["check", "-"],
+        ["check", "--json", "--all", "-"],
+        ["explain", "--robots", "-", "http://h/%1b%5b2J%00" + "x" * 100_000, "http://h/a"],
+        ["explain", "--json", "--robots", "-", "http://h/\x1b[2J"],
+        ["cache", "show", "stale.example"],
+        ["cache", "show", "--json", "stale.example"],
+        ["cache", "show", "no\x1b[2Jsuch.example"],
+        ["cache", "list"],
+        ["cache", "show", NASTY_HOST],
+        ["cache", "forget", "--all"],
+        ["cache", "forget", f"{NASTY_HOST}2"],
+        ["cache", "show", f"http://{NASTY_HOST}:x\x1b\u2028/"],
+        ["cache", f"{NASTY_HOST}"],
+        ["explain", f"ftp://{NASTY_HOST}/\x1b" + "x" * 100_000],
+        ["explain", f"http://{NASTY_HOST}:x\u202e/\x1b" + "x" * 100_000],
+        ["explain", "--agent", NASTY_HOST, "--robots", "-", f"http://{NASTY_HOST}/"],
+        ["explain", "--robots", NASTY_HOST, "http://h/"],
+        ["check", f"{NASTY_HOST}.txt"],
+        ["check", f"--level={NASTY_HOST}", "-"],
+        ["check", f"--l=\x1b{NASTY_HOST}", "-"],
+        ["check", "-", f"--{NASTY_HOST}"],
+        [NASTY_HOST],
+    ):
+        ran = robots(*arguments, stdin=HOSTILE, **stored)
+        assert ran.out.replace("\n", "").isprintable()
+        assert ran.err.replace("\n", "").isprintable()
+        if "--json" not in arguments:
+            assert all(len(line) < 1300 for line in ran.out.splitlines())
+
+
+def test_output_that_nobody_reads_to_its_end(tmp_path: Path, in_a_process: Robots) -> None:
+    in_a_process("cache", "list")  # writes the project
+    (tmp_path / "a.txt").write_bytes(b"User-agent: *\n" + b"Disallow: /*a\n" * 20_000)
+    command = [sys.executable, "-m", "scrapy", "robots", "check", "--all", "a.txt"]
+    path = os.pathsep.join([str(ROOT), *sys.path])
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+# Each is a command, its exit status, and a part of what it says on standard error.
+STREAMS = [
+    ("check - <&-", 2, "cannot read '-': standard input is closed"),
+    ("check bad.txt >&-", 4, "cannot write to standard output: it is closed"),
+    ("check bad.txt >/dev/full", 4, "cannot write to standard output: No space left on device"),
+    ("explain --robots bad.txt http://h/a >/dev/full", 4, "No space left"),
+    ("cache list >&-", 4, "it is closed"),
+    ("check bad.txt 2>&-", 1, ""),
+    ("check nowhere 2>&-", 2, ""),
+    ("cache forget a 2>&-", 1, ""),
+    ("check - <&- >&- 2>&-", 2, ""),
+    ("explain http://127.0.0.1:1/ --logfile /dev/null/log", 4, "NotADirectoryError"),
+]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_streams_that_are_closed_or_full(tmp_path: Path, in_a_process: Robots) -> None:
+    in_a_process("cache", "list")  # writes the project
+    (tmp_path / "bad.txt").write_bytes(b"User-agent: *\nDisallow: /a*\nDisallow: /a\n")
+    path = os.pathsep.join([str(ROOT), *sys.path])
+    running = [
+        subprocess.Popen(
+            f"exec {shlex.quote(sys.executable)} -m scrapy robots {command}",
+            shell=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for command, _, _ in STREAMS
+    ]
+    ended = [(process.communicate(timeout=60), process.returncode) for process in running]
+    for (command, status, said), ((out, err), code) in zip(STREAMS, ended, strict=True):
+        assert (command, code) == (command, status), err
+        assert said in err.replace("\n", " ")
+        assert "Traceback" not in err or status == 4
+        assert (out != "") is (command == "check bad.txt 2>&-"), command
+
+
+def test_what_nobody_reads_is_done_all_the_same(tmp_path: Path, in_a_process: Robots) -> None:
+    storage = SQLiteStorage(str(tmp_path / "robots.sqlite3"))
+    for number in range(3000):
+        site = site_of(f"http://{number}.example")
+        assert site is not None
+        storage.put(site, Failure("HTTP 503", 1, 1e9, 1e9, 1e9, None))
+    storage.close()
+    settings = {"KOSTER_SQLITE_PATH": str(tmp_path / "robots.sqlite3")}
+    in_a_process("check", "nowhere", **settings)  # writes the project
+    path = os.pathsep.join([str(ROOT), *sys.path])
+    ran = subprocess.run(
+        f"{shlex.quote(sys.executable)} -m scrapy robots cache forget --all | head -n 1",
+        shell=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert (ran.stdout.count(b"\n"), ran.stderr) == (1, b"")
+    assert in_a_process("cache", "list", **settings).out == "nothing is stored\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "decided"),
+    [
+        ("http://h/se\tcr\net", "http://h/secret"),
+        ("  http://h/secret\r\n", "http://h/secret"),
+        ("http://h/a b\u00e9", "http://h/a%20b%C3%A9"),
+        ("http://h/s?", "http://h/s"),
+    ],
+)
+def test_explain_decides_on_what_a_request_would_be(robots: Robots, url: str, decided: str) -> None:
+    assert Request(url).url == decided
+    body = b"User-agent: *\nDisallow: /secret\n"
+    [verdict] = robots("explain", "--json", "--robots", "-", url, stdin=body).objects
+    assert (verdict["url"], verdict["allowed"]) == (decided, "secret" not in decided)
+
+
+def test_check_goes_by_the_size_that_a_crawl_reads(robots: Robots) -> None:
+    body = b"User-agent: *\n" + b"Disallow: /abcdefgh\n" * 29_250
+    assert len(body) == 585_014
+    command = ["check", "--level", "warning", "-"]
+    ran = robots(*command, stdin=body)
+    assert "octets from here on are not read: a crawl reads 512000 (KOSTER_MAX_BYTES)" in ran.out
+    assert "K005" not in robots(*command, "-s", "KOSTER_MAX_BYTES=10000000", stdin=body).out
+    few = robots(*command, "-s", "KOSTER_MAX_BYTES=100", stdin=body).out
+    assert re.search(r"(?m)^-:6:1: warning K005 the \d+ octets .*: a crawl reads 100 ", few)
+
+
+# docs/commands.md
+
+
+def blocks(language: str) -> list[str]:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    return re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
+
+
+def test_the_examples_of_the_documentation(robots: Robots, tmp_path: Path) -> None:
+    [file] = blocks("text")
+    (tmp_path / "robots.txt").write_text(file)
+    example = re.compile(r"(?ms)^\$ scrapy robots (.*?)\n(.*?)^\$ echo \$\?\n(\d)\n")
+    examples = [found for block in blocks("console") for found in example.findall(block)]
+    assert len(examples) == "\n".join(blocks("console")).count("$ scrapy")
+    for command, output, status in examples:
+        assert robots(*shlex.split(command)) == Ran(int(status), output, "")
+
+
+def test_every_option_is_documented(robots: Robots) -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`(--?[a-zA-Z]+)", text))
+    options: set[str] = set()
+    verbs = ["check", "explain", "survey", "report", "audit"]
+    verbs += [f"cache {what}" for what in ("list", "show", "forget")]
+    for verb in verbs:
+        options.update(re.findall(r"(?<![\w-])--?[a-zA-Z]+", robots(*verb.split(), "-h").out))
+    assert options - {"--help", "-h"} <= documented
+    assert documented <= options | {"--help", "-h"}

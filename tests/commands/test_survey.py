@@ -1,0 +1,512 @@
+"""`scrapy robots survey`: lists of seeds, what is printed of them, and what is not asked again."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.replies import Asked, Reply
+from harness.server import Server, Site
+from scrapy import cmdline
+from scrapy.settings import Settings
+
+from scrapy_koster.commands import progress
+from scrapy_koster.commands.ink import Ink
+from scrapy_koster.commands.progress import Lines
+from scrapy_koster.commands.seeds import LINE_MAX_BYTES, Seeds, url_of
+
+ROOT = Path(__file__).parents[2]
+RULES = "User-agent: *\nDisallow: /private\n"
+
+
+# Seeds
+
+
+@pytest.mark.parametrize(
+    ("line", "url"),
+    [
+        ("example.com", "https://example.com/"),
+        ("EXAMPLE.com:8080", "https://example.com:8080/"),
+        ("example.com:443/a b", "https://example.com/a%20b"),
+        ("localhost:80", "https://localhost:80/"),
+        ("[::1]:80/x", "https://[::1]:80/x"),
+        ("HTTP://A:80", "http://a/"),
+        ("http://a?b#c", "http://a/?b"),
+        ("http://a/b?c=/d#e", "http://a/b?c=/d"),
+        ("http://user:pw@a.example/x", "http://a.example/x"),
+        ("https://bücher.example/ü?ü", "https://xn--bcher-kva.example/%C3%BC?%C3%BC"),
+        ("https://日本語.jp", "https://xn--wgv71a119e.jp/"),
+        ("http://a/\u00a0", "http://a/"),
+    ],
+)
+def test_what_a_line_stands_for(line: str, url: str) -> None:
+    with closing(Seeds()) as seeds:
+        assert list(seeds.read(io.BytesIO(line.encode()))) == []
+        assert [found for _, found in seeds.firsts()] == [url]
+    assert url_of(url) == (url[: url.index("/", 8)], url)
+
+
+BROKEN = {
+    "it is neither an http or https URL nor a host": [
+        b"ftp://a/", b"mailto:a@b", b"javascript:alert(1)", b"user:pw@host", b"http://",
+        b"http:///x", b"http://a:99999/", b"http://[::1", b"//a/b", b"hello world", b"*", b"/",
+        b"?", b"http://a%41/", b"http://" + "\u00fc".encode() * 300, b"https:a", b"a<b>",
+    ],
+    "it has characters that cannot be printed": [
+        b"http://a/\x1b[2J", b"http://a/\0", "http://a/\u202e".encode(), b"a\rb", b"http://a\tb/",
+    ],
+    "it is not UTF-8": [b"http://a/\xff", b"\xff\xfeh\0t\0t\0p\0"],
+    f"it is longer than {LINE_MAX_BYTES} octets": [
+        b"http://a/" + b"x" * LINE_MAX_BYTES, b"http://a/" + b"x" * 1_000_000,
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", BROKEN)
+def test_broken_lines_are_named_and_counted(why: str) -> None:
+    for line in BROKEN[why]:
+        with closing(Seeds()) as seeds:
+            file = io.BytesIO(b"http://before/\n" + line + b"\nhttp://behind/\n")
+            assert list(seeds.read(file)) == [f"line 2: {why}"]
+            assert (seeds.lines, seeds.broken, len(seeds)) == (3, 1, 2)
+
+
+def test_lists_as_they_come() -> None:
+    with closing(Seeds()) as seeds:
+        file = (
+            b"\xef\xbb\xbfhttp://a/1\r\n\r\n# http://c/\n  http://a/2 \nhttp://a/1\nHTTP://A/1#x\nb"
+        )
+        assert list(seeds.read(io.BytesIO(file))) == []
+        assert (seeds.lines, seeds.skipped, seeds.repeated, seeds.broken) == (7, 2, 2, 0)
+        firsts = dict(seeds.firsts())
+        assert len(seeds) == 3
+        assert sorted(firsts.values()) == ["http://a/1", "https://b/"]
+        rest = {first: list(seeds.rest(site, first)) for site, first in firsts.items()}
+        assert rest == {"http://a/1": ["http://a/2"], "https://b/": []}
+
+
+def test_the_longest_line_is_read_with_and_without_an_end() -> None:
+    line = b"http://a/" + b"x" * (LINE_MAX_BYTES - 9)
+    for end in (b"", b"\n", b"\r\n"):
+        with closing(Seeds()) as seeds:
+            cut = line[: LINE_MAX_BYTES - max(0, len(end) - 1)]
+            assert list(seeds.read(io.BytesIO(cut + end))) == []
+            assert len(seeds) == 1
+
+
+@pytest.mark.long
+def test_memory_is_bounded() -> None:
+    def grown_kib(count: int) -> int:
+        code = (
+            "import io, resource\n"
+            "from scrapy_koster.commands.seeds import Seeds\n"
+            "class File(io.RawIOBase):\n"
+            "    left = 0\n"
+            "    def readline(self, limit):\n"
+            "        self.left -= 1\n"
+            "        return b'http://%d.example/a/page\\n' % self.left if self.left >= 0 else b''\n"
+            "seeds, file = Seeds(), File()\n"
+            "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+            f"file.left = {count}\n"
+            "assert not list(seeds.read(file))\n"
+            f"assert len(seeds) == sum(1 for _ in seeds.firsts()) == {count}\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+        )
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        return int(ran.stdout)
+
+    assert grown_kib(200_000) < 40_000  # of which 20,000 are SQLite's to use
+
+
+# Progress
+
+
+def test_lines_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, said = 1000.0, list[str]()
+    monkeypatch.setattr(progress, "monotonic", lambda: now)
+    lines = Lines(10, said.append)
+    for now, decided in ((1004.9, 1), (1005.0, 2), (1009.9, 3), (1010.1, 4)):  # noqa: B007
+        lines.show(decided=decided, sites=1, refused=1)
+    assert said == [f"{n} of 10 URLs, 1 sites; 1 refused" for n in (2, 4)]
+
+
+def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    rows = [("1", "[b]a[/b]" * 10), ("1000", "\x1b[2J\u202e :smile:")]
+    whole = [f"   N  TEXT\n   1  {'[b]a[/b]' * 10}\n1000  \\x1b[2J\\u202e :smile:"]
+    monkeypatch.setenv("COLUMNS", "30")
+    for stream, coloured in ((io.StringIO(), False), (Terminal(), True)):
+        ink = Ink(stream, coloured=coloured)
+        lines = [ink.shown(line) for line in ink.table({"N": "right", "TEXT": "left"}, rows)]
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(lines))
+        if coloured:
+            assert all(len(line) <= 30 for line in plain.splitlines())
+            assert re.sub(r"\s+", "", plain) == re.sub(r"\s+", "", whole[0])
+        else:
+            assert [plain] == whole
+
+
+# The command
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+class Survey:
+    """Surveys in a folder, outside of a project unless a file is written there that makes one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        path = os.pathsep.join([str(ROOT), *sys.path])
+        self.env = {**os.environ, "PYTHONPATH": path, "COLUMNS": "200"}
+
+    def command(self, *arguments: object) -> list[str]:
+        return [sys.executable, "-m", "scrapy", "robots", "survey", *map(str, arguments)]
+
+    def write(self, *lines: str) -> Path:
+        path = self.folder / "seeds.txt"
+        path.write_text("\n".join(lines))
+        return path
+
+    def start(self, *arguments: object, **given: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.env,
+            text=True,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **given},
+        )
+
+    def __call__(self, *arguments: object, stdin: str = "") -> Ran:
+        with self.start(*arguments, stdin=subprocess.PIPE) as process:
+            out, err = process.communicate(stdin, timeout=60)
+            return Ran(process.returncode, out, err)
+
+
+@pytest.fixture
+def survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Survey:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return Survey(tmp_path)
+
+
+def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not so after {seconds} s"
+        time.sleep(0.02)
+
+
+def test_it_tells_what_would_be_refused(survey: Survey, server: Server) -> None:
+    ruled, closed, absent = (server.site() for _ in range(3))
+    ruled.robots, closed.robots = RULES, Reply(403)
+    file = survey.write(
+        *ruled.urls(3), *ruled.urls(2, "/private{}"), closed.url(), *absent.urls(2)
+    )  # fmt: skip
+    expected = (
+        "SITES\n"
+        "    1  obeyed\n"
+        "    1  without robots.txt\n"
+        "    1  restricted\n"
+        "\n"
+        "URLS\n"
+        "   5  would be fetched\n"
+        "   2  would be refused: rule\n"
+        "   1  would be refused: restricted\n"
+        "\n"
+        "REFUSED  SITE" + " " * (len(str(ruled.url(""))) - 2) + "LINE\n"
+        f"      2  {ruled.url('')}     2  Disallow: /private\n"
+    )
+    assert survey(file) == Ran(1, expected, "")
+    page = survey.folder / "page.html"
+    as_json = survey("--json", "-", "-o", page, stdin=file.read_text())
+    assert (as_json.status, as_json.err) == (1, "")
+    for site in (ruled, closed, absent):
+        assert [asked.path for asked in site.requests] == ["/robots.txt"]
+    assert "Survey of 8 URLs" in page.read_text("utf-8")
+    assert as_json.json["given"] == {
+        "lines": 8, "skipped": 0, "broken": 0, "repeated": 0, "urls": 8, "decided": 8,
+    }  # fmt: skip
+    assert as_json.json["sites"] == 3
+    assert as_json.json["requests"] == {
+        "allowed": 5,
+        "refused": {"rule": 2, "restricted": 1, "missing": 0, "unavailable": 0},
+    }
+    rule = {"site": ruled.url(""), "line": 2, "text": "Disallow: /private", "refused": 2}
+    assert as_json.json["rules"] == [rule]
+
+
+PROJECT = {
+    "USER_AGENT": "FigTree/0.1",
+    "ADDONS": {"scrapy_koster.Addon": 500},
+    "KOSTER_REPORT": "crawl.html",
+    "JOBDIR": "job",
+    "FEEDS": {"items.json": {"format": "json"}},
+    "ITEM_PIPELINES": {"no.such.Pipeline": 1},
+    "SPIDER_MIDDLEWARES": {"no.such.Middleware": 1},
+    "SCHEDULER": "no.such.Scheduler",
+    "DUPEFILTER_CLASS": "no.such.DupeFilter",
+    "KOSTER_SQLITE_PATH": "robots.sqlite3",
+}
+
+
+def test_in_a_project(survey: Survey, server: Server) -> None:
+    (survey.folder / "scrapy.cfg").write_text("[settings]\ndefault = the_settings\n")
+    lines = [f"{name} = {value!r}" for name, value in PROJECT.items()]
+    (survey.folder / "the_settings.py").write_text("\n".join(lines))
+    site = server.site()
+    site.robots = "User-agent: figtree\nDisallow: /private\n\nUser-agent: figleaf\nDisallow: /\n"
+    file = survey.write(site.url("/"), site.url("/private"))
+    for agent, refused in (([], 1), (["--agent", "FigLeaf/2"], 2)):
+        ran = survey("--json", *agent, file)
+        assert (ran.status, ran.err) == (1, "")
+        assert ran.json["requests"]["refused"]["rule"] == refused
+    assert [asked.header("User-Agent") for asked in site.requests] == ["FigTree/0.1"]
+    left = {path.name for path in survey.folder.iterdir()}
+    assert left.isdisjoint({"crawl.html", "job", "items.json"})
+
+
+def test_no_page_waits_for_its_turn(survey: Survey, server: Server) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nCrawl-delay: 50\nDisallow: /private\n"
+    began = time.monotonic()
+    ran = survey("--json", "-s", "KOSTER_CRAWL_DELAY=obey", survey.write(*site.urls(3)))
+    assert (ran.status, ran.json["requests"]["allowed"]) == (0, 3)
+    assert time.monotonic() - began < 50
+
+
+def test_a_site_that_cannot_be_asked(survey: Survey, server: Server) -> None:
+    down = server.down()
+    ran = survey("-", stdin=down.url("/a"))
+    assert (ran.status, ran.err) == (3, "")
+    assert "1  would be refused: unavailable" in ran.out
+
+
+def test_hostile_lines_are_harmless(survey: Survey, server: Server) -> None:
+    site = server.site()
+    site.robots = b"User-agent: *\nDisallow: /\x1b[2J\xe2\x80\xae\nDisallow: /[bold]\nDisallow: /\n"
+    good = [f"http://user:sesame@{site.authority}/[bold]:smile:", site.url("/%1b[2J")]
+    broken = [
+        "\x1b]0;owned\x07", "http://\x9b31m/", "ftp://sesame/", "user:sesame@host", "x" * 1_000_000,
+        "\u2028", *["javascript:alert(1)"] * 20,
+    ]  # fmt: skip
+    page = survey.folder / "page.html"
+    ran = survey("-", "-o", page, stdin="\n".join([*broken, *good]))
+    assert (ran.status, len(ran.err.splitlines())) == (1, 11)
+    assert ran.err.endswith(f"scrapy robots: -: broken lines: {len(broken) - 1}\n")
+    for text in (ran.out, ran.err):
+        assert text.replace("\n", "").isprintable()
+        assert "sesame" not in text
+    assert "2  would be refused: rule" in ran.out
+    assert [asked.path for asked in site.requests] == ["/robots.txt"]
+    assert b"sesame" not in b"".join(
+        path.read_bytes() for path in survey.folder.rglob("*") if path.is_file()
+    )
+
+
+# Each is the arguments, what is on standard input, and what is said.
+WRONG = [
+    (["-"], "", "there is no URL in '-'"),
+    (["-"], "\n# http://a/\nftp://b/\n", "there is no URL in '-'"),
+    (["nowhere\x1b"], "", r"cannot read 'nowhere\x1b': No such file"),
+    (["http://a/"], "", "give a file, or - for standard input"),
+    (["-", "--agent", "/"], "http://127.0.0.1:1/", "does not begin with a name token"),
+    (["-", "-o", "."], "http://127.0.0.1:1/", "cannot be the path of a page"),
+    (["-", "-o", "no/such/x.html"], "http://127.0.0.1:1/", "cannot be the path of a page"),
+    (["-", "-s", "KOSTER_TIMEOUT_SECS=x"], "http://127.0.0.1:1/", "KOSTER_TIMEOUT_SECS"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "stdin", "said"), WRONG)
+def test_wrong_usage(
+    arguments: list[str],
+    stdin: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+    settings = Settings({"COMMANDS_MODULE": "scrapy_koster.commands"})
+    with pytest.raises(SystemExit) as ended:
+        cmdline.execute(["scrapy", "robots", "survey", *arguments], settings)
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert said in re.sub(r"\s+", " ", err)
+
+
+def test_one_that_cannot_begin(survey: Survey) -> None:
+    setting = 'DOWNLOADER_MIDDLEWARES={"no.such.Middleware": 1}'
+    ran = survey("-", "-s", setting, "-L", "CRITICAL", stdin="http://127.0.0.1:1/")
+    assert (ran.status, ran.out) == (4, "")
+    assert "scrapy robots: the survey could not begin" in ran.err
+
+
+def test_one_whose_numbers_cannot_be_written_asks_nobody(survey: Survey, server: Server) -> None:
+    (survey.folder / ".scrapy").mkdir()
+    (survey.folder / ".scrapy" / "koster").write_text("")
+    site = server.site()
+    ran = survey("-", "-L", "CRITICAL", stdin=site.url())
+    assert (ran.status, ran.out) == (2, "")
+    assert "nothing can be written there; set KOSTER_SQLITE_PATH" in re.sub(r"\s+", " ", ran.err)
+    assert site.requests == ()
+
+
+# Many sites
+
+
+class Many:
+    """Sites at one port of 127/8, of which some hang."""
+
+    def __init__(self, server: Server, count: int, hang: int) -> None:
+        self.site: Site = server.site(host="0.0.0.0")
+        self.gate = server.gate()
+        self.count = count
+        self._hanging = {self.host(number) for number in range(hang)}
+        self.site.robots = self._robots
+
+    def host(self, number: int) -> str:
+        return f"127.0.{number // 250 + 1}.{number % 250 + 1}:{self.site.port}"
+
+    def urls(self) -> list[str]:
+        hosts = map(self.host, range(self.count))
+        return [f"http://{host}{path}" for host in hosts for path in ("/", "/private")]
+
+    def _robots(self, asked: Asked) -> Reply | str:
+        return Reply(200, RULES, gate=self.gate) if asked.header("Host") in self._hanging else RULES
+
+    def asked(self) -> list[str | None]:
+        return [asked.header("Host") for asked in self.site.requests]
+
+
+def test_interrupted_and_resumed(survey: Survey, server: Server) -> None:
+    many = Many(server, 40, 4)
+    file = survey.write(*many.urls())
+    with survey.start(file) as process:
+        until(lambda: len(many.asked()) == 40)
+        until(lambda: stored(survey) == 36)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 3
+    [left] = re.findall(r"ended before (\d+) of 80 URLs were decided; the same command", err)
+    assert 8 <= int(left) <= 80
+    assert f" {left}  not decided on\n" in out
+    many.gate.open()
+    again = survey(file)
+    assert again.status == 1
+    assert "40  obeyed" in again.out
+    assert sorted(many.asked()[40:], key=str) == sorted(map(many.host, range(4)))
+    assert many.site.pages_asked == []
+
+
+def stored(survey: Survey) -> int:
+    """How many sites are in the storage."""
+    import sqlite3
+
+    path = survey.folder / ".scrapy" / "koster" / "robots.sqlite3"
+    if not path.exists():
+        return 0
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            [count] = connection.execute("SELECT COUNT(*) FROM known").fetchone()
+        except sqlite3.Error:  # it is being made
+            return 0
+    return int(count)
+
+
+@contextmanager
+def terminal(columns: int) -> Iterator[tuple[int, Callable[[], str]]]:
+    """A terminal to write to, and what was written to it so far."""
+    fcntl = pytest.importorskip("fcntl")
+    import pty
+    import struct
+    import termios
+    import threading
+
+    read, write = pty.openpty()
+    fcntl.ioctl(write, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    written = bytearray()
+
+    def keep() -> None:
+        try:
+            while octets := os.read(read, 4096):
+                written.extend(octets)
+        except OSError:  # the other end is closed
+            pass
+
+    thread = threading.Thread(target=keep, daemon=True)
+    thread.start()
+    try:
+        yield write, written.decode
+    finally:
+        os.close(write)
+        thread.join(10)
+        os.close(read)
+
+
+@pytest.mark.parametrize(
+    ("columns", "env", "shows"),
+    [
+        (120, {}, {"20/20", "URLs", "10 sites", "10 refused", "\x1b[", "━━━"}),
+        (30, {"NO_COLOR": "1"}, {"20/20", "URLs", "━━━"}),
+        (120, {"TERM": "dumb"}, set()),
+    ],
+)
+def test_a_bar_on_a_terminal(
+    survey: Survey, server: Server, columns: int, env: dict[str, str], shows: set[str]
+) -> None:
+    many = Many(server, 10, 0)
+    del survey.env["COLUMNS"]
+    survey.env |= {"TERM": "xterm", "PYTHONUTF8": "1", **env}
+    with terminal(columns) as (write, written):
+        with survey.start(survey.write(*many.urls()), stderr=write) as process:
+            out, _ = process.communicate(timeout=60)
+        until(lambda: not shows or "20/20" in written())
+    assert process.returncode == 1
+    assert "\x1b" not in out
+    assert all(each in written() for each in shows)
+    assert shows or written() == ""
+    assert bool(re.search(r"\x1b\[[0-9;]*m", written())) is (shows >= {"\x1b["})
+
+
+@pytest.mark.long
+def test_two_thousand_sites_of_which_a_hundred_hang(survey: Survey, server: Server) -> None:
+    many = Many(server, 2000, 100)
+    timeout = 8
+    began = time.monotonic()
+    ran = survey("--json", "-s", f"KOSTER_TIMEOUT_SECS={timeout}", survey.write(*many.urls()))
+    seconds = time.monotonic() - began
+    many.gate.open()
+    assert seconds < timeout + 60
+    assert ran.status == 3
+    assert re.findall(r"scrapy robots: \d+ of 4000 URLs, \d+ sites; \d+ refused", ran.err)
+    assert ran.json["outcomes"] | {"obeyed": 1900, "unavailable": 100} == ran.json["outcomes"]
+    assert ran.json["requests"] == {
+        "allowed": 1900,
+        "refused": {"rule": 1900, "restricted": 0, "missing": 0, "unavailable": 200},
+    }
+    assert sorted(many.asked(), key=str) == sorted(map(many.host, range(2000)))
+    assert many.site.pages_asked == []

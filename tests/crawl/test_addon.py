@@ -1,0 +1,133 @@
+"""The add-on: what it sets, and what it leaves as the user set it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, RecordingSpider
+from harness.server import Server
+from scrapy import Request
+from scrapy.core.scheduler import Scheduler
+from scrapy.crawler import Crawler
+from scrapy.settings import Settings
+from scrapy.spiders import Spider
+from scrapy.utils.misc import load_object
+
+from scrapy_koster import Addon, DeferringScheduler, KosterMiddleware, RobotsMetaMiddleware
+
+SCRAPYS = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
+
+
+class OtherScheduler(Scheduler):
+    """A scheduler that a user has chosen."""
+
+
+def updated(
+    project: Mapping[Any, Any] | None = None, spider: Mapping[Any, Any] | None = None
+) -> Settings:
+    settings = Settings(project or {}, priority="project")
+    settings.setdict(spider or {}, priority="spider")
+    Addon().update_settings(settings)
+    return settings
+
+
+def enabled(settings: Settings, name: str) -> dict[Any, int]:
+    components = settings.get_component_priority_dict_with_base(name)
+    return {load_object(path): order for path, order in components.items()}
+
+
+def test_one_line_is_all() -> None:
+    settings = updated()
+    assert settings.getbool("ROBOTSTXT_OBEY")
+    downloader = enabled(settings, "DOWNLOADER_MIDDLEWARES")
+    assert downloader[KosterMiddleware] == 100
+    assert load_object(SCRAPYS) not in downloader
+    assert enabled(settings, "SPIDER_MIDDLEWARES")[RobotsMetaMiddleware] == 100
+    assert load_object(settings["SCHEDULER"]) is DeferringScheduler
+    assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is Scheduler
+
+
+def test_what_the_log_shows_of_it_is_what_the_settings_say() -> None:
+    assert repr(Addon()) == "scrapy_koster.Addon"
+    assert load_object(repr(Addon())) is Addon
+
+
+@pytest.mark.parametrize("priority", ["project", "spider"])
+def test_robotstxt_obey_false_is_the_users_word(priority: str) -> None:
+    settings = updated(**{priority: {"ROBOTSTXT_OBEY": False}})
+    assert not settings.getbool("ROBOTSTXT_OBEY")
+    assert KosterMiddleware not in enabled(settings, "DOWNLOADER_MIDDLEWARES")
+    assert load_object(settings["SCHEDULER"]) is Scheduler
+
+
+@pytest.mark.parametrize("key", [KosterMiddleware, "scrapy_koster.KosterMiddleware"])
+def test_a_component_with_a_place_keeps_it(key: Any) -> None:
+    settings = updated({"DOWNLOADER_MIDDLEWARES": {key: 42, SCRAPYS: 90}})
+    downloader = enabled(settings, "DOWNLOADER_MIDDLEWARES")
+    assert downloader[KosterMiddleware] == 42
+    assert load_object(SCRAPYS) not in downloader
+
+
+@pytest.mark.parametrize("priority", ["project", "spider"])
+@pytest.mark.parametrize("scheduler", [OtherScheduler, f"{__name__}.OtherScheduler"])
+def test_the_users_scheduler_is_wrapped(priority: str, scheduler: Any) -> None:
+    settings = updated(**{priority: {"SCHEDULER": scheduler}})
+    assert load_object(settings["SCHEDULER"]) is DeferringScheduler
+    assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is OtherScheduler
+
+
+def test_a_fallback_that_the_user_set_stays() -> None:
+    settings = updated({"KOSTER_FALLBACK_SCHEDULER": OtherScheduler})
+    assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is OtherScheduler
+
+
+def test_ours_named_by_the_user_is_not_wrapped_again() -> None:
+    settings = updated({"SCHEDULER": "scrapy_koster.DeferringScheduler"})
+    assert load_object(settings["SCHEDULER"]) is DeferringScheduler
+    assert settings.get("KOSTER_FALLBACK_SCHEDULER") is None
+
+
+def test_a_scheduler_cannot_fall_back_to_itself() -> None:
+    crawler = Crawler(Spider, {"KOSTER_FALLBACK_SCHEDULER": DeferringScheduler})
+    with pytest.raises(ValueError, match="falls back to it"):
+        DeferringScheduler.from_crawler(crawler)
+
+
+async def test_in_the_settings_of_a_spider(crawl: Crawl, server: Server) -> None:
+    class Obeying(RecordingSpider):
+        custom_settings = {"ADDONS": {"scrapy_koster.Addon": 500}}
+
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /no"
+    urls = [site.url("/"), site.url("/no")]
+    result = await crawl(Obeying, urls=urls, robots=None, settings={"ADDONS": {}})
+    assert result.fetched == (site.url("/"),)
+    assert result.stats["koster/forbidden/rule"] == 1
+    assert "Enabled addons:\n[scrapy_koster.Addon]" in result.logged(logging.INFO)
+
+
+async def test_the_users_scheduler_schedules(crawl: Crawl, server: Server) -> None:
+    class Counting(OtherScheduler):
+        enqueued = 0
+
+        def enqueue_request(self, request: Request) -> bool:
+            type(self).enqueued += 1
+            return super().enqueue_request(request)
+
+    site = server.site()
+    result = await crawl(urls=site.urls(5), settings={"SCHEDULER": Counting})
+    assert Counting.enqueued == 5
+    assert len(result.fetched) == 5
+
+
+async def test_our_scheduler_without_the_middleware_only_passes_on(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    settings = {"SCHEDULER": "scrapy_koster.DeferringScheduler"}
+    result = await crawl(urls=site.urls(5), settings=settings, robots=None)
+    assert len(result.fetched) == 5
+    assert site.asked("/robots.txt") == 0

@@ -1,0 +1,233 @@
+"""What is said of a site, word for word, and when it is said."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from harness.crawling import RecordingSpider
+from scrapy.crawler import Crawler
+from scrapy.statscollectors import MemoryStatsCollector
+
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.messages.announcer import Announcer
+from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.sites import SiteState, Standing
+from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
+
+SITE = Site("http", "fict.org", 80)
+URL = "http://fict.org/robots.txt"
+FILE = Copy(URL, 200, b"User-agent: *\n", None, None, 1e9, 1e9 + 60)
+GONE = replace(FILE, status=404, body=b"")
+SHUT = replace(FILE, status=403, body=b"")
+PAGE = replace(FILE, body=b"<html>")
+FAILURE = Failure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
+FRESH = "fresh until 2001-09-09T01:47:40Z)"
+TO_GO_ON = (
+    ". To wait longer: KOSTER_IDLE_LIMIT_SECS, KOSTER_DEFER_LIMIT_SECS; to fetch them all the same:"
+    " KOSTER_UNAVAILABLE"
+)
+
+
+@pytest.fixture
+def crawler() -> Crawler:
+    crawler = Crawler(RecordingSpider, {"ROBOTSTXT_OBEY": True, "USER_AGENT": "fig"})
+    crawler.spider = RecordingSpider()
+    crawler.stats = MemoryStatsCollector(crawler)
+    return crawler
+
+
+@pytest.fixture
+def announcer(crawler: Crawler) -> Announcer:
+    assert crawler.stats is not None
+    return Announcer(crawler, Config.from_crawler(crawler), Stats(crawler.stats))
+
+
+def state_of(standing: Standing | None = None, wanted: int = 0) -> SiteState:
+    state = SiteState(SITE)
+    state.standing = standing
+    state.parked = wanted
+    return state
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    lines = [(record.levelname, record.getMessage()) for record in caplog.records]
+    caplog.clear()
+    return lines
+
+
+DEFERRING = (
+    "Deferring visits to http://fict.org: its robots.txt cannot be retrieved (HTTP 503). Requests"
+    " that wait: 2. It is asked again in 40 s"
+)
+GIVING_UP = (
+    "Giving up http://fict.org: its robots.txt cannot be retrieved (HTTP 503), attempts: 3."
+    " Requests that are refused: 2"
+)
+LETTING = (
+    "Letting requests to http://fict.org through (KOSTER_UNAVAILABLE): its robots.txt cannot be"
+    " retrieved (HTTP 503)"
+)
+RESTRICTED = (
+    "http://fict.org is restricted: its robots.txt answers HTTP 403, so nothing of it may be"
+    " fetched (3.1). It is asked again after 2001-09-09T01:47:40Z. To go on: if its pages are"
+    " fetched in another way, name that in KOSTER_PAGE_META and run scrapy robots cache forget"
+    ' http://fict.org; or set KOSTER_RESTRICTED = "allow"'
+)
+NONE = "http://fict.org has no rules: its robots.txt answers HTTP 404"
+HTML = f"http://fict.org has no rules: its robots.txt answers HTTP 200 with an HTML page, {URL}"
+AGAIN = "http://fict.org answers again: HTTP "
+
+
+@pytest.mark.parametrize(
+    ("before", "step", "lines", "standing"),
+    [
+        (None, Obey(FILE, 0), [], Standing.OBEYED),
+        (None, Obey(GONE, 0), [NONE], Standing.WITHOUT_ROBOTS_TXT),
+        (Standing.WITHOUT_ROBOTS_TXT, Obey(GONE, 0), [], Standing.WITHOUT_ROBOTS_TXT),
+        (None, Obey(SHUT, 0), [RESTRICTED], Standing.RESTRICTED),
+        (Standing.RESTRICTED, Obey(SHUT, 0), [], Standing.RESTRICTED),
+        (None, Obey(PAGE, 0), [HTML], Standing.HTML),
+        (Standing.UNAVAILABLE, Obey(FILE, 0), [f"{AGAIN}200"], Standing.OBEYED),
+        (Standing.LET_THROUGH, Obey(GONE, 0), [f"{AGAIN}404", NONE], Standing.WITHOUT_ROBOTS_TXT),
+        (None, Defer(FAILURE, 0), [DEFERRING], Standing.UNAVAILABLE),
+        (Standing.OBEYED, Defer(FAILURE, 0), [DEFERRING], Standing.UNAVAILABLE),
+        (Standing.UNAVAILABLE, Defer(FAILURE, 0), [], Standing.UNAVAILABLE),
+        (Standing.UNAVAILABLE, Refuse(FAILURE, 0), [GIVING_UP + TO_GO_ON], Standing.UNAVAILABLE),
+        (
+            Standing.UNAVAILABLE,
+            Refuse(replace(FAILURE, no_such_host=True), 0),
+            [GIVING_UP],
+            Standing.UNAVAILABLE,
+        ),
+        (None, Pass(FAILURE, 0), [LETTING], Standing.LET_THROUGH),
+        (Standing.LET_THROUGH, Pass(FAILURE, 0), [], Standing.LET_THROUGH),
+        (Standing.OBEYED, Ask(None), [], Standing.OBEYED),
+    ],
+)
+def test_what_a_step_is_announced_as(
+    before: Standing | None,
+    step: Step,
+    lines: list[str],
+    *,
+    standing: Standing,
+    announcer: Announcer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    state = state_of(before, wanted=2)
+    announcer.announce(state, step)
+    assert said(caplog) == [("INFO", line) for line in lines]
+    assert state.standing is standing
+
+
+def test_nobody_is_told_that_nothing_is_refused(
+    announcer: Announcer, caplog: pytest.LogCaptureFixture
+) -> None:
+    announcer.announce(state_of(wanted=0), Refuse(FAILURE, 0))
+    assert said(caplog) == []
+
+
+@pytest.mark.parametrize("step", [Defer(FAILURE, 0), Refuse(FAILURE, 0), Pass(FAILURE, 0)])
+def test_twenty_sites_of_a_kind_are_named(
+    step: Step, announcer: Announcer, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(22):
+        announcer.announce(state_of(wanted=1), step)
+    assert len([level for level, _ in said(caplog) if level == "INFO"]) == 20
+
+
+def test_twenty_of_one_kind_leave_room_for_others(
+    announcer: Announcer, caplog: pytest.LogCaptureFixture
+) -> None:
+    again = Obey(FILE, 0)
+    for _ in range(20):
+        for step in (Defer(FAILURE, 0), Refuse(FAILURE, 0), Pass(FAILURE, 0), again):
+            before = Standing.LET_THROUGH if step is again else None
+            announcer.announce(state_of(before, wanted=1), step)
+        for copy in (SHUT, GONE, PAGE):
+            announcer.announce(state_of(), Obey(copy, 0))
+        announcer.cut(state_of(), 9)
+    assert [level for level, _ in said(caplog)] == ["INFO"] * 160
+
+
+OF_A_SITE: list[tuple[Any, str, str]] = [
+    (
+        lambda to: to.from_storage(SITE, FILE),
+        "DEBUG",
+        f"The robots.txt of http://fict.org: (200) <GET {URL}> (from storage, octets: 14, {FRESH}",
+    ),
+    (
+        lambda to: to.answered(SITE, Answer(URL, 200, {}), FILE),
+        "DEBUG",
+        f"The robots.txt of http://fict.org: (200) <GET {URL}> (fetched, octets: 14, {FRESH}",
+    ),
+    (
+        lambda to: to.answered(SITE, Answer(URL, 304, {}), FILE),
+        "DEBUG",
+        f"The robots.txt of http://fict.org: (200) <GET {URL}> (revalidated, octets: 14, {FRESH}",
+    ),
+    (
+        lambda to: to.answered(SITE, Answer(URL, 200, {}), replace(FILE, url="http://a/r")),
+        "DEBUG",
+        f"The robots.txt of {SITE}: (200) <GET http://a/r> (redirected, octets: 14, {FRESH}",
+    ),
+    (
+        lambda to: to.answered(SITE, NoAnswer("x"), FAILURE),
+        "DEBUG",
+        "The robots.txt of http://fict.org cannot be retrieved (HTTP 503), attempts: 3",
+    ),
+    (
+        lambda to: to.cut(state_of(), 9),
+        "INFO",
+        (
+            "The robots.txt of http://fict.org is longer than KOSTER_MAX_BYTES = 9: what is behind"
+            " the last whole line of these is not read"
+        ),
+    ),
+    (
+        lambda to: to.not_heeded(state_of(), 9.5),
+        "WARNING",
+        (
+            "A handler of the signal robots_parsed has not returned within KOSTER_TIMEOUT_SECS ="
+            " 9.5 s for the robots.txt of http://fict.org, and was cancelled. The site is crawled"
+        ),
+    ),
+    (
+        lambda to: to.failed(state_of(), ValueError("x")),
+        "ERROR",
+        "Error while asking for the robots.txt of http://fict.org",
+    ),
+    (
+        lambda to: to.awaited(state_of()),
+        "INFO",
+        "Waiting for the robots.txt of http://fict.org",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tell", "level", "line"), OF_A_SITE)
+def test_what_is_said(
+    tell: Any, level: str, line: str, announcer: Announcer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    tell(announcer)
+    assert said(caplog) == [(level, line)]
+
+
+def test_what_is_counted(announcer: Announcer, crawler: Crawler) -> None:
+    announcer.begins_to_wait(state_of())  # not announced yet
+    announcer.announce(state_of(wanted=3), Defer(FAILURE, 0))
+    announcer.begins_to_wait(state_of(Standing.UNAVAILABLE))
+    announcer.answered(SITE, Answer(URL, 304, {}), FILE)
+    announcer.cut(state_of(), 9)
+    assert crawler.stats is not None
+    assert crawler.stats.get_stats() == {
+        "koster/deferred/requests": 4,
+        "koster/deferred/sites": 1,
+        "koster/revalidated": 1,
+        "koster/cut": 1,
+    }

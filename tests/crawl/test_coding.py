@@ -1,0 +1,95 @@
+"""Whether a compressed body has its end: what is whole is never refused, what was cut always is."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import tracemalloc
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from scrapy_koster.crawl.fetching.coding import is_whole
+
+RULES = b"User-agent: *\nDisallow: /secret\n" * 20
+MAX_BYTES = 10_000
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+
+
+def raw_deflate(body: bytes) -> bytes:
+    return zlib.compress(body)[2:-4]
+
+
+def brotli(body: bytes) -> bytes:
+    compressed: bytes = pytest.importorskip("brotli").compress(body)
+    return compressed
+
+
+def brotli_in_pieces(body: bytes) -> bytes:
+    stream = pytest.importorskip("brotli").Compressor()
+    pieces: list[bytes] = [stream.process(body), stream.flush(), stream.process(body)]
+    return b"".join(pieces) + bytes(stream.finish())
+
+
+def zstd(body: bytes) -> bytes:
+    compressed: bytes = pytest.importorskip(ZSTD).compress(body)
+    return compressed
+
+
+SKIPPED_FRAME = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"
+WHOLE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip": ("gzip", gzip.compress),
+    "upper case, with space": (" GZIP ", gzip.compress),
+    "gzip in two parts": ("x-gzip", lambda body: gzip.compress(body) + gzip.compress(body)),
+    "deflate": ("deflate", zlib.compress),
+    "deflate without its header": ("deflate", raw_deflate),
+    "brotli": ("br", brotli),
+    "brotli in pieces": ("br", brotli_in_pieces),
+    "zstd": ("zstd", zstd),
+    "zstd in two frames": ("zstd", lambda body: zstd(body) + zstd(body)),
+    "zstd behind a frame that is skipped": ("zstd", lambda body: SKIPPED_FRAME + zstd(body)),
+}
+each_whole = pytest.mark.parametrize(("coding", "compress"), WHOLE.values(), ids=WHOLE)
+
+
+@each_whole
+@pytest.mark.parametrize("body", [RULES, b""], ids=["rules", "empty"])
+def test_what_is_whole(coding: str, compress: Callable[[bytes], bytes], body: bytes) -> None:
+    assert is_whole(compress(body), coding, MAX_BYTES)
+
+
+@each_whole
+@pytest.mark.parametrize("missing", [1, 3, 10])
+def test_what_is_cut(coding: str, compress: Callable[[bytes], bytes], missing: int) -> None:
+    assert not is_whole(compress(RULES)[:-missing], coding, MAX_BYTES)
+
+
+@pytest.mark.parametrize("coding", ["", "identity", "Identity", "none", "gzip", "br", "zstd"])
+def test_nothing_is_whole_in_any_coding(coding: str) -> None:
+    assert is_whole(b"", coding, MAX_BYTES)
+
+
+@each_whole
+def test_what_unpacks_to_more_is_refused_elsewhere(
+    coding: str, compress: Callable[[bytes], bytes]
+) -> None:
+    assert is_whole(compress(RULES), coding, len(RULES) - 1)
+
+
+@each_whole
+def test_no_more_is_unpacked_than_may_be(coding: str, compress: Callable[[bytes], bytes]) -> None:
+    """Of what is small on the wire, and 5 MB behind that."""
+    bomb = compress(bytes(5_000_000))
+    tracemalloc.start()
+    try:
+        assert is_whole(bomb, coding, 100_000)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1_500_000
+
+
+@pytest.mark.parametrize("coding", ["gzip, gzip", "gzip,br", "identity, gzip"])
+def test_what_was_coded_more_than_once_is_not_taken_for_whole(coding: str) -> None:
+    assert not is_whole(gzip.compress(gzip.compress(RULES)), coding, MAX_BYTES)

@@ -1,0 +1,385 @@
+"""The settings are read once; a wrong one stops the crawl at its start, and says what is right."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from traceback import format_exception
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, RecordingSpider
+from harness.server import Server
+from harness.wrong_settings import WRONG
+from scrapy.exceptions import NotConfigured
+from scrapy.settings import Settings
+
+from scrapy_koster import KosterRobotParser
+from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
+from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
+from scrapy_koster.protocol.delay import Over, Pace
+from scrapy_koster.storage.memory import MemoryStorage
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
+RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
+    ("KOSTER_PARSER", KosterRobotParser, "parser", KosterRobotParser),
+    ("KOSTER_PARSER", KosterRobotParser, "parser_is_chosen", True),
+    ("KOSTER_STORAGE", "scrapy_koster.storage.memory.MemoryStorage", "storage", MemoryStorage),
+    ("KOSTER_MEMORY_SITES", "1", "memory_sites", 1),
+    ("KOSTER_REDIS_PREFIX", "a.b:c_d-1", "redis_prefix", "a.b:c_d-1"),
+    ("KOSTER_REDIS_TTL_SECS", "60", "redis_ttl_secs", 60),
+    ("KOSTER_TIMEOUT_SECS", "0.5", "timeout_secs", 0.5),
+    ("KOSTER_MAX_BYTES", 1, "max_bytes", 1),
+    ("KOSTER_REDIRECT_MAX", 0, "redirect_max", 0),
+    ("KOSTER_PAGE_META", "proxy,bindaddress", "page_meta", ("proxy", "bindaddress")),
+    ("KOSTER_PAGE_META", [], "page_meta", ()),
+    ("KOSTER_DRY_RUN", "true", "dry_run", True),
+    ("KOSTER_DRY_RUN", "0", "dry_run", False),
+    ("KOSTER_PAGE_DIRECTIVES", [], "page_directives", frozenset()),
+    ("KOSTER_PAGE_DIRECTIVES", "", "page_directives", frozenset()),
+    ("KOSTER_PAGE_DIRECTIVES", "meta", "page_directives", {PageSource.META}),
+    (
+        "KOSTER_PAGE_DIRECTIVES",
+        "meta,header",
+        "page_directives",
+        {PageSource.META, PageSource.HEADER},
+    ),
+    ("KOSTER_REPORT", "", "report", None),
+    ("KOSTER_REPORT", Path("a.html"), "report", "a.html"),
+    ("KOSTER_IDLE_LIMIT_SECS", 0, "idle_limit_secs", 0.0),
+    ("ROBOTSTXT_USER_AGENT", "figtree", "robot", "figtree"),
+    ("ROBOTSTXT_USER_AGENT", b"figtree", "robot", "figtree"),
+    ("ROBOTSTXT_USER_AGENT", "FigTree/0.1 (+x)", "robot", "FigTree/0.1 (+x)"),
+    ("ROBOTSTXT_USER_AGENT", "*", "robot", "*"),
+    ("ROBOTSTXT_USER_AGENT", "", "robot", None),
+)
+RIGHT_POLICY = (
+    ("KOSTER_EXPIRY_SECS", 0, "expiry_secs", 0.0),
+    ("KOSTER_EXPIRY_MIN_SECS", "0", "expiry_min_secs", 0.0),
+    ("KOSTER_EXPIRY_MAX_SECS", 300, "expiry_max_secs", 300.0),
+    ("KOSTER_RESTRICTED_EXPIRY_SECS", 1.5, "restricted_expiry_secs", 1.5),
+    ("KOSTER_STALE_IF_ERROR_SECS", 3600, "stale_if_error_secs", 3600.0),
+    ("KOSTER_DEFER_FIRST_SECS", 0.1, "defer_first_secs", 0.1),
+    ("KOSTER_DEFER_MAX_SECS", 10, "defer_max_secs", 10.0),
+    ("KOSTER_DEFER_LIMIT_SECS", 0, "defer_limit_secs", 0.0),
+    ("KOSTER_RESTRICTED", "allow", "restricted", Restricted.ALLOW),
+    ("KOSTER_MISSING", "disallow", "missing", Missing.DISALLOW),
+    ("KOSTER_UNAVAILABLE", "allow", "unavailable", Unavailable.ALLOW),
+    ("KOSTER_UNAVAILABLE", "disallow", "unavailable", Unavailable.DISALLOW),
+)
+
+
+def config(settings: dict[str, Any] | None = None, **spider: Any) -> Config:
+    crawler: Any = SimpleNamespace(settings=Settings(settings), spider=SimpleNamespace(**spider))
+    return Config.from_crawler(crawler)
+
+
+def test_the_defaults() -> None:
+    by_default = config()
+    assert by_default.policy == Policy()
+    assert by_default.robot is None
+    assert by_default.parser is KosterRobotParser
+    assert not by_default.parser_is_chosen
+    assert by_default.storage is SQLiteStorage
+    assert Path(by_default.sqlite_path).parts[-2:] == ("koster", "robots.sqlite3")
+    assert by_default.memory_sites == 10_000
+    assert by_default.timeout_secs == 30
+    assert by_default.max_bytes == 512_000
+    assert by_default.redirect_max == 5
+    assert by_default.page_meta == ("proxy", "bindaddress", "impersonate", "impersonate_args")
+    assert by_default.pace == Pace(obeys=False, max_secs=60, over=Over.CLAMP)
+    assert by_default.dry_run is False
+    assert by_default.page_directives == frozenset(PageSource)
+
+
+@pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT)
+def test_a_right_value(name: str, value: Any, field: str, read: Any) -> None:
+    assert getattr(config({name: value}), field) == read
+
+
+@pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT_POLICY)
+def test_a_right_value_of_the_policy(name: str, value: Any, field: str, read: Any) -> None:
+    assert getattr(config({name: value}).policy, field) == read
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "read"),
+    [
+        ("KOSTER_CRAWL_DELAY", "obey", "obeys", True),
+        ("KOSTER_CRAWL_DELAY", "ignore", "obeys", False),
+        ("KOSTER_CRAWL_DELAY_MAX_SECS", "0.5", "max_secs", 0.5),
+        ("KOSTER_CRAWL_DELAY_MAX_SECS", 86400, "max_secs", 86400.0),
+        ("KOSTER_CRAWL_DELAY_OVER", "clamp", "over", Over.CLAMP),
+        ("KOSTER_CRAWL_DELAY_OVER", "refuse", "over", Over.REFUSE),
+        ("KOSTER_CRAWL_DELAY_OVER", "obey", "over", Over.OBEY),
+    ],
+)
+def test_a_right_value_of_the_pace(name: str, value: Any, field: str, read: Any) -> None:
+    assert getattr(config({name: value}).pace, field) == read
+
+
+def test_none_is_the_default_as_in_scrapy() -> None:
+    assert config(dict.fromkeys(WRONG)) == config()
+
+
+def test_the_path_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "robots.sqlite3"
+    assert config({"KOSTER_SQLITE_PATH": path}).sqlite_path == str(path)
+    assert config({"KOSTER_SQLITE_PATH": str(path)}).sqlite_path == str(path)
+
+
+def test_every_setting_has_wrong_values() -> None:
+    assert set(WRONG) == {*DEFAULTS, "ROBOTSTXT_USER_AGENT"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, values in WRONG.items() for value in values],
+    ids=lambda part: repr(part)[:40],
+)
+def test_a_wrong_value_is_named_and_a_right_one_shown(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=name) as caught:
+        config({name: value})
+    message = str(caught.value)
+    shown = re.search(rf"such as {name} = (.+)\.$", message)
+    if shown is None:  # two settings that do not go together
+        assert f"{name} = {value!r}" in message
+        assert "is more than" in message
+        assert message.endswith("Lower the first or raise the second.")
+        return
+    right = eval(shown[1], {})
+    config({name: right})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("KOSTER_TIMEOUT", "Did you mean KOSTER_TIMEOUT_SECS?"),
+        ("KOSTER_EXPIRE_SECS", "Did you mean KOSTER_EXPIRY_SECS?"),
+        ("KOSTER_MEMORY_SITE", "Did you mean KOSTER_MEMORY_SITES?"),
+        ("KOSTER_THE_QUICK_BROWN_FOX", "Remove it."),
+    ],
+)
+def test_a_name_that_is_none(name: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"{name} is not a setting")) as caught:
+        config({name: 1})
+    assert str(caught.value).endswith(hint)
+
+
+def test_names_of_others_are_not_ours() -> None:
+    config({"KOSTER": 1, "MY_KOSTER_SETTING": 1})
+
+
+# The URL of Redis.
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://127.0.0.1:6379/0",
+        "redis://redis.example",
+        "redis://:pass@redis.example/15",
+        "rediss://user:p%2Fss@redis.example:6380/0?ssl_ca_certs=/etc/ca.pem",
+        "unix:///run/redis/redis.sock",
+        "unix://user:pass@/run/redis/redis.sock?db=3",
+        "redis://[::1]:6379/0",
+    ],
+)
+def test_a_url_of_redis(url: str) -> None:
+    read = config({"KOSTER_REDIS_URL": url})
+    assert read.redis_url == url
+    assert url not in repr(read)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:secret/tail@a:1/0",
+        "redis://u:secret#tail@a:1/0",
+        "redis://u:secret?tail@a:1/0",
+        "redis://u:secret[tail@a:1/0",
+        "redis://u:secret@tail@a:1/b",
+        "redis://u:secret@a:tail",
+        "secret://tail",
+        "redis://u@a/0?password=secret&tail=",
+    ],
+)
+def test_a_wrong_url_of_redis_shows_no_password(url: str) -> None:
+    with pytest.raises(ValueError, match="KOSTER_REDIS_URL is not the URL") as caught:
+        config({"KOSTER_REDIS_URL": url})
+    said = "".join(format_exception(caught.value))
+    assert not re.search("secret.|tail.", said.replace(repr(url), ""))
+
+
+SAID = [
+    ("KOSTER_TIMEOUT_SECS", 0, "a number of seconds, more than 0"),
+    ("KOSTER_EXPIRY_SECS", -1, "a number of seconds, 0 or more"),
+    ("KOSTER_MAX_BYTES", 0, "a whole number, 1 or more"),
+    ("KOSTER_REDIRECT_MAX", -1, "a whole number, 0 or more"),
+    ("KOSTER_DRY_RUN", "perhaps", "True or False"),
+    ("KOSTER_SQLITE_PATH", "", "a path"),
+    ("KOSTER_REDIS_PREFIX", "{a}", "of letters, digits and the characters . : _ - alone"),
+    ("KOSTER_PARSER", 3, "a class or the path of one"),
+    ("KOSTER_CRAWL_DELAY", 10, "one of 'ignore', 'obey'"),
+    ("KOSTER_CRAWL_DELAY_MAX_SECS", 0, "a number of seconds, more than 0"),
+    ("KOSTER_CRAWL_DELAY_OVER", "x", "one of 'clamp', 'refuse', 'obey'"),
+    ("KOSTER_RESTRICTED", "x", "one of 'disallow', 'allow'"),
+    ("KOSTER_PAGE_DIRECTIVES", ["x"], "a list of 'meta', 'header'"),
+    ("KOSTER_PAGE_META", [""], "a list of meta keys"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "wanted"), SAID)
+def test_what_is_said_of_a_wrong_value(name: str, value: Any, wanted: str) -> None:
+    with pytest.raises(ValueError, match="is not") as caught:
+        config({name: value})
+    said = f"{name} = {value!r} is not {wanted}"
+    assert str(caught.value).startswith(said)
+    assert str(caught.value).endswith(f", such as {name} = {DEFAULTS[name]!r}.")
+
+
+@pytest.mark.parametrize(
+    ("url", "wrong"),
+    [
+        (3, "it is no text"),
+        ("redis://[a", "its host or its port cannot be read"),
+        ("redis://a:b", "its host or its port cannot be read"),
+        ("http://a", "it begins with none of redis://, rediss:// and unix://"),
+        ("redis://a?timeout=1", "it has options other than db and those that begin with ssl_"),
+        ("redis://a?timeout", "it has options other than db and those that begin with ssl_"),
+        ("redis://a/0#1", "it has options other than db and those that begin with ssl_"),
+        ("unix://", "it has no path of a socket"),
+        ("redis://", "it names no host"),
+        ("redis://a/b", "its path is no number of a database"),
+    ],
+)
+def test_what_is_said_of_a_wrong_url_of_redis(url: Any, wrong: str) -> None:
+    with pytest.raises(ValueError, match="is not") as caught:
+        config({"KOSTER_REDIS_URL": url})
+    assert str(caught.value) == (
+        f"KOSTER_REDIS_URL is not the URL of a Redis server: {wrong}. In a user name or a password"
+        " %2F stands for /, %40 for @, %3A for :, %23 for #, %3F for ? and %25 for %. Without one"
+        f" it is such as KOSTER_REDIS_URL = {DEFAULTS['KOSTER_REDIS_URL']!r}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "path"),
+    [
+        (NotConfigured(), Path(".scrapy", "a")),
+        (OSError(), Path(".scrapy", "a")),
+        (PermissionError(13, "no", "/data"), Path("/data", "a")),
+    ],
+)
+def test_where_there_is_no_folder_for_data(
+    error: Exception, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def data_path(_: str) -> str:
+        raise error
+
+    monkeypatch.setattr("scrapy_koster.crawl.config.data_path", data_path)
+    assert config({"KOSTER_SQLITE_PATH": "a"}).sqlite_path == str(path)
+
+
+WITHOUT_REDIS = """
+import sys
+sys.modules["redis"] = None
+import scrapy_koster.storage.redis
+"""
+
+
+def test_redis_py_is_missing() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_REDIS], capture_output=True, text=True, check=False
+    )
+    assert run.stderr.endswith(
+        "ImportError: RedisStorage needs redis-py: pip install 'scrapy-koster[redis]'\n"
+    )
+
+
+# The name token.
+
+
+class Shown:
+    def __repr__(self) -> str:
+        return "\x1b\u2028" * 100_000
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"ROBOTSTXT_USER_AGENT": "\x1b[2J\u2028 " * 100_000},
+        {"KOSTER_EXPIRY_SECS": Shown()},
+        {"KOSTER_PARSER": "no.such" + "\x1b\u2028" * 10_000},
+        {"KOSTER_\x1b\u2028": 1},
+    ],
+    ids=lambda settings: ascii(next(iter(settings))),
+)
+def test_what_it_says_is_printable_and_short(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"is not a|does not begin") as caught:
+        config(settings)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
+
+
+def test_the_name_token_of_the_spider() -> None:
+    settings = {"ROBOTSTXT_USER_AGENT": "other"}
+    assert config(settings, robotstxt_user_agent="figtree").robot == "figtree"
+    assert config(settings, robotstxt_user_agent=None).robot == "other"
+    assert config(settings, robotstxt_user_agent="").robot == "other"
+
+
+@pytest.mark.parametrize("token", ["(FigTree)", " fig", 3])
+def test_a_wrong_name_token_of_the_spider(token: object) -> None:
+    with pytest.raises(ValueError, match=r'such as robotstxt_user_agent = "figtree"'):
+        config(robotstxt_user_agent=token)
+
+
+# In a crawl. Where one does not begin Scrapy closes none of its download handlers.
+
+unclosed = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@unclosed
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"KOSTER_TIMEOUT_SECS": "soon"},
+        {"KOSTER_STORAGE": "nowhere.Nothing"},
+        {"KOSTER_TIMEOUT": 3},
+        {"KOSTER_FALLBACK_SCHEDULER": "nowhere.Nothing"},
+        {"KOSTER_FALLBACK_SCHEDULER": "scrapy_koster.DeferringScheduler"},
+        {"ROBOTSTXT_USER_AGENT": "(FigTree)"},
+    ],
+    ids=str,
+)
+async def test_a_wrong_setting_stops_the_crawl_at_its_start(
+    crawl: Crawl, server: Server, wrong: dict[str, Any]
+) -> None:
+    site = server.site()
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        await crawl(urls=[site.url()], settings=wrong)
+    assert site.requests == ()
+
+
+@unclosed
+async def test_a_wrong_setting_of_the_spider(crawl: Crawl, server: Server) -> None:
+    class Wrong(RecordingSpider):
+        custom_settings = {"KOSTER_UNAVAILABLE": "wait"}
+
+    site = server.site()
+    with pytest.raises(ValueError, match="KOSTER_UNAVAILABLE = 'wait' is not one of 'defer'"):
+        await crawl(Wrong, urls=[site.url()])
+    assert site.requests == ()
+
+
+async def test_wrong_settings_do_not_matter_where_nothing_is_obeyed(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    settings = {"ROBOTSTXT_OBEY": False, "KOSTER_TIMEOUT_SECS": "soon"}
+    result = await crawl(urls=[site.url()], settings=settings)
+    assert result.fetched == (site.url(),)

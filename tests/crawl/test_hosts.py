@@ -1,0 +1,52 @@
+"""By how much the next visit to a host is put off, for what the last may have come late."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from scrapy_koster.crawl.pacing import host_turns
+from scrapy_koster.crawl.pacing.host_turns import HostTurns
+from scrapy_koster.crawl.pacing.hosts import Host
+from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.protocol.site import Site
+
+
+@pytest.fixture
+def host() -> Host:
+    return Host(SiteState(Site("http", "a.example", 80)))
+
+
+def test_what_is_not_known_of_a_quick_visit_counts_as_late(host: Host) -> None:
+    """Where all visits so far came late, the quickest of them did too."""
+    took = [0.16, 0.12, 0.12, 0.06, 0.1, 0.03, 0.03]
+    late = [0.16, 0.12, 0.0, 0.06, 0.04, 0.03, 0.0]
+    assert [host.lateness(secs) for secs in took] == pytest.approx(late)
+
+
+async def test_when_the_next_visit_may_begin(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(*_: Any, **__: Any) -> float:
+        return 0.0
+
+    hosts: Any = SimpleNamespace(gap=lambda _: 1.0)
+    store: Any = SimpleNamespace(visit=nothing)
+    stats: Any = SimpleNamespace(paced=lambda _: None)
+    turns = HostTurns(hosts, store, stats, lambda _: None)
+    now = [0.0]
+    monkeypatch.setattr(host_turns, "monotonic", lambda: now[0])
+    visits = [
+        (0.05, 0.05),  # the first may have come as late as its answer, and no later
+        (0.04, 0.04),
+        (0.06, 0.03),  # by so much, and a hundredth of the gap
+        (0.04, 0.01),
+        (9.0, 0.51),  # half a second at most
+    ]
+    for took, added in visits:
+        began = now[0]
+        with turns.visit(host):
+            assert host.free == began + 1.0
+            now[0] += took
+        assert host.free == pytest.approx(began + 1.0 + added)
+        now[0] += 10.0

@@ -1,0 +1,197 @@
+"""Section 6: whatever text reaches the log of a crawl is printable and bounded."""
+
+from __future__ import annotations
+
+import ast
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness.crawling import RecordingSpider
+from scrapy import Request
+from scrapy.crawler import Crawler
+
+from scrapy_koster.crawl.messages.log import Log, error_text
+
+NAME = "scrapy_koster.crawl.somewhere"
+HOSTILE = "\x1b[2J\n\u2028\u202e\ud800\x9b"
+SHOWN = "\\x1b[2J\\n\\u2028\\u202e\\ud800\\x9b"
+
+
+class BrokenError(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+@pytest.fixture
+def crawler() -> Crawler:
+    crawler = Crawler(RecordingSpider)
+    crawler.spider = RecordingSpider()
+    return crawler
+
+
+@pytest.fixture
+def log(crawler: Crawler) -> Log:
+    return Log(NAME, crawler)
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning"])
+def test_a_line_has_its_level_its_logger_its_spider_and_its_caller(
+    level: str, log: Log, crawler: Crawler, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    getattr(log, level)("%(site)s answers", site="http://example.com")
+    [record] = caplog.records
+    assert record.getMessage() == "http://example.com answers"
+    assert (record.levelname, record.name) == (level.upper(), NAME)
+    assert vars(record)["spider"] is crawler.spider
+    assert record.pathname == __file__
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param(f"a{HOSTILE}", f"a{SHOWN}", id="text"),
+        pytest.param(Request("http://example.com/"), "<GET http://example.com/>", id="object"),
+        pytest.param(ValueError(HOSTILE), f"ValueError: {SHOWN}", id="error"),
+        pytest.param(HOSTILE.encode("utf-8", "replace"), None, id="octets"),
+        pytest.param("x" * 1_000_000, "x" * 997 + "...", id="long"),
+        pytest.param(None, "None", id="nothing"),
+    ],
+)
+def test_a_value_is_made_printable(
+    value: object, shown: str | None, log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.info("%(value)s", value=value)
+    [line] = caplog.messages
+    assert line.isprintable()
+    assert shown in (line, None)
+
+
+def test_a_line_without_values(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    log.info("100 % of it")
+    assert caplog.messages == ["100 % of it"]
+
+
+def test_numbers_are_numbers(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    log.info("%(count)d, %(secs).0f", count=3, secs=2.6)
+    assert caplog.messages == ["3, 3"]
+
+
+def test_what_is_not_logged_is_not_made_text(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    log.debug("%(error)s", error=BrokenError())
+    assert not caplog.records
+
+
+def test_a_traceback_holds_no_text_of_others(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        _raise()
+    except ValueError as error:
+        log.defect("Error with %(site)s", error, site=HOSTILE)
+    [record] = caplog.records
+    assert record.levelname == "ERROR"
+    lines = logging.Formatter("%(message)s").format(record).split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert lines[0] == f"Error with {SHOWN}"
+    assert lines[-1].endswith(f"UnexpectedError: ValueError: {SHOWN}")
+    assert "in _raise" in "".join(lines)
+
+
+def _raise() -> None:
+    raise ValueError(HOSTILE) from KeyError(HOSTILE)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        pytest.param(OSError(28, "No space left"), "OSError: [Errno 28] No space left", id="plain"),
+        pytest.param(ValueError(HOSTILE), f"ValueError: {SHOWN}", id="hostile"),
+        pytest.param(BrokenError(), "BrokenError", id="that has no text"),
+        pytest.param(ValueError("x" * 2000), f"ValueError: {'x' * 985}...", id="long"),
+        pytest.param(
+            type("E" * 900, (BrokenError,), {})(), "E" * 900, id="that has a long name and no text"
+        ),
+    ],
+)
+def test_the_text_of_an_error(error: Exception, text: str) -> None:
+    assert error_text(error) == text
+
+
+SOURCE = Path(__file__).parents[2] / "scrapy_koster"
+WAYS_OUT = {
+    "crawl/messages/log.py": {"import logging", "logging.getLogger"},
+    "commands/streams.py": {"print", "sys.stdout", "sys.stderr"},
+    "commands/ink.py": {"import rich.console"},  # what it makes is text, which goes by the streams
+    "commands/progress.py": {"import rich.console", "sys.stderr"},  # numbers alone
+    "commands/robots.py": {"import traceback", "sys.stdout"},  # to know whether it is a terminal
+}
+"""The modules that text may leave by, and how."""
+
+
+def ways_out(module: ast.Module) -> Iterator[str]:
+    """All that could write text to a log or a terminal."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                modules = [getattr(node, "module", None), *(name.name for name in names)]
+                yield from (f"import {name}" for name in modules if name in WRITERS)
+            case ast.Attribute(value=ast.Name("sys"), attr="stdout" | "stderr" as stream):
+                yield f"sys.{stream}"
+            case ast.Call(func=ast.Name("print" as name)):
+                yield name
+            case ast.Attribute(attr="getLogger" | "logger" | "print_exc" | "print_help" as name):
+                yield f"logging.{name}"
+            case _:
+                pass
+
+
+WRITERS = (
+    "logging",
+    "pprint",
+    "rich",
+    "rich.console",
+    "scrapy.utils.log",
+    "traceback",
+    "twisted.logger",
+    "warnings",
+)
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: path.stem)
+def test_text_leaves_by_one_way(path: Path) -> None:
+    allowed = WAYS_OUT.get(path.relative_to(SOURCE).as_posix(), set())
+    assert set(ways_out(ast.parse(path.read_text("utf-8")))) <= allowed
+
+
+def test_the_one_way_of_commands() -> None:
+    """print() is for the two functions that make text harmless."""
+    module = ast.parse((SOURCE / "commands" / "streams.py").read_text("utf-8"))
+    printing = {
+        node.name
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef) and "print" in set(ways_out_of(node))
+    }
+    assert printing == {"write", "warn"}
+
+
+def ways_out_of(function: ast.FunctionDef) -> Iterator[str]:
+    return ways_out(ast.Module([function], []))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import logging",
+        "from logging import getLogger",
+        "import warnings",
+        "print(1)",
+        "sys.stdout.write('')",
+        "sys.stderr.flush()",
+        "self._crawler.spider.logger.info('')",
+        "from twisted.logger import Logger",
+    ],
+)
+def test_ways_out_are_seen(code: str) -> None:
+    assert list(ways_out(ast.parse(code)))

@@ -1,0 +1,65 @@
+"""For how long a crawl with nothing else to do waits for its sites."""
+
+from __future__ import annotations
+
+import pytest
+from harness.crawling import Crawl
+
+from scrapy_koster.crawl.keeping.patience import Patience
+from scrapy_koster.protocol.access import Failure
+
+FAILURE = Failure("HTTP 503", 1, since=1, asked=2, retry=3, stale=None)
+
+
+def nobody() -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "why"),
+    [
+        (False, "there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = 9.5 s"),
+        (True, "a command that fetches one page waits for no second attempt"),
+    ],
+)
+def test_why_a_site_is_given_up(by_hand: bool, why: str) -> None:
+    patience = Patience(9.5, nobody)
+    if by_hand:
+        patience.have_none()
+    assert patience.given_up(FAILURE).reason == f"HTTP 503; {why}"
+
+
+def test_a_long_reason_leaves_room_for_that() -> None:
+    long = Failure("x" * 999, 1, since=1, asked=2, retry=3, stale=None)
+    reason = Patience(9.5, nobody).given_up(long).reason
+    assert reason.startswith("x" * 97 + "...; there was nothing")
+
+
+async def test_it_is_over_once_and_begins_anew(crawl: Crawl) -> None:
+    over = []
+    patience = Patience(0.02, lambda: over.append(patience.is_over))
+    assert not patience.is_over
+    for _ in range(3):
+        patience.idle()
+    await crawl.until(lambda: bool(over))
+    assert over == [True]
+    patience.busy()
+    assert not patience.is_over
+    patience.idle()
+    await crawl.until(lambda: len(over) == 2)
+    assert over == [True, True]
+
+
+async def test_who_is_busy_again_is_not_over() -> None:
+    patience = Patience(60.0, nobody)
+    patience.idle()
+    patience.busy()  # or a timer would be left behind
+    assert not patience.is_over
+
+
+def test_by_hand_it_is_over_whatever_comes() -> None:
+    patience = Patience(60.0, nobody)
+    patience.have_none()
+    patience.idle()
+    patience.busy()
+    assert patience.is_over

@@ -1,0 +1,90 @@
+"""How a site is asked: what is decided without a loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from harness.crawling import Crawl
+
+from scrapy_koster.crawl.engine.compat import sleep
+from scrapy_koster.crawl.fetching.retriever import _decisive, _ends_within, _look_secs, _met
+from scrapy_koster.protocol.access import Copy, Failure, Known, Policy
+
+NOW = 1e9
+COPY = Copy("http://h/robots.txt", 200, b"", None, None, NOW - 9, NOW + 9)
+FAILURE = Failure("HTTP 503", 1, since=NOW - 20, asked=NOW - 10, retry=NOW - 5, stale=None)
+
+
+@pytest.mark.parametrize(
+    ("waited_secs", "held_secs", "chance", "secs"),
+    [
+        pytest.param(0.0, 60.0, 0.5, 0.1, id="at first"),
+        pytest.param(2.0, 60.0, 0.5, 0.5, id="a quarter of what has passed"),
+        pytest.param(99.0, 60.0, 0.5, 1.0, id="a second at most"),
+        pytest.param(99.0, 0.25, 0.5, 0.25, id="when the claim ends"),
+        pytest.param(2.0, 60.0, 0.0, 0.375, id="some look sooner"),
+        pytest.param(2.0, 60.0, 1.0, 0.625, id="others later"),
+    ],
+)
+def test_when_to_look_again(
+    waited_secs: float, held_secs: float, chance: float, secs: float
+) -> None:
+    assert _look_secs(waited_secs, held_secs, chance) == secs
+
+
+@pytest.mark.parametrize(
+    ("stored", "known", "met"),
+    [
+        pytest.param(COPY, None, COPY, id="a copy"),
+        pytest.param(COPY, FAILURE, COPY, id="a copy after a failure"),
+        pytest.param(FAILURE, None, replace(FAILURE, since=NOW), id="a failure"),
+        pytest.param(FAILURE, COPY, replace(FAILURE, since=NOW), id="a failure after a copy"),
+        pytest.param(
+            FAILURE,
+            replace(FAILURE, since=NOW - 3),
+            replace(FAILURE, since=NOW - 3),
+            id="a failure of a site that is waited for",
+        ),
+    ],
+)
+def test_requests_wait_since_this_crawl_met_the_failure(
+    stored: Known, known: Known | None, met: Known
+) -> None:
+    assert _met(stored, known, now=NOW) == met
+
+
+@pytest.mark.parametrize(
+    ("known", "decisive"),
+    [
+        pytest.param(COPY, COPY, id="a copy that is fresh"),
+        pytest.param(
+            replace(COPY, expires=NOW), replace(COPY, expires=NOW + 1), id="one that is not"
+        ),
+        pytest.param(FAILURE, FAILURE, id="a failure that is waited out"),
+        pytest.param(
+            replace(FAILURE, since=NOW - 300),
+            replace(FAILURE, since=NOW - 300, retry=NOW + 1),
+            id="one that is given up",
+        ),
+        pytest.param(
+            replace(FAILURE, since=NOW - 300, retry=NOW + 5),
+            replace(FAILURE, since=NOW - 300, retry=NOW + 5),
+            id="one that is given up for long",
+        ),
+    ],
+)
+def test_what_is_known_decides_for_those_who_waited_for_it(known: Known, decisive: Known) -> None:
+    assert _decisive(known, now=NOW, policy=Policy()) == decisive
+
+
+async def test_whether_it_ends_in_time(crawl: Crawl) -> None:
+    ended = []
+
+    async def last(secs: float) -> None:
+        await sleep(secs)
+        ended.append(secs)
+
+    assert await _ends_within(60.0, last(0.0)) is True
+    assert await _ends_within(0.01, last(60.0)) is False
+    assert ended == [0.0]

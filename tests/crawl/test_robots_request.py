@@ -1,0 +1,95 @@
+"""What the request for a robots.txt has of a page that has been sent, and comes again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from scrapy import Request
+from scrapy.http.request import NO_CALLBACK
+from scrapy.settings import Settings
+
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.fetching.robots_request import robots_request
+from scrapy_koster.protocol.access import Copy
+
+SENT = {"proxy": "http://proxy.example", "_auth_proxy": "http://proxy.example"}
+CREDENTIALS = {"Proxy-Authorization": "Basic eA==", "User-Agent": "FigTree/0.1"}
+
+
+URL = "http://fict.org/robots.txt"
+COPY = Copy(URL, 200, b"", '"1"', "yesterday", 0, 0)
+
+
+def asked(
+    page: Request, *, stale: Copy | None = None, plain: bool = True, **settings: Any
+) -> Request:
+    crawler: Any = SimpleNamespace(settings=Settings(settings), spider=SimpleNamespace())
+    config = Config.from_crawler(crawler)
+    return robots_request(URL, page, stale, config=config, plain=plain)
+
+
+def page(**meta: Any) -> Request:
+    return Request("http://fict.org/page", meta=meta, headers=CREDENTIALS)
+
+
+def test_the_credentials_go_with_their_proxy() -> None:
+    request = asked(page(**SENT))
+    assert {key: request.meta[key] for key in SENT} == SENT
+    assert request.headers["Proxy-Authorization"] == b"Basic eA=="
+    assert request.headers["User-Agent"] == b"FigTree/0.1"
+
+
+def test_the_credentials_do_not_go_without_it() -> None:
+    request = asked(page(**SENT), KOSTER_PAGE_META=[])
+    assert not SENT.keys() & request.meta.keys()
+    assert "Proxy-Authorization" not in request.headers
+
+
+def test_a_proxy_of_the_environment_is_left_to_the_environment() -> None:
+    """That of another scheme, to which the site redirects, may be another."""
+    request = asked(page(**SENT, _scheme_proxy=True))
+    assert not {*SENT, "_scheme_proxy"} & request.meta.keys()
+    assert "Proxy-Authorization" not in request.headers
+
+
+def test_it_is_asked_for_by_itself() -> None:
+    """Nothing that a middleware does to pages is done to it."""
+    request = asked(Request("http://fict.org/page", cookies={"a": "b"}), KOSTER_TIMEOUT_SECS=9)
+    assert request.meta == {
+        "dont_obey_robotstxt": True,
+        "allow_offsite": True,
+        "dont_retry": True,
+        "dont_redirect": True,
+        "dont_merge_cookies": True,
+        "dont_cache": True,
+        "handle_httpstatus_all": True,
+        "autothrottle_dont_adjust_delay": True,
+        "download_timeout": 9.0,
+        "download_maxsize": 0,
+        "download_warnsize": 0,
+        "download_fail_on_dataloss": True,
+    }
+    assert (request.url, request.method, request.dont_filter) == (URL, "GET", True)
+    assert request.callback is NO_CALLBACK
+
+
+def test_it_is_asked_for_as_text_and_not_compressed() -> None:
+    bare = Request("http://fict.org/page")
+    assert asked(bare).headers.to_unicode_dict() == {
+        "Cookie": "",
+        "Accept": "text/plain, */*;q=0.1",
+        "Accept-Encoding": "identity",
+    }
+    assert asked(bare, plain=False).headers.to_unicode_dict() == {"Cookie": ""}
+
+
+def test_a_stale_copy_is_revalidated_at_its_url() -> None:
+    bare = Request("http://fict.org/page")
+    headers = asked(bare, stale=COPY).headers
+    assert (headers["If-None-Match"], headers["If-Modified-Since"]) == (b'"1"', b"yesterday")
+    assert headers["Accept-Encoding"] == b"identity"  # and else it is asked for alike
+    assert asked(page(**SENT), stale=COPY).headers["User-Agent"] == b"FigTree/0.1"
+    moved = replace(COPY, url="http://other.org/robots.txt")
+    assert "If-None-Match" not in asked(bare, stale=moved).headers

@@ -1,0 +1,117 @@
+"""What is said at the end of a crawl, word for word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from harness.crawling import RecordingSpider
+from scrapy.crawler import Crawler
+from scrapy.statscollectors import MemoryStatsCollector
+
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.messages.summary import Learnt, Summary
+from scrapy_koster.crawl.sites import Standing
+
+WILDCARDS = (
+    "Files with wildcards (* or $) in the record that was obeyed: 7 (a, b, c, d, e). To the draft"
+    " they are characters like any others. Pages that were let through, and that RFC 9309 forbids:"
+    " 9 (%s). This asks for a choice, and ends with it: KOSTER_PARSER ="
+    ' "scrapy_koster.StrictestRobotParser" allows only what both allow,'
+    ' "scrapy_koster.KosterRobotParser" what the draft does'
+)
+STATS = {
+    "robotstxt/forbidden": 3,
+    "koster/dry_run/forbidden": 5,
+    "koster/hazard/wildcards": 7,
+    "koster/hazard/urls": 9,
+}
+
+
+def summary(stats: dict[str, int] | None = None, **settings: Any) -> Summary:
+    crawler = Crawler(RecordingSpider, {"USER_AGENT": "fig", **settings})
+    crawler.spider = RecordingSpider()
+    crawler.stats = MemoryStatsCollector(crawler)
+    crawler.stats.set_stats(dict(stats or {}))
+    return Summary(crawler, Config.from_crawler(crawler))
+
+
+def said(summary: Summary, caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    summary.write()
+    return [(record.levelname, record.getMessage()) for record in caplog.records]
+
+
+def test_of_a_crawl_without_sites(caplog: pytest.LogCaptureFixture) -> None:
+    line = (
+        "Sites: none. Requests refused: 0. Copies of robots.txt: 0 fetched, 0 from storage,"
+        " 0 revalidated"
+    )
+    assert said(summary(), caplog) == [("INFO", line)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused", "said_how"),
+    [
+        ({}, 3, False),
+        ({"LOG_LEVEL": 10}, 3, False),
+        ({"LOG_LEVEL": "INFO"}, 3, True),
+        ({"LOG_LEVEL": "WARNING", "KOSTER_DRY_RUN": True}, 5, True),
+        ({"LOG_LEVEL": "INFO"}, 0, False),
+    ],
+)
+def test_where_the_lines_of_refusals_are_not_shown_it_says_how_to_see_them(
+    caplog: pytest.LogCaptureFixture, settings: dict[str, Any], refused: int, *, said_how: bool
+) -> None:
+    [(_, line)] = said(summary(STATS if refused else None, **settings), caplog)[-1:]
+    assert f": {refused}. Copies" in line
+    how = '. Which were refused, and by which line: LOG_LEVEL = "DEBUG", or scrapy robots explain'
+    assert (how in line) is said_how
+
+
+def test_a_site_is_counted_as_what_it_is_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    counting = summary(STATS)
+    for standings in (
+        [Standing.OBEYED],
+        [Standing.OBEYED],
+        [Standing.UNAVAILABLE, Standing.OBEYED],
+        [Standing.OBEYED, Standing.RESTRICTED],
+        [Standing.UNAVAILABLE],
+    ):
+        for before, now in zip([None, *standings], standings, strict=False):
+            counting.stands(now, before)
+    for how in [*[Learnt.FETCHED] * 3, *[Learnt.FROM_STORAGE] * 2, Learnt.REVALIDATED]:
+        counting.learnt(how)
+    sites = ", ".join(
+        f"{count} {standing.value}"
+        for standing in Standing
+        if (count := {"OBEYED": 3, "RESTRICTED": 1, "UNAVAILABLE": 1}.get(standing.name))
+    )
+    line = (
+        f"Sites: {sites}. Requests refused: 3. Copies of robots.txt: 3 fetched, 2 from storage,"
+        " 1 revalidated"
+    )
+    assert said(counting, caplog) == [("INFO", line)]
+
+
+def test_of_a_dry_run(caplog: pytest.LogCaptureFixture) -> None:
+    line = (
+        "Sites: none. Requests that would be refused (KOSTER_DRY_RUN): 5. Copies of robots.txt:"
+        " 0 fetched, 0 from storage, 0 revalidated"
+    )
+    assert said(summary(STATS, KOSTER_DRY_RUN=True), caplog) == [("INFO", line)]
+
+
+@pytest.mark.parametrize(("pages", "named"), [("", "none"), ("12233456", "1, 2, 3, 4, 5")])
+def test_of_wildcards(pages: str, named: str, caplog: pytest.LogCaptureFixture) -> None:
+    counting = summary(STATS)
+    for site in "aabccdefg":
+        counting.wildcards_met(site)
+    for page in pages:
+        counting.hazard_met(page)
+    assert said(counting, caplog)[:-1] == [("WARNING", WILDCARDS % named)]
+
+
+def test_nobody_is_warned_who_has_chosen(caplog: pytest.LogCaptureFixture) -> None:
+    counting = summary(STATS, KOSTER_PARSER="scrapy_koster.KosterRobotParser")
+    counting.wildcards_met("a")
+    assert [level for level, _ in said(counting, caplog)] == ["INFO"]

@@ -1,0 +1,481 @@
+"""What workers of scrapy-redis have parked, in a real Redis: moved once, whatever comes between."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from threading import Thread
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import redis
+from harness.redis_server import common_server
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy_redis.queue import FifoQueue, LifoQueue, PriorityQueue
+
+from scrapy_koster.crawl.parking import journal as journals
+from scrapy_koster.crawl.parking.journal import Journal, journal_of
+from scrapy_koster.crawl.parking.workers import Held, Workers, push_of
+
+QUEUES = [PriorityQueue, FifoQueue, LifoQueue]
+SPIDER = Spider("waiting")
+
+
+@pytest.fixture
+def client() -> Iterator[redis.Redis]:
+    with common_server().client() as client:
+        yield client
+
+
+@pytest.fixture
+def queue(client: redis.Redis) -> Any:
+    return PriorityQueue(client, SPIDER, f"{uuid4().hex}:requests")
+
+
+def fields(count: int, score: int = 0) -> list[str]:
+    return [f"{score} {number}" for number in range(count)]
+
+
+def encoded(queue: Any, names: list[str]) -> dict[str, bytes]:
+    return {
+        name: queue._encode_request(Request(f"http://a.example/{name.replace(' ', '/')}"))
+        for name in names
+    }
+
+
+def worker(queue: Any, names: list[str], *, secs: float = 30, held: Held = Held.WAITS) -> Workers:
+    """One that has these parked."""
+    workers = Workers(queue, push_of(queue) or "")
+    workers.renew(secs, held, parked=encoded(queue, names), removed=set())
+    return workers
+
+
+def dead(queue: Any, names: list[str]) -> Workers:
+    workers = worker(queue, names)
+    queue.server.delete(workers._key("lease", workers._me))
+    return workers
+
+
+def popped(queue: Any) -> list[str]:
+    found = iter(queue.pop, None)
+    return [request.url.removeprefix("http://a.example/").replace("/", " ") for request in found]
+
+
+@pytest.mark.parametrize("kind", QUEUES)
+def test_what_a_dead_worker_left_is_moved(client: redis.Redis, kind: Any) -> None:
+    queue = kind(client, SPIDER, f"{uuid4().hex}:requests")
+    dead(queue, fields(1_234))
+    assert worker(queue, []).look() == (1_234, 0)
+    assert sorted(popped(queue)) == sorted(fields(1_234))
+    assert worker(queue, []).look() == (0, 0)
+
+
+def test_more_than_one_look_moves(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_koster.crawl.parking.workers._AT_ONCE", 50)
+    monkeypatch.setattr("scrapy_koster.crawl.parking.workers._TURNS", 2)
+    dead(queue, fields(1_000))
+    own = worker(queue, [])
+    moved, left = own.look()
+    assert 100 <= moved < 1_000
+    assert left == 1_000 - moved
+    while own.look()[1]:
+        pass
+    assert len(popped(queue)) == 1_000
+
+
+def test_who_holds_the_lease_is_left_alone(queue: Any) -> None:
+    worker(queue, fields(3))
+    worker(queue, fields(4), held=Held.DONE)
+    assert worker(queue, []).look() == (0, 3)
+    assert popped(queue) == []
+
+
+def test_a_lease_runs_out(queue: Any) -> None:
+    worker(queue, fields(3), secs=0.2)
+    other = worker(queue, [])
+    assert other.look() == (0, 3)
+    end = time.monotonic() + 10
+    while other.look() == (0, 3):
+        assert time.monotonic() < end
+    assert len(popped(queue)) == 3
+
+
+def test_the_priorities_stay(queue: Any) -> None:
+    dead(queue, ["5 0", "-7 1", "0 2"])
+    worker(queue, []).look()
+    assert popped(queue) == ["-7 1", "0 2", "5 0"]
+
+
+def test_several_take_over_at_once(queue: Any) -> None:
+    for _ in range(3):
+        dead(queue, fields(2_000))
+    queue.server.delete(queue.key)
+    moved: list[int] = []
+    looking = [Thread(target=lambda: moved.append(worker(queue, []).look()[0])) for _ in range(4)]
+    for thread in looking:
+        thread.start()
+    for thread in looking:
+        thread.join()
+    assert sum(moved) == 6_000
+
+
+def test_who_goes_on_after_its_lease_is_told_what_it_has_no_more(queue: Any) -> None:
+    stopped = dead(queue, fields(3))
+    worker(queue, []).look()
+    stopped.renew(30, Held.WAITS, parked=encoded(queue, ["0 7"]), removed=set())
+    assert [stopped.remove(field) for field in [*fields(3), "0 7", "0 8"]] == [
+        *[True] * 3,
+        *[False] * 2,
+    ]
+    assert worker(queue, []).look() == (0, 0)
+
+
+def test_data_that_is_lost_is_nobody_elses(queue: Any) -> None:
+    own = worker(queue, fields(3))
+    queue.server.delete(*queue.server.keys(f"{queue.key}*"))
+    assert not own.remove("0 0")
+
+
+class Killed(BaseException):
+    """In the middle of something."""
+
+
+@pytest.mark.parametrize("after", range(6))
+def test_a_kill_while_it_hands_back(queue: Any, monkeypatch: Any, after: int) -> None:
+    """After any of its calls: nothing is lost, nothing is doubled."""
+    monkeypatch.setattr("scrapy_koster.crawl.parking.workers._AT_ONCE", 50)
+    own = worker(queue, fields(200))
+    client, calls = queue.server, iter(range(after))
+    send = client.execute_command
+
+    def limited(*arguments: Any, **options: Any) -> Any:
+        if next(calls, None) is None:
+            raise Killed
+        return send(*arguments, **options)
+
+    with monkeypatch.context() as patched, suppress(Killed):
+        patched.setattr(client, "execute_command", limited)
+        own.hand_back()
+    if after == 0:
+        client.delete(own._key("lease", own._me))  # it runs out
+    got = popped(queue)
+    while worker(queue, []).look()[0]:
+        got += popped(queue)
+    assert sorted(got) == sorted(fields(200))
+    assert not client.exists(own._key("parked", own._me))
+
+
+def test_what_is_no_worker_and_no_request_is_left_out(queue: Any) -> None:
+    """Somebody else may have written it."""
+    client = queue.server
+    own = worker(queue, [])
+    garbage = ["", "x" * 1_000_000, "../x", "\x00" * 16, "ä" * 16, "A" * 16]
+    client.sadd(own._key("workers"), *garbage)
+    name = "0123456789abcdef"
+    client.sadd(own._key("workers"), name)
+    entries = {"": "x", "nan 1": "x", "1e400 1": "x", "9" * 400 + " 1": "x", "3 4": b"\x80 garbage"}
+    client.hset(own._key("parked", name), mapping=entries)
+    assert own.look() == (1, 0)
+    assert client.zrange(queue.key, 0, -1, withscores=True) == [(b"\x80 garbage", 3.0)]
+
+
+def test_what_cannot_be_pushed_stays(queue: Any) -> None:
+    client = queue.server
+    gone = dead(queue, fields(3))
+    client.set(queue.key, "of another type")
+    own = worker(queue, [])
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        own.look()
+    client.delete(queue.key)
+    assert own.look() == (3, 0)
+    assert sorted(popped(queue)) == fields(3)
+    assert gone.remove("0 0")
+
+
+def test_a_client_that_decodes_answers() -> None:
+    with common_server().client(decode_responses=True) as client:
+        queue = LifoQueue(client, SPIDER, f"{uuid4().hex}:requests")
+        gone = Workers(queue, "LPUSH")
+        gone.renew(30, Held.WAITS, parked={"0 0": "{}"}, removed=set())
+        client.delete(gone._key("lease", gone._me))
+        assert worker(queue, []).look() == (1, 0)
+        assert client.lpop(queue.key) == "{}"
+
+
+class Others(PriorityQueue):  # type: ignore[misc]
+    """Anybody's."""
+
+
+def test_which_queues_have_a_journal(client: redis.Redis) -> None:
+    own = [kind(client, SPIDER, "key") for kind in [*QUEUES, Others]]
+    assert [push_of(queue) for queue in own] == ["ZADD", "LPUSH", "LPUSH", "ZADD"]
+    assert push_of(None) is None
+    assert push_of(type("Base", (), {"_encode_request": 0, "server": 0, "key": 0})()) is None
+    assert journal_of(Crawler(Spider), object()) is None
+
+
+# The journal itself, without its timer.
+
+
+@pytest.fixture
+def journal(queue: Any, caplog: pytest.LogCaptureFixture) -> Journal:
+    return Journal(Crawler(Spider), queue, "ZADD")
+
+
+def asked(number: int) -> Request:
+    return Request(f"http://a.example/0/{number}")
+
+
+def in_redis(journal: Journal) -> int:
+    workers = journal._workers
+    return int(workers._server.hlen(workers._key("parked", workers._me)))
+
+
+def test_only_what_waits_for_long_is_written(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.parked((0, 1), asked(1))
+    journal._tick()
+    assert in_redis(journal) == 0
+    monkeypatch.setattr(journals, "_YOUNG_SECS", 0.0)
+    journal._tick()
+    assert in_redis(journal) == 1
+    assert journal.taken((0, 1))
+    assert in_redis(journal) == 0
+
+
+def test_memory_is_bounded(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "_YOUNG", 3)
+    for number in range(4):
+        journal.parked((0, number), asked(number))
+    assert in_redis(journal) == 4
+    assert not journal._young
+
+
+def test_a_priority_that_redis_cannot_hold(journal: Journal, queue: Any) -> None:
+    journal.parked((-(10**400), 1), asked(1))
+    journal.parked((10**400, 2), asked(2))
+    assert journal.close(keep=True)
+    assert popped(queue) == ["0 1", "0 2"]
+
+
+class Unserializable(Request):
+    def to_dict(self, *, spider: Any = None) -> Any:
+        raise ValueError("not this one")
+
+
+def test_what_cannot_be_serialized_waits_in_memory(
+    journal: Journal, queue: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal.parked((0, 1), Unserializable("http://a.example/"))
+    journal.parked((0, 2), asked(2))
+    assert journal.close(keep=True)
+    assert popped(queue) == ["0 2"]
+    [record] = caplog.records
+    assert "ValueError: not this one" in record.getMessage()
+
+
+def test_a_redis_that_fails_is_said_once_and_left_alone(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What could not be removed is, once it answers again."""
+    monkeypatch.setattr(journals, "_YOUNG_SECS", 0.0)
+    journal.parked((0, 1), asked(1))
+    journal._tick()
+    calls = []
+
+    def fail(*arguments: Any, **options: Any) -> Any:
+        calls.append(arguments)
+        raise redis.ConnectionError("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(journal._workers._server, "pipeline", fail)
+        assert journal.taken((0, 1))
+        assert journal.taken((0, 7))
+        journal.parked((0, 2), asked(2))
+        assert not journal.others_wait()
+        journal._tick()
+        assert not journal.close(keep=True)
+    assert len(calls) == 2
+    assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
+    journal._rests_until = 0.0
+    journal._tick()
+    assert in_redis(journal) == 1
+    assert journal.taken((0, 2))
+
+
+def test_what_another_has_taken_over_is_dropped_here_and_said_once(
+    journal: Journal, queue: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "_YOUNG_SECS", 0.0)
+    caplog.set_level("INFO", "scrapy_koster")
+    for number in range(3):
+        journal.parked((0, number), asked(number))
+    journal._tick()
+    queue.server.delete(journal._workers._key("lease", journal._workers._me))
+    assert worker(queue, []).look() == (3, 0)
+    assert [journal.taken((0, number)) for number in range(3)] == [False] * 3
+    [record] = caplog.records
+    assert record.levelname == "INFO"
+    assert record.getMessage() == (
+        "Other workers have taken over requests that waited in this one, which was stopped for 30 s"
+        " or longer. They are dropped here"
+    )
+
+
+@pytest.fixture
+def wakes(monkeypatch: pytest.MonkeyPatch) -> list[Crawler]:
+    """The crawls that were told that there is something to do."""
+    woken: list[Crawler] = []
+    monkeypatch.setattr(journals, "wake", woken.append)
+    return woken
+
+
+def test_what_was_written_although_no_answer_came(
+    journal: Journal, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been taken over as what is known to be written may."""
+    renew = journal._workers.renew
+
+    def answer_is_lost(*arguments: Any, **options: Any) -> bool:
+        renew(*arguments, **options)
+        raise redis.ConnectionError
+
+    journal.parked((0, 1), asked(1))
+    journal.parked((0, 2), asked(2))
+    with monkeypatch.context() as patched:
+        patched.setattr(journal._workers, "renew", answer_is_lost)
+        assert not journal._write()
+    queue.server.delete(journal._workers._key("lease", journal._workers._me))
+    assert worker(queue, []).look() == (2, 0)
+    journal._rests_until = 0.0
+    assert not journal.taken((0, 1))
+    assert journal._write()
+    assert not journal._doubtful
+
+
+def test_others_that_wait_are_waited_for(journal: Journal, queue: Any) -> None:
+    """They are not if they are done themselves, nor is this one then."""
+    journal.parked((0, 1), asked(1))
+    assert not journal.others_wait()
+    assert worker(queue, [], held=Held.DONE).look() == (0, 0)
+    other = worker(queue, fields(2))
+    assert journal.others_wait()
+    other.renew(30, Held.DONE, parked={}, removed=set())
+    assert not journal.others_wait()
+
+
+def test_what_is_not_written_yet_is_waited_for(journal: Journal, queue: Any) -> None:
+    """Else a worker that has just begun could be the only one when it is killed."""
+    looker = worker(queue, [])
+    assert looker.look() == (0, 0)
+    journal._tick()
+    assert looker.look() == (0, 1)  # it may have parked something since
+    journal._look_at = 0.0
+    journal._tick()
+    assert looker.look() == (0, 0)
+    for number in range(3):
+        journal.parked((0, number), asked(number))
+    assert looker.look() == (0, 1)
+    journal.others_wait()
+    assert looker.look() == (0, 0)
+    journal.parked((0, 7), asked(7))
+    assert looker.look() == (0, 1)
+    assert journal._write()
+    journal._look_at = 0.0
+    journal._tick()
+    assert looker.look() == (0, 4)
+
+
+def test_a_worker_with_something_to_do_waits_again(
+    journal: Journal, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "_YOUNG_SECS", 0.0)
+    looker = worker(queue, [])
+    journal.parked((0, 1), asked(1))
+    journal._tick()
+    assert looker.look() == (0, 1)
+    journal.others_wait()
+    assert looker.look() == (0, 0)
+    journal.taken((0, 7))
+    journal._look_at = 0.0
+    journal._tick()
+    assert looker.look() == (0, 1)
+    journal.others_wait()
+    journal.parked((0, 2), asked(2))
+    journal._tick()
+    assert looker.look() == (0, 2)
+
+
+def test_a_worker_waits_from_the_start(journal: Journal, queue: Any) -> None:
+    journal._renew({(0, 1): asked(1)})
+    assert worker(queue, []).look() == (0, 1)
+
+
+def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
+    journal: Journal,
+    queue: Any,
+    wakes: list[Crawler],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every ten seconds, a third of a lease."""
+    caplog.set_level("INFO", "scrapy_koster")
+    now = 1000.0
+    monkeypatch.setattr(journals, "monotonic", lambda: now)
+    journal._tick()
+    assert (wakes, caplog.records) == ([], [])
+    dead(queue, fields(3))
+    now = 1009.9
+    journal._tick()
+    assert wakes == []
+    now = 1010.0
+    journal._tick()
+    assert wakes == [journal._crawler]
+    [record] = caplog.records
+    assert record.levelname == "INFO"
+    assert record.getMessage() == (
+        "Requests that waited for their site in a worker that has died, and are in the queue"
+        " again: 3"
+    )
+
+
+def test_a_redis_that_fails_is_tried_again_after_ten_seconds(
+    journal: Journal, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(journals, "monotonic", lambda: now)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            journal._workers._server, "pipeline", lambda: (_ for _ in ()).throw(OSError("away"))
+        )
+        journal._tick()
+    journal.parked((0, 1), asked(1))
+    now = 1009.9
+    journal._tick()
+    assert in_redis(journal) == 0
+    now = 1010.0
+    journal._tick()
+    assert in_redis(journal) == 1
+    [record] = caplog.records
+    assert record.getMessage() == (
+        "Requests that wait for their site cannot be written to the Redis of scrapy-redis (OSError:"
+        " away). They wait in memory, and are lost if this process is killed. It is tried again"
+    )
+
+
+def test_a_crawl_that_begins_anew_drops_what_others_have(queue: Any) -> None:
+    others = [dead(queue, fields(2)), worker(queue, fields(3))]
+    own = worker(queue, fields(1))
+    queue.server.sadd(others[0]._key("taken", others[0]._me), "0 9")
+    assert own.forget_others()
+    keys = {key.decode() for key in queue.server.keys(f"{queue.key}:*")}
+    assert keys == {
+        own._key("workers"), own._key("lease", own._me), own._key("parked", own._me)
+    }  # fmt: skip
+    assert queue.server.smembers(own._key("workers")) == {own._me.encode()}
+    assert own.forget()
+    assert queue.server.keys(f"{queue.key}:*") == []

@@ -1,0 +1,418 @@
+"""The main job: no request that is forbidden leaves, and each says why."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Reply
+from harness.server import Server, Site
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.robotstxt import RobotParser
+from typing_extensions import Self
+
+from scrapy_koster import RobotsForbidden
+from scrapy_koster.crawl.engine.compat import robots_parsed
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.verdict import Ground, Verdict
+
+FORBIDDEN = "User-agent: *\nDisallow: /\n"
+BY_ROBOT = """\
+User-agent: unhipbot
+Disallow: /
+
+User-agent: figtree
+Disallow: /fig
+
+User-agent: *
+Disallow: /other
+"""
+BY_HAND = {
+    "ROBOTSTXT_OBEY": True,
+    "DOWNLOADER_MIDDLEWARES": {
+        "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+        "scrapy_koster.KosterMiddleware": 100,
+    },
+}
+
+
+def waiting(site: Site, requests: int, concurrency: int) -> dict[str, Any]:
+    site.robots = Reply(body=FORBIDDEN, delay=0.5)
+    return {
+        "urls": site.urls(requests),
+        "settings": {
+            "CONCURRENT_REQUESTS": concurrency,
+            "CONCURRENT_REQUESTS_PER_DOMAIN": concurrency,
+        },
+    }
+
+
+@pytest.mark.parametrize(("requests", "concurrency"), [(40, 16), (200, 64)])
+async def test_all_who_wait_for_one_robots_txt_obey_it(
+    crawl: Crawl, server: Server, requests: int, concurrency: int
+) -> None:
+    site = server.site()
+    result = await crawl(**waiting(site, requests, concurrency))
+    assert [request.path for request in site.requests] == ["/robots.txt"]
+    assert result.stats["robotstxt/forbidden"] == requests
+    assert len(result.refused) == requests
+    assert all(isinstance(error, RobotsForbidden) for _, error in result.refused)
+
+
+@pytest.mark.parametrize(("requests", "concurrency"), [(40, 16), (200, 64)])
+async def test_all_who_wait_in_place_obey_it(
+    crawl: Crawl, server: Server, requests: int, concurrency: int
+) -> None:
+    """Without our scheduler: the middleware by hand."""
+    site = server.site()
+    arguments = waiting(site, requests, concurrency)
+    arguments["settings"] |= BY_HAND
+    result = await crawl(**arguments, robots=None)
+    assert [request.path for request in site.requests] == ["/robots.txt"]
+    assert result.stats["robotstxt/forbidden"] == requests
+    assert len(result.refused) == requests
+
+
+async def test_scrapys_own_middleware_fetches_forbidden_pages(crawl: Crawl, server: Server) -> None:
+    """What the tests above are for: they fail with it."""
+    site = server.site()
+    await crawl(**waiting(site, 40, 16), robots="scrapy")
+    assert len(site.pages_asked) > 0
+
+
+async def test_what_is_allowed_is_fetched(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(body="User-agent: *\nAllow: /a/ok\nDisallow: /a\n")
+    urls = [site.url(path) for path in ("/", "/a/ok", "/b", "/a/no")]
+    result = await crawl(urls=urls)
+    assert sorted(result.fetched) == sorted(urls[:3])
+    assert [url for url, _ in result.refused] == [urls[3]]
+    assert result.stats["robotstxt/request_count"] == 1
+    assert result.stats["robotstxt/response_count"] == 1
+    assert result.stats["robotstxt/response_status_count/200"] == 1
+    assert result.stats["robotstxt/forbidden"] == 1
+    assert result.stats["koster/forbidden/rule"] == 1
+
+
+async def test_a_refusal_says_site_line_rule_and_record(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(body="# hello\nUser-agent: a\nUser-agent: Scrapy\nDisallow: /pri%76ate\n")
+    result = await crawl(urls=[site.url("/private/x")])
+    [(_, error)] = result.refused
+    assert isinstance(error, RobotsForbidden)
+    assert isinstance(error, IgnoreRequest)
+    verdict = error.verdict
+    assert isinstance(verdict.known, Copy)
+    assert verdict.rule is not None
+    assert verdict.record is not None
+    assert not verdict.allowed
+    assert str(verdict.site) == site.url("")
+    assert verdict.robots_url == site.url("/robots.txt")
+    assert verdict.robot == "scrapy"
+    assert verdict.line == 4
+    assert verdict.rule.value == b"/pri%76ate"
+    assert [agent.value for agent in verdict.record.agents] == [b"a", b"Scrapy"]
+    assert verdict.section == "3.2.2"
+    assert verdict.ground is Ground.RULE
+    assert verdict.known.status == 200
+    said = (
+        f"forbidden by {site.url('/robots.txt')}: line 4 'Disallow: /pri%76ate' of the"
+        " record at line 2 for a, Scrapy (3.2.2)"
+    )
+    assert str(error) == said
+    assert f"<GET {site.url('/private/x')}> is {said}" in result.logged(logging.DEBUG)
+
+
+async def test_what_the_network_says_is_printed_harmlessly(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(body=b"User-agent: *\x1b[31m\nUser-agent: *\nDisallow: /\x1b[2J\x00\x9b\n")
+    result = await crawl(urls=[site.url("/%1B[2J%00%9Bx")])
+    [(_, error)] = result.refused
+    assert str(error).isprintable()
+    assert r"/\x1b[2J\x00\x9b" in str(error)
+    assert all(
+        message.replace("\n", "").isprintable() for message in result.logged(name="scrapy_koster")
+    )
+
+
+class FigTree(RecordingSpider):
+    robotstxt_user_agent = "FigTree"
+
+
+class FigTreeByCustomSettings(RecordingSpider):
+    custom_settings = {"ROBOTSTXT_USER_AGENT": "figtree"}
+
+
+HEADER = {"USER_AGENT": "FigTree/0.1 Robot libwww-perl/5.04"}
+
+
+@pytest.mark.parametrize(
+    ("spider", "arguments"),
+    [
+        pytest.param(None, {"settings": {"ROBOTSTXT_USER_AGENT": "figtree"}}, id="setting"),
+        pytest.param(FigTree, {}, id="spider attribute"),
+        pytest.param(
+            FigTree, {"settings": {"ROBOTSTXT_USER_AGENT": "unhipbot"}}, id="attribute over setting"
+        ),
+        pytest.param(FigTreeByCustomSettings, {}, id="custom settings"),
+        pytest.param(None, {"settings": HEADER}, id="USER_AGENT"),
+        pytest.param(None, {"headers": {"User-Agent": "figtree"}}, id="header of the request"),
+        pytest.param(
+            None,
+            {"settings": {"DEFAULT_REQUEST_HEADERS": {"user-agent": "FigTree/1"}}},
+            id="default headers",
+        ),
+        pytest.param(
+            None, {"arguments": {"user_agent": "FigTree/1"}}, id="user_agent of the spider"
+        ),
+        pytest.param(
+            FigTree,
+            {
+                "meta": {"robotstxt_user_agent": "figtree"},
+                "arguments": {"robotstxt_user_agent": "unhipbot"},
+            },
+            id="meta over attribute",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*user_agent.*:scrapy.exceptions.ScrapyDeprecationWarning")
+async def test_the_name_token(
+    crawl: Crawl, server: Server, spider: type[RecordingSpider] | None, arguments: dict[str, Any]
+) -> None:
+    site = server.site()
+    site.robots = Reply(body=BY_ROBOT)
+    urls = [site.url("/fig"), site.url("/other")]
+    result = await crawl(spider or RecordingSpider, urls=urls, **arguments)
+    assert list(result.fetched) == [urls[1]]
+    assert [url for url, _ in result.refused] == [urls[0]]
+    assert result.verdicts[0].robot == "figtree"
+
+
+async def test_a_wrong_token_of_a_request_goes_to_its_errback(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    url = site.url("/")
+    wrong = Request(url, meta={"robotstxt_user_agent": "(FigTree/0.1)"})
+    result = await crawl(urls=[wrong], settings={"LOG_LEVEL": "CRITICAL"})
+    [(_, error)] = result.refused
+    assert isinstance(error, ValueError)
+    assert 'meta["robotstxt_user_agent"] = "figtree"' in str(error)
+    assert site.pages_asked == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [
+        ({"ROBOTSTXT_USER_AGENT": "figtree"}, True),
+        ({"ROBOTSTXT_USER_AGENT": "figtree", "USER_AGENT": "FigTree/0.1"}, False),
+        ({"USER_AGENT": "Mozilla/5.0 (compatible; FigTree/1)"}, True),
+        ({"USER_AGENT": "(FigTree)"}, True),
+        ({}, False),
+    ],
+)
+async def test_warns_once_of_a_name_that_sites_cannot_know(
+    crawl: Crawl, server: Server, settings: dict[str, Any], warned: bool
+) -> None:
+    site = server.site()
+    result = await crawl(urls=site.urls(3), settings=settings)
+    warnings = [said for said in result.logged(logging.WARNING) if "name token" in said]
+    assert len(warnings) == warned
+    assert all("ROBOTSTXT_USER_AGENT" in said for said in warnings)
+
+
+async def test_dont_obey_robotstxt(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(body=FORBIDDEN)
+    result = await crawl(urls=[site.url("/a")], meta={"dont_obey_robotstxt": True})
+    assert list(result.fetched) == [site.url("/a")]
+    assert site.asked("/robots.txt") == 0
+
+
+async def test_robotstxt_obey_false_switches_all_off(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(body=FORBIDDEN)
+    result = await crawl(urls=[site.url("/a")], settings={"ROBOTSTXT_OBEY": False})
+    assert list(result.fetched) == [site.url("/a")]
+    assert site.asked("/robots.txt") == 0
+    assert not [name for name in result.stats if "robots" in name or "koster" in name]
+
+
+async def test_the_robots_txt_itself_is_always_allowed(crawl: Crawl, server: Server) -> None:
+    """3.2.2: also while it cannot be retrieved."""
+    site = server.site()
+    site.robots = Reply(503)
+    result = await crawl(
+        urls=[site.url("/robots.txt")],
+        settings={"RETRY_ENABLED": False, "HTTPERROR_ALLOW_ALL": True},
+    )
+    assert list(result.fetched) == [site.url("/robots.txt")]
+    assert site.asked("/robots.txt") == 1
+
+
+@pytest.mark.parametrize("scheme", ["data:,hello", "file://{path}"])
+async def test_only_http_and_https_are_subject_to_it(
+    crawl: Crawl, tmp_path: Path, scheme: str
+) -> None:
+    page = tmp_path / "page.txt"
+    page.write_text("hello")
+    result = await crawl(urls=[scheme.format(path=page)])
+    assert len(result.fetched) == 1
+    assert "robotstxt/request_count" not in result.stats
+
+
+async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server) -> None:
+    seen = []
+
+    class Listening(RecordingSpider):
+        @classmethod
+        def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+            spider = super().from_crawler(crawler, *args, **kwargs)
+            crawler.signals.connect(spider.robots_parsed, signal=robots_parsed)
+            return spider
+
+        def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
+            seen.append((robotparser.crawl_delay("scrapy"), request.url))
+
+    site = server.site()
+    site.robots = Reply(body="User-agent: *\nCrawl-delay: 2.5\nDisallow: /x\n")
+    await crawl(Listening, urls=site.urls(3))
+    assert seen == [(2.5, site.url("/page0"))]
+
+
+async def test_the_sites_of_odd_urls(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(
+        body="User-agent: *\nDisallow: /no\nDisallow: /é\nAllow: /?\nDisallow: /?\n"
+    )
+    base = site.url("").removeprefix("http://")
+    port = base.split(":")[1]
+    forbidden = [
+        f"http://user:pw@{base}/no#top",
+        f"HTTP://{base}/no?x=/yes",
+        f"http://{base}/é",
+        f"http://{base}/%C3%a9b",
+        f"http://LOCALHOST:{port}/no",
+    ]
+    allowed = [f"http://{base}", f"http://{base}?/no"]
+    result = await crawl(urls=forbidden + allowed)
+    assert len(result.refused) == len(forbidden)
+    assert sorted(site.pages_asked) == ["/", "/?/no"]
+    assert site.asked("/robots.txt") == 2  # 127.0.0.1 and localhost
+
+
+@pytest.mark.parametrize(
+    "robots",
+    [
+        b"",
+        b"\xff\xfeU\x00s\x00e\x00r\x00",
+        b"\x00" * 1000,
+        b"<html>What are you looking for?</html>",
+        b"a" * 512_000,
+        bytes(range(256)) * 100,
+        b"User-agent: *\nDisallow: /" + b"b" * 511_000 + b"\n",
+    ],
+    ids=["empty", "UTF-16", "NUL", "HTML", "one line", "all octets", "one long rule"],
+)
+async def test_any_file_gives_a_verdict(crawl: Crawl, server: Server, robots: bytes) -> None:
+    site = server.site()
+    site.robots = Reply(body=robots)
+    result = await crawl(urls=[site.url("/a")])
+    assert list(result.fetched) == [site.url("/a")]
+
+
+ON_THE_WAY = ["/x/../secret", "/y?to=%2Fsecret", "/z/%2e./secret/", "/b;", "/c;?q=1", "/x/./open"]
+
+
+async def test_what_may_be_sent_is_allowed_too(crawl: Crawl, server: Server) -> None:
+    """Whichever handler sends it: test_wire.py has all of them."""
+    site = server.site()
+    forbidden = ["/secret", "/y?to=/secret", "/b", "/c?q"]
+    allowed = "Allow: /b;\nAllow: /c;\n"
+    rules = [f"Disallow: {path}\n" for path in forbidden]
+    site.robots = Reply(body=f"User-agent: *\n{allowed}{''.join(rules)}")
+    urls = [site.url(path) for path in ON_THE_WAY]
+    result = await crawl(urls=urls, settings={"CONCURRENT_REQUESTS": 1})
+    assert result.fetched == (urls[-1],)
+    assert [verdict.url for verdict in result.verdicts] == urls[:-1]
+    assert [verdict.line for verdict in result.verdicts] == [4, 5, 4, 6, 7]
+    assert [verdict.spelling for verdict in result.verdicts] == [
+        site.url(path) for path in ["/secret", "/y?to=/secret", "/secret/", "/b", "/c?q=1"]
+    ]
+
+
+async def test_a_url_without_a_site_goes_to_the_errback(crawl: Crawl) -> None:
+    result = await crawl(urls=["http:///a"], settings={"LOG_LEVEL": "CRITICAL"})
+    [(_, error)] = result.refused
+    assert isinstance(error, ValueError)
+
+
+async def test_by_hand_beside_scrapys_own_middleware_warns(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    settings = {
+        "ROBOTSTXT_OBEY": True,
+        "DOWNLOADER_MIDDLEWARES": {"scrapy_koster.KosterMiddleware": 100},
+    }
+    result = await crawl(urls=[site.url("/a")], settings=settings, robots=None)
+    [said] = [said for said in result.logged(logging.WARNING) if "RobotsTxtMiddleware" in said]
+    assert "twice" in said
+
+
+async def test_our_parser_in_scrapys_own_middleware(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(body=BY_ROBOT)
+    settings = {
+        "ROBOTSTXT_OBEY": True,
+        "ROBOTSTXT_PARSER": "scrapy_koster.KosterRobotParser",
+        "USER_AGENT": "FigTree/0.1",
+    }
+    result = await crawl(
+        urls=[site.url("/fig"), site.url("/other")],
+        settings=settings | {"CONCURRENT_REQUESTS": 1},
+        robots="scrapy",
+    )
+    assert list(result.fetched) == [site.url("/other")]
+
+
+async def test_another_parser_in_our_middleware(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(body="User-agent: *\nDisallow: /*/private\n")
+    settings = {"KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser"}
+    result = await crawl(urls=[site.url("/a/private"), site.url("/b")], settings=settings)
+    assert list(result.fetched) == [site.url("/b")]
+    [verdict] = result.verdicts
+    assert verdict.rule is None
+
+
+async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
+    annotated: list[Verdict] = []
+
+    class Looking(RecordingSpider):
+        def page(self, response: Response) -> None:
+            annotated.append(response.meta["koster_verdict"])
+
+    site = server.site()
+    site.robots = Reply(body=FORBIDDEN)
+    result = await crawl(Looking, urls=site.urls(5), settings={"KOSTER_DRY_RUN": True})
+    assert len(result.fetched) == 5
+    assert result.stats["koster/dry_run/forbidden"] == 5
+    assert "robotstxt/forbidden" not in result.stats
+    assert [verdict.line for verdict in annotated] == [2] * 5
+
+
+async def test_the_strictest_parser_obeys_wildcards_and_the_draft(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    site.robots = Reply(body="User-agent: *\nDisallow: /*.gif\nDisallow: /a\nAllow: /a/b\n")
+    settings = {"KOSTER_PARSER": "scrapy_koster.StrictestRobotParser"}
+    urls = [site.url("/x.gif"), site.url("/a/b"), site.url("/x")]
+    result = await crawl(urls=urls, settings=settings)
+    assert list(result.fetched) == [urls[2]]
+    sections = {verdict.url: verdict.section for verdict in result.verdicts}
+    assert sections == {urls[0]: "2.2.3", urls[1]: "3.2.2"}
+    assert not [said for said in result.logged(logging.WARNING) if "wildcards" in said]

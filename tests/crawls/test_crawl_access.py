@@ -1,0 +1,389 @@
+"""3.1, the access method, seen from outside: what a crawl makes of each kind of answer."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scrapy
+from harness.comparison import (
+    PADDED,
+    QUICK,
+    ROWS,
+    RULES,
+    SETTINGS,
+    TEXT,
+    Means,
+    OneByOne,
+    Row,
+    Seen,
+    answering,
+    chain,
+    coded,
+    comparison,
+    refusing,
+    seen,
+    shown,
+    without_tls,
+)
+from harness.crawling import Crawl, CrawlResult, RecordingSpider, verdict_of
+from harness.replies import Answer, Asked, Handler, Hang, Reply, Reset, gzip_bomb, overlong
+from harness.server import Server
+from scrapy import Request
+from scrapy.utils.reactor import is_reactor_installed
+
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.protocol.verdict import Ground
+
+DOCS = Path(__file__).parents[2] / "docs"
+README = Path(__file__).parents[2] / "README.md"
+GROUNDS = {
+    Means.RULES: (RobotsForbidden, Ground.RULE),
+    Means.RESTRICTED: (RobotsForbidden, Ground.RESTRICTED),
+    Means.DEFERRED: (RobotsUnavailable, Ground.UNAVAILABLE),
+}
+EITHER = {Means.RULES, Means.DEFERRED}
+TEMPORARY = {
+    "503": Reply(503),
+    "429": Reply(429),
+    "reset": Reset(),
+    "gzip that is none": Reply(200, PADDED, headers={**TEXT, "Content-Encoding": "gzip"}),
+    "hangs": Hang(),
+}
+
+
+async def seen_in(
+    crawl: Crawl, server: Server, row: Row, **settings: Any
+) -> tuple[Seen, CrawlResult]:
+    site = row.build(server)
+    given = {**SETTINGS, **row.settings, **settings}
+    result = await crawl(OneByOne, urls=[site.url()], settings=given)
+    return seen(row, site, result), result
+
+
+def check(what: Seen, result: CrawlResult) -> None:
+    """That an answer means what its row says, and that what it forbids was not asked for."""
+    assert what.means is what.row.means
+    assert {"/", "/secret"} & set(what.site.pages_asked) == what.passed
+    if what.means is Means.UNRESTRICTED:
+        assert what.errors == ()
+        return
+    kind, ground = GROUNDS[what.means]
+    refused = 1 if what.means is Means.RULES else 2
+    assert [type(error) for error in what.errors] == [kind] * refused
+    assert {verdict_of(error).ground for error in what.errors} == {ground}
+    assert result.stats["robotstxt/forbidden"] == refused
+    assert result.stats[f"koster/forbidden/{ground.value}"] == refused
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.answer)
+async def test_an_answer_means(crawl: Crawl, server: Server, row: Row) -> None:
+    what, result = await seen_in(crawl, server, row)
+    check(what, result)
+    if row.means is Means.DEFERRED:
+        assert result.stats["koster/deferred/sites"] == 1
+        assert result.stats["koster/deferred/dropped"] == 2
+    else:
+        assert "koster/deferred/sites" not in result.stats
+
+
+def test_the_table_has_every_row_once() -> None:
+    assert len({row.answer for row in ROWS}) == len(ROWS)
+
+
+# What depends on settings, or on what Scrapy is run with.
+
+BY_SETTINGS = (
+    (
+        Row("gzip", Means.DEFERRED, coded("gzip", gzip.compress(RULES.encode()))),
+        {"COMPRESSION_ENABLED": False},
+    ),
+    (Row("plain", Means.RULES, answering(RULES)), {"COMPRESSION_ENABLED": False}),
+    (Row("401", Means.UNRESTRICTED, answering(Reply(401))), {"KOSTER_RESTRICTED": "allow"}),
+    (Row("403", Means.UNRESTRICTED, answering(Reply(403))), {"KOSTER_RESTRICTED": "allow"}),
+    (Row("403", Means.RESTRICTED, answering(Reply(403))), {"KOSTER_RESTRICTED": "disallow"}),
+    (Row("503", Means.UNRESTRICTED, answering(Reply(503))), {"KOSTER_UNAVAILABLE": "allow"}),
+    (Row("reset", Means.UNRESTRICTED, answering(Reset())), {"KOSTER_UNAVAILABLE": "allow"}),
+    (Row("503", Means.DEFERRED, answering(Reply(503))), {"KOSTER_UNAVAILABLE": "disallow"}),
+    (Row("refused", Means.DEFERRED, refusing), {"KOSTER_UNAVAILABLE": "disallow"}),
+    (Row("1 redirect", Means.DEFERRED, chain(1)), {"KOSTER_REDIRECT_MAX": 0}),
+    (Row("8 redirects", Means.RULES, chain(8)), {"KOSTER_REDIRECT_MAX": 8}),
+    (
+        Row("bomb of 100 MB", Means.DEFERRED, answering(gzip_bomb())),
+        {"DOWNLOAD_MAXSIZE": 0},
+    ),
+    (
+        Row("longer than Scrapy may download", Means.RULES, answering(PADDED)),
+        {"DOWNLOAD_MAXSIZE": 100},
+    ),
+    (Row("no TLS", Means.DEFERRED, without_tls), {"DOWNLOAD_VERIFY_CERTIFICATES": False}),
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "settings"),
+    BY_SETTINGS,
+    ids=[f"{row.answer}-{name}={value}" for row, s in BY_SETTINGS for name, value in s.items()],
+)
+async def test_an_answer_means_with_settings(
+    crawl: Crawl, server: Server, row: Row, settings: dict[str, Any]
+) -> None:
+    check(*await seen_in(crawl, server, row, **settings))
+
+
+async def test_a_certificate_that_is_to_be_verified(crawl: Crawl, server: Server) -> None:
+    row = Row("self-signed", Means.DEFERRED, answering(RULES, "https"))
+    what, _ = await seen_in(crawl, server, row, DOWNLOAD_VERIFY_CERTIFICATES=True)
+    assert what.means is Means.DEFERRED
+    assert what.site.requests == ()
+
+
+async def test_more_than_its_content_length(crawl: Crawl, server: Server) -> None:
+    """It ends where its length says, or is a failure: that is the HTTP client's to decide."""
+    row = Row("overlong", Means.RULES, answering(overlong(PADDED, 50)))
+    what, _ = await seen_in(crawl, server, row)
+    assert what.means in ({Means.RULES} if is_reactor_installed() else EITHER)
+
+
+@pytest.mark.parametrize("coding", ["br", "zstd"])
+async def test_a_coding_that_needs_a_library(crawl: Crawl, server: Server, coding: str) -> None:
+    if coding == "br":
+        body = pytest.importorskip("brotli").compress(PADDED.encode())
+    else:
+        body = pytest.importorskip("backports.zstd").compress(PADDED.encode())
+    check(*await seen_in(crawl, server, Row(coding, Means.RULES, coded(coding, body))))
+    cut = body[:-5] if coding == "br" else body + body[:-5]
+    check(*await seen_in(crawl, server, Row(coding, Means.DEFERRED, coded(coding, cut))))
+
+
+async def test_a_host_that_does_not_exist(crawl: Crawl) -> None:
+    result = await crawl(urls=["http://nowhere.invalid/"], settings={**SETTINGS, **QUICK})
+    [(_, error)] = result.refused
+    assert isinstance(error, RobotsUnavailable)
+
+
+# Temporary failures.
+
+
+@pytest.mark.parametrize("failure", TEMPORARY.values(), ids=TEMPORARY.keys())
+async def test_a_site_that_recovers_is_crawled(
+    crawl: Crawl, server: Server, failure: Answer
+) -> None:
+    site = server.site()
+    site.robots = [failure, failure, RULES]
+    settings = {**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 10, "KOSTER_TIMEOUT_SECS": 0.5}
+    urls = [site.url(path) for path in ("/secret", *(f"/{n}" for n in range(20)))]
+    result = await crawl(urls=urls, settings=settings)
+    assert sorted(result.fetched) == sorted(urls[1:])
+    assert [(url, type(error)) for url, error in result.refused] == [(urls[0], RobotsForbidden)]
+    assert site.asked("/robots.txt") == 3
+    assert [asked.path for asked in site.requests[:3]] == ["/robots.txt"] * 3
+    assert result.stats["koster/deferred/sites"] == 1
+    assert result.stats["koster/deferred/requests"] == len(urls)
+
+
+async def test_the_back_off_doubles(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = [Reply(503), Reply(503), Reply(503), RULES]
+    await crawl(urls=[site.url()], settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 10})
+    at = [asked.at for asked in site.requests if asked.path == "/robots.txt"]
+    waits = [later - earlier for earlier, later in pairwise(at)]
+    for wait, least in zip(waits, (0.1, 0.2, 0.4), strict=True):
+        assert wait >= least - 0.01
+
+
+@pytest.mark.parametrize(
+    ("field", "least", "most"), [("1", 1.0, None), ("3600", 1.0, 1.0)], ids=["heeded", "capped"]
+)
+async def test_retry_after(
+    crawl: Crawl, server: Server, field: str, least: float, most: float | None
+) -> None:
+    site = server.site()
+    site.robots = [Reply(429, headers={"Retry-After": field}), RULES]
+    settings = {**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 20, "KOSTER_DEFER_MAX_SECS": most or 600}
+    result = await crawl(urls=[site.url()], settings=settings)
+    assert result.fetched == (site.url(),)
+    first, second = [asked.at for asked in site.requests if asked.path == "/robots.txt"]
+    assert second - first >= least - 0.01
+
+
+async def test_other_sites_lose_nothing(crawl: Crawl, server: Server) -> None:
+    waiting, well = server.site(), server.site()
+    gate = server.gate()
+    waiting.robots = Reply(200, RULES, gate=gate)
+
+    def page(_asked: Asked) -> Reply:
+        if len(well.pages_asked) == 30:
+            gate.open()
+        return Reply(200)
+
+    well.pages(page)
+    urls = [*waiting.urls(30), *well.urls(30)]
+    result = await crawl(urls=urls, settings={"CONCURRENT_REQUESTS": 4})
+    assert sorted(result.fetched) == sorted(urls)
+
+
+# Sites: scheme, host and port.
+
+
+async def asked_together(crawl: Crawl, *urls: str | Request) -> CrawlResult:
+    return await crawl(urls=urls, settings=SETTINGS)
+
+
+async def test_two_ports_have_their_own_copies(crawl: Crawl, server: Server) -> None:
+    open_, closed = server.site(), server.site()
+    closed.robots = "User-agent: *\nDisallow: /"
+    result = await asked_together(crawl, open_.url("/1"), closed.url("/1"), open_.url("/2"))
+    assert sorted(result.fetched) == [open_.url("/1"), open_.url("/2")]
+    assert (open_.asked("/robots.txt"), closed.asked("/robots.txt")) == (1, 1)
+
+
+async def test_http_and_https_have_their_own_copies(crawl: Crawl, server: Server) -> None:
+    plain, secure = server.site(), server.site("https")
+    plain.robots = "User-agent: *\nDisallow: /"
+    result = await asked_together(crawl, plain.url("/1"), secure.url("/1"), secure.url("/2"))
+    assert sorted(result.fetched) == [secure.url("/1"), secure.url("/2")]
+    assert (plain.asked("/robots.txt"), secure.asked("/robots.txt")) == (1, 1)
+
+
+async def test_user_information_is_no_part_of_a_site(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = RULES
+    urls = [
+        f"{site.scheme}://{user}{site.authority}{path}"
+        for user in ("", "user@", "user:pw@", "other:pw@")
+        for path in ("/page", "/secret")
+    ]
+    result = await asked_together(crawl, *urls)
+    assert site.asked("/robots.txt") == 1
+    assert site.requests[0].header("Authorization") is None
+    forbidden = [url for url, error in result.refused if isinstance(error, RobotsForbidden)]
+    assert sorted(forbidden) == sorted(url for url in urls if url.endswith("/secret"))
+    assert "/secret" not in site.pages_asked
+
+
+async def test_case_is_no_part_of_a_host(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = RULES
+    hosts = ("localhost", "LOCALHOST", "LocalHost")
+    urls = [f"http://{host}:{site.port}/secret/{n}" for n, host in enumerate(hosts)]
+    result = await asked_together(crawl, *urls)
+    assert len(result.refused) == 3
+    assert [asked.path for asked in site.requests] == ["/robots.txt"]
+
+
+async def test_ipv6(crawl: Crawl, server: Server) -> None:
+    try:
+        site = server.site(host="::1")
+    except OSError:
+        pytest.skip("no IPv6 here")
+    site.robots = RULES
+    result = await asked_together(crawl, site.url("/page"), site.url("/secret"))
+    assert result.fetched == (site.url("/page"),)
+    assert site.asked("/robots.txt") == 1
+    assert site.pages_asked == ["/page"]
+
+
+# What is told of it all.
+
+
+async def test_the_summary(crawl: Crawl, server: Server) -> None:
+    answers: dict[str, Answer] = {
+        "obeyed": RULES,
+        "without": Reply(404),
+        "restricted": Reply(403),
+        "down": Reply(503),
+    }
+    sites = {name: server.site() for name in answers}
+    for name, answer in answers.items():
+        sites[name].robots = answer
+    urls = [site.url(path) for site in sites.values() for path in ("/", "/secret")]
+    result = await crawl(urls=urls, settings=SETTINGS)
+    [line] = [told for told in result.logged(logging.INFO, "scrapy_koster") if "Sites: " in told]
+    assert line == (
+        "Sites: 1 obeyed, 1 without robots.txt, 1 restricted, 1 unavailable. Requests refused: 5."
+        " Copies of robots.txt: 3 fetched, 0 from storage, 0 revalidated"
+    )
+    again = await crawl(urls=urls, settings=SETTINGS)
+    [line] = [told for told in again.logged(logging.INFO, "scrapy_koster") if "Sites: " in told]
+    assert "0 fetched, 3 from storage, 0 revalidated" in line
+
+
+async def test_the_stats(crawl: Crawl, server: Server) -> None:
+    found, missing, down = server.site(), server.site(), server.site()
+    found.robots, down.robots = RULES, Reply(503)
+    urls = [site.url(path) for site in (found, missing, down) for path in ("/", "/secret")]
+    result = await crawl(urls=urls, settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0.1})
+    told = {
+        name: value
+        for name, value in result.stats.items()
+        if name.startswith(("robotstxt/", "koster/"))
+    }
+    assert told == {
+        "robotstxt/request_count": 3,
+        "robotstxt/response_count": 3,
+        "robotstxt/response_status_count/200": 1,
+        "robotstxt/response_status_count/404": 1,
+        "robotstxt/response_status_count/503": 1,
+        "robotstxt/forbidden": 3,
+        "koster/forbidden/rule": 1,
+        "koster/forbidden/unavailable": 2,
+        "koster/deferred/sites": 1,
+        "koster/deferred/requests": 2,
+        "koster/deferred/dropped": 2,
+        "koster/storage/miss": 3,
+    }
+
+
+async def test_the_exception_is_counted(crawl: Crawl, server: Server) -> None:
+    site = server.down()
+    result = await crawl(urls=[site.url()], settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0.1})
+    name = "scrapy.exceptions.DownloadConnectionRefusedError"
+    assert result.stats[f"robotstxt/exception_count/<class '{name}'>"] == 1
+
+
+class Lazy(RecordingSpider):
+    """Its second page is asked for when the first has come."""
+
+    def page(self, response: Any) -> Any:
+        if response.url.endswith("/first"):
+            yield self.ask(response.urljoin("/second"))
+
+
+@pytest.mark.parametrize("answer", [RULES, Reply(404)], ids=["200", "404"])
+async def test_a_site_is_asked_once(crawl: Crawl, server: Server, answer: Handler) -> None:
+    site = server.site()
+    site.robots = answer
+    result = await crawl(Lazy, urls=[site.url("/first")], settings=SETTINGS)
+    assert len(result.fetched) == 2
+    assert site.asked("/robots.txt") == 1
+
+
+# The comparison.
+
+
+async def test_the_comparison_is_what_a_run_gives(crawl: Crawl, server: Server) -> None:
+    if not is_reactor_installed() and scrapy.version_info < (2, 19):
+        pytest.skip("its downloader has no timeout for a whole response: some would never end")
+    table = await comparison(crawl, server)
+    assert shown((DOCS / "access.md").read_text(encoding="utf-8")) == table
+    in_readme = shown(README.read_text(encoding="utf-8")) if README.exists() else ""
+    assert in_readme in ("", table)
+
+
+def test_the_settings_of_the_page_are_settings() -> None:
+    from scrapy_koster.crawl.config import DEFAULTS
+
+    page = (DOCS / "access.md").read_text(encoding="utf-8")
+    named: Mapping[str, str] = dict(
+        re.findall(r"^\| `(KOSTER_\w+)` \| `?([^|`]*)`? \|", page, re.MULTILINE)
+    )
+    assert named
+    for name, default in named.items():
+        assert str(DEFAULTS[name]) == default

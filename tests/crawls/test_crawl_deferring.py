@@ -1,0 +1,526 @@
+"""3.1: visits to a site that cannot be asked are deferred, and hold nobody up."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Answer, Asked, Hang, Raw, Reply, Reset, redirect, truncated
+from harness.server import Server, Site
+from scrapy import Request
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
+
+QUICK = {
+    "KOSTER_DEFER_FIRST_SECS": 0.2,
+    "KOSTER_DEFER_MAX_SECS": 1,
+    "KOSTER_DEFER_LIMIT_SECS": 1.5,
+    "KOSTER_TIMEOUT_SECS": 2,
+    "RETRY_ENABLED": False,
+    # Scrapy starts so many tasks for the output of each callback.
+    "CONCURRENT_ITEMS": 1,
+}
+
+
+# A site that hangs.
+
+
+def one_of_five(server: Server, net: int, *, hangs: bool) -> tuple[list[Site], dict[str, Any]]:
+    """A crawl of four healthy sites, and of one that hangs while 200 requests wait for it."""
+    healthy = [server.site(host=f"127.0.{net}.{n}") for n in range(1, 5)]
+    for site in healthy:
+        site.pages(Reply(body="page", delay=0.2))
+    sites = list(healthy)
+    if hangs:
+        hanging = server.site(host=f"127.0.{net}.5")
+        hanging.robots = Hang()
+        sites.insert(0, hanging)
+    urls = [site.url(f"/page{n}") for n in range(200) for site in sites]
+    settings = {
+        "CONCURRENT_REQUESTS": 16,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
+        "CONCURRENT_ITEMS": 1,
+        "LOG_LEVEL": "INFO",
+    }
+    return healthy, {"urls": urls, "settings": settings}
+
+
+@pytest.mark.timed
+async def test_a_site_that_hangs_takes_nothing_from_the_others(
+    crawl: Crawl, server: Server
+) -> None:
+    """Beside a control run, at the same time: what slows the machine slows both."""
+    alone, control = one_of_five(server, 3, hangs=False)
+    beside, trial = one_of_five(server, 4, hangs=True)
+    running = [crawl.start(**control), crawl.start(**trial)]
+    await crawl.sleep(6)
+    pages = [sum(len(site.pages_asked) for site in sites) for sites in (alone, beside)]
+    for each in running:
+        await each.stop()
+    assert pages[0] > 100
+    assert pages[1] >= 0.95 * pages[0]
+
+
+async def test_many_sites_that_hang_take_nothing_from_one_that_is_known(
+    crawl: Crawl, server: Server
+) -> None:
+    hanging = [server.site(host=f"127.0.1.{n}") for n in range(1, 41)]
+    for site in hanging:
+        site.robots = Hang()
+    healthy = server.site()
+    urls = [healthy.url("/first"), *(site.url("/") for site in hanging), *healthy.urls(40)]
+    running = crawl.start(urls=urls, settings={"KOSTER_TIMEOUT_SECS": 60})
+    await crawl.until(lambda: len(healthy.pages_asked) == 41)
+    result = await running.stop()
+    assert len(result.fetched) == 41
+
+
+# A site that comes back.
+
+
+@pytest.mark.parametrize("retry_after", [True, False])
+async def test_a_site_that_comes_back_is_crawled_whole(
+    crawl: Crawl, server: Server, retry_after: bool
+) -> None:
+    site = server.site()
+    headers = {"Retry-After": "3"} if retry_after else {}
+
+    def robots(asked: Asked) -> Reply:
+        if asked.at - site.requests[0].at < (2.5 if retry_after else 1.2):
+            return Reply(503, headers=headers)
+        return Reply(body="User-agent: *\nDisallow: /no\n")
+
+    site.robots = robots
+    urls = [*site.urls(50), site.url("/no")]
+    settings = QUICK | {"KOSTER_DEFER_MAX_SECS": 5, "KOSTER_DEFER_LIMIT_SECS": 20}
+    result = await crawl(urls=urls, settings=settings)
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(50))
+    assert len(result.fetched) == 50
+    assert [type(error) for _, error in result.refused] == [RobotsForbidden]
+    times = [asked.at for asked in site.requests if asked.path == "/robots.txt"]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    if retry_after:
+        assert len(times) == 2
+        assert gaps[0] >= 3
+    else:
+        assert all(gap >= 0.2 * 2**n for n, gap in enumerate(gaps)), gaps
+    assert result.stats["koster/deferred/sites"] == 1
+    assert result.stats["koster/deferred/requests"] == 51
+    assert "koster/deferred/dropped" not in result.stats
+    said = result.logged(logging.INFO, "scrapy_koster")
+    assert sum(message.startswith("Deferring") for message in said) == 1
+    assert sum("answers again" in message for message in said) == 1
+
+
+async def test_a_site_that_does_not_come_back_is_given_up(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    result = await crawl(urls=site.urls(20), settings=QUICK)
+    assert site.pages_asked == []
+    assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 20
+    assert "HTTP 503" in str(result.refused[0][1])
+    assert result.stats["koster/deferred/dropped"] == 20
+    assert result.stats["koster/forbidden/unavailable"] == 20
+    assert result.seconds >= 1.4
+    assert (
+        site.asked("/robots.txt") <= 5
+    )  # after 0, 0.2, 0.6, 1.4 s at the earliest, and at the limit
+    said = result.logged(logging.INFO, "scrapy_koster")
+    assert sum(message.startswith("Giving up") for message in said) == 1
+
+
+async def test_a_time_out_that_is_longer_than_the_back_off_ends_too(
+    crawl: Crawl, server: Server
+) -> None:
+    """How long an attempt takes is no part of the time between two of them."""
+    site = server.site()
+    site.robots = Hang()
+    settings = QUICK | {
+        "KOSTER_TIMEOUT_SECS": 0.5,
+        "KOSTER_DEFER_FIRST_SECS": 0.05,
+        "KOSTER_DEFER_MAX_SECS": 0.1,
+        "KOSTER_DEFER_LIMIT_SECS": 1.2,
+    }
+    result = await crawl(urls=site.urls(3), settings=settings)
+    assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 3
+    assert site.asked("/robots.txt") in (3, 4)
+
+
+RANDOM_SEEDS = int(os.environ.get("RANDOM_SEEDS", "10"))
+HANGING = 300
+
+
+@pytest.mark.long
+async def test_many_sites_that_hang_cost_a_new_one_moments(crawl: Crawl, server: Server) -> None:
+    """At the default time-out: without a turn for all, some wait for those before them."""
+    hanging = [server.site(host=f"127.1.{n // 250}.{n % 250 + 1}") for n in range(HANGING)]
+    for site in hanging:
+        site.robots = Hang()
+    healthy = server.site()
+    urls = [*(site.url("/") for site in hanging), healthy.url("/first")]
+    began = time.monotonic()
+    running = crawl.start(urls=urls, settings={"LOG_LEVEL": "INFO"})
+    await crawl.until(lambda: healthy.pages_asked, seconds=20)
+    waited = time.monotonic() - began
+    # Those before it hang still, if not all of them have heard of it yet.
+    await crawl.until(lambda: all(site.asked("/robots.txt") for site in hanging))
+    await running.stop()
+    assert waited <= 15
+
+
+HOSTS = int(os.environ.get("HANGING_HOSTS", "3000"))
+"""10,000 take two minutes."""
+
+
+@pytest.mark.long
+@pytest.mark.bound(300)
+async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl: Crawl, server: Server) -> None:
+    """At a 60th of the default times. One port, on every address of 127/8."""
+    site = server.site(host="0.0.0.0")
+    site.robots = Hang()
+    urls = [f"http://127.2.{n // 250}.{n % 250 + 1}:{site.port}/page" for n in range(HOSTS)]
+    settings = {
+        "KOSTER_TIMEOUT_SECS": 30 / 60,
+        "KOSTER_DEFER_FIRST_SECS": 10 / 60,
+        "KOSTER_DEFER_MAX_SECS": 600 / 60,
+        "KOSTER_DEFER_LIMIT_SECS": 300 / 60,
+        "LOG_LEVEL": "WARNING",
+    }
+    result = await crawl(urls=urls, settings=settings)
+    assert Counter(url for url, _ in result.refused) == Counter(urls)
+    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
+    assert site.pages_asked == []
+
+
+async def test_a_restart_does_not_hammer_a_site_that_fails(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    settings = {"KOSTER_DEFER_FIRST_SECS": 60, "KOSTER_IDLE_LIMIT_SECS": 0.5}
+    for _ in range(2):
+        result = await crawl(urls=site.urls(3), settings=settings)
+        assert site.asked("/robots.txt") == 1
+        assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 3
+
+
+async def test_a_restart_waits_anew_for_a_site_that_failed(crawl: Crawl, server: Server) -> None:
+    """How long it failed in another crawl is no time that this one has waited."""
+    site = server.site()
+    site.robots = Reply(503)
+    settings = QUICK | {"KOSTER_DEFER_FIRST_SECS": 1, "KOSTER_DEFER_MAX_SECS": 60}
+    await crawl(urls=site.urls(3), settings=settings)
+    site.robots = ""
+    result = await crawl(urls=site.urls(3), settings=settings | {"KOSTER_DEFER_LIMIT_SECS": 10})
+    assert len(result.fetched) == 3
+
+
+# Closing.
+
+SCRIPT = """
+from pathlib import Path
+
+from scrapy import Request, Spider
+from scrapy.crawler import CrawlerProcess
+
+class Waiting(Spider):
+    name = "waiting"
+
+    async def start(self):
+        for url in {urls!r}:
+            yield Request(url)
+        Path("started").touch()
+
+process = CrawlerProcess({settings!r})
+process.crawl(Waiting)
+process.start()
+"""
+
+
+def in_a_process(
+    tmp_path: Path, urls: list[str], settings: dict[str, Any]
+) -> subprocess.Popen[str]:
+    script = SCRIPT.format(urls=urls, settings=settings)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, "-c", script], stdout=pipe, stderr=pipe, text=True, cwd=tmp_path
+    )
+
+
+async def test_sigint_keeps_what_waits_in_the_jobdir(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    settings = {
+        "JOBDIR": str(tmp_path / "job"),
+        "KOSTER_SQLITE_PATH": str(tmp_path / "robots.sqlite3"),
+        "KOSTER_DEFER_FIRST_SECS": 1,
+        "KOSTER_DEFER_MAX_SECS": 1,
+        "TELNETCONSOLE_ENABLED": False,
+        "LOG_LEVEL": "INFO",
+        "ADDONS": {"scrapy_koster.Addon": 500},
+    }
+    urls = site.urls(200)
+    process = in_a_process(tmp_path, urls, settings)
+    await crawl.until((tmp_path / "started").exists, seconds=30)
+    await crawl.until(lambda: site.asked("/robots.txt") > 0)
+    process.send_signal(2)
+    _, log = process.communicate(timeout=20)
+    assert process.returncode == 0, log
+    assert site.pages_asked == []
+    site.robots = Reply(body="User-agent: *\nDisallow: /no\n")
+    process = in_a_process(tmp_path, [], settings)
+    _, log = process.communicate(timeout=30)
+    assert process.returncode == 0, log
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(200))
+
+
+async def test_stopping_without_a_jobdir_hangs_nowhere(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Hang()
+    running = crawl.start(urls=site.urls(200), settings={"KOSTER_TIMEOUT_SECS": 100})
+    await crawl.until(lambda: site.asked("/robots.txt") > 0)
+    result = await running.stop()
+    assert result.finish_reason == "shutdown"
+    assert site.pages_asked == []
+
+
+async def test_a_redirect_of_a_request_that_waited_meets_the_dupefilter(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    site.page("/old", redirect(site.url("/seen")))
+    jobdir = {"JOBDIR": str(tmp_path / "job"), "KOSTER_DEFER_FIRST_SECS": 0.2}
+    urls = [site.url("/seen"), site.url("/old")]
+    running = crawl.start(urls=urls, settings=jobdir)
+    await crawl.until(lambda: site.asked("/robots.txt") > 0)
+    await running.stop()
+    site.robots = Reply(body="")
+    result = await crawl(urls=[], settings=jobdir)
+    assert Counter(site.pages_asked) == {"/seen": 1, "/old": 1}
+    assert result.stats["dupefilter/filtered"] == 1
+
+
+# In place.
+
+
+async def test_requests_of_pipelines_wait_in_place_without_spinning(
+    crawl: Crawl, server: Server
+) -> None:
+    site, images = server.site(), server.site(host="127.0.0.2")
+    images.robots = Reply(503)
+
+    class Downloading(RecordingSpider):
+        waited = 0.0
+        cpu = 0.0
+
+        async def parse(self, response: Response, **arguments: Any) -> None:
+            cpu, began = time.process_time(), time.monotonic()
+            try:
+                await self.crawler.engine.download_async(Request(images.url("/image")))
+            except RobotsUnavailable as error:
+                self.refused.append((images.url("/image"), error))
+            self.waited = time.monotonic() - began
+            self.cpu = time.process_time() - cpu
+
+    settings = QUICK | {
+        "KOSTER_DEFER_FIRST_SECS": 1.5,
+        "KOSTER_DEFER_MAX_SECS": 4,
+        "KOSTER_DEFER_LIMIT_SECS": 4,
+    }
+    result = await crawl(Downloading, urls=[site.url("/")], settings=settings)
+    spider = result.crawler.spider
+    assert isinstance(spider, Downloading)
+    assert [type(error) for _, error in result.refused] == [RobotsUnavailable]
+    assert spider.waited >= 3.9
+    assert spider.cpu < 0.05 * spider.waited
+    assert images.pages_asked == []
+
+
+async def test_what_waits_in_place_does_not_keep_a_crawl_from_closing(
+    crawl: Crawl, server: Server
+) -> None:
+    site, other = server.site(), server.site(host="127.0.0.2")
+    other.robots = Reply(503)
+
+    class Downloading(RecordingSpider):
+        async def parse(self, response: Response, **arguments: Any) -> None:
+            try:
+                await self.crawler.engine.download_async(Request(other.url("/x")))
+            except RobotsUnavailable as error:
+                self.refused.append((other.url("/x"), error))
+
+    settings = {"KOSTER_DEFER_FIRST_SECS": 100}
+    running = crawl.start(Downloading, urls=[site.url("/")], settings=settings)
+    await crawl.until(lambda: other.asked("/robots.txt") > 0)
+    result = await running.stop()
+    assert "closing" in str(result.refused[0][1])
+
+
+# Many.
+
+
+def resident_kb() -> int:
+    """What this process holds in memory now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() // 1024
+
+
+@pytest.mark.long
+@pytest.mark.bound(400)
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc, as Linux has it")
+async def test_100_000_requests_to_a_deferred_site(crawl: Crawl, server: Server) -> None:
+    """Past 10,000 they are in a file: what is left is a fingerprint of each."""
+    site = server.site()
+    site.robots = Reply(503)
+
+    class Many(RecordingSpider):
+        grown = 0
+        given_up = 0
+
+        async def start(self) -> AsyncIterator[Any]:
+            start = 0
+            for number in range(100_000):
+                if number == 20_000:
+                    start = resident_kb()
+                request = Request(site.url(f"/{number}"), callback=self.parse, errback=self.fail)
+                self.crawler.engine.crawl(request)
+                if number % 400 == 0:
+                    await crawl.sleep(0)
+            slot: Any = self.crawler.engine._slot
+            await crawl.until(lambda: len(slot.scheduler._scheduler) == 0, seconds=40)
+            self.grown = resident_kb() - start
+            yield {"parked": len(slot.scheduler)}
+
+        def fail(self, failure: Failure) -> None:
+            assert isinstance(failure.value, RobotsUnavailable)
+            self.given_up += 1
+
+    settings = {
+        "KOSTER_DEFER_FIRST_SECS": 60,
+        "KOSTER_DEFER_LIMIT_SECS": 50,
+        "CONCURRENT_ITEMS": 1,
+        "LOG_LEVEL": "INFO",
+    }
+    result = await crawl(Many, settings=settings)
+    spider = result.crawler.spider
+    assert isinstance(spider, Many)
+    assert result.items == ({"parked": 100_000},)
+    assert spider.given_up == 100_000
+    assert result.stats["koster/deferred/dropped"] == 100_000
+    assert site.pages_asked == []
+    # Requests of this size take 200 MB in memory.
+    assert spider.grown < 60_000
+
+
+class Refused(RecordingSpider):
+    """Has many requests to one site, and knows what it costs to refuse them."""
+
+    began = 0.0
+    spent = 0.0
+
+    def fail(self, failure: Failure) -> None:
+        if not self.refused:
+            self.began = time.process_time()
+        super().fail(failure)
+        self.spent = time.process_time() - self.began
+
+
+@pytest.mark.timed
+@pytest.mark.bound(300)
+async def test_requests_are_refused_in_a_time_that_grows_with_their_number(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    settings = {"KOSTER_IDLE_LIMIT_SECS": 0, "CONCURRENT_ITEMS": 1, "LOG_LEVEL": "INFO"}
+    costs = []
+    for count in (12_500, 50_000):  # 10,000 wait in memory
+        result = await crawl(Refused, urls=site.urls(count), settings=settings)
+        spider = result.crawler.spider
+        assert isinstance(spider, Refused)
+        assert len(result.refused) == count
+        costs.append(spider.spent)
+    assert costs[1] < 4 * 1.6 * costs[0]
+
+
+# At random.
+
+
+def row(rng: random.Random) -> Answer:
+    """An answer to GET /robots.txt out of the table of the access method."""
+    rules = "User-agent: *\nDisallow: /no\n"
+    return rng.choice(
+        [
+            Reply(body=rules),
+            Reply(body=rules, headers={"Cache-Control": "max-age=0"}),
+            Reply(206, body=rules),
+            Reply(503),
+            Reply(500, headers={"Retry-After": "1"}),
+            Reply(429, headers={"Retry-After": "garbage"}),
+            Reply(408),
+            Reset(),
+            Raw(b"garbage\r\n\r\n"),
+            truncated(rules),
+            redirect("/robots.txt"),
+            redirect("ftp://127.0.0.1/robots.txt"),
+            Reply(304),
+            Reply(body=b"not gzip", headers={"Content-Encoding": "gzip"}),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(n, marks=[pytest.mark.long] if n >= 4 else []) for n in range(RANDOM_SEEDS)],
+)
+async def test_whatever_sites_answer_each_request_ends_once(
+    crawl: Crawl, server: Server, seed: int
+) -> None:
+    rng = random.Random(seed)
+    sites = [server.site(host=f"127.0.2.{n + 1}") for n in range(30)]
+    for site in sites:
+        site.robots = lambda asked: row(rng)
+    urls = [
+        rng.choice(sites).url(f"/{rng.choice(['yes', 'no'])}/{number}") for number in range(2000)
+    ]
+    settings = QUICK | {
+        "CONCURRENT_REQUESTS": 32,
+        "KOSTER_EXPIRY_MIN_SECS": 0,
+        "LOG_LEVEL": "INFO",
+        "KOSTER_MEMORY_SITES": 10,
+    }
+    result = await crawl(urls=urls, settings=settings)
+    ended = Counter(result.fetched) + Counter(url for url, _ in result.refused)
+    assert ended == Counter(urls)
+    assert all(
+        isinstance(error, (RobotsForbidden, RobotsUnavailable)) for _, error in result.refused
+    )
+    asked = [path for site in sites for path in site.pages_asked]
+    assert not [path for path in asked if path.startswith("/no")]
+    assert len(asked) == len(result.fetched)
+
+
+async def test_the_line_of_a_deferral_is_right_of_one_second_too(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    site.robots = [Reply(503), "User-agent: *\nDisallow: /no"]
+    result = await crawl(urls=[site.url("/")], settings={"KOSTER_DEFER_FIRST_SECS": 1})
+    assert result.fetched == (site.url("/"),)
+    [line] = [line for line in result.logged(logging.INFO) if line.startswith("Deferring")]
+    assert line.endswith("It is asked again in 1 s")

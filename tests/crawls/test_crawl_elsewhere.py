@@ -1,0 +1,148 @@
+"""Download handlers that follow redirects by themselves, as a browser does."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, CrawlResult
+from harness.replies import Reply, redirect
+from harness.server import Server, Site
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.utils.misc import build_from_crawler, load_object
+
+from scrapy_koster import RobotsUnavailable
+
+
+class Following:
+    """Sends as the crawl's own handler does, and follows."""
+
+    lazy = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        path = crawler.settings["DOWNLOAD_HANDLERS_BASE"]["http"]
+        self._handler = build_from_crawler(load_object(path), crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Any:
+        return cls(crawler)
+
+    async def download_request(self, request: Request) -> Any:
+        response = await self._handler.download_request(request)
+        if b"Location" not in response.headers:
+            return response
+        return await self.download_request(
+            request.replace(url=response.urljoin(response.headers["Location"].decode()))
+        )
+
+    async def close(self) -> None:
+        await self._handler.close()
+
+
+@pytest.fixture
+def site(server: Server) -> Site:
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /private"
+    return site
+
+
+async def ended(crawl: Crawl, *urls: str, **arguments: Any) -> CrawlResult:
+    settings = {"DOWNLOAD_HANDLERS": {"http": Following}, "CONCURRENT_REQUESTS": 1}
+    settings.update(arguments.pop("settings", {}))
+    return await crawl(urls=urls, settings=settings, **arguments)
+
+
+def warnings(result: CrawlResult) -> list[str]:
+    return result.logged(logging.WARNING, "scrapy_koster")
+
+
+async def test_a_page_that_ends_where_it_is_forbidden(crawl: Crawl, site: Site) -> None:
+    """It has been fetched, which is told once, and does not reach the callback."""
+    for number in range(3):
+        site.page(f"/moved{number}", redirect(site.url(f"/private/{number}")))
+    result = await ended(crawl, *site.urls(3, "/moved{}"), site.url("/open"))
+    assert result.fetched == (site.url("/open"),)
+    assert [url for url, _ in result.refused] == site.urls(3, "/moved{}")
+    assert [verdict.url for verdict in result.verdicts] == site.urls(3, "/private/{}")
+    assert {verdict.rule.number for verdict in result.verdicts if verdict.rule} == {2}
+    assert result.stats["robotstxt/forbidden"] == 3
+    [told] = warnings(result)
+    assert told.startswith(
+        f"<GET {site.url('/moved0')}> has ended at {site.url('/private/0')}, which its robots.txt"
+    )
+
+
+async def test_a_page_that_ends_at_a_site_that_was_not_asked(
+    crawl: Crawl, site: Site, server: Server
+) -> None:
+    """It is asked then."""
+    other = server.site(host="127.0.0.2")
+    other.robots = "User-agent: *\nDisallow: /private"
+    site.page("/moved", redirect(other.url("/page")))
+    site.page("/away", redirect(other.url("/private")))
+    result = await ended(crawl, site.url("/moved"), site.url("/away"))
+    assert result.fetched == (other.url("/page"),)
+    assert [verdict.url for verdict in result.verdicts] == [other.url("/private")]
+    assert other.asked("/robots.txt") == 1
+    assert len(warnings(result)) == 1
+
+
+async def test_a_page_that_ends_at_a_site_that_cannot_be_asked(
+    crawl: Crawl, site: Site, server: Server
+) -> None:
+    other = server.site(host="127.0.0.2")
+    other.robots = Reply(503)
+    site.page("/moved", redirect(other.url("/page")))
+    result = await ended(crawl, site.url("/moved"), settings={"KOSTER_IDLE_LIMIT_SECS": 0.2})
+    assert result.fetched == ()
+    assert isinstance(result.refused[0][1], RobotsUnavailable)
+
+
+@pytest.mark.parametrize("path", ["/open", "/robots.txt"])
+async def test_a_page_that_ends_where_it_is_allowed(crawl: Crawl, site: Site, path: str) -> None:
+    site.page("/moved", redirect(site.url(path)))
+    result = await ended(crawl, site.url("/moved"))
+    assert result.fetched == (site.url(path),)
+    assert warnings(result) == []
+
+
+async def test_a_page_that_is_exempt(crawl: Crawl, site: Site) -> None:
+    site.page("/moved", redirect(site.url("/private")))
+    result = await ended(crawl, site.url("/moved"), meta={"dont_obey_robotstxt": True})
+    assert result.fetched == (site.url("/private"),)
+    assert warnings(result) == []
+
+
+async def test_a_page_that_ends_where_it_is_forbidden_in_a_dry_run(
+    crawl: Crawl, site: Site
+) -> None:
+    site.page("/moved", redirect(site.url("/private")))
+    result = await ended(crawl, site.url("/moved"), settings={"KOSTER_DRY_RUN": True})
+    assert result.fetched == (site.url("/private"),)
+    assert result.stats["koster/dry_run/forbidden"] == 1
+
+
+async def test_a_page_that_has_ended_elsewhere_is_replayed(
+    crawl: Crawl, site: Site, server: Server, tmp_path: Path
+) -> None:
+    """Out of the HTTP cache alone: no site is asked then, and without a copy the page passes."""
+    other = server.site(host="127.0.0.2")
+    other.robots = "User-agent: *\nDisallow: /private"
+    site.page("/moved", redirect(other.url("/page")))
+    site.page("/away", redirect(other.url("/private")))
+    urls = [site.url("/moved"), site.url("/away")]
+    cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
+    first = await ended(crawl, *urls, settings=cache)
+    assert first.fetched == (other.url("/page"),)
+    asked = len(site.requests), len(other.requests)
+    replay = cache | {"HTTPCACHE_IGNORE_MISSING": True}
+    second = await ended(crawl, *urls, settings=replay)
+    assert second.fetched == (other.url("/page"),)
+    assert [verdict.url for verdict in second.verdicts] == [other.url("/private")]
+    without = replay | {"KOSTER_SQLITE_PATH": str(tmp_path / "empty.sqlite3")}
+    third = await ended(crawl, *urls, settings=without)
+    assert third.fetched == (other.url("/page"), other.url("/private"))
+    assert (len(site.requests), len(other.requests)) == asked

@@ -1,0 +1,714 @@
+"""The request for a /robots.txt stands apart from the crawl, whatever the crawl's settings are."""
+
+from __future__ import annotations
+
+import gzip
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from harness.comparison import RULES, SETTINGS
+from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.replies import Asked, Endless, Handler, Hang, Raw, Reply, Trickle, redirect
+from harness.server import Server, Site
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.misc import build_from_crawler, load_object
+from scrapy.utils.reactor import is_reactor_installed
+
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.config import DEFAULTS
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import site_of
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
+MAX_BYTES = 512_000
+STALLED = {**SETTINGS, "KOSTER_TIMEOUT_SECS": 0.5, "KOSTER_DEFER_LIMIT_SECS": 0.1}
+FORBIDS_ALL = "User-agent: *\nDisallow: /"
+
+
+def robots_request(site: Site) -> Any:
+    [asked] = [asked for asked in site.requests if asked.path == "/robots.txt"]
+    return asked
+
+
+async def stored(crawl: Crawl, site: Site) -> Copy:
+    """What a crawl has kept of the site."""
+    storage = SQLiteStorage(str(crawl.folder / "robots.sqlite3"))
+    home = site_of(site.url())
+    assert home is not None
+    known = storage.get(home)
+    storage.close()
+    assert isinstance(known, Copy)
+    return known
+
+
+async def crawl_site(crawl: Crawl, site: Site, **arguments: Any) -> CrawlResult:
+    """A page that is allowed, then one that is not."""
+    settings = {**SETTINGS, "CONCURRENT_REQUESTS": 1, **arguments.pop("settings", {})}
+    urls = [site.url("/page"), site.url("/secret")]
+    return await crawl(
+        arguments.pop("spider", RecordingSpider), urls=urls, settings=settings, **arguments
+    )
+
+
+def obeyed(result: CrawlResult, site: Site) -> bool:
+    return (
+        result.fetched == (site.url("/page"),)
+        and [(url, type(error)) for url, error in result.refused]
+        == [(site.url("/secret"), RobotsForbidden)]
+        and site.pages_asked == ["/page"]
+    )
+
+
+# The settings of the crawl change nothing.
+
+EITHER_WAY = (
+    "REDIRECT_ENABLED",
+    "RETRY_ENABLED",
+    "COOKIES_ENABLED",
+    "HTTPCACHE_ENABLED",
+    "AUTOTHROTTLE_ENABLED",
+    "METAREFRESH_ENABLED",
+    "HTTPPROXY_ENABLED",
+    "DOWNLOADER_STATS",
+    "COMPRESSION_ENABLED",
+)
+MATRIX = [
+    *({name: value} for name in EITHER_WAY for value in (True, False)),
+    dict.fromkeys(EITHER_WAY, True),
+    dict.fromkeys(EITHER_WAY, False),
+]
+
+
+@pytest.mark.parametrize(
+    "switches", MATRIX, ids=lambda s: "-".join(f"{name}={value}" for name, value in s.items())[:40]
+)
+async def test_no_switch_changes_what_an_answer_means(
+    crawl: Crawl, server: Server, switches: dict[str, bool]
+) -> None:
+    """A failure, then two redirects to another host, which sets a cookie, to the rules."""
+    site, other = server.site(), server.site(host="127.0.0.2")
+    site.robots = [Reply(503), redirect("/moved")]
+    site.page("/moved", redirect(other.url("/rules")))
+    other.page("/rules", Reply(200, RULES, headers={"Set-Cookie": "a=b"}))
+    settings = {
+        **switches,
+        "HTTPCACHE_DIR": str(crawl.folder / "httpcache"),
+        "KOSTER_DEFER_LIMIT_SECS": 10,
+        "AUTOTHROTTLE_START_DELAY": 0.1,
+    }
+    result = await crawl_site(
+        crawl, site, settings=settings, arguments={"allowed_domains": ["127.0.0.1"]}
+    )
+    assert result.fetched == (site.url("/page"),)
+    assert site.pages_asked == ["/moved", "/page"]
+    assert site.asked("/robots.txt") == 2
+    assert other.asked("/rules") == 1
+    assert result.stats["robotstxt/request_count"] == 2
+    assert result.stats["robotstxt/response_count"] == 2
+    assert "retry/count" not in result.stats
+    assert "offsite/filtered" not in result.stats
+
+
+# What is sent.
+
+
+async def test_the_headers(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    await crawl_site(crawl, site, headers={"User-Agent": "FigTree/0.1", "X-Page": "1"})
+    asked = robots_request(site)
+    assert asked.method == "GET"
+    assert asked.header("User-Agent") == "FigTree/0.1"
+    assert asked.header("Accept") == "text/plain, */*;q=0.1"
+    assert asked.header("Accept-Encoding") == "identity"
+    for name in ("Cookie", "X-Page", "Referer", "Authorization", "If-None-Match"):
+        assert asked.header(name) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "sent"),
+    [
+        ({"USER_AGENT": "FigTree/0.1"}, "FigTree/0.1"),
+        ({"DEFAULT_REQUEST_HEADERS": {"User-Agent": "FigTree/0.2"}}, "FigTree/0.2"),
+    ],
+    ids=["USER_AGENT", "DEFAULT_REQUEST_HEADERS"],
+)
+async def test_the_user_agent_of_the_crawl(
+    crawl: Crawl, server: Server, settings: dict[str, Any], sent: str
+) -> None:
+    site = server.site()
+    await crawl_site(crawl, site, settings=settings)
+    assert {asked.header("User-Agent") for asked in site.requests} == {sent}
+
+
+async def test_default_headers_of_the_crawl_do_not_bring_cookies(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    headers = {"Cookie": "session=1", "Accept": "text/html", "Accept-Language": "en"}
+    settings = {"DEFAULT_REQUEST_HEADERS": headers, "COOKIES_ENABLED": False}
+    await crawl_site(crawl, site, settings=settings)
+    asked, page = robots_request(site), site.requests[1]
+    assert asked.header("Cookie") is None
+    assert page.header("Cookie") == "session=1"
+    assert asked.header("Accept") == "text/plain, */*;q=0.1"
+    assert asked.header("Accept-Language") == page.header("Accept-Language") == "en"
+
+
+async def test_cookies_of_pages_are_not_sent(crawl: Crawl, server: Server) -> None:
+    first, second = server.site(), server.site()  # cookies know no ports
+    gate = server.gate()
+    second.robots = Reply(200, RULES, gate=gate)
+
+    def page(asked: Asked) -> Reply:
+        if asked.path == "/2":
+            gate.open()
+        return Reply(200, headers={"Set-Cookie": "session=1; Path=/"})
+
+    first.pages(page)
+    urls = [first.url("/1"), first.url("/2"), second.url("/1"), second.url("/2")]
+    await crawl(urls=urls, settings={**SETTINGS, "CONCURRENT_REQUESTS": 1})
+    assert [asked.header("Cookie") for asked in first.requests] == [None, None, "session=1"]
+    assert robots_request(second).header("Cookie") is None
+    assert second.requests[1].header("Cookie") == "session=1"
+
+
+async def test_cookies_of_a_request_are_not_sent(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    request = Request(site.url("/page"), cookies={"session": "1"})
+    await crawl(urls=[request], settings=SETTINGS)
+    assert [asked.header("Cookie") for asked in site.requests] == [None, "session=1"]
+
+
+async def test_cookies_that_robots_txt_sets_are_not_kept(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = [
+        Reply(302, headers={"Location": "/robots.txt?2", "Set-Cookie": "hop=1; Path=/"}),
+        Reply(200, RULES, headers={"Set-Cookie": "session=1; Path=/"}),
+    ]
+    await crawl_site(crawl, site)
+    assert [asked.header("Cookie") for asked in site.requests] == [None, None, None]
+
+
+async def test_http_authentication_is_as_for_pages(crawl: Crawl, server: Server) -> None:
+    site, other = server.site(), server.site(host="127.0.0.2")
+    site.robots = redirect(other.url("/rules"))
+    other.page("/rules", RULES)
+    settings = {"HTTPAUTH_USER": "u", "HTTPAUTH_PASS": "p", "HTTPAUTH_DOMAIN": site.authority}
+    await crawl_site(crawl, site, settings=settings)
+    assert [asked.header("Authorization") for asked in site.requests] == ["Basic dTpw"] * 2
+    assert other.requests[0].header("Authorization") is None
+
+
+# The proxy of the page that asks.
+
+
+async def test_the_proxy_of_the_page(crawl: Crawl, server: Server) -> None:
+    site, proxy = server.site(), server.proxy()
+    site.robots = RULES
+    result = await crawl_site(crawl, site, meta={"proxy": proxy.url()})
+    assert obeyed(result, site)
+    assert [asked.target for asked in proxy.requests] == [
+        site.url("/robots.txt"),
+        site.url("/page"),
+    ]
+    assert site.connections == 2
+
+
+async def test_the_proxy_of_the_page_after_a_redirect(crawl: Crawl, server: Server) -> None:
+    site, other, proxy = server.site(), server.site(), server.proxy()
+    site.robots, other.robots = redirect(other.url("/robots.txt")), RULES
+    assert obeyed(await crawl_site(crawl, site, meta={"proxy": proxy.url()}), site)
+    assert [asked.target for asked in proxy.requests][:2] == [
+        site.url("/robots.txt"),
+        other.url("/robots.txt"),
+    ]
+
+
+async def test_the_proxy_of_the_page_over_https(crawl: Crawl, server: Server) -> None:
+    site, proxy = server.site("https"), server.proxy()
+    site.robots = RULES
+    assert obeyed(await crawl_site(crawl, site, meta={"proxy": proxy.url()}), site)
+    assert {asked.method for asked in proxy.requests} == {"CONNECT"}
+
+
+async def test_the_credentials_of_the_proxy(crawl: Crawl, server: Server) -> None:
+    site, proxy = server.site(), server.proxy()
+    site.robots = RULES
+    url = proxy.url("").replace("//", "//user:pw@")
+    assert obeyed(await crawl_site(crawl, site, meta={"proxy": url}), site)
+    credentials = "Basic " + b64encode(b"user:pw").decode()
+    assert [asked.header("Proxy-Authorization") for asked in proxy.requests] == [credentials] * 2
+    assert {asked.header("Proxy-Authorization") for asked in site.requests} == {None}
+
+
+async def test_a_page_without_a_proxy_has_none_for_its_robots_txt(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    assert (await crawl_site(crawl, site, meta={"proxy": None})).fetched
+
+
+async def test_the_proxy_of_the_environment(
+    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, proxy = server.site(), server.proxy()
+    monkeypatch.setenv("http_proxy", proxy.url(""))
+    monkeypatch.setenv("no_proxy", "")
+    await crawl_site(crawl, site)
+    assert proxy.requests[0].target == site.url("/robots.txt")
+    assert len(proxy.requests) == 3
+
+
+class Recorder:
+    """Keeps the meta of each request for a robots.txt as a download handler is given it."""
+
+    seen: list[dict[str, Any]] = []
+
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            type(self).seen.append(dict(request.meta))
+
+
+CONNECTED = {"bindaddress": ("127.0.0.1", 0), "impersonate": "a", "impersonate_args": {"b": 1}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "passed"),
+    [
+        (DEFAULTS["KOSTER_PAGE_META"], CONNECTED),
+        (["mine", "dont_retry"], {"mine": 1}),
+        ([], {}),
+    ],
+    ids=["by default", "as set", "none"],
+)
+async def test_the_connection_meta_of_the_page(
+    crawl: Crawl,
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    keys: list[str],
+    passed: dict[str, Any],
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    monkeypatch.setattr(Recorder, "seen", [])
+    settings = {"DOWNLOADER_MIDDLEWARES": {Recorder: 900}, "KOSTER_PAGE_META": keys}
+    meta = {**CONNECTED, "mine": 1, "dont_retry": False}
+    assert obeyed(await crawl_site(crawl, site, meta=meta, settings=settings), site)
+    [seen] = Recorder.seen
+    assert {key: seen[key] for key in (*CONNECTED, "mine") if key in seen} == passed
+    assert seen["dont_retry"] is True
+
+
+async def test_without_the_key_a_robots_txt_goes_through_no_proxy(
+    crawl: Crawl, server: Server
+) -> None:
+    site, proxy = server.site(), server.proxy()
+    url = proxy.url("").replace("//", "//user:pw@")
+    settings: dict[str, Any] = {"KOSTER_PAGE_META": []}
+    assert (await crawl_site(crawl, site, meta={"proxy": url}, settings=settings)).fetched
+    assert site.url("/robots.txt") not in [asked.target for asked in proxy.requests]
+    assert robots_request(site).header("Proxy-Authorization") is None
+
+
+class _Handler:
+    """Sends as the crawl's own handler does."""
+
+    lazy = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        path = crawler.settings["DOWNLOAD_HANDLERS_BASE"]["http"]
+        self._handler = build_from_crawler(load_object(path), crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Any:
+        return cls(crawler)
+
+    async def download_request(self, request: Request) -> Any:
+        return await self._handler.download_request(request)
+
+    async def close(self) -> None:
+        await self._handler.close()
+
+
+ZYTE_API = type("ScrapyZyteAPIHTTPDownloadHandler", (_Handler,), {"__module__": "scrapy_zyte_api"})
+
+
+@pytest.mark.parametrize("handler", [ZYTE_API, type("OfTheirOwn", (ZYTE_API,), {}), _Handler])
+async def test_the_headers_that_scrapy_zyte_api_warns_of(
+    crawl: Crawl, server: Server, handler: type[_Handler]
+) -> None:
+    """It takes what differs from Scrapy's defaults for the user's, who is warned of them."""
+    site = server.site()
+    site.robots = RULES
+    settings = {"DOWNLOAD_HANDLERS": {"http": handler}}
+    assert obeyed(await crawl_site(crawl, site, settings=settings), site)
+    robots, page = site.requests
+    for name in ("Accept", "Accept-Encoding"):
+        alike = robots.header(name) == page.header(name)
+        assert alike is issubclass(handler, ZYTE_API), name
+
+
+async def test_a_proxy_that_is_down_is_a_temporary_failure(crawl: Crawl, server: Server) -> None:
+    site, proxy = server.site(), server.down()
+    result = await crawl_site(crawl, site, meta={"proxy": proxy.url()})
+    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
+    assert site.requests == ()
+
+
+# What it may cost.
+
+
+async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Endless(200, RULES * 200)
+    result = await crawl_site(crawl, site)
+    assert obeyed(result, site)
+    copy = await stored(crawl, site)
+    assert MAX_BYTES - 100 < len(copy.body) <= MAX_BYTES
+    assert copy.body.endswith(b"\n")
+    assert site.asked("/robots.txt") == 1
+    assert site.sent("/robots.txt") < MAX_BYTES + 5_000_000  # what buffers hold on both sides
+    sent = site.sent("/robots.txt")
+    await crawl.sleep(0.1)
+    assert site.sent("/robots.txt") == sent
+
+
+async def test_an_endless_body_without_chunks(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Endless(200, RULES * 200, chunked=False)
+    assert obeyed(await crawl_site(crawl, site), site)
+
+
+async def test_an_endless_line(crawl: Crawl, server: Server) -> None:
+    """There is no line end to cut at: what comes after the cap is not known, nor what it means."""
+    site = server.site()
+    site.robots = Endless(200, "x" * 10_000)
+    result = await crawl_site(crawl, site)
+    assert len(result.fetched) == 2
+    assert (await stored(crawl, site)).body == b""
+
+
+async def test_a_long_file_is_cut_between_lines(crawl: Crawl, server: Server) -> None:
+    """The line that the cap goes through does not count, not even in part."""
+    lines = ["User-agent: *", "Disallow: /secret", "# 32 octets of nothing to obey."] * 1
+    begin = "\n".join(lines) + "\n"
+    filling = "# 40 octets and on and on and on and on\n"
+    body = begin + filling * ((MAX_BYTES - len(begin)) // len(filling))
+    body = body[: -len(filling)]
+    body += "#" * (MAX_BYTES - len(body) - 13) + "\nDisallow: /p"
+    assert len(body) == MAX_BYTES
+    body += "age\n" + filling * 2200 + "Disallow: /\n"
+    assert len(body) > 600_000
+    site = server.site()
+    site.robots = body
+    assert obeyed(await crawl_site(crawl, site), site)
+    assert len((await stored(crawl, site)).body) == MAX_BYTES - 12
+
+
+@pytest.mark.parametrize("max_bytes", [10, 31, 32, 33, 10_000_000])
+async def test_the_cap_is_a_setting(crawl: Crawl, server: Server, max_bytes: int) -> None:
+    site = server.site()
+    site.robots = RULES  # 32 octets
+    result = await crawl_site(crawl, site, settings={"KOSTER_MAX_BYTES": max_bytes})
+    assert ("/secret" in site.pages_asked) is (max_bytes < 32)
+    assert len(result.fetched) == 1 + (max_bytes < 32)
+
+
+async def test_a_bomb_costs_no_more_than_the_cap(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    bomb = gzip.compress(b"Disallow: /secret\n" * 3_000_000, compresslevel=6)
+    site.robots = Reply(200, bomb, headers={"Content-Encoding": "gzip"})
+    result = await crawl_site(crawl, site, settings={"DOWNLOAD_MAXSIZE": 0})
+    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
+    assert "httpcompression/response_bytes" not in result.stats
+    told = str(result.refused[0][1])
+    assert "exceeded" in told
+    unpacked = int(told.partition("compressed, ")[2].partition(" B")[0])
+    assert unpacked < 2 * MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Hang(),
+        Trickle(200, RULES * 10, pause=0.05),
+        Endless(200, "#", pause=0.05),
+        [redirect("/robots.txt?1"), redirect("/robots.txt?2"), Hang()],
+    ],
+    ids=["silence", "trickle", "endless trickle", "silence after redirects"],
+)
+async def test_the_timeout_is_its_own(crawl: Crawl, server: Server, answer: Handler) -> None:
+    site = server.site()
+    site.robots = answer
+    result = await crawl_site(crawl, site, settings={**STALLED, "DOWNLOAD_TIMEOUT": 100})
+    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
+    assert site.pages_asked == []
+    name = "scrapy.exceptions.DownloadTimeoutError"
+    assert result.stats[f"robotstxt/exception_count/<class '{name}'>"] == 1
+    assert "no answer within 0.5 s)" in str(result.refused[0][1])
+
+
+async def test_the_timeout_of_pages_is_not_that_of_robots_txt(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(200, RULES, delay=1)
+    assert obeyed(await crawl_site(crawl, site, settings={"DOWNLOAD_TIMEOUT": 0.5}), site)
+
+
+async def test_redirects_have_one_timeout(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(302, headers={"Location": "/robots.txt"}, delay=0.2)
+    result = await crawl_site(crawl, site, settings=STALLED)
+    assert "no answer within 0.5 s)" in str(result.refused[0][1])
+    assert site.asked("/robots.txt") == 3
+
+
+async def test_no_connection_outlives_the_timeout(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Endless(200, "#", pause=0.02)
+    other = server.site()
+    gate = server.gate()
+    other.pages(Reply(200, gate=gate))
+    running = crawl.start(urls=[site.url(), other.url()], settings=STALLED)
+    await crawl.until(lambda: other.pages_asked)
+    await crawl.until(lambda: running.crawler.stats.get_value("koster/deferred/dropped"))
+    sent = site.sent("/robots.txt")
+    await crawl.sleep(0.2)
+    assert site.sent("/robots.txt") == sent  # while the crawl goes on
+    gate.open()
+    assert (await running.result()).fetched == (other.url(),)
+
+
+async def test_it_takes_none_of_the_concurrent_requests(crawl: Crawl, server: Server) -> None:
+    """Three sites hang, and the crawl may have one request at a time."""
+    hanging = [server.site() for _ in range(3)]
+    for site in hanging:
+        site.robots = Hang()
+    well = server.site()
+    settings = {**SETTINGS, "KOSTER_TIMEOUT_SECS": 60, "CONCURRENT_REQUESTS": 1}
+    urls = [*(site.url() for site in hanging), *well.urls(10)]
+    running = crawl.start(urls=urls, settings=settings)
+    await crawl.until(lambda: len(well.pages_asked) == 10)
+    assert [site.asked("/robots.txt") for site in hanging] == [1, 1, 1]
+    await running.stop()
+
+
+# The crawl's HTTP cache.
+
+
+async def test_it_is_not_answered_from_the_http_cache(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(crawl.folder / "httpcache")}
+    cached = await crawl_site(crawl, site, robots="scrapy", settings=settings)
+    assert cached.stats["httpcache/store"] == 3
+    site.robots = FORBIDS_ALL
+    result = await crawl_site(crawl, site, settings=settings)
+    assert len(result.refused) == 2
+    assert site.asked("/robots.txt") == 2
+    assert "httpcache/hit" not in result.stats
+
+
+async def test_it_is_not_put_into_the_http_cache(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = RULES
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(crawl.folder / "httpcache")}
+    result = await crawl_site(crawl, site, settings=settings)
+    assert result.stats["httpcache/store"] == 1
+    assert result.stats["httpcache/miss"] == 1
+
+
+# Offsite, redirects, retries.
+
+
+async def test_it_is_exempt_from_the_offsite_filter(crawl: Crawl, server: Server) -> None:
+    site, other = server.site(), server.site(host="127.0.0.2")
+    site.robots, other.robots = redirect(other.url("/robots.txt")), RULES
+    arguments = {"allowed_domains": ["127.0.0.1"]}
+    assert obeyed(await crawl_site(crawl, site, arguments=arguments), site)
+
+
+async def test_where_it_ends_is_kept_and_told(crawl: Crawl, server: Server) -> None:
+    site, other = server.site(), server.site(host="127.0.0.2")
+    site.robots, other.robots = redirect(other.url("/robots.txt")), RULES
+    result = await crawl_site(crawl, site)
+    assert (await stored(crawl, site)).url == other.url("/robots.txt")
+    [(_, error)] = result.refused
+    assert isinstance(error, RobotsForbidden)
+    assert other.url("/robots.txt") in str(error)
+    assert error.verdict.site == site_of(site.url())
+
+
+async def test_the_rules_are_those_of_the_site_that_was_asked(crawl: Crawl, server: Server) -> None:
+    """Not of the other, which has its own."""
+    site, other = server.site(), server.site()
+    site.robots = redirect(other.url("/rules"))
+    other.page("/rules", RULES)
+    other.robots = Reply(404)
+    urls = [at.url(path) for at in (site, other) for path in ("/page", "/secret")]
+    result = await crawl(urls=urls, settings=SETTINGS)
+    assert [url for url, _ in result.refused] == [site.url("/secret")]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_it_is_not_retried_but_by_us(crawl: Crawl, server: Server, enabled: bool) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    settings = {"RETRY_ENABLED": enabled, "RETRY_TIMES": 5, "KOSTER_DEFER_LIMIT_SECS": 0.1}
+    result = await crawl_site(crawl, site, settings=settings)
+    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
+    assert site.asked("/robots.txt") == 1
+    assert "retry/count" not in result.stats
+
+
+async def test_autothrottle_learns_nothing_from_it(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(200, RULES, delay=0.5)
+    settings = {
+        "AUTOTHROTTLE_ENABLED": True,
+        "AUTOTHROTTLE_START_DELAY": 0.05,
+        "AUTOTHROTTLE_DEBUG": True,
+    }
+    result = await crawl_site(crawl, site, settings=settings)
+    assert obeyed(result, site)
+    assert sum("latency:" in told for told in result.logged()) == 1
+
+
+# What users' own components see and do.
+
+
+class Watching:
+    """A downloader middleware that a user wrote."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def process_request(self, request: Request) -> None:
+        self.seen.append(request.url)
+        request.headers["X-Signed"] = "1"
+
+    def process_response(self, request: Request, response: Any) -> Any:
+        self.seen.append(f"{response.status} {request.url}")
+        return response
+
+
+async def test_middlewares_see_it(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = RULES
+    running = crawl.start(
+        urls=[site.url("/page")], settings={**SETTINGS, "DOWNLOADER_MIDDLEWARES": {Watching: 600}}
+    )
+    result = await running.result()
+    watching = result.crawler.get_downloader_middleware(Watching)
+    assert watching is not None
+    robots, page = site.url("/robots.txt"), site.url("/page")
+    assert watching.seen == [robots, f"200 {robots}", page, f"200 {page}"]
+    assert [asked.header("X-Signed") for asked in site.requests] == ["1", "1"]
+
+
+class Elsewhere:
+    """Answers a request with another in its place."""
+
+    def process_request(self, request: Request) -> Request | None:
+        if request.url.endswith("/robots.txt"):
+            return request.replace(url=request.url.replace("robots.txt", "instead"))
+        return None
+
+
+class Circling:
+    """For ever."""
+
+    def process_request(self, request: Request) -> Request | None:
+        return request.copy() if request.url.endswith("/robots.txt") else None
+
+
+class Refusing:
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            raise IgnoreRequest("not today")
+
+
+async def test_a_middleware_may_replace_it(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.page("/instead", RULES)
+    settings = {"DOWNLOADER_MIDDLEWARES": {Elsewhere: 600}}
+    result = await crawl_site(crawl, site, settings=settings)
+    assert site.pages_asked == ["/instead", "/page"]
+    assert result.fetched == (site.url("/page"),)
+
+
+@pytest.mark.parametrize(
+    ("middleware", "why"), [(Circling, "again and again"), (Refusing, "not today")]
+)
+async def test_a_middleware_that_withholds_it(
+    crawl: Crawl, server: Server, middleware: type, why: str
+) -> None:
+    site = server.site()
+    settings = {"DOWNLOADER_MIDDLEWARES": {middleware: 600}}
+    result = await crawl_site(crawl, site, settings=settings)
+    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
+    assert why in str(result.refused[0][1])
+    assert site.requests == ()
+
+
+async def test_a_handler_that_stops_the_download_does_not_harm(
+    crawl: Crawl, server: Server
+) -> None:
+    """Spiders may connect bytes_received; that of robots.txt is not theirs to lose."""
+    site = server.site()
+    site.robots = RULES
+    received: list[str] = []
+
+    class Listening(RecordingSpider):
+        @classmethod
+        def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+            spider = super().from_crawler(crawler, *args, **kwargs)
+            crawler.signals.connect(spider.listen, signals.bytes_received)
+            return spider
+
+        def listen(self, data: bytes, request: Request) -> None:
+            received.append(request.url)
+
+    assert obeyed(await crawl_site(crawl, site, spider=Listening), site)
+    assert set(received) == {site.url("/robots.txt"), site.url("/page")}
+
+
+async def test_a_crawl_that_is_stopped_while_it_is_asked(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Hang()
+    running = crawl.start(urls=site.urls(5), settings={**SETTINGS, "KOSTER_TIMEOUT_SECS": 100})
+    await crawl.until(lambda: site.asked("/robots.txt"))
+    result = await running.stop()
+    assert result.finish_reason == "shutdown"
+    assert site.pages_asked == []
+
+
+async def test_garbage_in_a_location_is_harmless(crawl: Crawl, server: Server) -> None:
+    sites = []
+    for location in (
+        "http://",
+        "//",
+        "http://[::1",
+        "\xff\xfe",
+        "http://a b/",
+        "javascript:x",
+        ":0",
+    ):
+        site = server.site()
+        site.robots = Reply(301, headers={"Location": location})
+        sites.append(site)
+    settings = {**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0.1, "KOSTER_TIMEOUT_SECS": 2}
+    result = await crawl(urls=[site.url() for site in sites], settings=settings)
+    assert {type(error) for _, error in result.refused} <= {RobotsUnavailable}
+    assert len(result.refused) + len(result.fetched) == len(sites)
+
+
+async def test_headers_that_are_no_text_are_harmless(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    head = b"HTTP/1.1 200 OK\r\nETag: \xff\xfe\r\nExpires: \x80\r\nContent-Length: %d\r\n\r\n"
+    site.robots = Raw(body=head % len(RULES) + RULES.encode())
+    result = await crawl_site(crawl, site)
+    # What Scrapy downloads with when there is no reactor may not be able to read them.
+    failed = {type(error) for _, error in result.refused} == {RobotsUnavailable}
+    assert obeyed(result, site) or (failed and not is_reactor_installed())

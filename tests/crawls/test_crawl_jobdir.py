@@ -1,0 +1,271 @@
+"""JOBDIR: what waits for its site is there for the next run, however this one ends."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import signal
+from collections import Counter
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl
+from harness.jobs import ALL, FOLLOWED, OPEN, Job
+from harness.replies import Reply, redirect
+from harness.server import Server
+from scrapy.core.scheduler import Scheduler
+from scrapy.utils.defer import deferred_from_coro
+
+from scrapy_koster import KosterMiddleware
+from scrapy_koster.storage.memory import MemoryStorage
+
+
+@pytest.fixture
+def job(tmp_path: Path, crawl: Crawl) -> Job:
+    return Job(tmp_path, crawl)
+
+
+PAGES = 200
+KILLED_RUNS = int(os.environ.get("KILLED_RUNS", "8"))
+
+
+async def test_what_is_parked_survives_kill_9(job: Job, server: Server, crawl: Crawl) -> None:
+    await killed_at(job, server, crawl, 0)
+
+
+@pytest.mark.long
+@pytest.mark.bound(120)
+@pytest.mark.parametrize("run", range(KILLED_RUNS))
+async def test_what_is_parked_survives_kill_9_at_any_time(
+    job: Job, server: Server, crawl: Crawl, run: int
+) -> None:
+    await killed_at(job, server, crawl, random.Random(run).uniform(0, 4))
+
+
+async def killed_at(job: Job, server: Server, crawl: Crawl, secs: float) -> None:
+    """None is lost and none is fetched twice, whichever way they came."""
+    site = server.site()
+    site.robots = Reply(503)
+    start = FOLLOWED if secs > 2 else ALL
+    process = job.start(site.urls(PAGES), start=start)
+    await job.until_parked()
+    await crawl.sleep(secs)
+    job.end(process, signal.SIGKILL)
+    assert site.pages_asked == []
+    site.robots = OPEN
+    log = job.run([])
+    assert f"when the last run ended, and wait again: {PAGES}" in log
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(PAGES))
+    assert "wait again: " not in job.run([])
+    assert len(site.pages_asked) == PAGES
+
+
+@pytest.mark.parametrize("start", [ALL, FOLLOWED], ids=["start", "followed"])
+async def test_stopped_resumed_and_killed_while_parked(
+    job: Job, server: Server, crawl: Crawl, start: str
+) -> None:
+    """In between they were in Scrapy's own queue on disk, which a kill leaves as it was."""
+    site = server.site()
+    site.robots = ""
+    site.pages(Reply(body="page", delay=1))
+    few: dict[str, Any] = {
+        "CONCURRENT_REQUESTS": 2,
+        "KOSTER_EXPIRY_SECS": 1,
+        "KOSTER_EXPIRY_MIN_SECS": 0,
+    }
+    process = job.start(site.urls(100), start=start, **few)
+    await crawl.until(lambda: site.pages_asked, seconds=20)
+    site.robots = Reply(503)
+    job.end(process, signal.SIGINT)
+    asked = site.asked("/robots.txt")
+    process = job.start([], **few)
+    await job.until_parked()
+    await crawl.until(lambda: site.asked("/robots.txt") > asked, seconds=20)
+    job.end(process, signal.SIGKILL)
+    site.robots = OPEN
+    site.pages(Reply(body="page"))
+    job.run([])
+    pages = Counter(site.pages_asked)
+    assert set(pages) == {f"/page{n}" for n in range(100)}
+    assert set(pages.values()) == {1}
+
+
+async def test_start_urls_that_wait_already_are_not_fetched_twice(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    """A spider yields them in each run, and without the dupefilter."""
+    site = server.site()
+    site.robots = Reply(503)
+    start = "for url in self.urls: yield Request(url, dont_filter=True)"
+    process = job.start(site.urls(20), start=start)
+    await job.until_parked()
+    job.end(process, signal.SIGKILL)
+    site.robots = OPEN
+    job.run(site.urls(21), start=start)
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(21))
+
+
+async def test_a_redirect_of_what_was_taken_back_meets_the_dupefilter(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    site.page("/old", redirect(site.url("/seen")))
+    process = job.start([site.url("/seen"), site.url("/old")])
+    await job.until_parked()
+    job.end(process, signal.SIGKILL)
+    site.robots = OPEN
+    log = job.run([site.url("/seen")])
+    assert Counter(site.pages_asked) == {"/seen": 1, "/old": 1}
+    assert "'dupefilter/filtered': 2" in log
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "SIGINT"])
+async def test_what_cannot_be_written_is_lost_alone(
+    job: Job, server: Server, sent: signal.Signals
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    start = """for url in self.urls:
+            yield Request(url, callback=(lambda response: None) if url.endswith("7") else None)"""
+    process = job.start(site.urls(20), start=start)
+    await job.until_parked()
+    log = job.end(process, sent)
+    said = "Those that cannot be written there: 2" in log
+    assert said is (sent is signal.SIGINT)  # who is killed says nothing
+    site.robots = OPEN
+    job.run([])
+    lost = {"/page7", "/page17"}
+    assert Counter(site.pages_asked) == Counter({f"/page{n}" for n in range(20)} - lost)
+
+
+async def test_a_disk_that_becomes_full_is_one_warning(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    start = (
+        """call_later(1, resource.setrlimit, resource.RLIMIT_FSIZE, (1, 1))
+        """
+        + ALL
+    )
+    process = job.start(site.urls(50), start=start)
+    await job.until_parked()
+    await crawl.sleep(1.5)
+    site.robots = OPEN
+    log = job.end(process)
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(50))
+    assert log.count("kept in memory alone") == 1
+
+
+@pytest.mark.parametrize("sent", [None, signal.SIGINT], ids=["idle limit", "SIGINT"])
+async def test_what_still_waits_is_there_for_the_next_run(
+    job: Job, server: Server, crawl: Crawl, sent: signal.Signals | None
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    process = job.start(site.urls(12), KOSTER_IDLE_LIMIT_SECS=100 if sent else 2)
+    await job.until_parked()
+    log = job.end(process, sent)
+    assert "Requests that still wait for their site: 12, of 1 sites." in log
+    assert "kept for the next run: start the same crawl again to go on" in log
+    assert f"Sites with the most: {site.url('')} (12)" in log
+    assert "'koster/parked': 12" in log
+    assert "robotstxt/forbidden" not in log
+    assert "Giving up" not in log
+    site.robots = OPEN
+    job.run([])
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(12))
+
+
+async def test_what_the_next_run_would_not_have_is_refused(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    """Scrapy's own scheduler crawls what cannot be pickled before it ends, from memory."""
+    site = server.site()
+    site.robots = Reply(503)
+    start = """for n, url in enumerate(self.urls):
+            refused = lambda failure: print("refused", failure.request.url)
+            yield Request(url, errback=refused if n % 2 else None)"""
+    log = job.run(site.urls(6), start=start, KOSTER_IDLE_LIMIT_SECS=1)
+    assert "Requests that still wait for their site: 3, of 1 sites." in log
+    assert "'koster/deferred/dropped': 3" in log
+    site.robots = OPEN
+    job.run([])
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in (0, 2, 4))
+
+
+async def test_without_obedience_what_waited_is_crawled(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    job.run(site.urls(5), KOSTER_IDLE_LIMIT_SECS=1)
+    scheduler = {"SCHEDULER": "scrapy_koster.DeferringScheduler", "ADDONS": {}}
+    job.run([], ROBOTSTXT_OBEY=False, **scheduler)
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(5))
+
+
+async def test_a_queue_that_cannot_be_read_ends_nevertheless(
+    job: Job, server: Server, crawl: Crawl
+) -> None:
+    """Scrapy's own raises for ever after a kill: it has fewer requests than it says."""
+    site = server.site()
+    site.robots = ""
+    site.pages(Reply(body="page", delay=0.5))
+    few: dict[str, Any] = {"CONCURRENT_REQUESTS": 2}
+    start = """if self.urls:
+            yield Request("data:,x", callback=self.follow, meta={"held back": False})"""
+    process = job.start(site.urls(20), start=start, **few)
+    await crawl.until(lambda: site.pages_asked, seconds=20)
+    job.end(process, signal.SIGINT)
+    asked = len(site.pages_asked)
+    process = job.start([], **few)
+    await crawl.until(lambda: len(site.pages_asked) >= asked + 4, seconds=20)
+    job.end(process, signal.SIGKILL)
+    log = job.run([])
+    assert Counter(site.pages_asked).keys() == {f"/page{n}" for n in range(20)}
+    assert log.count("queued in the JOBDIR cannot be read") == 1
+
+
+async def test_an_answer_that_comes_after_the_close_leaves_the_file_alone(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    """Whoever opened it then would have it locked: the next run could not take back what waits."""
+    closed = Event()
+
+    class Slow(MemoryStorage):
+        blocking = True
+
+        def put(self, *arguments: Any, **named: Any) -> None:
+            closed.wait(10)
+            super().put(*arguments, **named)
+
+    class Closing(Scheduler):
+        def close(self, reason: str) -> Any:
+            super().close(reason)
+            closed.set()
+            return deferred_from_coro(crawl.until(lambda: not keeper.is_asking()))
+
+    site = server.site()
+    site.robots = OPEN
+    jobdir = {"JOBDIR": str(tmp_path / "job")}
+    slow = {**jobdir, "KOSTER_STORAGE": Slow, "KOSTER_FALLBACK_SCHEDULER": Closing}
+    running = crawl.start(urls=site.urls(5), settings=slow)
+    await crawl.until(
+        lambda: (
+            site.asked("/robots.txt") > 0
+            and running.crawler.stats.get_value("scheduler/enqueued") == 5
+        )
+    )
+    middleware = running.crawler.get_downloader_middleware(KosterMiddleware)
+    assert middleware is not None
+    keeper = middleware.keeper
+    await running.stop()
+    assert site.pages_asked == []
+    result = await crawl(settings=jobdir)
+    assert result.logged(logging.WARNING, "scrapy_koster") == []
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(5))

@@ -1,0 +1,170 @@
+"""Section 6: whatever servers, pages and storages say, each line of ours is one printable line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from harness.comparison import SETTINGS
+from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.replies import Raw, Reply
+from harness.server import Server
+from scrapy import Request
+from scrapy.http import Response
+
+from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.storage.memory import MemoryStorage
+
+NASTY = "\x1b[2J\x9b31m\u2028\u202e\u200b\x07\r\n"
+SURROGATE = "\ud800"
+OCTETS = b"\x1b[2J\x9b31m\xe2\x80\xa8\xe2\x80\xae\x07"
+HOSTS = ("a\u2028b.example", "a\u202eb.example", "\x9b31m.example")
+QUICK = {**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0.1}
+LONGEST = 4000
+"""Of a line; most are below 500."""
+
+
+def ours(result: CrawlResult) -> list[logging.LogRecord]:
+    return [record for record in result.log if record.name.startswith("scrapy_koster")]
+
+
+def whole(record: logging.LogRecord) -> Iterator[str]:
+    """The lines of a record, with its traceback: of that each is one."""
+    yield record.getMessage()
+    if record.exc_info:
+        yield from logging.Formatter().formatException(record.exc_info).split("\n")
+
+
+def assert_harmless(result: CrawlResult, *said: str) -> None:
+    records = ours(result)
+    for record in records:
+        for line in whole(record):
+            assert line.isprintable(), ascii(line)
+            assert len(line) < LONGEST
+    for _, error in result.refused:
+        assert str(error).isprintable()
+    messages = "\n".join(record.getMessage() for record in records)
+    for words in said:
+        assert words in messages
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=ascii)
+async def test_of_a_host(crawl: Crawl, server: Server, host: str) -> None:
+    """Scrapy takes such a host as it is; a proxy is asked for it."""
+    proxy = server.site()
+    proxy.pages(Reply(503))
+    result = await crawl(urls=[f"http://{host}/a"], meta={"proxy": proxy.url()}, settings={**QUICK})
+    assert_harmless(result, "Giving up http://")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(Raw(b"HTTP/1.1 503 " + OCTETS + b"\r\n\r\n"), id="reason phrase"),
+        pytest.param(Raw(OCTETS * 10 + b"\r\n\r\n"), id="no HTTP"),
+        pytest.param(Raw(b"HTTP/1.1 200 OK\r\n" + OCTETS + b": x\r\n\r\n"), id="header name"),
+        pytest.param(Raw(b"HTTP/1.1 200 OK\r\n" + OCTETS * 9 + b"\r\n\r\n"), id="no colon"),
+        pytest.param(
+            Raw(b"HTTP/1.1 200 OK\r\nContent-Encoding: " + OCTETS + b"\r\n\r\n#"), id="coding"
+        ),
+        pytest.param(
+            Raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + OCTETS + b"\r\n\r\n#"), id="transfer"
+        ),
+        pytest.param(
+            Raw(b"HTTP/1.1 200 OK\r\nContent-Length: " + OCTETS + b"\r\n\r\n#"), id="length"
+        ),
+        pytest.param(
+            Raw(b"HTTP/1.1 301 Moved\r\nLocation: http://" + OCTETS + b"/\r\n\r\n"), id="location"
+        ),
+        pytest.param(
+            Raw(b"HTTP/1.1 301 Moved\r\nLocation: " + OCTETS + b":x\r\n\r\n"), id="scheme"
+        ),
+        pytest.param(
+            Reply(200, b"User-agent: *" + OCTETS + b"\nUser-agent: *\nDisallow: /" + OCTETS + b"*"),
+            id="rules",
+        ),
+    ],
+)
+async def test_of_an_answer(crawl: Crawl, server: Server, answer: Reply) -> None:
+    site = server.site()
+    site.robots = answer
+    urls = [site.url("/"), site.url(f"/{NASTY}*")]
+    result = await crawl(
+        urls=urls, settings=QUICK, headers={"User-Agent": OCTETS.decode("latin-1")}
+    )
+    assert ours(result)
+    assert_harmless(result)
+
+
+class Yielding(RecordingSpider):
+    def page(self, response: Response) -> Any:
+        kind = type(f"Item{NASTY}", (dict,), {})
+        return [kind(), Request(f"http://{HOSTS[0]}/{NASTY}")]
+
+
+class Elsewhere:
+    """A page may say that its URL is any other, by a handler or a middleware."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if request.url.endswith("/robots.txt"):
+            return response
+        response._set_url(f"http://{HOSTS[0]}/{NASTY}")
+        return response
+
+
+async def test_of_a_page(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    head = f'<meta name="robots" content="none,{NASTY[:-3]}">'.encode()
+    site.page("/page", Reply(200, head, headers={"Content-Type": "text/html"}))
+    settings = {**SETTINGS, "DOWNLOADER_MIDDLEWARES": {Elsewhere: 1}}
+    result = await crawl(Yielding, urls=[site.url("/page")], settings=settings)
+    assert_harmless(result, "Dropped an item (Item\\x1b[2J", "Dropped <GET http://a\\u2028b")
+
+
+class Failing(MemoryStorage):
+    def get(self, site: Site) -> Known | None:
+        raise OSError((NASTY + SURROGATE) * 1000)
+
+
+async def test_of_a_storage(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    result = await crawl(urls=[site.url("/")], settings={**SETTINGS, "KOSTER_STORAGE": Failing})
+    assert_harmless(result, "this is not said again: OSError: \\x1b[2J")
+
+
+class BrokenError(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+class Parser:
+    """Somebody's, that cannot read."""
+
+    error: Exception = ValueError(NASTY + SURROGATE)
+
+    @classmethod
+    def from_crawler(cls, crawler: object, robotstxt_body: bytes) -> Parser:
+        if robotstxt_body:
+            raise cls.error
+        return cls()
+
+    def allowed(self, url: str, user_agent: str) -> bool:
+        raise AssertionError
+
+
+class BrokenParser(Parser):
+    error = BrokenError()
+
+
+@pytest.mark.parametrize("parser", [Parser, BrokenParser])
+async def test_of_a_parser(crawl: Crawl, server: Server, parser: type[Parser]) -> None:
+    """The error has a traceback: what the crawl fixture takes for a defect, as it is one."""
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /\n"
+    with pytest.raises(AssertionError, match="errors that nobody expected") as caught:
+        await crawl(urls=[site.url("/")], settings={**QUICK, "KOSTER_PARSER": parser})
+    assert all(line.isprintable() for line in str(caught.value).split("\n"))
+    assert site.pages_asked == []

@@ -1,0 +1,236 @@
+"""A crawl of a site whose pages have directives: exactly what they allow comes out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Reply
+from harness.server import Server, Site
+from scrapy import Request
+from scrapy.http import Response
+
+ENABLED = {
+    "SPIDER_MIDDLEWARES": {"scrapy_koster.crawl.spidermiddleware.RobotsMetaMiddleware": 100},
+    "USER_AGENT": "FigTree/0.1",
+}
+META = '<html><head><meta name="%s" content="%s"></head><body>x</body></html>'
+HTML = {"Content-Type": "text/html"}
+ITEMS, LINKS = "items", "links"
+
+PAGES = {
+    "/plain": (Reply(body="<p>x", headers=HTML), {ITEMS, LINKS}),
+    "/noindex": (Reply(body=META % ("robots", "noindex"), headers=HTML), {LINKS}),
+    "/nofollow": (Reply(body=META % ("ROBOTS", "NOFOLLOW"), headers=HTML), {ITEMS}),
+    "/none": (Reply(body=META % ("robots", "none"), headers=HTML), set()),
+    "/all": (Reply(body=META % ("robots", "all"), headers=HTML), {ITEMS, LINKS}),
+    "/named": (Reply(body=META % ("figtree", "nofollow"), headers=HTML), {ITEMS}),
+    "/another": (Reply(body=META % ("webcrawler", "none"), headers=HTML), {ITEMS, LINKS}),
+    "/comment": (
+        Reply(body=f"<!-- {META % ('robots', 'none')} -->", headers=HTML),
+        {ITEMS, LINKS},
+    ),
+    "/frames": (
+        Reply(body=META.replace("body", "frameset") % ("robots", "nofollow"), headers=HTML),
+        {ITEMS},
+    ),
+    "/header": (Reply(body="<p>x", headers={**HTML, "X-Robots-Tag": "noindex"}), {LINKS}),
+    "/headers": (
+        Reply(
+            body=META % ("robots", "index"),
+            headers=[
+                *HTML.items(),
+                ("X-Robots-Tag", "webcrawler: none"),
+                ("X-Robots-Tag", "figtree: nofollow"),
+            ],
+        ),
+        {ITEMS},
+    ),
+    "/file.pdf": (
+        Reply(body=b"%PDF", headers={"Content-Type": "application/pdf", "X-Robots-Tag": "none"}),
+        set(),
+    ),
+}
+"""Each page of the site, and what may come of it."""
+
+
+class Yielding(RecordingSpider):
+    """Of each page two items, with a link to a further page between them."""
+
+    def outputs(self, response: Response) -> Iterator[Any]:
+        path = urlsplit(response.url).path
+        if path.endswith("/next"):
+            return
+        yield {"item": 1, "page": path}
+        yield self.ask(response.url + "/next")
+        yield {"item": 2, "page": path}
+
+
+class Generator(Yielding):
+    def page(self, response: Response) -> Any:
+        yield from self.outputs(response)
+
+
+class Returning(Yielding):
+    def page(self, response: Response) -> Any:
+        return list(self.outputs(response))
+
+
+class AsyncGenerator(Yielding):
+    async def page(self, response: Response) -> AsyncIterator[Any]:
+        for output in self.outputs(response):
+            yield output
+
+
+class AsyncReturning(Yielding):
+    async def page(self, response: Response) -> Any:
+        return list(self.outputs(response))
+
+
+class AsyncAwaiting(Yielding):
+    async def page(self, response: Response) -> AsyncIterator[Any]:
+        for output in self.outputs(response):
+            await Crawl.sleep(0.001)
+            yield output
+
+
+KINDS = [Generator, Returning, AsyncGenerator, AsyncReturning, AsyncAwaiting]
+
+
+def site_of_pages(server: Server) -> Site:
+    site = server.site()
+    for path, (reply, _) in PAGES.items():
+        site.page(path, reply)
+    return site
+
+
+def paths(result: Any) -> set[str]:
+    return {urlsplit(url).path for url in result.fetched}
+
+
+def links(kind: str) -> list[str]:
+    return [path for path, (_, allowed) in PAGES.items() if kind in allowed]
+
+
+def counted(result: Any) -> dict[str, int]:
+    return {name: n for name, n in result.stats.items() if name.startswith("koster/meta/")}
+
+
+@pytest.mark.parametrize("spider", KINDS)
+async def test_exactly_what_is_allowed_comes_out(
+    crawl: Crawl, server: Server, spider: type[Yielding]
+) -> None:
+    site = site_of_pages(server)
+    result = await crawl(spider, urls=[site.url(path) for path in PAGES], settings=ENABLED)
+    assert paths(result) == {*PAGES, *(f"{path}/next" for path in links(LINKS))}
+    assert {request.path for request in site.requests} == {"/robots.txt", *paths(result)}
+    for path in PAGES:
+        of_page = [item["item"] for item in result.items if item["page"] == path]
+        assert of_page == ([1, 2] if path in links(ITEMS) else [])
+    assert counted(result) == {
+        "koster/meta/noindex": 2 * (len(PAGES) - len(links(ITEMS))),
+        "koster/meta/nofollow": len(PAGES) - len(links(LINKS)),
+    }
+    told = result.logged(name="scrapy_koster.crawl.spidermiddleware")
+    assert len(told) == sum(counted(result).values()) + 1
+    assert len([line for line in told if "KOSTER_PAGE_DIRECTIVES = []" in line]) == 3
+    assert told[-1] in result.logged(logging.INFO)
+    noindex, nofollow = (
+        counted(result)["koster/meta/noindex"],
+        counted(result)["koster/meta/nofollow"],
+    )
+    assert told[-1].startswith(
+        f"Dropped because their pages say so: items (noindex): {noindex},"
+        f" requests (nofollow): {nofollow}."
+    )
+
+
+async def test_the_summary_of_a_dry_run(crawl: Crawl, server: Server) -> None:
+    site = site_of_pages(server)
+    settings = {**ENABLED, "KOSTER_DRY_RUN": True}
+    result = await crawl(Generator, urls=[site.url("/noindex")], settings=settings)
+    *_, last = result.logged(logging.INFO, "scrapy_koster.crawl.spidermiddleware")
+    assert last.startswith("Would be dropped because their pages say so: items (noindex): 2, ")
+
+
+async def test_no_summary_where_nothing_was_dropped(crawl: Crawl, server: Server) -> None:
+    site = site_of_pages(server)
+    result = await crawl(Generator, urls=[site.url("/all")], settings=ENABLED)
+    assert result.logged(name="scrapy_koster.crawl.spidermiddleware") == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"KOSTER_PAGE_DIRECTIVES": []},
+        {"KOSTER_PAGE_DIRECTIVES": "[]"},
+        {"KOSTER_PAGE_DIRECTIVES": ""},
+        {"ROBOTSTXT_OBEY": False},
+        {"KOSTER_DRY_RUN": True},
+    ],
+)
+async def test_all_comes_out_where_it_is_switched_off(
+    crawl: Crawl, server: Server, settings: dict[str, Any]
+) -> None:
+    site = site_of_pages(server)
+    result = await crawl(
+        Generator, urls=[site.url(path) for path in PAGES], settings={**ENABLED, **settings}
+    )
+    assert paths(result) == {*PAGES, *(f"{path}/next" for path in PAGES)}
+    assert len(result.items) == 2 * len(PAGES)
+    assert bool(counted(result)) == ("KOSTER_DRY_RUN" in settings)
+    assert not [line for line in result.logged(logging.WARNING) if "RobotsMeta" in line]
+
+
+async def test_a_page_whose_request_is_exempt(crawl: Crawl, server: Server) -> None:
+    site = site_of_pages(server)
+    exempt = Request(site.url("/none"), meta={"dont_obey_robotstxt": True})
+    result = await crawl(Generator, urls=[exempt, site.url("/noindex")], settings=ENABLED)
+    assert paths(result) == {"/none", "/none/next", "/noindex", "/noindex/next"}
+    assert [item["page"] for item in result.items] == ["/none", "/none"]
+
+
+async def test_a_callback_sees_the_directives(crawl: Crawl, server: Server) -> None:
+    class Seeing(RecordingSpider):
+        seen: Any = None
+
+        def page(self, response: Response) -> Any:
+            type(self).seen = response.meta["koster_page_directives"]
+
+    site = site_of_pages(server)
+    await crawl(Seeing, urls=[site.url("/none")], settings=ENABLED)
+    assert Seeing.seen == ["noindex", "nofollow"]
+
+
+async def test_directives_do_not_pass_on_to_other_pages(crawl: Crawl, server: Server) -> None:
+    class Copying(RecordingSpider):
+        def page(self, response: Response) -> Any:
+            if response.url.endswith("/next"):
+                yield {"directives": response.meta["koster_page_directives"]}
+            else:
+                yield self.ask(Request(response.url + "/next", meta=response.meta))
+
+    site = site_of_pages(server)
+    result = await crawl(Copying, urls=[site.url("/noindex")], settings=ENABLED)
+    assert result.items == ({"directives": []},)
+
+
+async def test_requests_in_a_job_can_be_stored(
+    crawl: Crawl, server: Server, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    class Retrying(RecordingSpider):
+        def page(self, response: Response) -> Any:
+            if "again" not in response.meta:
+                assert response.request is not None
+                meta = {**response.meta, "again": True}
+                yield response.request.replace(meta=meta, dont_filter=True)
+
+    site = site_of_pages(server)
+    job = str(tmp_path_factory.mktemp("job"))
+    result = await crawl(Retrying, urls=[site.url("/noindex")], settings={**ENABLED, "JOBDIR": job})
+    assert [urlsplit(url).path for url in result.fetched] == ["/noindex"] * 2
+    assert result.stats["scheduler/enqueued/disk"] == 2

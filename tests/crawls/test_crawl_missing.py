@@ -1,0 +1,166 @@
+"""KOSTER_MISSING: what a robots.txt that is not there, or that has no record, means."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from harness.comparison import HTML, RULES
+from harness.crawling import Crawl, CrawlResult
+from harness.replies import Handler, Reply, redirect
+from harness.server import Server, Site
+from scrapy import Request
+
+from scrapy_koster import RobotsForbidden
+from scrapy_koster.protocol.verdict import Ground
+from scrapy_koster.report.numbers import read
+
+PAGE = {"Content-Type": "text/html"}
+DISALLOW = {"KOSTER_MISSING": "disallow"}
+MISSING: dict[str, Handler] = {
+    "404": Reply(404),
+    "404 with rules": Reply(404, RULES),
+    "410": Reply(410),
+    "451": Reply(451),
+    "400": Reply(400),
+    "a redirect to a 404": redirect("/gone"),
+    "204": Reply(204),
+    "empty": Reply(200),
+    "comments": Reply(200, "# nothing\n\n"),
+    "HTML": Reply(200, HTML, headers=PAGE),
+    "binary": Reply(200, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256))),
+    "UTF-16": Reply(200, RULES.encode("utf-16")),
+    "an agent without a rule": Reply(200, "User-agent: *\n"),
+    "rules without an agent": Reply(200, "Disallow: /secret\n"),
+    "an extension alone": Reply(200, "Sitemap: /sitemap.xml\n"),
+}
+THERE: dict[str, Handler] = {
+    "rules": RULES,
+    "rules below HTML": Reply(200, f"<!-- by hand -->\n{RULES}", headers=PAGE),
+    "nothing is disallowed": "User-agent: *\nDisallow:\n",
+    "a record of another robot": "User-agent: another\nDisallow: /\n",
+    "203": Reply(203, RULES),
+}
+
+
+def sites_that_answer(server: Server, answers: dict[str, Handler]) -> dict[str, Site]:
+    sites = {}
+    for name, answer in answers.items():
+        sites[name] = server.site()
+        sites[name].robots = answer
+        sites[name].page("/gone", Reply(404))
+    return sites
+
+
+def pages(sites: dict[str, Site]) -> list[str]:
+    return [site.url("/page") for site in sites.values()]
+
+
+async def test_all_that_is_missing_is_disallowed(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    missing, there = sites_that_answer(server, MISSING), sites_that_answer(server, THERE)
+    report = {"KOSTER_REPORT": str(tmp_path / "report.html")}
+    for _ in range(2):  # the second has it from the storage
+        result = await crawl(urls=pages(missing) + pages(there), settings=DISALLOW | report)
+        assert sorted(result.fetched) == sorted(pages(there))
+        assert sorted(url for url, _ in result.refused) == sorted(pages(missing))
+        assert {type(error) for _, error in result.refused} == {RobotsForbidden}
+        assert {verdict.ground for verdict in result.verdicts} == {Ground.MISSING}
+        assert result.stats["koster/forbidden/missing"] == len(missing)
+        assert result.stats["robotstxt/forbidden"] == len(missing)
+        assert f"{len(missing)} missing and disallowed (KOSTER_MISSING)" in summary(result)
+        [numbers] = [read(str(path)) for path in newest_report(crawl)]
+        assert numbers.refused["missing"] == numbers.closed == len(missing)
+        assert numbers.standings["missing"] == numbers.outcomes["restricted"] == len(missing)
+        page = (tmp_path / "report.html").read_text("utf-8")
+        assert "missing and disallowed" in page
+        assert "the whole site: HTTP 404" in page
+    assert [name for name, site in missing.items() if site.pages_asked not in ([], ["/gone"])] == []
+    assert {site.asked("/robots.txt") for site in missing.values()} == {1}
+
+
+def newest_report(crawl: Crawl) -> list[Path]:
+    return sorted((crawl.folder / "reports").glob("*.sqlite3"))[-1:]
+
+
+def summary(result: CrawlResult) -> str:
+    [line] = [told for told in result.logged(logging.INFO) if told.startswith("Sites: ")]
+    return line
+
+
+async def test_by_itself_it_is_allowed(crawl: Crawl, server: Server) -> None:
+    missing = sites_that_answer(server, MISSING)
+    result = await crawl(urls=pages(missing))
+    assert sorted(result.fetched) == sorted(pages(missing))
+    assert "koster/forbidden/missing" not in result.stats
+
+
+@pytest.mark.parametrize("answer", ["404", "HTML"])
+async def test_the_setting_holds_for_what_is_stored(
+    crawl: Crawl, server: Server, answer: str
+) -> None:
+    sites = sites_that_answer(server, {answer: MISSING[answer]})
+    for settings, count in ((DISALLOW, 0), ({}, 1), (DISALLOW, 0)):
+        result = await crawl(urls=pages(sites), settings=settings)
+        assert len(result.fetched) == count
+    assert sites[answer].asked("/robots.txt") == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("404", "HTTP 404"),
+        ("HTML", "HTTP 200 without a record"),
+        ("204", "HTTP 204 without a record"),
+    ],
+)
+async def test_the_log_alone_says_why(crawl: Crawl, server: Server, answer: str, said: str) -> None:
+    sites = sites_that_answer(server, {answer: MISSING[answer]})
+    result = await crawl(urls=pages(sites), settings=DISALLOW)
+    robots = sites[answer].url("/robots.txt")
+    [refusal] = result.logged(name="scrapy_koster.crawl.downloadermiddleware")
+    assert refusal.endswith(
+        f"forbidden by {robots}: {said}, missing, which KOSTER_MISSING disallows (3.1)"
+    )
+    [line] = [
+        record.getMessage()
+        for record in result.log
+        if record.levelno == logging.INFO
+        and record.name == "scrapy_koster.crawl.messages.announcer"
+    ]
+    assert line.startswith(
+        f"{sites[answer].url('')} has no rules: its robots.txt answers {said}, so nothing of it"
+        " may be fetched (KOSTER_MISSING). It is asked again after 20"
+    )
+
+
+async def test_other_settings_say_what_other_answers_mean(crawl: Crawl, server: Server) -> None:
+    answers: dict[str, Handler] = {"401": Reply(401), "403": Reply(403), "503": Reply(503)}
+    sites = sites_that_answer(server, answers)
+    opened = {"KOSTER_RESTRICTED": "allow", "KOSTER_UNAVAILABLE": "allow"}
+    result = await crawl(urls=pages(sites), settings=DISALLOW | opened)
+    assert len(result.fetched) == 3
+
+
+async def test_the_robots_txt_itself_may_be_fetched(crawl: Crawl, server: Server) -> None:
+    sites = sites_that_answer(server, {"404": Reply(404)})
+    url = sites["404"].url("/robots.txt")
+    request = Request(url, meta={"handle_httpstatus_all": True})
+    result = await crawl(urls=[request, *pages(sites)], settings=DISALLOW)
+    assert list(result.fetched) == [url]
+
+
+async def test_a_file_that_comes_back_opens_the_site(crawl: Crawl, server: Server) -> None:
+    sites = sites_that_answer(server, {"404": [Reply(404), RULES]})
+    short = {"KOSTER_EXPIRY_SECS": 0}
+    closed = await crawl(urls=pages(sites), settings=DISALLOW | short)
+    opened = await crawl(urls=pages(sites), settings=DISALLOW | short)
+    assert (len(closed.fetched), len(opened.fetched)) == (0, 1)
+
+
+async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
+    sites = sites_that_answer(server, {"404": Reply(404)})
+    result = await crawl(urls=pages(sites), settings=DISALLOW | {"KOSTER_DRY_RUN": True})
+    assert len(result.fetched) == result.stats["koster/dry_run/forbidden"] == 1

@@ -1,0 +1,411 @@
+"""Crawl-delay: the visits to a host are as far apart as it asks for, and nobody else waits."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, RecordingSpider
+from harness.fleet import work
+from harness.replies import Reply
+from harness.server import Server, Site
+from harness.storages import SHARED, place_of
+from scrapy import Request
+from scrapy.http import Response
+
+from scrapy_koster import RobotsForbidden
+from scrapy_koster.crawl.pacing.hosts import LATE_MOST_SECS
+
+DELAY_SECS = 0.3
+OBEY: dict[str, Any] = {"KOSTER_CRAWL_DELAY": "obey"}
+EARLY_SECS = 0.01
+"""What a gap may be shorter by: the server sees a request a moment after it was sent."""
+
+
+def robots(secs: float = DELAY_SECS, rules: str = "Disallow: /private") -> str:
+    return f"User-agent: *\nCrawl-delay: {secs:g}\n{rules}\n"
+
+
+def gaps(*sites: Site) -> list[float]:
+    """The seconds between one request and the next, whatever it was for, to the host of *sites*."""
+    times = sorted(asked.at for site in sites for asked in site.requests)
+    return [later - earlier for earlier, later in pairwise(times)]
+
+
+def assert_apart(*sites: Site, secs: float = DELAY_SECS) -> None:
+    assert min(gaps(*sites)) >= secs - EARLY_SECS, gaps(*sites)
+
+
+async def test_visits_are_apart(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = robots()
+    result = await crawl(urls=site.urls(6), settings=OBEY)
+    assert len(result.fetched) == 6
+    assert_apart(site)
+    # No later than need be.
+    assert sum(gaps(site)) < 6 * DELAY_SECS + 1
+    assert result.stats["koster/crawl_delay/sites"] == 1
+    assert result.stats["koster/crawl_delay/waited_seconds"] == pytest.approx(
+        6 * DELAY_SECS, abs=DELAY_SECS
+    )
+    [said] = [each for each in result.logged(logging.INFO) if "between two visits" in each]
+    assert said.endswith(
+        f"asks for {DELAY_SECS:g} s between two visits (line 2 of its robots.txt). It is kept"
+    )
+
+
+async def test_by_itself_delays_are_ignored(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = robots(3600)
+    result = await crawl(urls=site.urls(4))
+    assert len(result.fetched) == 4
+
+
+async def test_what_is_forbidden_waits_for_nothing(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = robots(40)
+    urls = [*site.urls(100, "/private{}"), site.url("/a"), *site.urls(100, "/private/{}")]
+    running = crawl.start(urls=urls, settings=OBEY)
+    await crawl.until(lambda: site.asked("/robots.txt"))
+    spider: Any = running.crawler.spider
+    await crawl.until(lambda: len(spider.refused) == 200)
+    result = await running.stop()
+    assert result.fetched == ()
+
+
+class Busy(RecordingSpider):
+    """Follows links that redirect, fail, and lead to another scheme; and downloads by itself."""
+
+    more: Sequence[str] = ()
+
+    def page(self, response: Response) -> Any:
+        return self._more(response) if response.url.endswith("/0") else None
+
+    async def _more(self, response: Response) -> Any:
+        for url in self.more:
+            request = Request(url, dont_filter=True)
+            downloaded = await self.crawler.engine.download_async(request)
+            self.fetched.append(downloaded.url)
+            yield self.ask(f"{url}?again")
+
+
+@pytest.mark.parametrize("throttled", [False, True])
+async def test_whatever_asks_waits_for_the_same_host(
+    crawl: Crawl, server: Server, throttled: bool
+) -> None:
+    """Redirects, retries, `engine.download`, two schemes and two ports, and Scrapy's own delays."""
+    http, https, port = server.site(), server.site("https"), server.site()
+    http.robots, port.robots = robots(), robots(DELAY_SECS / 2)
+    http.page("/moved", Reply(302, headers={"Location": https.url("/target")}))
+    http.page("/fails", [Reply(503), Reply(503), Reply(body="there")])
+    urls = [http.url("/moved"), https.url("/a"), http.url("/fails"), port.url("/b"), http.url("/0")]
+    settings = OBEY | {
+        "AUTOTHROTTLE_ENABLED": throttled,
+        "AUTOTHROTTLE_START_DELAY": 0.2,
+        "DOWNLOAD_DELAY": 0.1 if throttled else 0,
+        "RETRY_BACKOFF_ENABLED": False,
+    }
+    more = [http.url("/c"), https.url("/d"), port.url("/e")]
+    result = await crawl(Busy, urls=urls, settings=settings, arguments={"more": more})
+    assert not result.refused
+    expected = [https.url("/target"), https.url("/a"), http.url("/fails"), port.url("/b")]
+    expected += [http.url("/0"), *more, *(f"{url}?again" for url in more)]
+    assert sorted(result.fetched) == sorted(expected)
+    first = {id(next(iter(site.requests))) for site in (http, https, port)}
+    times = sorted(
+        (asked.at, id(asked) in first) for site in (http, https, port) for asked in site.requests
+    )
+    # The robots.txt of each site is asked for before anything is known, and so may be a first page.
+    apart = [b[0] - a[0] for a, b in pairwise(times) if not (a[1] and b[1])]
+    assert min(apart[1:]) >= DELAY_SECS - EARLY_SECS, times
+
+
+async def test_what_is_under_way_when_a_delay_becomes_known_counts(
+    crawl: Crawl, server: Server
+) -> None:
+    """Of another site of the host, which asks for no delay."""
+    site, other = server.site(), server.site()
+    site.robots = robots()
+    other.page("/slow", Reply(delay=DELAY_SECS))
+
+    class OneAfterTheOther(RecordingSpider):
+        async def start(self) -> AsyncIterator[Any]:
+            yield self.ask(other.url("/slow"))
+            await crawl.until(lambda: other.asked("/slow"))
+            yield self.ask(site.url("/page"))
+
+    await crawl(urls=[site.url("/private"), other.url("/")])
+    await crawl.sleep(DELAY_SECS + LATE_MOST_SECS)  # the visit to robots.txt is over
+    result = await crawl(OneAfterTheOther, settings=OBEY)
+    assert result.fetched == (other.url("/slow"), site.url("/page"))
+    assert site.asked("/robots.txt") == 1
+    assert site.requests[-1].at - other.requests[-1].at >= DELAY_SECS - EARLY_SECS
+
+
+async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
+    """Sites whose turn has not come take no place of the downloader."""
+    paced = [server.site(host=f"127.0.1.{n}") for n in range(1, 21)]
+    for site in paced:
+        site.robots = robots(30)
+    healthy = server.site(host="127.0.2.1")
+    urls = [url for site in paced for url in site.urls(5)] + healthy.urls(200)
+    running = crawl.start(urls=urls, settings=OBEY | {"CONCURRENT_REQUESTS": 4})
+    await crawl.until(lambda: len(healthy.pages_asked) == 200)
+    result = await running.stop()
+    assert sum(url.startswith(healthy.url()) for url in result.fetched) == 200
+    assert not any(site.pages_asked for site in paced)
+    assert result.seconds < 25
+
+
+# What is longer than KOSTER_CRAWL_DELAY_MAX_SECS.
+
+
+async def test_a_day_is_clamped(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = robots(86400)
+    settings = OBEY | {"KOSTER_CRAWL_DELAY_MAX_SECS": DELAY_SECS}
+    result = await crawl(urls=site.urls(3), settings=settings)
+    assert len(result.fetched) == 3
+    assert_apart(site)
+    assert result.stats["koster/crawl_delay/clamped"] == 1
+    [said] = [each for each in result.logged(logging.INFO) if "between two visits" in each]
+    assert "asks for 86400 s" in said
+    assert said.endswith(f"every {DELAY_SECS:g} s: KOSTER_CRAWL_DELAY_MAX_SECS")
+
+
+async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = robots(86400)
+    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse"}
+    urls = [site.url("/a"), site.url("/private"), site.url("/b")]
+    result = await crawl(urls=urls, settings=settings)
+    assert not site.pages_asked
+    assert [url for url, _ in result.refused] == urls
+    verdicts = {verdict.url: verdict for verdict in result.verdicts}
+    verdict = verdicts[site.url("/a")]
+    assert verdict.line == 2
+    assert verdict.delay is not None
+    assert verdict.delay.secs == 86400
+    assert str(verdict).endswith(
+        "line 2 'Crawl-delay: 86400', which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
+    )
+    assert verdicts[site.url("/private")].line == 3
+    assert result.stats["koster/crawl_delay/refused"] == 2
+    assert result.stats["koster/forbidden/rule"] == 3
+    assert result.finish_reason == "finished"
+
+
+NAMED = """User-agent: slow
+Crawl-delay: 86400
+
+User-agent: other
+Crawl-delay: 0.2
+
+User-agent: *
+Disallow: /private
+"""
+
+
+@pytest.mark.parametrize("own", ["fig", "other"])
+async def test_a_name_that_is_asked_for_a_day_is_refused_alone(
+    crawl: Crawl, server: Server, own: str
+) -> None:
+    site = server.site()
+    site.robots = NAMED
+    slow = Request(site.url("/slow"), meta={"robotstxt_user_agent": "slow"}, priority=1)
+    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse", "ROBOTSTXT_USER_AGENT": own}
+    urls = [slow, site.url("/a"), site.url("/b"), slow.replace(url=site.url("/slower"))]
+    result = await crawl(urls=urls, settings=settings)
+    assert sorted(result.fetched) == [site.url("/a"), site.url("/b")]
+    assert {verdict.line for verdict in result.verdicts} == {2}
+    assert len(result.refused) == result.stats["koster/crawl_delay/refused"] == 2
+
+
+async def test_what_is_refused_for_its_delay_waits_for_nothing(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    site.robots = NAMED.replace("0.2", "1")
+    slow = {"meta": {"robotstxt_user_agent": "slow"}, "priority": -1}
+    urls = [site.url("/a"), *(Request(site.url(f"/slow{n}"), **slow) for n in range(6))]  # type: ignore[arg-type]
+    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse", "ROBOTSTXT_USER_AGENT": "other"}
+    result = await crawl(urls=urls, settings=settings)
+    assert (result.fetched, len(result.refused)) == ((site.url("/a"),), 6)
+    assert result.seconds < 5
+
+
+async def test_a_day_is_waited_for_and_the_crawl_can_be_closed(
+    crawl: Crawl, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = server.site()
+    site.robots = robots(86400)
+    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "obey", "KOSTER_IDLE_LIMIT_SECS": 0.2}
+    running = crawl.start(urls=site.urls(3), settings=settings)
+    await crawl.until(lambda: any("Nothing to do until" in each for each in caplog.messages))
+    result = await running.stop()
+    assert not site.pages_asked
+    [said] = [each for each in result.logged(logging.INFO) if "Nothing to do until" in each]
+    assert "Requests wait for 1 of them, such as 127.0.0.1; the next visit is in 86" in said
+    assert result.finish_reason == "shutdown"
+    assert result.stats["koster/parked"] == 3
+
+
+async def test_without_our_scheduler_it_is_said(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = robots(3600)
+    settings = OBEY | {
+        "ROBOTSTXT_OBEY": True,
+        "DOWNLOADER_MIDDLEWARES": {"scrapy_koster.KosterMiddleware": 100},
+    }
+    result = await crawl(urls=site.urls(2), settings=settings, robots=None)
+    assert len(result.fetched) == 2
+    assert any("KOSTER_CRAWL_DELAY" in each for each in result.logged(logging.WARNING))
+
+
+async def test_a_storage_that_fails_does_not_hurry(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = robots()
+    settings = OBEY | {"KOSTER_SQLITE_PATH": "/proc/nowhere/robots.sqlite3"}
+    result = await crawl(urls=site.urls(3), settings=settings)
+    assert len(result.fetched) == 3
+    assert_apart(site)
+
+
+async def test_the_next_run_does_not_come_early(
+    crawl: Crawl, server: Server, tmp_path: Any
+) -> None:
+    site = server.site()
+    site.robots = robots(1.5)
+    settings = OBEY | {
+        "JOBDIR": str(tmp_path / "job"),
+        "KOSTER_SQLITE_PATH": str(tmp_path / "robots.sqlite3"),
+    }
+    running = crawl.start(urls=site.urls(3), settings=settings)
+    await crawl.until(lambda: len(site.pages_asked) == 1)
+    first = await running.stop()
+    second = await crawl(urls=site.urls(3), settings=settings)
+    assert sorted([*first.fetched, *second.fetched]) == sorted(site.urls(3))
+    assert_apart(site, secs=1.5)
+
+
+async def test_what_is_fetched_all_the_same_is_a_visit(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = robots(1.0)
+    free = Request(site.url("/free"), meta={"dont_obey_robotstxt": True}, priority=-1)
+    result = await crawl(urls=[site.url("/a"), free, site.url("/b")], settings=OBEY)
+    assert len(result.fetched) == 3
+    times = {asked.target: asked.at for asked in site.requests}
+    assert times["/b"] - times["/free"] >= 1.0 - EARLY_SECS or times["/free"] > times["/b"]
+    assert times["/b"] - times["/a"] >= 1.0 - EARLY_SECS
+
+
+async def test_the_robots_txt_of_a_spider_is_a_visit_like_others(
+    crawl: Crawl, server: Server
+) -> None:
+    http, https = server.site(), server.site("https")
+    http.robots = https.robots = robots()
+    urls = [http.url("/a"), https.url("/robots.txt"), http.url("/b"), http.url("/robots.txt")]
+    requests = [Request(url, dont_filter=True, priority=-n) for n, url in enumerate(urls)]
+    result = await crawl(urls=requests, settings=OBEY)
+    assert len(result.fetched) == 4
+    # It was asked for twice before anything was known of the host.
+    assert min(gaps(http)[1:]) >= DELAY_SECS - EARLY_SECS
+
+
+async def test_a_crawl_ends_though_a_turn_would_come_later(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    """Nothing waits for that turn any more: a host that cannot be asked is given up as ever."""
+    site, dead = server.site(host="127.0.0.2"), server.down()
+    site.robots = robots(3600, rules="Disallow: /")
+    settings = OBEY | {
+        "JOBDIR": str(tmp_path / "job"),
+        "KOSTER_CRAWL_DELAY_OVER": "obey",
+        "KOSTER_IDLE_LIMIT_SECS": 1,
+        "KOSTER_DEFER_FIRST_SECS": 0.3,
+        "KOSTER_DEFER_MAX_SECS": 0.6,
+    }
+    result = await crawl(urls=[*site.urls(3), dead.url("/")], settings=settings)
+    assert result.seconds < 10
+    assert len(result.refused) == 3
+    assert result.stats["koster/parked"] == 1
+
+
+async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = robots(0.1)
+    site.page("/slow", Reply(body="", delay=0.6))
+    result = await crawl(urls=[site.url("/slow"), site.url("/next")], settings=OBEY)
+    assert len(result.fetched) == 2
+    times = {asked.target: asked.at for asked in site.requests}
+    assert times["/next"] - times["/slow"] >= 0.6
+
+
+async def test_the_refusal_is_ours(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = robots(25, rules="Disallow: /")
+    result = await crawl(urls=site.urls(3), settings=OBEY)
+    assert all(isinstance(error, RobotsForbidden) for _, error in result.refused)
+    assert result.seconds < 20
+
+
+@pytest.mark.long
+@pytest.mark.bound(120)
+async def test_a_thousand_gaps(crawl: Crawl, server: Server) -> None:
+    """With Scrapy's own delay, its jitter of one half, and AutoThrottle."""
+    sites = [server.site(host=f"127.0.4.{n}") for n in range(1, 26)]
+    for site in sites:
+        site.robots = robots()
+        site.pages(Reply(body="", delay=0.02))
+    urls = [url for each in zip(*(site.urls(41) for site in sites), strict=True) for url in each]
+    settings = OBEY | {
+        "AUTOTHROTTLE_ENABLED": True,
+        "AUTOTHROTTLE_START_DELAY": 0.2,
+        "DOWNLOAD_DELAY": 0.1,
+        "CONCURRENT_REQUESTS": 32,
+        "CONCURRENT_ITEMS": 1,
+    }
+    result = await crawl(urls=urls, settings=settings)
+    assert len(result.fetched) == len(urls)
+    for site in sites:
+        assert_apart(site)
+    assert sum(len(gaps(site)) for site in sites) >= 1000
+
+
+# Several at once.
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_fleet_comes_no_more_often_than_one(name: str, tmp_path: Path) -> None:
+    place = place_of(name, tmp_path)
+    with Server() as farm:
+        site = farm.site()
+        site.robots = robots(0.5)
+        urls = [site.urls(3, f"/{worker}/{{}}") for worker in range(3)]
+        workers = [work(place, each, seed, **OBEY) for seed, each in enumerate(urls)]
+        results = [worker.result() for worker in workers]
+        assert sum(len(result.fetched) for result in results) == 9
+        assert site.asked("/robots.txt") == 1
+        assert_apart(site, secs=0.5)
+
+
+def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
+    """After kill -9 as well: that there was a visit is stored when it begins."""
+    place = place_of("sqlite", tmp_path)
+    with Server() as farm:
+        site = farm.site()
+        site.robots = robots(3)
+        first = work(place, site.urls(5), **OBEY)
+        end = time.monotonic() + 30
+        while not site.pages_asked and time.monotonic() < end:
+            time.sleep(0.01)
+        first.process.kill()
+        first.process.communicate()
+        second = work(place, site.urls(1, "/next{}"), **OBEY).result()
+        assert len(second.fetched) == 1
+        assert_apart(site, secs=3)

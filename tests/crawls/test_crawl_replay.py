@@ -1,0 +1,368 @@
+"""HTTPCACHE_IGNORE_MISSING: pages come out of the cache, and nothing is fetched undecided."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.replies import Hang, Reply
+from harness.server import Server
+from harness.server import Site as Served
+from scrapy import Request
+from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
+from scrapy.exceptions import IgnoreRequest
+from scrapy.extensions.httpcache import DummyPolicy
+from scrapy.http import Response, TextResponse
+from scrapy.robotstxt import ProtegoRobotParser
+from scrapy.utils.test import get_crawler
+
+from scrapy_koster import KosterRobotParser, RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.replaying.replay import Replay
+from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.step import Obey
+from scrapy_koster.protocol.verdict import Source
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
+SCRAPYS = "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware"
+PATHS = ("/", "/no", "/page")
+FORBIDDING = b"User-agent: *\nDisallow: /no"
+GIVEN_UP_SOON = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.3}
+
+
+class Recorded:
+    """A site whose pages have been crawled into a cache, without a look at its robots.txt."""
+
+    def __init__(self, crawl: Crawl, site: Served) -> None:
+        self.crawl = crawl
+        self.site = site
+        self.urls = [site.url(path) for path in PATHS]
+
+    async def record(self, **settings: Any) -> None:
+        await self.run(ROBOTSTXT_OBEY=False, HTTPCACHE_IGNORE_MISSING=False, **settings)
+        assert sorted(self.site.pages_asked) == sorted(PATHS)
+
+    async def run(
+        self, urls: Any = None, spider: type[RecordingSpider] = RecordingSpider, **settings: Any
+    ) -> CrawlResult:
+        settings = {
+            "HTTPCACHE_ENABLED": True,
+            "HTTPCACHE_DIR": str(self.crawl.folder / "cache"),
+            "HTTPCACHE_IGNORE_MISSING": True,
+            **GIVEN_UP_SOON,
+            **settings,
+        }
+        return await self.crawl(spider, urls=urls or self.urls, settings=settings)
+
+    @property
+    def fetched(self) -> int:
+        """How many pages have been fetched since it was recorded."""
+        return len(self.site.pages_asked) - len(PATHS)
+
+    def store(self, known: Known) -> None:
+        site = site_of(self.site.url())
+        assert site is not None
+        storage = SQLiteStorage(str(self.crawl.folder / "robots.sqlite3"))
+        storage.put(site, known)
+        storage.close()
+
+    def copy(self, body: bytes = FORBIDDING, *, age_secs: float = 1e7, status: int = 200) -> Copy:
+        fetched = time.time() - age_secs
+        url = self.site.url("/robots.txt")
+        return Copy(url, status, body, None, None, fetched, fetched + 3600)
+
+
+@pytest.fixture
+def recorded(crawl: Crawl, server: Server) -> Recorded:
+    return Recorded(crawl, server.site())
+
+
+def said(result: CrawlResult) -> list[str]:
+    lines = result.logged(logging.INFO, "scrapy_koster")
+    return [line for line in lines if "HTTPCACHE_IGNORE_MISSING" in line]
+
+
+def refused(result: CrawlResult) -> dict[str, type[BaseException]]:
+    return {url: type(error) for url, error in result.refused}
+
+
+async def test_without_a_copy_pages_of_the_cache_pass(recorded: Recorded) -> None:
+    await recorded.record()
+    result = await recorded.run()
+    assert sorted(result.fetched) == sorted(recorded.urls)
+    assert result.stats["httpcache/hit"] == 3
+    assert recorded.site.asked("/robots.txt") == 0
+    assert recorded.fetched == 0
+    [line] = said(result)
+    assert line == (
+        "HTTPCACHE_IGNORE_MISSING: pages come out of the HTTP cache, and no site is asked for their"
+        " sake. The last copy of its robots.txt decides, however old it is; without one they pass"
+    )
+    assert result.stats.get("koster/deferred/requests") is None
+    assert result.logged(logging.WARNING, "scrapy_koster") == []
+
+
+BY_HAND: dict[str, Any] = {
+    "ADDONS": {},
+    "ROBOTSTXT_OBEY": True,
+    "DOWNLOADER_MIDDLEWARES": {
+        "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+        "scrapy_koster.KosterMiddleware": 100,
+    },
+}
+
+
+async def test_without_our_scheduler(recorded: Recorded) -> None:
+    await recorded.record()
+    result = await recorded.run(**BY_HAND)
+    assert sorted(result.fetched) == sorted(recorded.urls)
+    assert recorded.site.asked("/robots.txt") == 0
+
+
+@pytest.mark.beside("Scrapy", "HttpCache, replay offline")
+@pytest.mark.parametrize("age_secs", [1e7, -1e7, 4000.0], ids=["old", "of the future", "stale"])
+async def test_the_last_copy_decides_however_old(recorded: Recorded, age_secs: float) -> None:
+    """The last copy decides, and nothing is fetched."""
+    await recorded.record()
+    recorded.store(recorded.copy(age_secs=age_secs))
+    result = await recorded.run()
+    assert refused(result) == {recorded.site.url("/no"): RobotsForbidden}
+    assert [verdict.line for verdict in result.verdicts] == [2]
+    assert len(result.fetched) == 2
+    assert recorded.site.asked("/robots.txt") == 0
+    assert recorded.fetched == 0
+
+
+@pytest.mark.parametrize("stale", [True, False])
+async def test_the_copy_from_before_a_failure_decides(recorded: Recorded, *, stale: bool) -> None:
+    await recorded.record()
+    then, copy = time.time() - 1000, recorded.copy() if stale else None
+    recorded.store(Failure("HTTP 503", 3, then, then, then + 9000, copy))
+    result = await recorded.run(KOSTER_UNAVAILABLE="disallow")
+    assert len(result.refused) == stale
+    assert recorded.site.asked("/robots.txt") == 0
+
+
+@pytest.mark.parametrize(("restricted", "allowed"), [("disallow", 0), ("allow", 3)])
+async def test_a_site_that_was_restricted(
+    recorded: Recorded, restricted: str, allowed: int
+) -> None:
+    await recorded.record()
+    recorded.store(recorded.copy(b"", status=403))
+    result = await recorded.run(KOSTER_RESTRICTED=restricted)
+    assert len(result.fetched) == allowed
+    assert recorded.site.asked("/robots.txt") == 0
+
+
+async def test_a_fresh_copy_decides_as_always(recorded: Recorded) -> None:
+    await recorded.record()
+    recorded.store(recorded.copy(age_secs=10))
+    result = await recorded.run()
+    assert refused(result) == {recorded.site.url("/no"): RobotsForbidden}
+    assert recorded.fetched == 0
+
+
+async def test_a_dry_run(recorded: Recorded) -> None:
+    await recorded.record()
+    recorded.store(recorded.copy())
+    result = await recorded.run(KOSTER_DRY_RUN=True)
+    assert len(result.fetched) == 3
+    assert result.stats["koster/dry_run/forbidden"] == 1
+
+
+async def test_what_is_missing_is_ignored(recorded: Recorded) -> None:
+    await recorded.record()
+    url = recorded.site.url("/another")
+    result = await recorded.run([url])
+    assert refused(result) == {url: IgnoreRequest}
+    assert recorded.fetched == recorded.site.asked("/robots.txt") == 0
+    assert result.stats["httpcache/ignore"] == 1
+
+
+# What the cache passes on to the network is subject to robots.txt as always.
+
+
+class Nothing(DummyPolicy):
+    def should_cache_request(self, request: Request) -> bool:
+        return False
+
+
+class Outdated(DummyPolicy):
+    """Each page in the cache has to be validated."""
+
+    def is_cached_response_fresh(self, cachedresponse: Response, request: Request) -> bool:
+        return False
+
+
+class OurCache(HttpCacheMiddleware):
+    """Whatever it does: it is not Scrapy's."""
+
+    def process_request(self, request: Request) -> None:  # type: ignore[override]
+        return None
+
+
+PASSED_ON: Mapping[str, Mapping[str, Any]] = {
+    "disabled": {"HTTPCACHE_ENABLED": False},
+    "missing pages are fetched": {"HTTPCACHE_IGNORE_MISSING": False},
+    "not in the crawl": {"DOWNLOADER_MIDDLEWARES": {SCRAPYS: None}},
+    "another in its place": {"DOWNLOADER_MIDDLEWARES": {SCRAPYS: None, OurCache: 900}},
+    "scheme": {"HTTPCACHE_IGNORE_SCHEMES": ["http"]},
+    "policy": {"HTTPCACHE_POLICY": Nothing},
+    "validated": {"HTTPCACHE_POLICY": Outdated},
+    "RFC 2616": {"HTTPCACHE_POLICY": "scrapy.extensions.httpcache.RFC2616Policy"},
+}
+
+
+@pytest.mark.parametrize("settings", PASSED_ON.values(), ids=PASSED_ON)
+async def test_what_the_cache_does_not_answer_obeys(
+    recorded: Recorded, settings: dict[str, Any]
+) -> None:
+    await recorded.record()
+    recorded.site.robots = FORBIDDING
+    result = await recorded.run(**settings)
+    assert refused(result) == {recorded.site.url("/no"): RobotsForbidden}
+    assert recorded.site.asked("/robots.txt") == 1
+    assert recorded.site.asked("/no") == 1  # when it was recorded
+    assert said(result) == []
+
+
+@pytest.mark.parametrize("settings", PASSED_ON.values(), ids=PASSED_ON)
+@pytest.mark.parametrize("unavailable", ["defer", "disallow"])
+async def test_what_the_cache_does_not_answer_is_not_fetched_undecided(
+    recorded: Recorded, settings: dict[str, Any], unavailable: str
+) -> None:
+    await recorded.record()
+    recorded.store(recorded.copy())
+    recorded.site.robots = Reply(503)
+    result = await recorded.run(KOSTER_UNAVAILABLE=unavailable, **settings)
+    assert refused(result) == dict.fromkeys(recorded.urls, RobotsUnavailable)
+    assert recorded.fetched == 0
+
+
+async def test_one_that_is_not_to_be_cached_among_others(recorded: Recorded) -> None:
+    await recorded.record()
+    recorded.site.robots = Reply(503)
+    uncached = Request(recorded.site.url("/page"), meta={"dont_cache": True})
+    result = await recorded.run([uncached, *recorded.urls[:2]])
+    assert refused(result) == {uncached.url: RobotsUnavailable}
+    assert sorted(result.fetched) == sorted(recorded.urls[:2])
+    assert recorded.fetched == 0
+
+
+class UncachedFirst(RecordingSpider):
+    """Replays its URLs once a request that is not cached has come to its end."""
+
+    uncached: str
+
+    async def start(self) -> Any:
+        yield self.ask(Request(self.uncached, meta={"dont_cache": True}, dont_filter=True))
+
+    def fail(self, failure: Any) -> Any:
+        super().fail(failure)
+        if failure.request.url == self.uncached:
+            yield from map(self.ask, self.urls)
+
+    def page(self, response: Response) -> Any:
+        if "cached" not in response.flags:
+            yield from map(self.ask, self.urls)
+
+
+async def test_a_site_that_cannot_be_asked_is_replayed_all_the_same(recorded: Recorded) -> None:
+    await recorded.record()
+    recorded.store(recorded.copy())
+    recorded.site.robots = Reply(503)
+    spider = type("Spider", (UncachedFirst,), {"uncached": recorded.site.url("/uncached")})
+    result = await recorded.run(
+        spider=spider, KOSTER_UNAVAILABLE="disallow", KOSTER_DEFER_FIRST_SECS=600
+    )
+    no, uncached = recorded.site.url("/no"), recorded.site.url("/uncached")
+    assert refused(result) == {uncached: RobotsUnavailable, no: RobotsForbidden}
+    assert len(result.fetched) == 2
+    assert recorded.site.asked("/robots.txt") == 1
+    assert recorded.fetched == 0
+
+
+async def test_a_site_that_was_asked_is_known_from_then_on(recorded: Recorded) -> None:
+    await recorded.record()
+    recorded.site.robots = FORBIDDING
+    spider = type("Spider", (UncachedFirst,), {"uncached": recorded.site.url("/uncached")})
+    result = await recorded.run(spider=spider)
+    assert refused(result) == {recorded.site.url("/no"): RobotsForbidden}
+    assert recorded.site.asked("/robots.txt") == 1
+    assert recorded.fetched == 1
+    assert said(result) == []
+
+
+class FetchesItself:
+    """A downloader middleware that has a browser."""
+
+    asked: list[str]
+
+    def process_request(self, request: Request) -> Response | None:
+        if "dont_obey_robotstxt" in request.meta:
+            return None
+        self.asked.append(request.url)
+        return TextResponse(request.url, body=b"fetched by itself")
+
+
+class Uncaches:
+    """A downloader middleware that has the cache passed by."""
+
+    def process_request(self, request: Request) -> None:
+        request.meta["dont_cache"] = True
+
+
+@pytest.mark.parametrize("middleware", [FetchesItself, Uncaches])
+async def test_no_middleware_before_the_cache_sees_what_was_not_decided(
+    recorded: Recorded, middleware: type
+) -> None:
+    await recorded.record()
+    recorded.site.robots = Hang()
+    asked: list[str] = []
+    late = type("Late", (middleware,), {"asked": asked})
+    urls = [*recorded.urls, recorded.site.url("/missing")]
+    result = await recorded.run(urls, DOWNLOADER_MIDDLEWARES={late: 850})
+    assert sorted(result.fetched) == sorted(recorded.urls)
+    assert refused(result) == {recorded.site.url("/missing"): IgnoreRequest}
+    assert asked == []
+    assert recorded.fetched == 0
+
+
+class FailingParser(ProtegoRobotParser):
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
+        raise RuntimeError("not today")
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, robotstxt_body: bytes) -> Any:
+        if robotstxt_body:
+            raise RuntimeError("not today")
+        return super().from_crawler(crawler, robotstxt_body)
+
+
+async def test_a_copy_that_cannot_be_read_closes_the_site(recorded: Recorded) -> None:
+    await recorded.record()
+    recorded.store(recorded.copy())
+    result = await recorded.run(KOSTER_PARSER=FailingParser, LOG_LEVEL="CRITICAL")
+    assert refused(result) == dict.fromkeys(recorded.urls, RobotsUnavailable)
+    assert recorded.site.asked("/robots.txt") == 0
+
+
+async def test_what_this_crawl_has_learnt_goes_before_what_is_stored(recorded: Recorded) -> None:
+    crawler = get_crawler(RecordingSpider, recorded.crawl.settings(None, {}))
+    crawler.spider = RecordingSpider()
+    config = Config.from_crawler(crawler)
+    replay = Replay(crawler, config, Stats(crawler.stats))
+    state = SiteState(Site("http", "127.0.0.1", recorded.site.port))
+    parser = KosterRobotParser(FORBIDDING)
+    state.learn(recorded.copy(), Source.FETCHED, parser)
+    last, step = await replay.last_known(state, Request(recorded.site.url("/no")))
+    assert isinstance(step, Obey)
+    assert (last.parser, last.source) == (parser, Source.FETCHED)
+    await replay.close()

@@ -1,0 +1,205 @@
+"""3.2.1: the name that decides is that of the header which is sent."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl
+from harness.replies import Reply
+from harness.server import Server
+from scrapy import Request
+
+from scrapy_koster.protocol.nametoken import name_token
+
+BY_ROBOT = """\
+User-agent: figtree
+Disallow: /for/figtree
+
+User-agent: *
+Disallow: /for/others
+"""
+FIGTREE = "FigTree/0.1 (+http://fict.org)"
+OTHER = "Other/2"
+
+HEADERS = {
+    "text": FIGTREE,
+    "octets": FIGTREE.encode(),
+    "list": [FIGTREE],
+    "two": [OTHER, FIGTREE.encode()],
+    "no ASCII": "FigTree/\u00fc",
+    "empty": "",
+    "empty list": [],
+    "none": None,
+}
+
+
+def everywhere(header: Any) -> dict[str, dict[str, Any]]:
+    """The arguments of a crawl with this header, by where it stands."""
+    other = {"USER_AGENT": OTHER}
+    return {
+        "USER_AGENT": {"settings": {"USER_AGENT": header}},
+        "default header": {"settings": {"DEFAULT_REQUEST_HEADERS": {"User-Agent": header}}},
+        "default header, octets": {
+            "settings": {"DEFAULT_REQUEST_HEADERS": {b"user-agent": header}}
+        },
+        "default headers": {
+            "settings": {"DEFAULT_REQUEST_HEADERS": {"user-agent": header, b"USER-AGENT": OTHER}}
+        },
+        "default header over USER_AGENT": {
+            "settings": {"DEFAULT_REQUEST_HEADERS": {"User-Agent": header}, **other}
+        },
+        "spider": {"settings": other, "arguments": {"user_agent": header}},
+        "request": {"settings": other, "headers": {"User-Agent": header}},
+    }
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+@pytest.mark.parametrize("where", everywhere(None))
+@pytest.mark.filterwarnings("ignore:.*user_agent.*:scrapy.exceptions.ScrapyDeprecationWarning")
+async def test_what_decides_is_what_is_sent(
+    crawl: Crawl, server: Server, where: str, header: Any
+) -> None:
+    site = server.site()
+    site.robots = Reply(body=BY_ROBOT)
+    urls = [site.url(path) for path in ("/page", "/for/figtree", "/for/others")]
+    result = await crawl(urls=urls, **everywhere(header)[where])
+    robots_txt, *pages = site.requests
+    sent = robots_txt.header("User-Agent") or ""
+    assert {page.header("User-Agent") or "" for page in pages} == {sent}
+    forbidden = urls[1] if name_token(sent) == "figtree" else urls[2]
+    assert [url for url, _ in result.refused] == [forbidden]
+    assert [verdict.robot for verdict in result.verdicts] == [name_token(sent)]
+
+
+@pytest.mark.parametrize(
+    ("parser", "said"),
+    [
+        ("KosterRobotParser", None),
+        (
+            "Rfc9309RobotParser",
+            "line 2 'Disallow: /for/figtree' of the group at line 1 for figtree",
+        ),
+        (
+            "StrictestRobotParser",
+            "line 2 'Disallow: /for/figtree' of the group at line 1 for figtree",
+        ),
+    ],
+)
+async def test_a_name_behind_the_name_token(
+    crawl: Crawl, server: Server, parser: str, said: str | None
+) -> None:
+    site = server.site()
+    site.robots = Reply(body=BY_ROBOT)
+    urls = [site.url(path) for path in ("/page", "/for/figtree", "/for/others")]
+    settings = {
+        "USER_AGENT": "Mozilla/5.0 (compatible; FigTree/0.1; +http://fict.org)",
+        "KOSTER_PARSER": f"scrapy_koster.{parser}",
+    }
+    result = await crawl(urls=urls, settings=settings)
+    verdicts = {verdict.url: verdict.because() for verdict in result.verdicts}
+    assert verdicts.keys() == ({urls[2]} if said is None else {urls[1], urls[2]})
+    assert said is None or verdicts[urls[1]] == f"{said} (RFC 9309, 2.2.2)"
+
+
+class Late:
+    """A downloader middleware that sets the header after ours has decided."""
+
+    headers: Any = FIGTREE
+
+    def process_request(self, request: Request) -> None:
+        request.headers["User-Agent"] = self.headers
+
+
+class LateNone(Late):
+    headers = []
+
+
+class LateKnown(Late):
+    headers = "FigTree/9"
+
+
+@pytest.mark.parametrize(
+    ("late", "arguments", "warned"),
+    [
+        (Late, {}, True),
+        (LateNone, {}, True),
+        (Late, {"headers": {"User-Agent": OTHER}}, True),
+        (Late, {"settings": {"ROBOTSTXT_USER_AGENT": "other"}}, True),
+        (Late, {"settings": {"ROBOTSTXT_USER_AGENT": "figtree"}}, False),
+        (Late, {"meta": {"robotstxt_user_agent": "figtree"}}, False),
+        (LateKnown, {"settings": {"USER_AGENT": FIGTREE}}, False),
+        (Late, {"meta": {"dont_obey_robotstxt": True}}, False),
+    ],
+)
+async def test_warns_of_a_header_that_was_not_decided_by(
+    crawl: Crawl, server: Server, late: type[Late], arguments: dict[str, Any], warned: bool
+) -> None:
+    site = server.site()
+    settings = {"DOWNLOADER_MIDDLEWARES": {late: 950}, **arguments.get("settings", {})}
+    result = await crawl(urls=site.urls(3), **{**arguments, "settings": settings})
+    assert len(result.fetched) == 3
+    warnings = [said for said in result.logged(logging.WARNING) if "name token" in said]
+    assert len(warnings) == warned
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("FigTree/0.1", ["page"]),
+        ("FigTree", ["page"]),
+        ("FigTree/1.0.dev1 (Linux 6.1)", ["page"]),
+        (FIGTREE, []),
+        ("FigTree/0.1 (+www.fict.org/robot)", []),
+        ("FigTree/0.1 (fict3.org)", []),
+        ("FigTree/0.1 (mailto:robot@fict)", []),
+        ("FigTree/0.1 (robot@fict.org)", []),
+        # Of these nobody could know that it is a robot: one warning says so.
+        ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/143.0 Safari/537.36", ["name"]),
+        ("", ["name"]),
+    ],
+)
+async def test_warns_once_of_a_header_that_names_no_page(
+    crawl: Crawl, server: Server, header: str, said: list[str]
+) -> None:
+    settings = {"USER_AGENT": header}
+    result = await crawl(urls=server.site().urls(3), settings=settings)
+    assert len(result.fetched) == 3
+    warnings = result.logged(logging.WARNING, "scrapy_koster")
+    told = {"page": "names neither a page nor an address", "name": "name token"}
+    assert len(warnings) == len(said)
+    assert all(told[what] in warning for what, warning in zip(said, warnings, strict=True))
+
+
+async def test_of_several_headers_without_a_page_one_is_named(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    urls = [Request(site.url(f"/{n}"), headers={"User-Agent": f"Rover{n}/1"}) for n in range(4)]
+    [warning] = (await crawl(urls=urls)).logged(logging.WARNING, "scrapy_koster")
+    assert "/1', which names neither" in warning
+
+
+async def test_what_is_said_of_such_a_header(crawl: Crawl, server: Server) -> None:
+    given = {"DOWNLOADER_MIDDLEWARES": {Late: 950}, "USER_AGENT": OTHER}
+    result = await crawl(urls=server.site().urls(1), settings=given)
+    [said] = result.logged(logging.WARNING, "scrapy_koster")
+    assert said == (
+        "The name token by which records of a robots.txt are selected is 'other', and the"
+        f" User-Agent header is '{FIGTREE}'. Sites know a robot by a name that stands in its header"
+        ' (section 3.2.1): set ROBOTSTXT_USER_AGENT to the robot\'s name, such as "figtree", and'
+        ' USER_AGENT to a header that begins with it, such as "FigTree/0.1'
+        ' (+https://example.com/robot)". A downloader middleware that sets the header belongs'
+        " before KosterMiddleware."
+    )
+
+
+async def test_warns_of_one_header_among_many(crawl: Crawl, server: Server) -> None:
+    class LateOnce(Late):
+        def process_request(self, request: Request) -> None:
+            request.headers["User-Agent"] = FIGTREE if request.url.endswith("7") else OTHER
+
+    site = server.site()
+    settings = {"USER_AGENT": OTHER, "DOWNLOADER_MIDDLEWARES": {LateOnce: 950}}
+    result = await crawl(urls=site.urls(10), settings=settings)
+    [warning] = [said for said in result.logged(logging.WARNING) if "name token" in said]
+    assert "is 'other', and the User-Agent header is 'FigTree/0.1 (+http://fict.org)'" in warning

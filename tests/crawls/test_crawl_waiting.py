@@ -1,0 +1,473 @@
+"""A crawl ends when it should, and is fed while it waits for sites that cannot be asked."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Hang, Reply
+from harness.server import Server
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider
+from scrapy.http import Response
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.engine import get_engine_status
+from twisted.internet.defer import CancelledError, Deferred
+
+from scrapy_koster import RobotsUnavailable
+from scrapy_koster.crawl.engine.compat import robots_parsed, sleep
+from scrapy_koster.protocol.access import Failure
+
+MOMENTS, SOME_MOMENTS = 50, 6
+IDLE_SECS = 1.5
+SOON = {
+    "KOSTER_IDLE_LIMIT_SECS": IDLE_SECS,
+    "KOSTER_DEFER_FIRST_SECS": 0.3,
+    "KOSTER_DEFER_MAX_SECS": 0.6,
+    "RETRY_ENABLED": False,
+    "CONCURRENT_ITEMS": 1,
+}
+"""KOSTER_DEFER_LIMIT_SECS stays at its 300 s."""
+
+
+# When a crawl has nothing else to do.
+
+
+async def test_a_host_that_does_not_exist_is_given_up_at_once(crawl: Crawl, server: Server) -> None:
+    """With the settings that are there without any."""
+    site = server.site()
+    urls = [site.url("/"), "http://nosuch-host.invalid/1", "http://nosuch-host.invalid/2"]
+    result = await crawl(urls=urls)
+    assert result.fetched == (site.url("/"),)
+    assert [url for url, _ in result.refused] == urls[1:]
+    assert all(isinstance(error, RobotsUnavailable) for _, error in result.refused)
+    assert result.seconds < 30
+    assert result.finish_reason == "finished"
+    [said] = [each for each in result.logged(logging.INFO) if each.startswith("Giving up")]
+    assert "http://nosuch-host.invalid:" in said.replace(": its", ":")
+    assert "CannotResolveHostError" in said
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example", ".example"])
+async def test_a_host_that_can_be_no_name(crawl: Crawl, host: str) -> None:
+    result = await crawl(urls=[f"http://{host}/"])
+    [(_, error)] = result.refused
+    assert isinstance(error, RobotsUnavailable)
+    known = error.verdict.known
+    assert isinstance(known, Failure)
+    assert known.reason == "CannotResolveHostError: no host has such a name"
+    assert known.no_such_host
+    assert result.seconds < 30
+
+
+async def test_a_resolver_that_fails_is_waited_for(
+    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = socket.getaddrinfo
+
+    def failing(host: Any, *arguments: Any, **more: Any) -> Any:
+        if host == "nosuch-host.invalid":
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return real(host, *arguments, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", failing)
+    result = await crawl(urls=["http://nosuch-host.invalid/1"], settings=SOON)
+    [(_, error)] = result.refused
+    assert "KOSTER_IDLE_LIMIT_SECS" in str(error)
+    assert result.stats["robotstxt/request_count"] > 1
+
+
+async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server) -> None:
+    site, dead = server.site(), server.down()
+    urls = [dead.url("/1"), site.url("/"), dead.url("/2")]
+    result = await crawl(urls=urls, settings=SOON)
+    assert result.fetched == (site.url("/"),)
+    assert [url for url, _ in result.refused] == [dead.url("/1"), dead.url("/2")]
+    for _, error in result.refused:
+        assert isinstance(error, RobotsUnavailable)
+        assert f"nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {IDLE_SECS:g}" in str(error)
+    assert IDLE_SECS <= result.seconds < IDLE_SECS + 10
+    assert result.stats["koster/deferred/dropped"] == 2
+    assert "koster/parked" not in result.stats
+
+
+async def test_what_is_asked_at_that_moment_is_waited_for(crawl: Crawl, server: Server) -> None:
+    """A site that hangs, until its time-out; one that answers late, for its pages."""
+    hanging, late = server.site(host="127.0.0.2"), server.site(host="127.0.0.3")
+    hanging.robots = Hang()
+    late.robots = Reply(body="", delay=2 * IDLE_SECS)
+    urls = [hanging.url("/"), late.url("/")]
+    settings = SOON | {"KOSTER_TIMEOUT_SECS": 3 * IDLE_SECS}
+    result = await crawl(urls=urls, settings=settings)
+    assert result.fetched == (late.url("/"),)
+    assert [url for url, _ in result.refused] == [hanging.url("/")]
+    assert hanging.asked("/robots.txt") == 1
+    assert 3 * IDLE_SECS <= result.seconds < 3 * IDLE_SECS + 10
+
+
+async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, server: Server) -> None:
+    """KOSTER_DEFER_LIMIT_SECS bounds that, and the idle limit begins anew after each page."""
+    site, failing = server.site(), server.site(host="127.0.0.2")
+    began = time.monotonic()
+
+    def robots(asked: Any) -> Reply:
+        return Reply(503) if time.monotonic() - began < 2 * IDLE_SECS else Reply(body="")
+
+    failing.robots = robots
+    urls = [failing.url("/"), *site.urls(8)]
+    settings = SOON | {"DOWNLOAD_DELAY": 0.5, "DOWNLOAD_DELAY_JITTER": 0}
+    result = await crawl(urls=urls, settings=settings)
+    assert result.refused == ()
+    assert len(result.fetched) == 9
+
+
+class Fed(RecordingSpider):
+    """Is given a URL when it is idle, some seconds after its start, as from a queue."""
+
+    after_secs = 0.0
+    more = ""
+    fed_at = 0.0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Fed:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.began = time.monotonic()
+        crawler.signals.connect(spider.feed, signals.spider_idle)
+        return spider
+
+    began = 0.0
+
+    def feed(self) -> None:
+        if self.more and time.monotonic() >= self.began + self.after_secs:
+            more, self.more = self.more, ""
+            self.fed_at = time.monotonic()
+            self.crawler.engine.crawl(self.ask(more))
+            raise DontCloseSpider
+
+
+async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> None:
+    site, dead = server.site(), server.down()
+    running = crawl.start(
+        Fed,
+        urls=[site.url("/first"), dead.url("/")],
+        arguments={"more": site.url("/second"), "after_secs": 3.0},
+    )
+    await crawl.until(lambda: "/second" in site.pages_asked, seconds=10)
+    spider = running.crawler.spider
+    assert isinstance(spider, Fed)
+    assert time.monotonic() - spider.began < 6
+    result = await running.stop()
+    assert result.refused == ()
+
+
+# In place.
+
+
+class Gallery(RecordingSpider):
+    """Each page has a picture, which a pipeline downloads for the item."""
+
+    pictures = ""
+
+    async def parse(self, response: Response, **arguments: Any) -> None:
+        self.fetched.append(response.url)
+        picture = Request(self.pictures + response.url.rsplit("/", 1)[1])
+        try:
+            await self.crawler.engine.download_async(picture)
+        except RobotsUnavailable as error:
+            self.refused.append((picture.url, error))
+
+
+async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) -> None:
+    """The host of the pictures hangs; 300 pages are fetched beside it, 16 at a time."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Hang()
+    settings = SOON | {"KOSTER_TIMEOUT_SECS": 30, "CONCURRENT_REQUESTS": 16, "LOG_LEVEL": "INFO"}
+    running = crawl.start(
+        Gallery,
+        urls=site.urls(300),
+        settings=settings,
+        arguments={"pictures": pictures.url("/")},
+    )
+    await crawl.until(lambda: len(site.pages_asked) == 300, seconds=20)
+    assert pictures.asked("/robots.txt") == 1
+    result = await running.stop()
+    assert pictures.pages_asked == []
+    assert len(result.refused) == len(result.fetched) == 300
+
+
+async def test_what_waits_in_place_is_given_up_in_an_idle_crawl(
+    crawl: Crawl, server: Server
+) -> None:
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Reply(503)
+    arguments = {"pictures": pictures.url("/")}
+    result = await crawl(Gallery, urls=site.urls(40), settings=SOON, arguments=arguments)
+    assert len(result.fetched) == 40
+    assert len(result.refused) == 40
+    assert "nothing else to crawl" in str(result.refused[0][1])
+    assert result.seconds < IDLE_SECS + 20
+
+
+async def test_who_is_busy_is_not_taken_for_idle(crawl: Crawl, server: Server) -> None:
+    """A callback that takes its time, beside a picture that waits: there is other work."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = [Reply(503), Reply(503), Reply(body="")]
+
+    class Slow(Gallery):
+        async def parse(self, response: Response, **arguments: Any) -> None:
+            if response.url.endswith("0"):
+                await sleep(2 * IDLE_SECS)
+                self.fetched.append(response.url)
+            else:
+                await super().parse(response)
+
+    settings = SOON | {"KOSTER_DEFER_FIRST_SECS": IDLE_SECS, "KOSTER_DEFER_MAX_SECS": 2}
+    arguments = {"pictures": pictures.url("/")}
+    result = await crawl(Slow, urls=site.urls(2), settings=settings, arguments=arguments)
+    assert result.refused == ()
+    assert pictures.pages_asked == ["/page1"]
+
+
+async def test_the_same_request_twice_at_once(crawl: Crawl, server: Server) -> None:
+    """Scrapy itself has one answer and one KeyError then; what waits must not make it worse."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Reply(503)
+    ended: list[str] = []
+
+    class Twice(RecordingSpider):
+        async def parse(self, response: Response, **arguments: Any) -> None:
+            request = Request(pictures.url("/1"))
+            both = [
+                deferred_from_coro(self.crawler.engine.download_async(request)) for _ in range(2)
+            ]
+            for each in both:
+                try:
+                    await maybe_deferred_to_future(each)
+                except (KeyError, RobotsUnavailable) as error:
+                    ended.append(type(error).__name__)
+
+    result = await crawl(Twice, urls=[site.url("/")], settings=SOON)
+    assert "RobotsUnavailable" in ended
+    assert len(ended) == 2
+    assert "AttributeError" not in ended
+    assert result.finish_reason == "finished"
+
+
+async def test_another_scheduler_is_held_back_by_the_places(crawl: Crawl, server: Server) -> None:
+    """And such a crawl ends with the idle limit too."""
+    site = server.site()
+    site.robots = Reply(503)
+    settings = SOON | {
+        "CONCURRENT_REQUESTS": 4,
+        "ROBOTSTXT_OBEY": True,
+        "DOWNLOADER_MIDDLEWARES": {
+            "scrapy_koster.KosterMiddleware": 100,
+            "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+        },
+    }
+    running = crawl.start(urls=site.urls(20), settings=settings, robots=None)
+    await crawl.until(lambda: site.asked("/robots.txt") == 2)
+    assert running.crawler.stats.get_value("scheduler/dequeued") == 4
+    result = await running.result()
+    assert len(result.refused) == 20
+    assert result.seconds < 20
+
+
+# What never ends.
+
+
+async def test_a_handler_of_robots_parsed_that_never_returns(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /no\n"
+
+    class Stuck(RecordingSpider):
+        @classmethod
+        def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Stuck:
+            spider = super().from_crawler(crawler, *args, **kwargs)
+            crawler.signals.connect(spider.parsed, robots_parsed)
+            return spider
+
+        async def parsed(self, robotparser: object, request: Request) -> None:
+            with suppress(CancelledError):  # Scrapy would log it, on Twisted's own reactor
+                await maybe_deferred_to_future(Deferred())
+
+    urls = [*site.urls(3), site.url("/no")]
+    result = await crawl(Stuck, urls=urls, settings={"KOSTER_TIMEOUT_SECS": 0.5})
+    assert sorted(result.fetched) == site.urls(3)
+    assert [url for url, _ in result.refused] == [site.url("/no")]
+    [said] = [each for each in result.logged(logging.WARNING) if "robots_parsed" in each]
+    assert "KOSTER_TIMEOUT_SECS = 0.5 s" in said
+
+
+STUCK = """
+from scrapy import Request, Spider
+from scrapy.crawler import AsyncCrawlerProcess
+
+class Waiting(Spider):
+    name = "waiting"
+    start_urls = {urls!r}
+
+    async def parse(self, response):
+        await self.crawler.engine.download_async(Request({picture!r}))
+
+process = AsyncCrawlerProcess({settings!r})
+process.crawl(Waiting)
+process.start()
+"""
+
+
+@pytest.mark.parametrize("reactor", [True, False], ids=["reactor", "without"])
+async def test_two_sigints_leave_no_error_of_ours(
+    crawl: Crawl, server: Server, tmp_path: Path, reactor: bool
+) -> None:
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Hang()
+    settings = {
+        "ADDONS": {"scrapy_koster.Addon": 500},
+        "TWISTED_REACTOR_ENABLED": reactor,
+        "TELNETCONSOLE_ENABLED": False,
+        "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
+        "LOG_FILE": "log",
+    }
+    script, log = tmp_path / "crawl.py", tmp_path / "log"
+    picture = pictures.url("/picture")
+    script.write_text(STUCK.format(urls=[site.url("/")], picture=picture, settings=settings))
+    process = subprocess.Popen([sys.executable, script], cwd=tmp_path)
+    await crawl.until(lambda: pictures.asked("/robots.txt") > 0, seconds=20)
+    process.send_signal(signal.SIGINT)
+    await crawl.until(lambda: "shutting down gracefully" in log.read_text(), seconds=20)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=20)
+    for bad in (
+        "Unhandled error",
+        "never retrieved",
+        "was destroyed",
+        "] ERROR",
+        "Deferring visits",
+    ):
+        assert bad not in log.read_text()
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param(n, marks=pytest.mark.long if n >= SOME_MOMENTS else ()) for n in range(MOMENTS)],
+)
+async def test_ended_at_any_moment_nothing_is_left(
+    crawl: Crawl, server: Server, tmp_path: Path, moment: int
+) -> None:
+    """Closed, paused before, or by CloseSpider, with and without a JOBDIR.
+
+    What stays behind, a timer or a task, fails each test here.
+    """
+    chance = random.Random(moment)
+    site, slow, dead = server.site(), server.site(host="127.0.0.2"), server.down()
+    slow.robots = Reply(body="", delay=0.2)
+    hanging = server.site(host="127.0.0.3")
+    hanging.robots = Hang()
+    sites = (site, slow, dead, hanging)
+    urls = [each.url(f"/{n}") for n in range(5) for each in sites]
+    settings: dict[str, Any] = SOON | {"KOSTER_IDLE_LIMIT_SECS": 0.3, "KOSTER_TIMEOUT_SECS": 0.4}
+    if moment % 2:
+        settings["JOBDIR"] = str(tmp_path / "job")
+    if moment % 3 == 0:
+        settings["CLOSESPIDER_TIMEOUT"] = 0.1 + chance.random()
+    running = crawl.start(urls=urls, settings=settings)
+    await crawl.sleep(1.2 * chance.random())
+    engine = running.crawler.engine
+    if moment % 3 == 1 and engine.running:
+        engine.pause()
+        await crawl.sleep(0.5 * chance.random())
+    if engine.running:
+        result = await running.stop()
+    else:
+        result = await running.result()
+    left = [each.name for each in (tmp_path / "job").glob("koster-parked*")]
+    waits = moment % 2 and result.stats.get("koster/parked")
+    assert left == (["koster-parked.sqlite3"] if waits else [])
+
+
+# Commands, and what they show.
+
+
+async def test_the_status_shows_what_waits(crawl: Crawl, server: Server) -> None:
+    dead = server.site()
+    dead.robots = Reply(503)
+    running = crawl.start(urls=dead.urls(12), settings={"KOSTER_DEFER_FIRST_SECS": 100})
+    await crawl.until(lambda: dead.asked("/robots.txt") == 1)
+    scheduler: Any = running.crawler.engine._slot.scheduler  # type: ignore[union-attr]
+    await crawl.until(lambda: len(scheduler) == 12)
+    status = dict(get_engine_status(running.crawler.engine))
+    [queued] = [count for what, count in status.items() if "scheduler.mqs" in what]
+    assert queued == 12
+    assert not scheduler.has_pending_requests()
+    result = await running.stop()
+    assert result.stats["koster/parked"] == 12
+    [line] = [each for each in result.logged(logging.INFO) if "still wait" in each]
+    assert "12, of 1 sites" in line
+    assert f"{dead.url('')} (12)" in line
+
+
+COMMANDS = {
+    "fetch": ["fetch", "{}"],
+    "view": ["view", "{}"],
+    "parse": ["parse", "--spider=waiting", "{}"],
+    "shell": ["shell", "{}", "-c", "'answered ' + str(response)"],
+    "fetch with a spider": ["fetch", "--spider=waiting", "{}"],
+    "shell with a spider": ["shell", "--spider=waiting", "{}", "-c", "'answered ' + str(response)"],
+}
+PROJECT = """
+from scrapy import Spider
+
+ADDONS = {"scrapy_koster.Addon": 500}
+SPIDER_MODULES = ["project"]
+TELNETCONSOLE_ENABLED = False
+KOSTER_STORAGE = "scrapy_koster.storage.memory.MemoryStorage"
+
+
+class Waiting(Spider):
+    name = "waiting"
+
+    def parse(self, response):
+        pass
+"""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_for_one_page_waits_for_one_answer(
+    server: Server, tmp_path: Path, command: str
+) -> None:
+    """With the settings that are there without any."""
+    site = server.site()
+    site.robots = Reply(503)
+    (tmp_path / "project.py").write_text(PROJECT)
+    arguments = [each.format(site.url("/page")) for each in COMMANDS[command]]
+    began = time.monotonic()
+    run = subprocess.run(
+        [sys.executable, "-m", "scrapy", *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "SCRAPY_SETTINGS_MODULE": "project", "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=25,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert time.monotonic() - began < 20
+    assert site.asked("/robots.txt") == 1
+    assert site.pages_asked == []
+    waiting = run.stderr.index(f"Waiting for the robots.txt of {site.url('')}")
+    giving_up = run.stderr.index(f"Giving up {site.url('')}")
+    assert waiting < giving_up
+    assert "a command that fetches one page waits for no second attempt" in run.stderr

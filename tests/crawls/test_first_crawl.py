@@ -1,0 +1,52 @@
+"""docs/first-crawl.md: what the log of a first crawl is, and that it is enough."""
+
+from __future__ import annotations
+
+import logging
+import re
+import textwrap
+
+import pytest
+from harness.crawling import Crawl
+from harness.documents import text
+from harness.first_crawl import SITES, first_crawl, log_of, shown, with_log
+from harness.server import Server
+
+from scrapy_koster.crawl.config import DEFAULTS
+
+SCREEN = (120, 40)
+PAGE = text("docs/first-crawl.md")
+UNREMARKABLE = ("obeyed",)
+NOTHING_TO_BE_DONE = ("no-file", "html", "no-such-host")
+
+
+async def test_the_page_has_the_log_of_a_crawl(crawl: Crawl, server: Server) -> None:
+    """Sites are asked at the same time: in which order they are named is theirs to say."""
+    result = await first_crawl(crawl, server)
+    assert sorted(log_of(result)) == sorted(shown(PAGE))
+
+
+def test_the_log_fits_on_one_screen() -> None:
+    columns, lines = SCREEN
+    wrapped = [part for line in shown(PAGE) for part in textwrap.wrap(line, columns)]
+    assert 0 < len(wrapped) <= lines
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_each_site_that_was_not_simply_obeyed_is_named(name: str) -> None:
+    lines = [line for line in shown(PAGE) if f"http://{name}.example" in line]
+    assert bool(lines) is (name not in UNREMARKABLE)
+    if lines and name not in NOTHING_TO_BE_DONE:
+        settings = re.findall(r"KOSTER_\w+", " ".join(lines))
+        assert settings
+        assert set(settings) <= set(DEFAULTS)
+
+
+def test_what_is_wrong_is_told_once() -> None:
+    levels = [line.split("]")[1].split(":")[0].strip() for line in shown(PAGE)]
+    assert [level for level in levels if level != logging.getLevelName(logging.INFO)] == ["WARNING"]
+
+
+def test_the_log_of_a_page_can_be_replaced() -> None:
+    assert shown(with_log(PAGE, ["a", "b"])) == ["a", "b"]
+    assert with_log(PAGE, shown(PAGE)) == PAGE

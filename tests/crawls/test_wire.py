@@ -1,0 +1,196 @@
+"""What download handlers make of random hostile URLs, as the site receives it.
+
+Whatever is received has to be allowed by the file of the site that received it, and has to be a
+spelling that `sent_as` foresaw. WIRE_URLS=20000 asks for more of them on each way.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Iterator
+from urllib.parse import urlparse
+
+import pytest
+from harness.crawling import Crawl
+from harness.replies import Reply
+from harness.server import Server, Site
+from scrapy import Request
+from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.misc import load_object
+from scrapy.utils.reactor import is_reactor_installed
+
+from scrapy_koster import RobotsForbidden
+from scrapy_koster.protocol.path import url_path
+from scrapy_koster.protocol.rewriting import sent_as
+from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.site import Site as SiteName
+from scrapy_koster.protocol.site import site_of
+
+URLS = int(os.environ.get("WIRE_URLS", "300"))
+
+PIECES = [
+    "/", "/", "/", "//", ".", "..", "/../", "/./", "/.", ";", ";x", "?", "&", "=", "#", "a", "b",
+    "%2F", "%2f", "%2e", "%2E", "%25", "%3F", "%3b", "%23", "%5C", "%", "%4", "%zz", "%41",
+    "%c3%a9", "%E9", "\u00e9", " ", "%20", "\t", "\n", "\r", "+", "%2B", "%26", "%3D", "@", ":",
+    "\\", "[", "]", "|", "^", "{", '"', "<", "'", "~", "%7e", "*", "\0", "%00", "\x7f", "\u2028",
+    "!", "$", "%24", ",", "(", "`", "%09", "%0a", "%e3%80%82",
+]  # fmt: skip
+RULE_PIECES = [piece for piece in PIECES if not re.search(r"[#\s\0]", piece)]
+
+FOLDER = "scrapy.core.downloader.handlers"
+HANDLERS = {
+    "HTTP/1.1": f"{FOLDER}.http11.HTTP11DownloadHandler",
+    "HTTP/2": f"{FOLDER}.http2.H2DownloadHandler",
+    "aiohttp": f"{FOLDER}._aiohttp.AiohttpDownloadHandler",
+    "httpx": f"{FOLDER}._httpx.HttpxDownloadHandler",
+}
+WAYS = [
+    (name, scheme, way)
+    for name in HANDLERS
+    for scheme in ("http", "https")
+    for way in ("direct", "proxy")
+    if name != "HTTP/2" or (scheme, way) == ("https", "direct")  # that is all it can
+]
+
+
+def settings_for(name: str) -> dict[str, object]:
+    """The settings that have everything downloaded by this handler, or skip."""
+    of_twisted = name.startswith("HTTP/")
+    if of_twisted and not is_reactor_installed():
+        pytest.skip("needs a reactor")
+    if not of_twisted and not is_asyncio_available():
+        pytest.skip("needs asyncio")
+    try:
+        load_object(HANDLERS[name])
+    except (ImportError, NameError):
+        pytest.skip("this Scrapy has it not, or the library is not installed")
+    return {
+        "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), HANDLERS[name]),
+        "LOG_LEVEL": "CRITICAL",
+        "RETRY_ENABLED": False,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
+    }
+
+
+def requests(
+    site: SiteName | None, urls: Iterator[str], chance: random.Random, **meta: object
+) -> list[Request]:
+    """Those that Scrapy makes a request of, some of them as they stand, with their numbers."""
+    made: list[Request] = []
+    for url in urls:
+        if len(made) == URLS:
+            return made
+        verbatim = {"verbatim_url": True} if chance.random() < 0.25 else {}
+        headers = {"X-Number": str(len(made))}
+        try:
+            request = Request(url, headers=headers, meta={**meta, **verbatim}, dont_filter=True)
+        except ValueError:
+            continue
+        # A spider may make another request of it, which is tidied up once more.
+        if site_or_none(request.replace().url) == site:
+            made.append(request)
+    raise AssertionError("not reached")
+
+
+def file_of(chance: random.Random) -> bytes:
+    """About half of the URLs are forbidden by it."""
+    lines = ["User-agent: *"]
+    for length in [3] * 40 + [2] * 40 + [1] * (len(RULE_PIECES) // 3):
+        field = "Disallow" if length == 1 else chance.choice(["Allow", "Disallow"])
+        lines.append(f"{field}: /{''.join(chance.choices(RULE_PIECES, k=length))}")
+    return "\n".join(lines).encode()
+
+
+def received(site: Site) -> Iterator[tuple[int, bytes]]:
+    """The number of each page that was asked for, and the URL that the site takes it for."""
+    for asked in site.requests:
+        number = asked.header("X-Number")
+        if number is not None:
+            target = asked.target.encode("latin-1")
+            if not target.startswith((b"http://", b"https://")):
+                target = b"http://h" + target
+            yield int(number), target
+
+
+@pytest.mark.bound(60 + URLS / 10)
+@pytest.mark.parametrize(("name", "scheme", "way"), WAYS, ids=map(" ".join, WAYS))
+async def test_all_that_a_site_receives_is_allowed(
+    crawl: Crawl, server: Server, name: str, scheme: str, way: str
+) -> None:
+    settings = settings_for(name)
+    chance = random.Random(f"{name} {scheme} {way}")
+    robots = file_of(chance)
+    site = server.http2() if name == "HTTP/2" else server.site(scheme)
+    site.robots = Reply(body=robots)
+    meta, asked_at = {}, site
+    if way == "proxy":
+        asked_at = proxy = server.site() if scheme == "http" else server.proxy()
+        proxy.page(site.url("/robots.txt"), Reply(body=robots))
+        meta["proxy"] = proxy.url()
+        asked_at = proxy if scheme == "http" else site
+
+    def urls() -> Iterator[str]:
+        while True:
+            start = chance.choice(["/"] * 9 + ["?", "#", ""])
+            url = site.url(start + "".join(chance.choices(PIECES, k=chance.randint(0, 8))))
+            yield url
+
+    asked = requests(site_or_none(site.url()), urls(), chance, **meta)
+    result = await crawl(urls=asked, settings=settings)
+    rules = RobotsTxt(robots)
+    sent = list(received(asked_at))
+    unforeseen = [
+        (asked[number].url, target)
+        for number, target in sent
+        if url_path(target) not in {url_path(each) for each in sent_as(asked[number].url)}
+    ]
+    assert unforeseen == []
+    assert [target for _, target in sent if not rules.allowed(target, "figtree")] == []
+    assert len(sent) > URLS // 6
+    refused = [error for _, error in result.refused if isinstance(error, RobotsForbidden)]
+    assert len(refused) > URLS // 6
+
+
+def site_or_none(url: str) -> SiteName | None:
+    try:
+        return site_of(url)
+    except ValueError:
+        return None
+
+
+AUTHORITIES = [
+    "{a}@{b}", "{b}@{a}", "{a}\\@{b}", "{b}\\@{a}", "{a}/@{b}", "{a}?@{b}", "{a}#@{b}",
+    "{a};@{b}", "{a}%2F@{b}", "{a}%40{b}", "{a}\t@{b}", "{a}\n@{b}", "{a} @{b}", "\t{a}", " {a}",
+    "@{a}", ":@{b}", "user:pw@{a}", "a@b@{b}", "127.0.0.%31:{port}", "127.0.0.%32:{port}",
+    "127.1:{port}", "127.0.0.02:{port}", "2130706433:{port}", "0x7f.1:{port}", "127.0.0.1:0{port}",
+    "127.0.0.1:+{port}", "127.0.0.1: {port}", "127\u30020\u30020\u30021:{port}",
+    "\u2460\u2461\u2466.0.0.1:{port}", "127.0.0.\uff11:{port}", "[::ffff:127.0.0.2]:{port}",
+    "LOCALHOST:{port}", "localhost:0{port}", "/{a}", "\\{b}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["HTTP/1.1", "aiohttp", "httpx"])
+async def test_the_site_that_is_asked_is_the_one_that_decided(
+    crawl: Crawl, server: Server, name: str
+) -> None:
+    first, second = server.site(host="127.0.0.1"), server.site(host="127.0.0.2")
+    first.robots, second.robots = "User-agent: *\nDisallow: /b", "User-agent: *\nDisallow: /a"
+    asked = []
+    for number, authority in enumerate(AUTHORITIES * 8):
+        sites = [first, second] if number % 2 else [second, first]
+        spelt = authority.format(a=sites[0].authority, b=sites[1].authority, port=sites[0].port)
+        url = f"http://{spelt}/{'ab'[number // 2 % 2]}"
+        meta = {"verbatim_url": True} if number // 4 % 2 else {}
+        try:
+            request = Request(url, meta=meta, dont_filter=True)
+            urlparse(request.replace().url)
+        except ValueError:
+            continue
+        asked.append(request)
+    settings = settings_for(name) | {"KOSTER_UNAVAILABLE": "disallow"}
+    await crawl(urls=asked, settings=settings)
+    for site, forbidden in ((first, "/b"), (second, "/a")):
+        assert len(site.pages_asked) > 5
+        assert not [page for page in site.pages_asked if page.startswith(forbidden)]

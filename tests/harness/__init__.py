@@ -1,0 +1,1 @@
+"""What the tests are made of: the server, the crawls, the tables, the oracles."""

@@ -1,0 +1,31 @@
+"""An audit of made-up logs, as one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+
+from harness.audit_logs import (
+    CHANGED,
+    FIRST,
+    SECOND,
+)
+from scrapy_koster.audit.clients import masked
+from scrapy_koster.audit.judging import Files, Version
+from scrapy_koster.audit.result import KEYS, Result
+from scrapy_koster.audit.run import audit
+
+VERSIONS = (Version("new.txt", CHANGED, SECOND), Version("old.txt", float("-inf"), FIRST))
+
+
+STANDARDS = {key: standard for standard, key in KEYS.items()}
+
+
+def audited(
+    *logs: bytes, reading: str = "draft", versions: Sequence[Version] = VERSIONS, **options: Any
+) -> dict[str, Any]:
+    opened = [(f"log{n}", lambda log=log: BytesIO(log)) for n, log in enumerate(logs)]
+    return Result(
+        *audit(Files(versions), opened, masked, **options), STANDARDS[reading], masked
+    ).to_dict()

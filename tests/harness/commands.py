@@ -1,0 +1,98 @@
+"""Runs `scrapy robots`: in this process, or as a program."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy import cmdline
+from scrapy.settings import Settings
+
+from harness.server import Server
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Robots = Callable[..., Ran]
+
+
+@pytest.fixture
+def robots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Robots:
+    """Run `scrapy robots` in this process, in an empty folder, as cmdline.py runs it."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: object, stdin: bytes = b"", **settings: Any) -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        given = Settings({"COMMANDS_MODULE": "scrapy_koster.commands", **settings})
+        with pytest.raises(SystemExit) as ended:
+            cmdline.execute(["scrapy", "robots", *map(str, arguments)], given)
+        out, err = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Ran(ended.value.code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def in_a_process(tmp_path: Path) -> Robots:
+    """Run it as a program, in a project whose settings are those given."""
+
+    def run(*arguments: object, stdin: bytes = b"", env: Any = (), **settings: Any) -> Ran:
+        settings = {"COMMANDS_MODULE": "scrapy_koster.commands"} | settings
+        lines = [f"{name} = {value!r}" for name, value in settings.items()]
+        (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = the_settings\n")
+        (tmp_path / "the_settings.py").write_text("\n".join(lines))
+        path = os.pathsep.join([str(ROOT), *sys.path])
+        ran = subprocess.run(
+            [sys.executable, "-m", "scrapy", "robots", *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "ascii", **dict(env)},
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return Ran(ran.returncode, ran.stdout.decode("ascii"), ran.stderr.decode())
+
+    return run
+
+
+@dataclass(frozen=True)
+class Sites:
+    """A server, and the command in a project that stores what it learns in a folder."""
+
+    server: Server
+    folder: Path
+    in_a_process: Robots
+
+    def run(self, *arguments: object, **settings: Any) -> Ran:
+        settings["KOSTER_SQLITE_PATH"] = str(self.folder / "robots.sqlite3")
+        return self.in_a_process(*arguments, **settings)
+
+
+@pytest.fixture
+def sites(server: Server, tmp_path: Path, in_a_process: Robots) -> Sites:
+    return Sites(server, tmp_path, in_a_process)

@@ -1,0 +1,80 @@
+"""Faults, and what is promised of each: the rows of docs/reliability.md.
+
+    PYTHONPATH=tests python -m harness.faults
+
+writes the rows into that page. test_faults.py makes a real crawl of each row, and asserts that the
+page has them. What all rows promise is asserted of all: nothing is fetched that was not allowed,
+each request ends exactly once, and the crawl ends within a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from harness import (
+    faults_around,
+    faults_of_delays,
+    faults_of_processes,
+    faults_of_sites,
+    faults_of_starts,
+)
+from harness.comparison import Means
+
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+MARKS = ("<!-- faults -->\n", "<!-- /faults -->")
+OF_SITES = {
+    Means.RULES: "obeyed: what the rules forbid is refused, all else is fetched",
+    Means.UNRESTRICTED: "no restrictions: all is fetched",
+    Means.RESTRICTED: "nothing is fetched, all is refused as RobotsForbidden",
+    Means.DEFERRED: "asked again, then all is refused as RobotsUnavailable",
+}
+AROUND = "the files of all sites are obeyed; "
+
+
+@dataclass(frozen=True)
+class Told:
+    """A row, as the page has it."""
+
+    group: str
+    fault: str
+    promised: str
+
+
+def told() -> Sequence[Told]:
+    rows = [
+        *(Told(f.group, f.name, OF_SITES[f.means]) for f in faults_of_sites.FAULTS),
+        *(Told(f.group, f.name, AROUND + f.warned) for f in faults_around.FAULTS),
+        *(Told(f.group, f.name, f.promised) for f in faults_of_delays.FAULTS),
+        *(Told(f.group, f.name, f.promised) for f in faults_of_processes.FAULTS),
+        *(Told(f.group, f.name, f.promised) for f in faults_of_starts.FAULTS),
+    ]
+    assert len({(row.group, row.fault) for row in rows}) == len(rows)
+    return rows
+
+
+def tables() -> str:
+    rows = told()
+    parts = [f"{len(rows)} faults."]
+    for group, of_it in groupby(rows, lambda row: row.group):
+        lines = [f"| {row.fault} | {row.promised} |" for row in of_it]
+        parts.append("\n".join([f"| {group} | promised |", "|---|---|", *lines]))
+    return "\n\n".join(parts) + "\n\n"
+
+
+def shown(page: str) -> str:
+    """What *page*, of Markdown, has between the marks."""
+    begin, end = MARKS
+    return page.partition(begin)[2].partition(end)[0]
+
+
+def main() -> None:
+    page, (begin, end) = PAGE.read_text(encoding="utf-8"), MARKS
+    before, after = page.partition(begin)[0], page.partition(end)[2]
+    PAGE.write_text(f"{before}{begin}{tables()}{end}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,476 @@
+"""Faults of what a crawl stands on: disk, storage, clock, Redis, code of others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from threading import Thread
+from typing import Any, TypeAlias
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+from typing_extensions import Self
+
+from harness.defects import NoFile, NoUrl
+from harness.redis_server import answering, common_server, redis_server
+from harness.server import Server, Site
+from scrapy_koster import KosterMiddleware
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.keeping.keeper import Keeper
+from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import site_of
+from scrapy_koster.storage import StorageError
+from scrapy_koster.storage.encoding import encoded
+from scrapy_koster.storage.memory import MemoryStorage
+from scrapy_koster.storage.redis import RedisStorage
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
+DAYS = 10 * 86_400.0
+OPEN = b"User-agent: *\nDisallow:\n"
+_BOMB = zlib.compress(bytes(100 * 2**20))
+
+
+@dataclass
+class Stage:
+    """Where a fault takes place."""
+
+    server: Server
+    sites: list[Site]
+    folder: Path
+    meanwhile: Callable[[], object] = lambda: None
+    """What is done once all sites have been asked, before they answer."""
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "koster" / "robots.sqlite3"
+
+
+Given: TypeAlias = AbstractContextManager[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class AroundFault:
+    group: str
+    name: str
+    given: Callable[[Stage], Given]
+    """The settings of a crawl that meets the fault, up to the end of the block."""
+    warnings: int = 0
+    """How many are logged at most; at least one where there may be any, unless `silent`."""
+    silent: bool = False
+    closed: bool = False
+    """Whether no site can be visited."""
+
+    @property
+    def warned(self) -> str:
+        if self.closed:
+            return "no page is fetched, and the log has the error"
+        if not self.warnings:
+            return "nothing is said"
+        return "at most one warning" if self.silent else "one warning"
+
+
+# The disk and the storage.
+
+Harm: TypeAlias = Callable[[Path], object]
+
+
+def _at_first(harm: Harm) -> Callable[[Stage], Given]:
+    @contextmanager
+    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
+        stage.path.parent.mkdir()
+        harm(stage.path)
+        yield {"KOSTER_SQLITE_PATH": str(stage.path)}
+
+    return given
+
+
+def _in_between(harm: Harm) -> Callable[[Stage], Given]:
+    @contextmanager
+    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
+        stage.meanwhile = lambda: harm(stage.path)
+        yield {"KOSTER_SQLITE_PATH": str(stage.path)}
+
+    return given
+
+
+def _with(**settings: Any) -> Callable[[Stage], Given]:
+    @contextmanager
+    def given(_stage: Stage) -> Iterator[Mapping[str, Any]]:
+        yield settings
+
+    return given
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(b"this is no database" * 1000)
+
+
+def _overwritten(path: Path) -> None:
+    SQLiteStorage(str(path)).close()
+    content = bytearray(path.read_bytes())
+    content[1000:] = b"\xff" * (len(content) - 1000)
+    path.write_bytes(content)
+
+
+def _executed(*statements: str) -> Harm:
+    def harm(path: Path) -> None:
+        SQLiteStorage(str(path)).close()
+        with closing(sqlite3.connect(path)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+            connection.commit()
+
+    return harm
+
+
+def _deleted(path: Path) -> None:
+    for each in path.parent.iterdir():
+        each.unlink()
+
+
+def _cut_short(path: Path) -> None:
+    os.truncate(path, 100)
+
+
+@contextmanager
+def _locked(stage: Stage) -> Iterator[Mapping[str, Any]]:
+    SQLiteStorage(str(stage.folder / "locked.sqlite3")).close()
+    path = stage.folder / "locked.sqlite3"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        yield {"KOSTER_SQLITE_PATH": str(path)}
+
+
+class Full(SQLiteStorage):
+    """There is no room for a long robots.txt in the file."""
+
+    @classmethod
+    def from_config(cls, config: Any) -> Any:
+        storage = super().from_config(config)
+        storage._connection.execute("PRAGMA max_page_count = 1")
+        return storage
+
+
+class Broken(MemoryStorage):
+    """A storage that somebody else wrote."""
+
+    blocking = True
+
+    def get(self, site: Any) -> Any:
+        raise ZeroDivisionError
+
+    def put(self, site: Any, known: Any, owner: str = "") -> Any:
+        raise StorageError("full")
+
+
+class Unconfigured(MemoryStorage):
+    @classmethod
+    def from_config(cls, config: Any) -> Any:
+        raise NotConfigured("no luck")
+
+
+class Slow(MemoryStorage):
+    blocking = True
+
+    def get(self, site: Any) -> Any:
+        time.sleep(0.1)
+        return super().get(site)
+
+
+def _opening(site: Site, fetched: float) -> Copy:
+    """A copy that would allow everything, if it were believed."""
+    return Copy(site.url("/robots.txt"), 200, OPEN, None, None, fetched, fetched + 1e6)
+
+
+@contextmanager
+def _of_a_later_clock(stage: Stage) -> Iterator[Mapping[str, Any]]:
+    stage.path.parent.mkdir()
+    with closing(SQLiteStorage(str(stage.path))) as storage:
+        for site in stage.sites:
+            known = site_of(site.url())
+            assert known is not None
+            storage.put(known, _opening(site, time.time() + DAYS))
+    yield {"KOSTER_SQLITE_PATH": str(stage.path)}
+
+
+def _jobdir(harm: Harm) -> Callable[[Stage], Given]:
+    @contextmanager
+    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
+        job = stage.folder / "job"
+        job.mkdir()
+        harm(job / "koster-parked.sqlite3")
+        yield {"JOBDIR": str(job)}
+
+    return given
+
+
+def _of_version_99(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+
+
+# The clock.
+
+
+def _jumping(secs: float) -> Callable[[Stage], Given]:
+    @contextmanager
+    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
+        ahead = [0.0]
+
+        class Clocked(KosterMiddleware):
+            @classmethod
+            def from_crawler(cls, crawler: Crawler) -> Self:
+                config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
+                keeper = Keeper.from_crawler(
+                    crawler, config, stats, clock=lambda: time.time() + ahead[0]
+                )
+                return cls(crawler, config, stats, keeper)
+
+        stage.meanwhile = lambda: ahead.__setitem__(0, secs)
+        yield {"DOWNLOADER_MIDDLEWARES": {Clocked: 100, KosterMiddleware: None}}
+
+    return given
+
+
+# Redis.
+
+
+def _redis(url: str, prefix: str = "koster") -> Mapping[str, Any]:
+    return {
+        "KOSTER_STORAGE": RedisStorage,
+        "KOSTER_REDIS_URL": url,
+        "KOSTER_REDIS_PREFIX": prefix,
+    }
+
+
+@contextmanager
+def _redis_down(stage: Stage) -> Iterator[Mapping[str, Any]]:
+    yield _redis(f"redis://127.0.0.1:{stage.server.down().port}/0")
+
+
+@contextmanager
+def _redis_other(_stage: Stage) -> Iterator[Mapping[str, Any]]:
+    with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
+        yield _redis(f"redis://127.0.0.1:{port}/0")
+
+
+def _redis_with(*options: str, user: str = "") -> Callable[[Stage], Given]:
+    @contextmanager
+    def given(_stage: Stage) -> Iterator[Mapping[str, Any]]:
+        with redis_server(*options, password="right" if "right" in options else None) as own:
+            yield _redis(own.url(user))
+
+    return given
+
+
+@contextmanager
+def _redis_hangs(_stage: Stage) -> Iterator[Mapping[str, Any]]:
+    with redis_server() as own:
+        own.send(signal.SIGSTOP)
+        try:
+            yield _redis(own.url())
+        finally:
+            own.send(signal.SIGCONT)
+
+
+def _redis_meanwhile(harm: Callable[[Any], object]) -> Callable[[Stage], Given]:
+    @contextmanager
+    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
+        with redis_server() as own:
+            stage.meanwhile = lambda: harm(own)
+            yield _redis(own.url())
+
+    return given
+
+
+def _flush(own: Any) -> None:
+    with own.client() as client:
+        client.flushall()
+        client.script_flush()
+
+
+def _redis_value(value: Callable[[Site], bytes]) -> Callable[[Stage], Given]:
+    @contextmanager
+    def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
+        prefix = f"test-{token_hex(6)}"
+        with common_server().client() as client:
+            for site in stage.sites:
+                client.set(f"{prefix}:1:known:{{{site.url('')}}}", value(site))
+        yield _redis(common_server().url(), prefix)
+
+    return given
+
+
+@contextmanager
+def _redis_type(stage: Stage) -> Iterator[Mapping[str, Any]]:
+    prefix = f"test-{token_hex(6)}"
+    with common_server().client() as client:
+        for site in stage.sites:
+            for kind in ("known", "claim"):
+                client.lpush(f"{prefix}:1:{kind}:{{{site.url('')}}}", "x")
+    yield _redis(common_server().url(), prefix)
+
+
+@contextmanager
+def _redis_slow(_stage: Stage) -> Iterator[Mapping[str, Any]]:
+    """Each answer of it takes a fifth of a second."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def relay(source: socket.socket, target: socket.socket, secs: float) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 20):
+                time.sleep(secs)
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def both(near: socket.socket) -> None:
+        with near, socket.create_connection(("127.0.0.1", common_server().port)) as far:
+            back = Thread(target=relay, args=(far, near, 0.2), daemon=True)
+            back.start()
+            relay(near, far, 0.0)
+            back.join()
+
+    def serve() -> None:
+        while True:
+            try:
+                near, _ = listening.accept()
+            except OSError:
+                return
+            Thread(target=both, args=(near,), daemon=True).start()
+
+    thread = Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        port: int = listening.getsockname()[1]
+        yield _redis(f"redis://127.0.0.1:{port}/0", f"test-{token_hex(6)}")
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join(10)
+
+
+# The code of others.
+
+
+class RaisesOfRobots:
+    """A middleware that fails at each robots.txt."""
+
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            raise ZeroDivisionError
+
+
+class RaisesOfAnswers:
+    def process_response(self, request: Request, response: Any) -> Any:
+        if request.url.endswith("/robots.txt"):
+            raise ZeroDivisionError
+        return response
+
+
+_STORAGE, _CLOCK, _REDIS, _CODE = "the storage", "the clock", "Redis as the storage", "other code"
+FAULTS = (
+    AroundFault(_STORAGE, "its file is garbage", _at_first(_garbage), 1),
+    AroundFault(_STORAGE, "its pages are overwritten", _at_first(_overwritten), 1),
+    AroundFault(
+        _STORAGE,
+        "a database of another program",
+        _at_first(
+            _executed(
+                "DROP TABLE IF EXISTS copies",
+                "PRAGMA application_id = 7",
+                "PRAGMA user_version = 0",
+                "CREATE TABLE other (x)",
+            )
+        ),
+        1,
+        silent=True,
+    ),
+    AroundFault(
+        _STORAGE, "of a later version", _at_first(_executed("PRAGMA user_version = 99")), 1
+    ),
+    AroundFault(_STORAGE, "a folder is in its place", _at_first(lambda path: path.mkdir()), 1),
+    AroundFault(_STORAGE, "its folder is a file", _with(KOSTER_SQLITE_PATH=f"{__file__}/x"), 1),
+    AroundFault(
+        _STORAGE, "its folder is read-only", _with(KOSTER_SQLITE_PATH="/proc/self/x/robots"), 1
+    ),
+    AroundFault(_STORAGE, "locked by another process", _locked, 1),
+    AroundFault(_STORAGE, "the disk is full", _with(KOSTER_STORAGE=Full), 1),
+    AroundFault(_STORAGE, "deleted in mid-crawl", _in_between(_deleted), 1, silent=True),
+    AroundFault(
+        _STORAGE,
+        "its folder is deleted in mid-crawl",
+        _in_between(lambda path: shutil.rmtree(path.parent)),
+        1,
+        silent=True,
+    ),
+    AroundFault(_STORAGE, "cut short in mid-crawl", _in_between(_cut_short), 1, silent=True),
+    AroundFault(_STORAGE, "a class of somebody else that raises", _with(KOSTER_STORAGE=Broken), 1),
+    AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
+    AroundFault(_STORAGE, "each look into it takes 0.1 s", _with(KOSTER_STORAGE=Slow)),
+    AroundFault(_STORAGE, "memory for one site", _with(KOSTER_MEMORY_SITES=1)),
+    AroundFault(_STORAGE, "the file of the JOBDIR is garbage", _jobdir(_garbage), 1),
+    AroundFault(
+        _STORAGE, "the file of the JOBDIR is a folder", _jobdir(lambda path: path.mkdir()), 1
+    ),
+    AroundFault(
+        _STORAGE, "the file of the JOBDIR is of a later version", _jobdir(_of_version_99), 1
+    ),
+    AroundFault(_CLOCK, "a copy of 10 days ahead, which allows all", _of_a_later_clock),
+    AroundFault(_CLOCK, "jumps 10 days ahead in mid-crawl", _jumping(DAYS)),
+    AroundFault(_CLOCK, "jumps 10 days back in mid-crawl", _jumping(-DAYS)),
+    AroundFault(_REDIS, "is away", _redis_down, 1),
+    AroundFault(_REDIS, "hangs", _redis_hangs, 1),
+    AroundFault(_REDIS, "is killed in mid-crawl", _redis_meanwhile(lambda own: own.stop()), 1),
+    AroundFault(_REDIS, "loses all in mid-crawl", _redis_meanwhile(_flush)),
+    AroundFault(_REDIS, "each answer takes 0.2 s", _redis_slow),
+    AroundFault(_REDIS, "another server is at its port", _redis_other, 1),
+    AroundFault(_REDIS, "a read-only replica", _redis_with("--replicaof", "127.0.0.1", "1"), 1),
+    AroundFault(
+        _REDIS,
+        "out of memory",
+        _redis_with("--maxmemory", "1mb", "--maxmemory-policy", "noeviction"),
+        1,
+    ),
+    AroundFault(
+        _REDIS, "another password", _redis_with("--requirepass", "right", user=":wrong@"), 1
+    ),
+    AroundFault(_REDIS, "keys of another type", _redis_type),
+    AroundFault(_REDIS, "values are garbage", _redis_value(lambda site: b"\xff\x00garbage")),
+    AroundFault(_REDIS, "values unpack to 100 MB", _redis_value(lambda site: b"1.0 " + _BOMB)),
+    AroundFault(
+        _REDIS,
+        "values of 10 days ahead, which allow all",
+        _redis_value(
+            lambda site: b"%r " % (now := time.time() + DAYS) + encoded(_opening(site, now))
+        ),
+    ),
+    AroundFault(
+        _CODE, "a parser that raises at each file", _with(KOSTER_PARSER=NoFile), closed=True
+    ),
+    AroundFault(_CODE, "a parser that raises at each URL", _with(KOSTER_PARSER=NoUrl), closed=True),
+    AroundFault(
+        _CODE,
+        "a middleware that raises at each robots.txt",
+        _with(DOWNLOADER_MIDDLEWARES={RaisesOfRobots: 50}),
+        closed=True,
+    ),
+    AroundFault(
+        _CODE,
+        "a middleware that raises at the answer",
+        _with(DOWNLOADER_MIDDLEWARES={RaisesOfAnswers: 950}),
+        closed=True,
+    ),
+)

@@ -1,0 +1,383 @@
+"""Faults of single sites: one crawl has them all, and healthy sites beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+import socket
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any, TypeAlias
+from unittest.mock import patch
+
+from scrapy.utils.reactor import is_reactor_installed
+
+from harness.certificate import tls_context
+from harness.comparison import PADDED, ROWS, RULES, TEXT, Build, Means, Row, answering, coded
+from harness.floods import FLOODS
+from harness.replies import Hang, Raw, Reply, Reset, Trickle, Wire, redirect
+from harness.server import Server, Site
+
+ALLOWED = ("/", "/page")
+FORBIDDEN = ("/secret", "/secret/page")
+_OF_ROBOTS = re.compile(r"/(robots\.txt|hop\d)$").match
+NAMES = ("late.invalid", "silent.invalid", "failing.invalid")
+"""Hosts of which `resolve` knows."""
+LATE_SECS, SILENT_SECS = 0.4, 30.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """A faulty site as a crawl sees it."""
+
+    site: Site
+    origin: str
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def urls(self, paths: Sequence[str]) -> list[str]:
+        return [self.origin + path for path in paths]
+
+    def asked(self) -> list[str]:
+        """The paths of pages that were asked for, in whichever way."""
+        if self.site.scheme == "https" and self.origin.startswith("http:"):
+            return []
+        targets = [asked.target.removeprefix(self.origin) for asked in self.site.requests]
+        return [each for each in targets if each.startswith("/") and not _OF_ROBOTS(each)]
+
+
+@dataclass(frozen=True)
+class SiteFault:
+    group: str
+    name: str
+    means: Means
+    place: Callable[[Server], Place]
+
+
+def _at(build: Build) -> Callable[[Server], Place]:
+    def place(server: Server) -> Place:
+        site = build(server)
+        return Place(site, site.url(""))
+
+    return place
+
+
+def _compared(row: Row) -> SiteFault:
+    connection = any(
+        word in row.answer for word in ("connection", "TLS", "no HTTP", "no answer", "slower")
+    )
+    group = "the connection" if connection else "the answer to GET /robots.txt"
+    return SiteFault(group, row.answer, row.means, _at(row.build))
+
+
+def _answer(name: str, means: Means, handler: Any, scheme: str = "http") -> SiteFault:
+    build = answering(handler, scheme)
+    return SiteFault("the answer to GET /robots.txt", name, means, _at(build))
+
+
+def _elsewhere(server: Server) -> Site:
+    site, target = server.site(), server.down()
+    site.robots = redirect(target.url("/robots.txt"))
+    return site
+
+
+def _two_in_a_circle(server: Server) -> Site:
+    site, other = server.site(), server.site()
+    site.robots, other.robots = (
+        redirect(other.url("/robots.txt")),
+        redirect(site.url("/robots.txt")),
+    )
+    return site
+
+
+class HalfClosed(Reply):
+    """Says no more, and goes on listening."""
+
+    async def send(self, wire: Wire) -> bool:
+        if self.octets:
+            await wire.send(self.octets)
+        if wire.writer.can_write_eof():
+            wire.writer.write_eof()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+class Silent(Reply):
+    """Says no more, and leaves the connection open."""
+
+    async def send(self, wire: Wire) -> bool:
+        await wire.send(self.octets)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+class ResetAtOnce(Site):
+    """Resets each connection before it has read a word."""
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        Wire(None, writer, lambda *_: None).reset()  # type: ignore[arg-type]  # nothing was asked
+
+
+class NeverAccepted(Site):
+    """The system has the connections; the server never looks at them."""
+
+    async def _listen(self) -> None:
+        self._reserved.listen(100)
+
+
+class SaysNoTls(Site):
+    """Answers the first octets of TLS with these, and no more."""
+
+    said = b""
+
+    async def _listen(self) -> None:
+        self._listener = await asyncio.start_server(self._talk, self.host, self.port)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talk = asyncio.current_task()
+        assert talk is not None
+        self._talks.add(talk)
+        try:
+            writer.write(self.said)
+            await reader.read(100_000)
+            await asyncio.sleep(3600 if not self.said else 0)
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self._talks.discard(talk)
+            writer.close()
+
+
+class AlertsTls(SaysNoTls):
+    said = b"\x15\x03\x03\x00\x02\x02\x28"  # a fatal alert: handshake_failure
+
+
+class GarblesTls(SaysNoTls):
+    said = b"\x16\x03\x03\x40\x00" + b"\xff" * 100
+
+
+class OtherName(Site):
+    def _tls(self) -> Any:
+        return tls_context("192.0.2.1")
+
+
+def _of(kind: type[Site], scheme: str = "http") -> Callable[[Server], Place]:
+    def build(server: Server) -> Site:
+        site = server._opened(kind(server, scheme, "127.0.0.1"))
+        site.robots = RULES
+        return site
+
+    return _at(build)
+
+
+def _tls_on_the_plain_port(server: Server) -> Place:
+    site = server.site("https")
+    return Place(site, f"http://{site.authority}")
+
+
+def _named(host: str) -> Callable[[Server], Place]:
+    """The site has rules, and this name."""
+
+    def place(server: Server) -> Place:
+        site = server.site()
+        site.robots = RULES
+        return Place(site, f"http://{host}:{site.port}")
+
+    return place
+
+
+def _proxied(handler: Any, scheme: str = "http") -> Callable[[Server], Place]:
+    """A proxy, which answers the request for the robots.txt; of None: it is down."""
+
+    def place(server: Server) -> Place:
+        proxy = server.down() if handler is None else server.site()
+        host = f"site-{proxy.port}.example"
+        if handler is not None:
+            proxy.page(f"http://{host}/robots.txt", handler)
+            proxy.page(f"{host}:443", handler)
+        return Place(proxy, f"{scheme}://{host}", {"proxy": proxy.url("")})
+
+    return place
+
+
+def _proxy(name: str, means: Means, handler: Any, scheme: str = "http") -> SiteFault:
+    return SiteFault("the proxy", name, means, _proxied(handler, scheme))
+
+
+_DEFERRED, _RULES, _OPEN = Means.DEFERRED, Means.RULES, Means.UNRESTRICTED
+_LONG = Reply(200, PADDED, headers={**TEXT, "Cache-Control": "max-age=" + "9" * 5000})
+_ODD_FIELDS = Reply(
+    200,
+    RULES,
+    headers=[
+        ("Content-Type", "text/plain; charset=no such"),
+        ("Date", "yesterday"),
+        ("Expires", "-1"),
+        ("Age", "-9" * 50),
+        ("Cache-Control", '="max-age,,;'),
+        ("Retry-After", "never"),
+    ],
+)
+_GZIP = gzip.compress(PADDED.encode())
+_DEFLATE = zlib.compress(PADDED.encode())[2:-4]
+_ANSWERS: Sequence[SiteFault] = (
+    *(_compared(row) for row in ROWS),
+    *(_answer(str(status), _OPEN, Reply(status, RULES)) for status in (405, 406, 418, 421, 431)),
+    *(
+        _answer(str(status), _DEFERRED, Reply(status, RULES))
+        for status in (300, 305, 502, 504, 511)
+    ),
+    _answer("598, which nobody has defined", _DEFERRED, Reply(598, RULES)),
+    _answer("200 with a byte order mark", _RULES, b"\xef\xbb\xbf" + RULES.encode()),
+    _answer("200 in UTF-16", _OPEN, RULES.encode("utf-16")),
+    _answer("200 of octets NUL, then rules", _RULES, b"\0" * 5000 + b"\n" + RULES.encode()),
+    _answer("200 with lines that end with CR alone", _RULES, RULES.replace("\n", "\r")),
+    _answer("200 with header fields that make no sense", _RULES, _ODD_FIELDS),
+    _answer("200 with a max-age of 5,000 digits", _RULES, _LONG),
+    _answer("200 with 500 kB in one line", _RULES, RULES + "#" * 500_000),
+    *(
+        SiteFault("the answer to GET /robots.txt", name, means, _at(coded(coding, body)))
+        for name, means, coding, body in (
+            ("gzip that is cut", _DEFERRED, "gzip", _GZIP[:-30]),
+            ("gzip that is cut in its checksum", _DEFERRED, "gzip", _GZIP[:-3]),
+            ("gzip with another checksum", _DEFERRED, "gzip", _GZIP[:-8] + b"12345678"),
+            ("gzip in two parts", _RULES, "x-gzip", _GZIP + _GZIP),
+            ("gzip in two parts, the second is cut", _DEFERRED, "gzip", _GZIP + _GZIP[:-30]),
+            ("gzip with zeros behind it", _RULES, "gzip", _GZIP + bytes(100)),
+            ("gzip of which nothing came", _OPEN, "gzip", b""),
+            ("gzip twice", _DEFERRED, "gzip, gzip", gzip.compress(_GZIP)),
+            ("deflate that is cut", _DEFERRED, "deflate", zlib.compress(PADDED.encode())[:-20]),
+            ("deflate without its header", _RULES, "deflate", _DEFLATE),
+            ("deflate without its header, cut", _DEFERRED, "deflate", _DEFLATE[:-20]),
+        )
+    ),
+    _answer("a redirect to file:", _DEFERRED, redirect("file:///etc/hosts")),
+    _answer("a redirect to data:", _DEFERRED, redirect("data:text/plain,User-agent:*")),
+    _answer("a redirect to javascript:", _DEFERRED, redirect("javascript:alert(1)")),
+    _answer("a redirect to a host that does not exist", _DEFERRED, redirect("http://a.invalid/")),
+    _answer("a redirect to a Location of 60 kB", _DEFERRED, redirect("//" + "a" * 60_000)),
+    _answer("a redirect to a Location of garbage", _DEFERRED, redirect("http://[\xff\x01:x/")),
+    SiteFault(
+        "the answer to GET /robots.txt", "a redirect to a closed port", _DEFERRED, _at(_elsewhere)
+    ),
+    SiteFault(
+        "the answer to GET /robots.txt",
+        "redirects between two sites",
+        _DEFERRED,
+        _at(_two_in_a_circle),
+    ),
+    _answer("200 that comes an octet at a time, in time", _RULES, Trickle(200, RULES, pause=0.005)),
+)
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n"
+_CONNECTIONS = (
+    SiteFault("the connection", "reset before the request is read", _DEFERRED, _of(ResetAtOnce)),
+    SiteFault("the connection", "never accepted", _DEFERRED, _of(NeverAccepted)),
+    *(
+        SiteFault("the connection", name, _DEFERRED, _at(answering(handler)))
+        for name, handler in (
+            ("half closed without a word", HalfClosed()),
+            ("half closed in the headers", HalfClosed(body=b"HTTP/1.1 200 OK\r\nContent-")),
+            ("closed in the headers", Raw(b"HTTP/1.1 200 OK\r\nContent-")),
+            (
+                "closed in a chunk",
+                Raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nUser"),
+            ),
+            ("half closed in the body", HalfClosed(body=_HEAD + b"User-agent: *\n")),
+            ("silent in the body", Silent(body=_HEAD + b"User-agent: *\n")),
+        )
+    ),
+    SiteFault("the connection", "TLS: an alert", _DEFERRED, _of(AlertsTls, "https")),
+    SiteFault("the connection", "TLS: garbage", _DEFERRED, _of(GarblesTls, "https")),
+    SiteFault("the connection", "TLS: silence", _DEFERRED, _of(SaysNoTls, "https")),
+    SiteFault(
+        "the connection",
+        "TLS: the certificate of another host, as Scrapy takes it of pages",
+        _RULES,
+        _of(OtherName, "https"),
+    ),
+    SiteFault("the connection", "TLS where none is asked for", _DEFERRED, _tls_on_the_plain_port),
+)
+_HOSTS = (
+    SiteFault("the name of the host", "does not exist", _DEFERRED, _named("nowhere.invalid")),
+    SiteFault("the name of the host", "can be no name", _DEFERRED, _named("a..b")),
+    SiteFault("the name of the host", "is found late", _RULES, _named("late.invalid")),
+    SiteFault(
+        "the name of the host", "the resolver is silent", _DEFERRED, _named("silent.invalid")
+    ),
+    SiteFault("the name of the host", "the resolver fails", _DEFERRED, _named("failing.invalid")),
+)
+_PROXIES = (
+    _proxy("refuses the connection", _DEFERRED, None),
+    _proxy("407", _DEFERRED, Reply(407, headers={"Proxy-Authenticate": "Basic"})),
+    _proxy("502", _DEFERRED, Reply(502)),
+    _proxy("504", _DEFERRED, Reply(504)),
+    _proxy("never answers", _DEFERRED, Hang()),
+    _proxy("resets the connection", _DEFERRED, Reset()),
+    _proxy("says what is no HTTP", _DEFERRED, Raw(b"SSH-2.0-x\r\n\r\n")),
+    _proxy("403 to CONNECT", _DEFERRED, Reply(403), "https"),
+    _proxy("407 to CONNECT", _DEFERRED, Reply(407), "https"),
+    _proxy("502 to CONNECT", _DEFERRED, Reply(502), "https"),
+)
+_FLOODS = tuple(
+    SiteFault("an answer without end", name, _DEFERRED, _at(answering(flood)))
+    for name, flood in FLOODS.items()
+)
+FAULTS: Sequence[SiteFault] = sorted(
+    (*_ANSWERS, *_CONNECTIONS, *_HOSTS, *_PROXIES, *_FLOODS),
+    key=lambda fault: [
+        "the answer to GET /robots.txt",
+        "an answer without end",
+        "the connection",
+        "the name of the host",
+        "the proxy",
+    ].index(fault.group),
+)
+SETTINGS: Mapping[str, Any] = {
+    "KOSTER_DEFER_FIRST_SECS": 0.1,
+    "KOSTER_DEFER_LIMIT_SECS": 0.3,
+    "KOSTER_MAX_BYTES": 100_000,
+    "RETRY_ENABLED": False,
+    "CONCURRENT_REQUESTS": 64,
+}
+
+TIMEOUTS = {True: 1.5, False: 20.0}
+"""For sites that cannot be asked, and for the others: these answer, however slow the machine is."""
+
+Lookup: TypeAlias = Callable[..., Any]
+
+
+def resolver(real: Lookup, ended: Event) -> Lookup:
+    """What stands in place of socket.getaddrinfo, for the names in `NAMES`."""
+
+    def lookup(host: Any, *arguments: Any, **named: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        if name not in NAMES:
+            return real(host, *arguments, **named)
+        if name == "late.invalid":
+            time.sleep(LATE_SECS)
+            return real("127.0.0.1", *arguments, **named)
+        if name == "silent.invalid":
+            ended.wait(SILENT_SECS)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    return lookup
+
+
+@contextmanager
+def resolving() -> Iterator[None]:
+    """Have all that looks up names know of these, up to the end of the block."""
+    ended = Event()
+    with ExitStack() as patched:
+        patched.callback(ended.set)
+        lookup = resolver(socket.getaddrinfo, ended)
+        patched.enter_context(patch.object(socket, "getaddrinfo", lookup))
+        if is_reactor_installed():
+            from twisted.internet import reactor
+
+            names = getattr(reactor, "nameResolver")  # noqa: B009  # which not every reactor has
+            patched.enter_context(patch.object(names, "_getaddrinfo", lookup))
+        yield

@@ -1,0 +1,101 @@
+"""What stops a crawl before its first request: wrong settings, and parts that cannot be built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scrapy import Spider
+from scrapy.core.scheduler import Scheduler
+from scrapy.exceptions import NotConfigured
+from scrapy.robotstxt import RobotParser
+
+from harness.wrong_settings import WRONG
+from scrapy_koster import KosterMiddleware, RobotsMetaMiddleware
+
+
+@dataclass(frozen=True)
+class StartFault:
+    group: str
+    name: str
+    says: str
+    """What the error has to say, as a pattern."""
+    settings: Sequence[Mapping[str, Any]]
+    """Each is a crawl."""
+    promised: str = "the crawl stops before its first request, and says why"
+
+
+class Unlicensed(RobotParser):
+    @classmethod
+    def from_crawler(cls, crawler: Any, robotstxt_body: bytes) -> Any:
+        raise NotConfigured("no licence")
+
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
+        return True
+
+
+class Raising(Unlicensed):
+    @classmethod
+    def from_crawler(cls, crawler: Any, robotstxt_body: bytes) -> Any:
+        raise ZeroDivisionError("no licence")
+
+
+class NotOpening(Scheduler):
+    def open(self, spider: Spider) -> Any:
+        raise OSError("no queue")
+
+
+class NotBuilt(Scheduler):
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Any:
+        raise NotConfigured("no queue")
+
+
+class KosterOff(KosterMiddleware):
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Any:
+        raise NotConfigured("no luck")
+
+
+class MetaOff(RobotsMetaMiddleware):
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Any:
+        raise NotConfigured("no luck")
+
+
+_SETTINGS, _PARTS = "the settings", "the parts of the crawl"
+_TAKEN_OUT = "there is no KosterMiddleware"
+FAULTS = (
+    *(
+        StartFault(_SETTINGS, f"`{name}` is wrong", name, [{name: value} for value in values])
+        for name, values in WRONG.items()
+    ),
+    StartFault(_SETTINGS, "a name that is none", "is not a setting", [{"KOSTER_TIMEOUT": 3}]),
+    StartFault(
+        _PARTS, "a parser that raises NotConfigured", "licence", [{"KOSTER_PARSER": Unlicensed}]
+    ),
+    StartFault(_PARTS, "a parser that cannot be built", "licence", [{"KOSTER_PARSER": Raising}]),
+    StartFault(_PARTS, "a scheduler that does not open", "no queue", [{"SCHEDULER": NotOpening}]),
+    StartFault(
+        _PARTS, "a scheduler that raises NotConfigured", "no queue", [{"SCHEDULER": NotBuilt}]
+    ),
+    StartFault(
+        _PARTS,
+        "KosterMiddleware is taken out",
+        _TAKEN_OUT,
+        [{"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None}}],
+    ),
+    StartFault(
+        _PARTS,
+        "a KosterMiddleware that raises NotConfigured",
+        _TAKEN_OUT,
+        [{"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, KosterOff: 100}}],
+    ),
+    StartFault(
+        _PARTS,
+        "a RobotsMetaMiddleware that raises NotConfigured",
+        "RobotsMetaMiddleware has a place",
+        [{"SPIDER_MIDDLEWARES": {RobotsMetaMiddleware: None, MetaOff: 100}}],
+    ),
+)

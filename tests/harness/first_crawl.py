@@ -1,0 +1,115 @@
+"""A crawl of ten sites, one for each outcome, and the log that docs/first-crawl.md shows of it.
+
+    PYTHONPATH=tests python -m harness.first_crawl
+
+makes the crawl and writes its log into the page. test_first_crawl.py asserts that the page has what
+a crawl says. Times are made alike, and sites are called by what they answer, not by their ports.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from harness.comparison import HTML, RULES
+from harness.crawling import Crawl, CrawlResult
+from harness.loops import BareLoop
+from harness.replies import Handler, Hang, Reply
+from harness.server import Server
+
+PAGE = Path(__file__).parents[2] / "docs" / "first-crawl.md"
+LOG = ("<!-- log -->\n\n```text\n", "```\n\n<!-- /log -->")
+
+ANSWERS: Mapping[str, Handler] = {
+    "obeyed": RULES,
+    "no-file": Reply(404),
+    "html": Reply(200, HTML, headers={"Content-Type": "text/html"}),
+    "closed-401": Reply(401),
+    "closed-403": Reply(403),
+    "failing-503": Reply(503),
+    "hanging": Hang(),
+    "long": RULES + "# 600 kB\n" * 67_000,
+    "wildcards": "User-agent: *\nDisallow: /*.gif\n",
+}
+NO_HOST = "no-such-host"
+SITES = (*ANSWERS, NO_HOST)
+QUICK: Mapping[str, Any] = {
+    "KOSTER_TIMEOUT_SECS": 1.5,
+    "KOSTER_IDLE_LIMIT_SECS": 3,
+}
+"""So that the crawl takes seconds: all other settings have their defaults."""
+
+DATE, TIME, LATER = "2026-01-01", "12:00:00", "13:00:00"
+
+
+async def first_crawl(crawl: Crawl, server: Server) -> CrawlResult:
+    """Ask for two pages of each site, of which RULES allows one. URLs have the names of sites."""
+    origins = {f"http://{NO_HOST}.invalid": NO_HOST}
+    for name, answer in ANSWERS.items():
+        site = server.site()
+        site.robots = answer
+        origins[site.url("")] = name
+    urls = [f"{origin}{path}" for origin in origins for path in ("/page", "/secret")]
+    result = await crawl(urls=urls, settings={**QUICK, "LOG_LEVEL": "INFO"})
+    for record in result.log:
+        record.msg, record.args = _named(record.getMessage(), origins), ()
+    return result
+
+
+def _named(line: str, origins: Mapping[str, str]) -> str:
+    for origin, name in origins.items():
+        line = re.sub(rf"{re.escape(origin)}\b", f"http://{name}.example", line)
+    return line
+
+
+def log_of(result: CrawlResult) -> list[str]:
+    """The lines of ours at INFO and above, as Scrapy formats them by default, with one time."""
+    form = logging.Formatter(f"{DATE} {TIME} [%(name)s] %(levelname)s: %(message)s")
+    return [
+        _timeless(form.format(record))
+        for record in result.log
+        if record.levelno >= logging.INFO and record.name.startswith("scrapy_koster")
+    ]
+
+
+def _timeless(line: str) -> str:
+    line = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", f"{DATE}T{LATER}Z", line)
+    line = re.sub(r"(?<=asked again in )\d+ s", "10 s", line)  # chance lengthens it by a quarter
+    # Each handler, and each system, has words of its own.
+    return re.sub(r"(?<=CannotResolveHostError: ).*?(?=\)(?:\.|,))", "no such host", line)
+
+
+def shown(page: str) -> list[str]:
+    """The log that *page*, of Markdown, has between the marks."""
+    begin, end = LOG
+    return page.partition(begin)[2].partition(end)[0].splitlines()
+
+
+def with_log(page: str, log: list[str]) -> str:
+    begin, end = LOG
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    return "".join([before, begin, *(f"{line}\n" for line in log), end, after])
+
+
+def main() -> None:
+    results = []
+    loop = BareLoop()
+
+    async def run() -> None:
+        results.append(await first_crawl(crawl, server))
+
+    with TemporaryDirectory() as folder, Server() as server:
+        crawl = Crawl(Path(folder))
+        loop.run(run, 60)
+    loop.close()
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(with_log(page, log_of(results[0])), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""A crawl with a JOBDIR, whose runs are processes that a test may kill."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness.crawling import Crawl
+from harness.replies import Reply
+
+SCRIPT = """
+import resource
+from pathlib import Path
+
+from scrapy import Request, Spider
+from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
+from scrapy.utils.asyncio import call_later
+
+class Waiting(Spider):
+    name = "waiting"
+    urls = {urls!r}
+
+    async def start(self):
+        call_later(0.05, self.look)
+        {start}
+
+    def look(self):
+        # Once all of them wait, the test is told.
+        if len(self.crawler.engine._slot.scheduler._parking) >= max(1, len(set(self.urls))):
+            Path("parked").touch()
+        else:
+            call_later(0.05, self.look)
+
+    def follow(self, response):
+        held_back = response.meta.get("held back", True)
+        for url in self.urls:
+            yield Request(url, meta={{"dont_obey_robotstxt": not held_back}})
+
+    def parse(self, response):
+        pass
+
+settings = {settings!r}
+has_reactor = settings.get("TWISTED_REACTOR_ENABLED", True)
+process = (CrawlerProcess if has_reactor else AsyncCrawlerProcess)(settings)
+process.crawl(Waiting)
+process.start()
+"""
+ALL = """for url in self.urls:
+            yield Request(url)"""
+FOLLOWED = """if self.urls:
+            yield Request("data:,x", callback=self.follow)"""
+OPEN = Reply(body="User-agent: *\nDisallow: /no\n")
+
+
+class Job:
+    """A crawl with a JOBDIR, run again and again, each run a process of its own."""
+
+    def __init__(self, folder: Path, crawl: Crawl) -> None:
+        self.folder = folder
+        self._crawl = crawl
+
+    def start(self, urls: list[str], *, start: str = ALL, **settings: Any) -> subprocess.Popen[str]:
+        (self.folder / "parked").unlink(missing_ok=True)
+        script = self.folder / "crawl.py"
+        code = SCRIPT.format(
+            urls=urls,
+            start=start,
+            settings={
+                "ADDONS": {"scrapy_koster.Addon": 500},
+                "JOBDIR": str(self.folder / "job"),
+                "KOSTER_SQLITE_PATH": str(self.folder / "robots.sqlite3"),
+                "KOSTER_DEFER_FIRST_SECS": 0.5,
+                "KOSTER_DEFER_MAX_SECS": 0.5,
+                # One that is killed while it asks has claimed the site for 5 s longer.
+                "KOSTER_TIMEOUT_SECS": 5,
+                "TELNETCONSOLE_ENABLED": False,
+                "LOG_LEVEL": "INFO",
+                **settings,
+            },
+        )
+        script.write_text(code)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [sys.executable, script], stdout=pipe, stderr=pipe, text=True, cwd=self.folder
+        )
+
+    async def until_parked(self) -> None:
+        """Until all its requests wait, or, where it asks for none, those of the last run."""
+        await self._crawl.until((self.folder / "parked").exists, seconds=20)
+
+    def end(self, process: subprocess.Popen[str], sent: signal.Signals | None = None) -> str:
+        """Wait for its end; return its log."""
+        if sent is not None:
+            process.send_signal(sent)
+        _, log = process.communicate(timeout=40)
+        assert process.returncode == (-9 if sent is signal.SIGKILL else 0), log
+        return log
+
+    def run(self, urls: list[str], **arguments: Any) -> str:
+        return self.end(self.start(urls, **arguments))

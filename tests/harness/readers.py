@@ -1,0 +1,269 @@
+"""Whatever reads text from the network, and the pieces that its hostile texts are made of."""
+
+from __future__ import annotations
+
+import gzip
+import sqlite3
+import zlib
+from contextlib import closing, suppress
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import clear_cache  # type: ignore[attr-defined]
+
+from scrapy import Request
+
+from harness.doubling import COUNTER, Reader
+from scrapy_koster.checker.syntax import check
+from scrapy_koster.crawl.fetching.coding import is_whole
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.parking.file import ParkedFile, site_of_lot
+from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.protocol.access import Answer, Copy, Policy, after_answer, redirect_target
+from scrapy_koster.protocol.delay import longest_delay, names_delay
+from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.metatags import Syntax, part_to_read
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.robotsmeta import directives_of_headers, directives_of_page
+from scrapy_koster.protocol.robotstxt import RobotsTxt, has_record, parse, values_of
+from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.storage import StorageError, redis, sqlite
+from scrapy_koster.storage.encoding import copy_fields, known_from, site_named
+
+_ROBOTS = (
+    "User-agent: *\n", "User-agent: figtree\n", "User-agent:", "user-agent", "Disallow: /",
+    "Disallow:", "Allow: /", "Allow:/", "allow", "Crawl-delay: 1\n", "Sitemap:", "a:", ":", "\n",
+    "\r", "\r\n", " ", "\t", " \t ", "#", "# ", "a", "/", "/a", "aa/", "*", "$", "%", "%4", "%41",
+    "%2F", "%0A", "\0", "\x0b", "\x85", "\xff", "\xe2\x80\xa8", "<html>", "figtree", "fig*",
+    "/admin", "/.git",
+    f"User-agent: {COUNTER}\n", f"/{COUNTER}", f"a{COUNTER}:", COUNTER, "http://", "user agent",
+)  # fmt: skip
+_WILD = (
+    "*", "*a", "/*a", "*a*", "/*/*", "Disallow: /*", "Disallow: *", "Allow: /*a", "$\n", "*$\n",
+    f"Disallow: /*{COUNTER}*a\n", f"Allow: /a*{COUNTER}\n", f"Disallow: /{COUNTER}$\n", "%2Fa*",
+)  # fmt: skip
+_DELAYS = (
+    *_ROBOTS, "Crawl-delay:", "crawl-delay", "Request-rate: 1/10\n", "Request-rate:", "request-",
+    "9", "1/", "/1", "0", ".", "e", "-", "+", "_", "nan", "inf", "s", "m ", "h\n", "0600-0845",
+    "\N{ARABIC-INDIC DIGIT FIVE}", f"Crawl-delay: {COUNTER}\n", f"1/{COUNTER}",
+)  # fmt: skip
+_META = (
+    "<", "<meta", "<meta ", "<META", "<meta\n", "<meta/", "</", "</meta", ">", "/>", "=", '"', "'",
+    " ", "\n", "/", "name", "name=", 'name="', "name='", "name=robots ", "content=", 'content="',
+    "content=none ", "robots", "figtree", "noindex", "none", "no", "&", "&amp;", "&#111;", "&#",
+    "&#x6e", "1", "a", "a=", "a ", 'a="', "a='", " a=b", "b", ",", "<p>", "<p ", "<a ", "<title>",
+    "</title>", "<style>", "</style>", "<script>", "</script>", "<script", "<!--", "-->", "--!>",
+    "-", "<!", "<?", "?>", "<![CDATA[", "]]>", "<svg>", "</svg>", "<math>", "<mi>", "<desc>",
+    "<template>", "</template>", "<plaintext>", "\0", "\x0c", f"a{COUNTER}", f"<a{COUNTER}>",
+)  # fmt: skip
+_TAG = (
+    "a", "a:", ":", ": ", " :", " ", "\t", "\xa0", "\n ", ",", ", ", "noindex", "none", "figtree",
+    "figtree:", "robots:", "*:", "googlebot:", "max-snippet", "max-snippet:", "max-snippet :",
+    "max-image-preview:none", "unavailable_after:", "unavailable_after : ", "1", "12:", "-", ";",
+    "\N{KELVIN SIGN}", COUNTER,
+)  # fmt: skip
+_FIELD = (
+    ",", '"', '\\"', "\\", "=", '="', "a", " ", "\t", "no-cache", "max-age", "max-age=", "1", "9",
+    "max-age=1", '"1"', ";", "(", ")", "-", "+", ":", "Sun", "Sun, ", "06", " Nov ", "1994 ",
+    "00:00:00", "GMT", "-1", "\xff", "W/", COUNTER,
+)  # fmt: skip
+_URL = (
+    "http://", "https:", "//", "/", "a", ".", "..", "/../", "/./", "../", "?", "#", ";", "@", ":",
+    ":80", "[", "]", "[::1]", "%", "%2F", "%41", "%4", "&", "=", "\\", " ", "\t", "-", COUNTER,
+)  # fmt: skip
+
+_STORED = (
+    "{", "}", "[", "]", '"', ":", ",", "1", "9", "-", "e", ".", "null", "true", '"url":', '"body"',
+    '"status":200', "\n", "\0", "\\", "\\u0000", " ", "http://h", "/", "a", "\xff",
+    "\x1f\x8b", "x\x9c",
+    "NaN", "1e9", COUNTER,
+)  # fmt: skip
+_CODED = (
+    "\x1f\x8b\x08", "\0", "\0\0\0\0", "\x03", "x\x9c", "\xff", "K\x04", "\x01", "\x02", "\x80", "a",
+    "(\xb5/\xfd", "\x21", "\x0b", "gzip", ",", " ", "P*M\x18", COUNTER,
+)  # fmt: skip
+_SHOWN = (
+    "a", " ", "\0", "\n", "\r", "\x1b", "[31m", "\x7f", "\x85", "\xa0", "\u2028", "\u202e",
+    "\u200b",
+    "\ud800", "\ufeff", "\U000e0001", "\u0301", "%s", "%(a)s", "\\", "'", '"', "{", "}", COUNTER,
+)  # fmt: skip
+_GZIPS = [gzip.compress(b"#" * n) for n in range(3)]
+_HEADS = {
+    "gzip": _GZIPS[0][:10],
+    "deflate": b"x\x9c",
+    "br": b"\x0b\x02\x80",
+    "zstd": b"(\xb5/\xfd\x04\x00",
+}
+_MAX_BYTES = 512_000
+_COPY = copy_fields(Copy("http://h/robots.txt", 200, b"", None, None, 1.0, 2.0))
+_FAILURE: dict[str, object] = {
+    "reason": "HTTP 503", "attempts": 1, "since": 1.0, "asked": 1.0, "retry": 2.0
+}  # fmt: skip
+_ROBOT = "figtree"
+_CHECKED = RobotsTxt(
+    b"User-agent: *\nDisallow: /a\nDisallow: /%41\nAllow: /aaaa\nDisallow: /aaaaaa"
+)
+
+
+def _decide(text: str) -> None:
+    robots = RobotsTxt(text.encode("latin-1"))
+    for path in ("/", "/a/a/a", "/" + "a" * 99, "/12345", "/%41%0A"):
+        robots.allowed(f"http://h{path}", _ROBOT)
+
+
+def _explain(text: str) -> None:
+    robots = RobotsTxt(text.encode("latin-1"))
+    for path in ("/", "/a/a/a", "/" + "a" * 99, "/12345", "/%41%0A"):
+        str(robots.ruling(f"http://h{path}", _ROBOT).rule)
+
+
+def _records(text: str) -> None:
+    body = text.encode("latin-1")
+    has_record.__wrapped__(body)  # and not what is remembered of it
+    parse(body)
+    list(values_of(body, "sitemap"))
+
+
+def _decide_by_rfc9309(text: str) -> None:
+    reading = Rfc9309(text.encode())
+    for path in ("/", "/a/a/a", "/" + "a" * 2_000, "/12345?a=%2F", "/%41%0A"):
+        reading.allowed(f"http://h{path}", _ROBOT)
+
+
+def _explain_by_rfc9309(text: str) -> None:
+    reading = Rfc9309(text.encode())
+    for path in ("/", "/a/a/a", "/" + "a" * 2_000, "/12345?a=%2F", "/%41%0A"):
+        str(reading.ruling(f"http://h{path}", _ROBOT).rule)
+
+
+def _decide_twice(text: str) -> None:
+    robots = StrictestRobotParser(text.encode())
+    for path in ("/", "/a/a/a", "/" + "a" * 99):
+        robots.allowed(f"http://h{path}", _ROBOT)
+
+
+def _delay(text: str) -> None:
+    octets = text.encode()
+    for field in (b"crawl-delay", b"request-rate"):
+        longest_delay([Line(1, field, octets)])
+        longest_delay([Line(1, field, b"1" + octets), Line(2, field, b"1/1" + octets)])
+    for body in (octets, b"User-agent: *\n" + octets):
+        names_delay(body)
+        StrictestRobotParser(body).delay(_ROBOT)
+
+
+def _page(text: str, syntax: Syntax) -> None:
+    octets = text.encode()
+    directives_of_page(part_to_read(octets, _ROBOT), _ROBOT, syntax=syntax)
+    directives_of_page(octets, _ROBOT, syntax=syntax)
+
+
+def _answer(text: str) -> None:
+    for name in ("cache-control", "expires", "date", "age", "etag", "last-modified", "retry-after"):
+        for status in (200, 503):
+            headers = {name: text} if name != "date" else {name: text, "expires": text}
+            answer = Answer("http://h/robots.txt", status, headers)
+            after_answer(answer, None, now=1e9, policy=Policy(), jitter=0.0)
+
+
+def _redirect(text: str) -> None:
+    clear_cache()  # of urlsplit
+    for location in (text, f"http://{text}", f"/{text}"):
+        redirect_target(Answer("http://h/a/b/robots.txt", 301, {"location": location}))
+
+
+def _url(text: str) -> None:
+    clear_cache()
+    for url in (text, f"http://h/{text}"):
+        try:
+            site_of(url)
+        except ValueError as error:
+            printable(str(error))
+        _CHECKED.allowed(url, _ROBOT)
+        _CHECKED.ruling(url, _ROBOT)
+
+
+def _coded(text: str) -> None:
+    octets = text.encode("latin-1")
+    gzips = b"".join(_GZIPS[n % len(_GZIPS)] for n in octets)  # a member for each octet
+    for coding in ("gzip", "deflate", "br", "zstd"):
+        is_whole(octets, coding, _MAX_BYTES)
+        is_whole(_HEADS[coding] + octets, coding, _MAX_BYTES)
+    is_whole(gzips, "gzip", _MAX_BYTES)
+    is_whole(octets, text, _MAX_BYTES)
+
+
+def _value(text: str) -> None:
+    """What a Redis has of a site, and what a row of SQLite has, whoever wrote it."""
+    octets = text.encode("latin-1")
+    for value in (octets, b"1.0 " + octets, b"1.0 " + zlib.compress(octets)):
+        with suppress(StorageError, ValueError):
+            redis._read(value)
+    for name in ("url", "status", "body", "etag", "last_modified", "fetched", "expires"):
+        with suppress(StorageError, ValueError):
+            known_from({**_COPY, name: octets if name == "body" else text}, None)
+    for name in ("reason", "attempts", "since", "asked", "retry"):
+        with suppress(StorageError, ValueError):
+            known_from(None, {**_FAILURE, name: text})
+    site_named(text)
+
+
+def _row(text: str) -> None:
+    """What a file of SQLite has of a site."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        sqlite._prepare(connection)
+        site = Site("http", "h", 80)
+        for copy in (
+            Copy(text, 200, text.encode(), text, text, 1.0, 2.0),
+            Copy("http://h/robots.txt", 200, text.encode("latin-1"), None, None, 1.0, 2.0),
+        ):
+            connection.execute(sqlite._PUT, (str(site), *sqlite._row(copy)))
+            with suppress(StorageError, ValueError):
+                sqlite._read(connection, site)
+
+
+def _parked(text: str) -> None:
+    """A request in the file of a JOBDIR: its URL was in a page."""
+    crawler: Any = SimpleNamespace(spider=None)
+    file = ParkedFile(crawler)
+    request = Request("http://h/", headers={"Referer": text}, meta={text: text, "url": text})
+    for place in ((0, 1), (0, 2)):
+        if file.write(text, place, request):
+            file.read(text, place)
+            site_of_lot(text)
+            file.remove(text, place)
+    file.close()
+
+
+def _log(text: str) -> None:
+    crawler: Any = SimpleNamespace(spider=None)
+    log = Log("koster.doubling", crawler)
+    for value in (text, ValueError(text), [text], {text: text}):
+        log.warning("%(value)s", value=value)
+    printable(text)
+    printable(text, 1000)
+
+
+READERS = {
+    "decision": Reader(_decide, _ROBOTS),
+    "explanation": Reader(_explain, _ROBOTS),
+    "RFC 9309": Reader(_decide_by_rfc9309, (*_ROBOTS, *_WILD)),
+    "RFC 9309, explained": Reader(_explain_by_rfc9309, (*_ROBOTS, *_WILD)),
+    "both readings": Reader(_decide_twice, _ROBOTS),
+    "delay": Reader(_delay, _DELAYS),
+    "records": Reader(_records, _ROBOTS),
+    "check": Reader(lambda text: check(text.encode("latin-1")), _ROBOTS),
+    "HTML": Reader(lambda text: _page(text, Syntax.HTML), _META),
+    "XHTML": Reader(lambda text: _page(text, Syntax.XML), _META),
+    "X-Robots-Tag": Reader(
+        lambda text: directives_of_headers([text], _ROBOT), _TAG, most_chars=64_000
+    ),
+    "fields": Reader(_answer, _FIELD),
+    "Location": Reader(_redirect, _URL),
+    "URL": Reader(_url, _URL),
+    "Content-Encoding": Reader(_coded, _CODED, chars=4_000, most_chars=64_000),
+    "stored value": Reader(_value, _STORED, most_chars=256_000),
+    "stored row": Reader(_row, _STORED, most_chars=256_000),
+    "parked request": Reader(_parked, _STORED, most_chars=256_000),
+    "log and terminal": Reader(_log, _SHOWN),
+}

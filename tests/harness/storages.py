@@ -1,0 +1,87 @@
+"""The storages that there are, each in a place of its own, for this process and for others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from scrapy.utils.misc import load_object
+
+from harness.redis_server import common_server
+from scrapy_koster.storage import Storage
+
+IMPLEMENTATIONS = {
+    "memory": "scrapy_koster.storage.memory.MemoryStorage",
+    "sqlite": "scrapy_koster.storage.sqlite.SQLiteStorage",
+    "redis": "scrapy_koster.storage.redis.RedisStorage",
+}
+SHARED = [name for name in IMPLEMENTATIONS if name != "memory"]
+SITES = 200
+BOUND_SECS = 30.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """A storage, and what the settings say of where it is."""
+
+    name: str
+    sqlite_path: str
+    memory_sites: int = SITES
+    redis_url: str = "redis://127.0.0.1:6379/0"
+    redis_prefix: str = "koster"
+    redis_ttl_secs: int = 3600
+
+    def open(self) -> Storage:
+        storage: Storage = load_object(IMPLEMENTATIONS[self.name]).from_config(self)
+        return storage
+
+    def settings(self) -> dict[str, Any]:
+        """Those of a crawl that has its storage there."""
+        given = {k: v for k, v in asdict(self).items() if k not in {"name", "memory_sites"}}
+        return {
+            "KOSTER_STORAGE": IMPLEMENTATIONS[self.name],
+            **{f"KOSTER_{name.upper()}": value for name, value in given.items()},
+        }
+
+    def __str__(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, text: str) -> Place:
+        return cls(**json.loads(text))
+
+
+def place_of(name: str, folder: Path) -> Place:
+    place = Place(name, str(folder / "koster" / "db"))
+    if name != "redis":
+        return place
+    return replace(place, redis_url=common_server().url(), redis_prefix=f"test-{token_hex(6)}")
+
+
+def start(script: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a Python that imports what this one does."""
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def output(process: subprocess.Popen[str]) -> str:
+    """What *process* wrote, once it has ended well."""
+    with process:
+        try:
+            out, errors = process.communicate(timeout=BOUND_SECS)
+        finally:
+            process.kill()
+    assert process.returncode == 0, errors
+    return out

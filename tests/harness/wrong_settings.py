@@ -1,0 +1,65 @@
+"""Settings that are wrong: a crawl with one of them does not start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scrapy_koster import DeferringScheduler
+
+NOT_SECS = (-1, "-0.5", "soon", "", True, [1], "nan", "inf", float("inf"), 10**400, "1e400")
+
+
+NOT_WHOLE = (-1, 1.5, 10.0, "1.5", "many", "", True, [1])
+
+
+NOT_CLASSES = ("nowhere.Nothing", "nothing", "scrapy_koster.Nothing", "os.path.join", "", 3)
+
+
+class Ours(DeferringScheduler):
+    """A subclass falls back to itself, too."""
+
+
+WRONG = {
+    "ROBOTSTXT_USER_AGENT": (" FigTree", "(FigTree)", "/0.1", "\nfig", 3, ["figtree"]),
+    "KOSTER_PARSER": (*NOT_CLASSES, dict, "scrapy_koster.storage.memory.MemoryStorage"),
+    "KOSTER_STORAGE": (*NOT_CLASSES, dict, "scrapy_koster.KosterRobotParser"),
+    "KOSTER_SQLITE_PATH": ("", 3, b"x"),
+    "KOSTER_MEMORY_SITES": (0, *NOT_WHOLE),
+    "KOSTER_REDIS_URL": (
+        *("", 3, b"redis://a", "127.0.0.1:6379", "http://a", "redis:", "redis://", "redis://:1"),
+        *(
+            "redis://a:b",
+            "redis://a:70000",
+            "redis://a/b",
+            "redis://a/0/1",
+            "redis://[a",
+            "unix://",
+        ),
+        *("redis://a?timeout=1", "redis://a?decode_responses=1", "redis://a/0#1"),
+    ),
+    "KOSTER_REDIS_PREFIX": ("", 3, b"a", "a b", "{a}", "a*", "a\n", "é"),
+    "KOSTER_REDIS_TTL_SECS": (0, *NOT_WHOLE),
+    "KOSTER_EXPIRY_SECS": NOT_SECS,
+    "KOSTER_EXPIRY_MIN_SECS": (*NOT_SECS, 5_000_000, "5000000"),
+    "KOSTER_EXPIRY_MAX_SECS": (*NOT_SECS, 299),
+    "KOSTER_RESTRICTED_EXPIRY_SECS": NOT_SECS,
+    "KOSTER_STALE_IF_ERROR_SECS": NOT_SECS,
+    "KOSTER_TIMEOUT_SECS": (0, *NOT_SECS),
+    "KOSTER_MAX_BYTES": (0, *NOT_WHOLE),
+    "KOSTER_REDIRECT_MAX": NOT_WHOLE,
+    "KOSTER_DEFER_FIRST_SECS": (0, 601, *NOT_SECS),
+    "KOSTER_DEFER_MAX_SECS": (0, 9, *NOT_SECS),
+    "KOSTER_DEFER_LIMIT_SECS": NOT_SECS,
+    "KOSTER_IDLE_LIMIT_SECS": NOT_SECS,
+    "KOSTER_CRAWL_DELAY": ("Obey", "clamp", "", True, 10, ["obey"]),
+    "KOSTER_CRAWL_DELAY_MAX_SECS": (0, *NOT_SECS),
+    "KOSTER_CRAWL_DELAY_OVER": ("Clamp", "ignore", "", False, 60, ["obey"]),
+    "KOSTER_RESTRICTED": ("Disallow", "defer", "", True, ["allow"]),
+    "KOSTER_MISSING": ("Disallow", "defer", "", False, ["allow"]),
+    "KOSTER_UNAVAILABLE": ("Defer", "wait", "", True, ["allow"]),
+    "KOSTER_PAGE_META": (3, True, [None], [""], ["proxy", 3], [["proxy"]], ("proxy", b"x")),
+    "KOSTER_DRY_RUN": ("perhaps", "", [], "2.5"),
+    "KOSTER_FALLBACK_SCHEDULER": (*NOT_CLASSES, dict, "scrapy_koster.DeferringScheduler", Ours),
+    "KOSTER_REPORT": (3, True, [], b"x.html", ".", Path()),
+    "KOSTER_PAGE_DIRECTIVES": ("html", ["meta", "body"], [None], 3, True, [["meta"]]),
+}

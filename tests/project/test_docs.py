@@ -1,0 +1,208 @@
+"""The pages of settings and of stats, against the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import scrapy
+from harness.crawling import Crawl, RecordingSpider
+from harness.documents import (
+    ROOT,
+    blocks,
+    code,
+    crawls,
+    like,
+    rows,
+    section,
+    settings_of,
+    spider_of,
+    stats_of,
+    text,
+)
+from harness.server import Server
+from scrapy.crawler import Crawler
+
+from scrapy_koster.crawl.config import DEFAULTS, Config
+
+SETTINGS = text("docs/settings.md")
+STATS = text("docs/stats.md")
+SCRAPYS = ["ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT"]
+UNITS = {"SECS": "seconds", "BYTES": "octets", "MAX": "redirects", "SITES": "sites"}
+
+
+# docs/settings.md
+
+
+def test_every_setting_has_its_section() -> None:
+    named = re.findall(r"^### (\S+)$", SETTINGS, re.MULTILINE)
+    assert named[:2] == SCRAPYS
+    assert sorted(named[2:]) == sorted(DEFAULTS)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_the_default_of_a_setting_and_its_unit(name: str) -> None:
+    stated = re.search(r"^Default: `(.+?)`(.*)$", section(SETTINGS, f"### {name}"), re.MULTILINE)
+    assert stated
+    assert ast.literal_eval(stated[1]) == DEFAULTS[name]
+    numeric = isinstance(DEFAULTS[name], int) and not isinstance(DEFAULTS[name], bool)
+    assert stated[2].strip() == (UNITS[name.rpartition("_")[2]] if numeric else "")
+
+
+@pytest.mark.parametrize("name", [*SCRAPYS, *DEFAULTS])
+def test_the_example_of_a_setting_is_valid(name: str, crawl: Crawl) -> None:
+    [block] = blocks(section(SETTINGS, f"### {name}"), "python")
+    example = settings_of(block)
+    assert name in example
+    crawler = Crawler(RecordingSpider, crawl.settings(None, example))
+    crawler._apply_settings()
+    Config.from_crawler(crawler)
+
+
+def test_what_is_no_setting_is_not_named() -> None:
+    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")):
+        named = set(re.findall(r"\bKOSTER_[A-Z_]+[A-Z]\b", page.read_text("utf-8")))
+        assert named <= set(DEFAULTS), page.name
+
+
+# docs/support.md
+
+
+def test_the_versions_that_are_supported_are_those_of_the_package() -> None:
+    page, project = text("docs/support.md"), text("pyproject.toml")
+    versions = re.findall(r"Python :: (3\.\d+)", project)
+    assert f"| Python | {versions[0]} to {versions[-1]} |" in page
+    assert f'requires-python = ">={versions[0]}"' in project
+    [scrapy] = re.findall(r"^\| Scrapy \| ([\d.]+) and newer", page, re.MULTILINE)
+    assert f'"scrapy>={scrapy}"' in project
+
+
+# docs/stats.md
+
+
+def sources() -> Iterator[ast.AST]:
+    for path in sorted((ROOT / "scrapy_koster").rglob("*.py")):
+        if "commands" not in path.parts:
+            yield from ast.walk(ast.parse(path.read_text("utf-8")))
+
+
+def calls(*names: str) -> Iterator[ast.Call]:
+    """The calls of methods of these names."""
+    for node in sources():
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name)) if name in names:
+                yield node
+
+
+def literal(node: ast.expr) -> str | None:
+    """A string, with {} for what is formatted into it; None if it is none."""
+    match node:
+        case ast.Constant(value=str(value)):
+            return value
+        case ast.JoinedStr(values=values):
+            return "".join(
+                "{}" if isinstance(value, ast.FormattedValue) else literal(value) or ""
+                for value in values
+            )
+        case _:
+            return None
+
+
+def counted() -> set[str]:
+    """The names of stats in the code, with {} for what varies."""
+    names = {literal(call.args[0]) for call in calls("_inc", "inc_value", "set_value", "max_value")}
+    return {name for name in names if name}
+
+
+def documented() -> list[str]:
+    return [code(row[0]) for row in rows(section(STATS, "## Stats"))]
+
+
+def test_every_stat_of_the_code_is_documented() -> None:
+    names = documented()
+    assert len(names) == len(set(names))
+    for name in counted():
+        assert any(like(name).fullmatch(known) for known in names), name
+    for known in names:
+        assert any(like(name).fullmatch(known) for name in counted()), known
+
+
+async def test_every_documented_stat_is_counted(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    found = stats_of(await crawls(crawl, server, tmp_path))
+    patterns = [like(name) for name in documented()]
+    assert not [name for name in found if not any(p.fullmatch(name) for p in patterns)]
+    assert not [p.pattern for p in patterns if not any(p.fullmatch(name) for name in found)]
+
+
+LEVELS = {"debug": "DEBUG", "info": "INFO", "warning": "WARNING", "defect": "ERROR"}
+
+
+def said() -> set[tuple[str, str, str]]:
+    """The level, the logger and the text of each call of a Log."""
+    return {
+        (level, ".".join(path.relative_to(ROOT).with_suffix("").parts), _as_documented(line))
+        for path in (ROOT / "scrapy_koster" / "crawl").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for level, line in _said_by(node)
+    }
+
+
+def _said_by(node: ast.AST) -> Iterator[tuple[str, str]]:
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Attribute(attr="_log") | ast.Name("log"), attr=name)
+        ):
+            level = LEVELS[name]
+        case ast.Call(func=ast.Name("log")):
+            level = "INFO, DEBUG"
+        case _:
+            return
+    line = literal(node.args[0])
+    assert line, "a line of the log is written out where it is said"
+    yield level, line
+
+
+def _as_documented(line: str) -> str:
+    return re.sub(r"%\((.+?)\)[-0-9.]*[a-z]", r"<\1>", line)
+
+
+def test_every_log_line_is_documented() -> None:
+    table = [
+        (level, code(logger), re.findall(r"`([^`]+)`", line)[0].removesuffix(" ..."))
+        for level, logger, line in rows(section(STATS, "## Log lines"))
+    ]
+    code_lines = said()
+    for level, logger, line in code_lines:
+        known = [(level, logger) for level, logger, start in table if line.startswith(start)]
+        assert known == [(level, logger)], line
+    for _, _, start in table:
+        assert any(line.startswith(start) for _, _, line in code_lines), start
+
+
+def test_the_meta_keys_are_those_of_the_code() -> None:
+    keys = {code(row[0]) for row in rows(section(STATS, "## Meta keys"))}
+    literals = {literal(node) for node in sources() if isinstance(node, ast.Constant)}
+    assert keys == {
+        "dont_obey_robotstxt",
+        "robotstxt_user_agent",
+        "koster_verdict",
+        "koster_page_directives",
+    }
+    assert keys <= literals
+
+
+@pytest.mark.skipif(scrapy.version_info < (2, 18), reason="Scrapy 2.18 has this signal")
+async def test_the_spider_that_listens_to_robots_parsed(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    [block] = blocks(section(STATS, "## Signal"), "python")
+    site = server.site()
+    site.robots = "User-agent: figtree\nCrawl-delay: 2\nDisallow: /no\n"
+    listening = type("Listening", (spider_of(block, tmp_path, site), RecordingSpider), {})
+    result = await crawl(listening, urls=[site.url("/")])
+    assert vars(result.crawler.spider)["delay"] == 2

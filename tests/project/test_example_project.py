@@ -1,0 +1,293 @@
+"""The example project: its demo prints the draft's matrix, and each of its spiders runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.draft import COLUMNS, MATRIX
+from harness.redis_server import MISSING
+from harness.replies import Reply
+from harness.server import Server
+
+ROOT = Path(__file__).parents[2]
+PROJECT = ROOT / "example_project"
+BOUND_SECS = 60
+
+
+def run(*command: object, bound_secs: float = BOUND_SECS) -> subprocess.CompletedProcess[str]:
+    """Run a Python with the project as its working directory."""
+    return subprocess.run(
+        [sys.executable, *map(str, command)],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=bound_secs,
+        check=False,
+    )
+
+
+def crawl(tmp_path: Path, spider: str, *options: str) -> tuple[list[Any], str]:
+    """Return the items and the log of a crawl from the command line."""
+    items = tmp_path / "items.json"
+    storage = f"KOSTER_SQLITE_PATH={tmp_path / 'robots.sqlite3'}"
+    ran = run("-m", "scrapy", "crawl", spider, "-s", storage, "-O", items, *options)
+    assert ran.returncode == 0, ran.stderr
+    assert "Traceback" not in ran.stderr, ran.stderr
+    return json.loads(items.read_text()), ran.stderr
+
+
+# The demo.
+
+
+@pytest.fixture(scope="module")
+def demo() -> subprocess.CompletedProcess[str]:
+    before = files()
+    ran = run("demo.py")
+    assert files() == before  # no storage that grows with each run
+    return ran
+
+
+def files() -> set[Path]:
+    found = {path for path in PROJECT.rglob("*") if path.suffix != ".pyc" and path.is_file()}
+    return {path for path in found if path.parent != PROJECT / "reports"}  # one for each crawl
+
+
+def table(printed: str, first: str) -> dict[str, list[str]]:
+    """The table whose head begins with *first*: row -> cells."""
+    lines = printed.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.split()[:1] == [first])
+    rows = []
+    for line in lines[start + 1 :]:
+        if not line.strip():
+            break
+        rows.append(re.split(r"\s{2,}", line.strip()))
+    return {name: cells for name, *cells in rows}
+
+
+def test_the_demo_prints_the_matrix_of_the_draft(demo: subprocess.CompletedProcess[str]) -> None:
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert demo.stderr == ""
+    head = next(line for line in demo.stdout.splitlines() if line.split()[:1] == ["unhipbot"])
+    assert head.split() == list(COLUMNS)
+    printed = {
+        url: re.findall(r"\b(Yes|No)\b", " ".join(cells))
+        for url, cells in table(demo.stdout, "unhipbot").items()
+    }
+    assert printed == {
+        url: [words[column] for column in COLUMNS.values()] for url, words in MATRIX.items()
+    }
+
+
+def test_the_demo_prints_the_line_that_decided(demo: subprocess.CompletedProcess[str]) -> None:
+    robots_txt = dict(re.findall(r"^ +(\d+)  (\S.*)$", demo.stdout, re.MULTILINE))
+    for url, unhipbot, figtree in (
+        ("/", "Disallow: /", "Disallow: /"),
+        ("/server.html", "Disallow: /", "Allow: /serv"),
+        ("/org/about.html", "Disallow: /", "Allow: /org/"),
+        ("/org/plans.html", "Disallow: /", "Disallow: /org/plans.html"),
+        ("/%7Emak/mak.html", "Disallow: /", "Allow: /~mak"),
+    ):
+        [row] = re.findall(rf"^ +http://www.fict.org{re.escape(url)} .*", demo.stdout, re.MULTILINE)
+        assert [robots_txt[line] for line in re.findall(r"line (\d+)", row)] == [unhipbot, figtree]
+
+
+def test_the_demo_prints_the_blocked_counts(demo: subprocess.CompletedProcess[str]) -> None:
+    counts = demo.stdout.partition("The counts, out of Scrapy's stats:")[2]
+    refused = [
+        str(sum(words[column] == "No" for words in MATRIX.values())) for column in COLUMNS.values()
+    ]
+    printed = table(counts, "unhipbot")
+    assert printed["robotstxt/forbidden"] == printed["koster/forbidden/rule"] == refused
+    assert printed["robotstxt/request_count"] == ["1", "1", "1", "1"]
+
+
+def test_the_demo_shows_what_meta_tags_do(demo: subprocess.CompletedProcess[str]) -> None:
+    kept, dropped = "came out", "dropped"
+    assert table(demo.stdout.partition("The robots META tag")[2], "The") == {
+        "(nothing)": [kept, "followed"],
+        '<META name="ROBOTS" content="NOINDEX">': [dropped, "followed"],
+        '<META name="robots" content="nofollow">': [kept, dropped],
+        '<META name="robots" content="none">': [dropped, dropped],
+        '<META name="figtree" content="noindex">': [dropped, "followed"],
+        "X-Robots-Tag: noindex, nofollow": [dropped, dropped],
+        "X-Robots-Tag: unhipbot: none": [kept, "followed"],
+        '<!-- <META name="robots" content="none"> -->': [kept, "followed"],
+    }
+    assert re.search(r"koster/meta/noindex +4$", demo.stdout, re.MULTILINE)
+    assert re.search(r"koster/meta/nofollow +3$", demo.stdout, re.MULTILINE)
+
+
+def test_the_demo_fails_when_the_site_is_another(tmp_path: Path) -> None:
+    other = tmp_path / "robots.txt"
+    other.write_bytes(b"User-agent: excite\nDisallow: /org/\nDisallow: /\x1b[2J\n")
+    ran = run("demo.py", "--robots", other)
+    assert ran.returncode == 1
+    assert "unhipbot: http://www.fict.org/ was fetched, the draft says: refused" in ran.stdout
+    assert (
+        "excite: http://www.fict.org/org/about.html was refused, the draft says: fetched"
+        in ran.stdout
+    )
+    assert "webcrawler:" not in ran.stdout
+    assert ran.stdout.replace("\n", "").isprintable()
+
+
+def test_the_demo_fails_when_nothing_is_refused() -> None:
+    ran = run("-c", "import demo, fict.settings as s; s.ROBOTSTXT_OBEY = False; exit(demo.main())")
+    assert ran.returncode == 1
+    assert "figtree: http://www.fict.org/org/plans.html was fetched" in ran.stdout
+
+
+# The spiders.
+
+
+def test_scrapy_list() -> None:
+    ran = run("-m", "scrapy", "list")
+    assert ran.stdout.split() == [
+        "excite",
+        "figtree",
+        "fleet",
+        "meta",
+        "rude",
+        "unhipbot",
+        "web",
+        "webcrawler",
+    ]
+
+
+@pytest.mark.parametrize("robot", COLUMNS)
+def test_a_robot_of_the_matrix(tmp_path: Path, robot: str) -> None:
+    visits, log = crawl(tmp_path, robot)
+    found = {
+        re.sub(r"127\.0\.0\.1:\d+", "www.fict.org", visit["url"]): visit["fetched"]
+        for visit in visits
+    }
+    assert found == {url: words[COLUMNS[robot]] == "Yes" for url, words in MATRIX.items()}
+    refusals = [visit for visit in visits if not visit["fetched"]]
+    assert all(f"line {visit['line']} 'Disallow: " in visit["verdict"] for visit in refusals)
+    assert "WARNING" not in log
+
+
+def test_the_log_of_the_site_is_audited(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    for spider in ("figtree", "rude"):
+        crawl(tmp_path, spider, "-s", f"FICT_LOG={log}")
+    ran = run("-m", "scrapy", "robots", "audit", "--robots", "robots.txt", "--json", log)
+    assert ran.returncode == 1, ran.stderr
+    found = {robot["name"]: robot for robot in json.loads(ran.stdout)["robots"]}
+    assert {name: robot["disobeyed"] for name, robot in found.items()} == {
+        "figtree": 0,
+        "rudebot": sum(words[COLUMNS["figtree"]] == "No" for words in MATRIX.values()),
+    }
+
+
+def test_the_audit_of_the_example_is_that_of_the_docs() -> None:
+    shown = (ROOT / "docs" / "audit.md").read_text().partition("```console\n")[2]
+    ran = run("-m", "scrapy", "robots", "audit", "--robots", "robots.txt", "access.log")
+    command, _, rest = shown.partition("\n")
+    assert command == "$ scrapy robots audit --robots robots.txt access.log"
+    assert rest.startswith(f"{ran.stdout}$ echo $?\n{ran.returncode}\n```\n")
+
+
+def test_the_file_that_is_audited_is_that_of_the_site() -> None:
+    ran = run("-c", "from fict.site import ROBOTS_TXT; print(ROBOTS_TXT, end='')")
+    assert (PROJECT / "robots.txt").read_text() == ran.stdout
+
+
+def test_a_dry_run_fetches_what_would_be_refused(tmp_path: Path) -> None:
+    visits, log = crawl(tmp_path, "figtree", "-s", "KOSTER_DRY_RUN=True")
+    assert all(visit["fetched"] for visit in visits)
+    forbidden = [visit for visit in visits if visit["verdict"]]
+    assert len(forbidden) == sum(words[COLUMNS["figtree"]] == "No" for words in MATRIX.values())
+    assert f"'koster/dry_run/forbidden': {len(forbidden)}," in log
+
+
+def test_the_meta_spider(tmp_path: Path) -> None:
+    pages, _ = crawl(tmp_path, "meta")
+    assert {page["title"] for page in pages} == {
+        "Directives",
+        "silent",
+        "nofollow",
+        "another",
+        "comment",
+        "Beyond silent",
+        "Beyond noindex",
+        "Beyond named",
+        "Beyond another",
+        "Beyond comment",
+    }
+
+
+HTML = {"Content-Type": "text/html"}
+
+
+def test_the_web_spider(tmp_path: Path, server: Server) -> None:
+    site, elsewhere = server.site(), server.site()
+    site.robots = "User-agent: *\nDisallow: /private\n"
+    links = ["/a", "/missing", "/private/x", "/image.gif", elsewhere.url("/"), "mailto:a@b"]
+    site.page("/", Reply(302, headers={"Location": "/start"}))
+    body = "<title> Start </title>" + "".join(f'<a href="{link}">.</a>' for link in links)
+    site.page("/start", Reply(200, body, headers=HTML))
+    site.page("/missing", Reply(404, "<title>Not here</title>", headers=HTML))
+    items, log = crawl(tmp_path, "web", "-a", f"url={site.url('/')}", "-s", "DOWNLOAD_DELAY=0")
+    assert sorted((item["url"], item["status"], item["title"]) for item in items) == [
+        (site.url("/a"), 200, "/a"),
+        (site.url("/missing"), 404, "Not here"),
+        (site.url("/start"), 200, "Start"),
+    ]
+    assert elsewhere.requests == ()
+    assert re.search(
+        rf"Refused by robots.txt: 1\n  {re.escape(site.url('/private/x'))}\n    forbidden by"
+        rf" {re.escape(site.url('/robots.txt'))}: line 2 'Disallow: /private' ",
+        log,
+    )
+
+
+def test_the_web_spider_is_bounded(tmp_path: Path, server: Server) -> None:
+    site = server.site()
+    site.pages(lambda asked: Reply(200, f'<a href="{asked.path}x">.</a>', headers=HTML))
+    items, _ = crawl(tmp_path, "web", "-a", f"url={site.url('/x')}", "-s", "DOWNLOAD_DELAY=0")
+    assert len(items) == 6  # DEPTH_LIMIT 5
+    site.page("/x", Reply(200, "".join(f'<a href="/{n}">.</a>' for n in range(300)), headers=HTML))
+    site.pages(Reply(200, headers=HTML))
+    items, log = crawl(tmp_path, "web", "-a", f"url={site.url('/x')}", "-s", "DOWNLOAD_DELAY=0")
+    assert 100 <= len(items) < 130
+    assert "Closing spider (closespider_pagecount)" in log
+
+
+def test_the_web_spider_wants_a_url() -> None:
+    ran = run("-m", "scrapy", "crawl", "web")
+    assert ran.returncode == 1
+    assert "which site? scrapy crawl web -a url=https://example.com/" in ran.stderr
+
+
+def test_the_settings_are_one_line_of_ours() -> None:
+    code = (PROJECT / "fict" / "settings.py").read_text()
+    assert [line for line in code.splitlines() if "koster" in line.lower()] == [
+        'ADDONS = {"scrapy_koster.Addon": 500}'
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("redis-server") is None, reason=MISSING)
+def test_the_demo_of_a_fleet() -> None:
+    ran = run("demo_fleet.py", bound_secs=180)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    shown = dict(re.findall(r"^  (\S.*?)  +(\d+)$", ran.stdout, re.MULTILINE))
+    assert int(shown.pop("requests that waited in it")) > 0
+    assert shown == {
+        "workers, of which one was killed": "4",
+        "robots.txt fetches a site (of those that did not fail)": "1",
+        "pages": "400",
+        "pages lost": "0",
+        "pages fetched twice": "0",
+        "forbidden pages fetched": "0",
+    }

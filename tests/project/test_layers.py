@@ -1,0 +1,161 @@
+"""The layers of the package, proved by breaking them on a copy: the linter must object."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scrapy.utils.misc import load_object
+
+import scrapy_koster
+from scrapy_koster.crawl.config import DEFAULTS
+
+pytest.importorskip("importlinter", reason="pip install import-linter")
+pytest.importorskip("ruff", reason="pip install ruff")
+
+ROOT = Path(__file__).parents[2]
+
+BROKEN = (
+    pytest.param("protocol/site.py", "import time", id="a clock in the protocol"),
+    pytest.param("protocol/site.py", "def f():\n    import sqlite3", id="a late import"),
+    pytest.param("protocol/site.py", "from ..crawl import keeper", id="a relative import"),
+    pytest.param(
+        "storage/memory.py", "from scrapy_koster.crawl import config", id="storage and crawl"
+    ),
+    pytest.param(
+        "crawl/keeping/keeper.py", "import scrapy_koster.commands.robots", id="crawl, commands"
+    ),
+    pytest.param("novelty.py", "import re", id="a new module that no layer lists"),
+    pytest.param("protocol/site.py", "from scrapy_koster import Addon", id="the package itself"),
+    pytest.param("protocol/site.py", "import scrapy", id="Scrapy in the protocol"),
+    pytest.param("checker/syntax.py", "import logging", id="a log in the checker"),
+    pytest.param("storage/sqlite.py", "import pickle", id="a pickle in a storage"),
+    pytest.param("checker/checks.py", "import scrapy_koster.storage", id="one beside it"),
+    pytest.param("report/tally.py", "import scrapy_koster.parsers.koster", id="report, parsers"),
+    pytest.param("report/tally.py", "import scrapy", id="Scrapy in the report"),
+    pytest.param("audit/order.py", "import scrapy_koster.crawl.messages.stats", id="audit, crawl"),
+    pytest.param("crawl/messages/stats.py", "import scrapy_koster.audit.order", id="crawl, audit"),
+    pytest.param("audit/order.py", "import asyncio", id="a loop in the audit"),
+    pytest.param(
+        "parsers/koster.py", "import scrapy_koster.crawl.engine.private", id="parsers, crawl"
+    ),
+    pytest.param(
+        "crawl/messages/stats.py", "import scrapy_koster.crawl.keeping.keeper", id="a circle"
+    ),
+)
+
+IMPURE = (
+    "import datetime\nnow = datetime.datetime.now()",
+    "from datetime import datetime\nnow = datetime.now()",
+    "from urllib.request import urlopen",
+    "from .access import Copy",
+    "open('x')",
+    "print('x')",
+)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The package and the configuration of the linters, to be broken."""
+    shutil.copytree(
+        ROOT / "scrapy_koster",
+        tmp_path / "scrapy_koster",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def lint_imports(copy: Path) -> tuple[int, str]:
+    program = (
+        "import sys; sys.path.insert(0, '.');"
+        " from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=copy, capture_output=True, text=True, check=False
+    )
+    return run.returncode, run.stdout + run.stderr
+
+
+def add(file: Path, code: str) -> None:
+    source = file.read_text() if file.exists() else ""
+    file.write_text(f"{source}\n{code}\n")
+
+
+def test_the_layers_are_kept(copy: Path) -> None:
+    status, told = lint_imports(copy)
+    assert (status, "5 kept, 0 broken" in told) == (0, True), told
+
+
+@pytest.mark.parametrize(("module", "code"), BROKEN)
+def test_a_broken_layer_is_caught(copy: Path, module: str, code: str) -> None:
+    add(copy / "scrapy_koster" / module, code)
+    status, told = lint_imports(copy)
+    assert status == 1, told
+    assert "BROKEN" in told or "novelty" in told
+
+
+@pytest.mark.parametrize("code", IMPURE)
+def test_what_import_linter_cannot_say_ruff_says(copy: Path, code: str) -> None:
+    file = copy / "scrapy_koster" / "protocol" / "new.py"
+    add(file, code)
+    ruff = [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", "PTH,T20,TID"]
+    run = subprocess.run([*ruff, str(file)], cwd=copy, capture_output=True, text=True, check=False)
+    assert run.returncode == 1, run.stdout
+
+
+PROMISED = (
+    "scrapy_koster.Addon",
+    "scrapy_koster.DeferringScheduler",
+    "scrapy_koster.KosterMiddleware",
+    "scrapy_koster.KosterRobotParser",
+    "scrapy_koster.RobotsForbidden",
+    "scrapy_koster.RobotsMetaMiddleware",
+    "scrapy_koster.RobotsReport",
+    "scrapy_koster.RobotsUnavailable",
+    "scrapy_koster.Rfc9309RobotParser",
+    "scrapy_koster.StrictestRobotParser",
+    "scrapy_koster.storage.Claimed",
+    "scrapy_koster.storage.Storage",
+    "scrapy_koster.storage.StorageConfig",
+    "scrapy_koster.storage.StorageError",
+    "scrapy_koster.storage.supersedes",
+    "scrapy_koster.storage.memory.MemoryStorage",
+    "scrapy_koster.storage.redis.RedisStorage",
+    "scrapy_koster.storage.sqlite.SQLiteStorage",
+)
+
+
+@pytest.mark.parametrize("path", PROMISED)
+def test_a_path_that_settings_and_imports_may_have(path: str) -> None:
+    assert load_object(path).__name__ == path.rpartition(".")[2]
+
+
+def test_the_package_offers_what_is_promised() -> None:
+    direct = {path.removeprefix("scrapy_koster.") for path in PROMISED}
+    assert set(scrapy_koster.__all__) == {name for name in direct if "." not in name}
+
+
+@pytest.mark.parametrize("name", [name for name, value in DEFAULTS.items() if "." in str(value)])
+def test_the_default_of_a_setting_that_is_a_path(name: str) -> None:
+    path = str(DEFAULTS[name])
+    assert path.startswith(("koster/", "redis://", "scrapy.core.")) or path in PROMISED
+
+
+IMPORTS = """
+import sys
+
+import scrapy_koster
+assert not {"scrapy_koster.commands", "scrapy_koster.checker"} & set(sys.modules)
+
+import scrapy_koster.commands.robots  # as `scrapy` does before it runs any command
+assert "twisted.internet.reactor" not in sys.modules
+assert "crawleruseragents" not in sys.modules  # half a MB, for the audit alone
+"""
+
+
+def test_a_crawl_loads_no_command_and_no_command_installs_a_reactor() -> None:
+    subprocess.run([sys.executable, "-c", IMPORTS], check=True, timeout=60)

@@ -1,0 +1,235 @@
+"""The pages for those who begin, and the recipes: each block of code in them is run."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shlex
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from harness.commands import Ran
+from harness.commands import Sites as Commands
+from harness.crawling import Crawl, CrawlResult
+from harness.documents import section, settings_of, spider_of, text
+from harness.redis_server import common_server
+from harness.replies import Reply
+from harness.server import Server, Site
+from scrapy import Request
+
+PAGES = ("start", "coming-from-scrapy", "recipes")
+RULES = "User-agent: *\nDisallow: /private\n"
+EXAMPLE = "https://example.com"
+GO_BACK = "ADDONS = {}\n"
+
+
+def blocks_in(page: str, language: str) -> list[str]:
+    """The code blocks of a page or of a part of it, those in lists too."""
+    found = re.findall(rf"(?ms)^( *)```{language}\n(.*?)^\1```$", page)
+    return [dedent(block) for _, block in found]
+
+
+def recipe(heading: str) -> str:
+    return section(text("docs/recipes.md"), f"## {heading}")
+
+
+PYTHON = [block for page in PAGES for block in blocks_in(text(f"docs/{page}.md"), "python")]
+SETTINGS = [block for block in PYTHON if "class " not in block]
+CONSOLE = [block for page in PAGES for block in blocks_in(text(f"docs/{page}.md"), "console")]
+SPIDERS = {
+    found[1]: block
+    for block in PYTHON
+    if (found := re.search(r'name = "(\w+)"', block)) is not None
+}
+
+
+def warnings(result: CrawlResult) -> list[str]:
+    return result.logged(logging.WARNING, "scrapy_koster")
+
+
+def here(block: str, tmp_path: Path) -> dict[str, Any]:
+    """The settings of a block, with a path and a server that are there."""
+    settings = settings_of(block)
+    if "KOSTER_SQLITE_PATH" in settings:
+        settings["KOSTER_SQLITE_PATH"] = str(tmp_path / settings["KOSTER_SQLITE_PATH"].lstrip("/"))
+    if "KOSTER_REDIS_URL" in settings:
+        settings["KOSTER_REDIS_URL"] = common_server().url()
+        settings["KOSTER_REDIS_PREFIX"] = tmp_path.name
+    return settings
+
+
+@pytest.mark.parametrize("block", SETTINGS, ids=range(len(SETTINGS)))
+async def test_each_block_of_settings_makes_a_crawl_that_obeys(
+    crawl: Crawl, server: Server, tmp_path: Path, block: str
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    urls = [site.url("/"), site.url("/private")]
+    settings = {"ROBOTSTXT_OBEY": True, **here(block, tmp_path)}
+    result = await crawl(urls=urls, settings=settings)
+    is_dry = bool(settings.get("KOSTER_DRY_RUN"))
+    assert sorted(result.fetched) == (urls if is_dry else urls[:1])
+    assert warnings(result) == []
+    assert any(name.startswith("koster/") for name in result.stats) is (block != GO_BACK)
+    if "KOSTER_SQLITE_PATH" in settings:
+        assert Path(settings["KOSTER_SQLITE_PATH"]).is_file()
+
+
+async def crawled(
+    crawl: Crawl, site: Site, name: str, tmp_path: Path, **arguments: Any
+) -> CrawlResult:
+    """A crawl of the spider of this name, on *site* in place of example.com."""
+    return await crawl(spider_of(SPIDERS[name], tmp_path, site), **arguments)
+
+
+def test_each_spider_has_a_test_below() -> None:
+    source = Path(__file__).read_text("utf-8")
+    assert len(SPIDERS) == len([block for block in PYTHON if "class " in block])
+    assert [name for name in SPIDERS if f', "{name}", ' not in source] == []
+
+
+# docs/start.md
+
+
+async def test_the_first_crawl_says_what_the_page_says(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    result = await crawled(crawl, site, "first", tmp_path)
+    lines = "".join(blocks_in(text("docs/start.md"), "text")).splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert line.replace(EXAMPLE, site.url("")) in result.logged()
+    [refused] = [item["why"] for item in result.items if "why" in item]
+    assert refused in lines[0].replace(EXAMPLE, site.url(""))
+    assert site.pages_asked == ["/"]
+
+
+def test_the_first_crawl_is_what_the_readme_enables() -> None:
+    assert [block for block in SETTINGS if block in text("README.md")]
+
+
+# docs/recipes.md
+
+
+@pytest.mark.parametrize("block", blocks_in(recipe("Identify your robot"), "python"))
+async def test_the_record_of_the_robot_is_obeyed(crawl: Crawl, server: Server, block: str) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /\n\nUser-agent: FIGTREE\nDisallow: /private\n"
+    result = await crawl(urls=[site.url("/"), site.url("/private")], settings=settings_of(block))
+    assert site.pages_asked == ["/"]
+    assert warnings(result) == []
+
+
+async def test_a_site_that_answered_403(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    site = server.site()
+    site.robots = Reply(403)
+    closed = await crawl(urls=[site.url("/")])
+    [quoted] = re.findall(r"`(https://\S+ is restricted: .*?)`", recipe("A site answered 403"))
+    said = quoted.replace(EXAMPLE, site.url(""))
+    assert [line for line in closed.logged(logging.INFO) if line.startswith(said)]
+    assert closed.fetched == ()
+    opened = await crawled(crawl, site, "permitted", tmp_path)
+    assert list(opened.items) == [{"url": site.url("/")}]
+
+
+async def test_a_site_that_is_deferred(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    result = await crawled(crawl, site, "patient", tmp_path)
+    [quoted] = re.findall(r"`(Deferring visits .*?)`", recipe("A site is deferred"))
+    said = quoted.replace(EXAMPLE, site.url(""))
+    assert [line for line in result.logged(logging.INFO) if line.startswith(said)]
+    [item] = result.items
+    assert item["later"] == site.url("/page")
+    assert "HTTP 503" in item["why"]
+    assert site.pages_asked == []
+
+
+async def test_wildcards(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /*.pdf$\n"
+    [block] = blocks_in(recipe("Obey wildcards"), "python")
+    result = await crawl(urls=[site.url("/a.pdf")], settings=settings_of(block))
+    [quoted] = re.findall(r"`(line 2 .*?\))`", recipe("Obey wildcards"))
+    assert [verdict.because() for verdict in result.verdicts] == [quoted]
+    assert warnings(result) == []
+
+
+async def test_a_site_without_a_robots_txt(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    [block] = blocks_in(recipe("Fetch only where a robots.txt is"), "python")
+    result = await crawl(urls=[site.url("/")], settings=settings_of(block))
+    assert len(result.refused) == 1
+    assert site.pages_asked == []
+
+
+async def test_a_proxy(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    site, proxy = server.site(), server.site()
+    for path in ("/robots.txt", "/page"):
+        proxy.page(site.url(path), Reply(200, RULES if path == "/robots.txt" else "page"))
+    arguments = {"proxy": proxy.url("")}
+    result = await crawled(crawl, site, "proxied", tmp_path, arguments=arguments)
+    assert list(result.items) == [{"url": site.url("/page")}]
+    assert [asked.target for asked in proxy.requests] == [
+        site.url("/robots.txt"),
+        site.url("/page"),
+    ]
+    assert site.requests == ()
+
+
+class Seen:
+    """A downloader middleware behind all others: what is sent with which keys."""
+
+    meta: dict[str, set[str]] = {}
+
+    def process_request(self, request: Request) -> None:
+        self.meta[request.url] = set(request.meta)
+
+
+async def test_the_meta_keys_that_go_with_a_robots_txt(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    site, own = server.site(), server.site()
+    [block] = [b for b in blocks_in(recipe("Proxies and browsers"), "python") if "ADDONS" in b]
+    seen = {"DOWNLOADER_MIDDLEWARES": {Seen: 950}}
+    await crawled(crawl, site, "rendered", tmp_path, settings=seen)
+    await crawl(urls=[own.url("/")], meta={"my_exit_node": "b"}, settings=settings_of(block) | seen)
+    assert "playwright" in Seen.meta[site.url("/page")]
+    assert "playwright" not in Seen.meta[site.url("/robots.txt")]
+    assert "my_exit_node" in Seen.meta[own.url("/robots.txt")]
+
+
+async def test_a_fleet_asks_a_site_once(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    site = server.site()
+    site.robots = RULES
+    [block] = blocks_in(recipe("Fleets"), "python")
+    settings = here(block, tmp_path)
+    first, second = await crawl.together(
+        *(crawl(urls=[site.url(f"/{n}")], settings=settings) for n in range(2))
+    )
+    assert (len(first.fetched), len(second.fetched)) == (1, 1)
+    assert site.asked("/robots.txt") == 1
+
+
+# What is shown to be typed. The tests of these pages have no file of the first.
+
+TYPED = {
+    f"scrapy robots explain {EXAMPLE}/private/": 1,
+    f"scrapy robots explain --refresh {EXAMPLE}/": 0,
+    f"scrapy robots cache forget {EXAMPLE}/": 1,  # nothing is stored
+    "scrapy robots survey urls.txt": 1,
+}
+
+
+@pytest.mark.parametrize("command", CONSOLE)
+def test_each_command_is_one(sites: Commands, tmp_path: Path, command: str) -> None:
+    site = sites.server.site()
+    site.robots = RULES
+    (tmp_path / "urls.txt").write_text(f"{site.url('/')}\n{site.url('/private')}\n")
+    _, _, *words = shlex.split(command.replace(EXAMPLE, site.url("")))
+    ran: Ran = sites.run(*words)
+    assert ran.status == TYPED[command.strip()]

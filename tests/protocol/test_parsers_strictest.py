@@ -1,0 +1,187 @@
+"""Both readings at once: what either forbids is forbidden, and it says which did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from harness.conformance import Case, each_case
+from harness.real_files import File
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
+from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.ruling import Standard
+from scrapy_koster.protocol.verdict import ExplainingParser
+
+URL = "http://www.fict.org"
+HEADER = "FigTree/0.1 Robot libwww-perl/5.04"
+MOZILLA = "Mozilla/5.0 (compatible; X/1)"
+
+
+def strictest(body: bytes) -> StrictestRobotParser:
+    return StrictestRobotParser.from_crawler(None, body)
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "robot", "said"),
+    [
+        pytest.param("Disallow: /a", "/b", "fig", [], id="both allow"),
+        pytest.param("Disallow: /a", "/a", "fig", ["3.2.2 2", "2.2.2 2"], id="both forbid"),
+        pytest.param("Disallow: /*.php", "/a.php", "fig", ["2.2.3 2"], id="C6 wildcard"),
+        pytest.param("Disallow: /a$", "/a", "fig", ["2.2.3 2"], id="C6 end"),
+        pytest.param("Allow: /\nDisallow: /a", "/a", "fig", ["2.2.2 3"], id="C1 Allow first"),
+        pytest.param("Disallow: /\nAllow: /a", "/a", "fig", ["3.2.2 2"], id="C1 Disallow first"),
+        pytest.param(
+            "Disallow: /a\nDisallow: /ab", "/ab", "fig", ["3.2.2 2", "2.2.2 3"], id="two lines"
+        ),
+        pytest.param("Disallow: a/", "/a/", "fig", [], id="C5 neither"),
+        pytest.param(
+            "Disallow: /a\nUser-agent: *\nDisallow: /b", "/b", "fig", ["2.2.2 4"], id="A5"
+        ),
+        pytest.param(
+            "Disallow:\n\nUser-agent: FigTreeSearch\nDisallow: /", "/", "figtree", ["3.2.2 5"],
+            id="A1",
+        ),
+        pytest.param(
+            "Disallow:\n\nUser-agent: figtree\nDisallow: /", "/", HEADER, ["3.2.2 5", "2.2.2 5"],
+            id="the token of a header",
+        ),
+        pytest.param(
+            "Disallow: /a\nUser-agent: X\nDisallow: /b", "/b", MOZILLA, ["2.2.2 4"],
+            id="A10 a name behind the name token",
+        ),
+        pytest.param(
+            "Disallow: /a\nUser-agent: X\nAllow: /", "/a", MOZILLA, ["3.2.2 2", "2.2.2 2"],
+            id="A10 which allows nothing",
+        ),
+        pytest.param(
+            "Disallow: /%61", "/a%2Fb", "fig", ["3.2.2 2", "2.2.2 2"], id="escapes"
+        ),
+        pytest.param("Disallow: /?a=%2F", "/?a=/", "fig", ["2.2.2 2"], id="a slash in a query"),
+        pytest.param("Disallow: /", "/robots.txt", "fig", [], id="/robots.txt"),
+    ],
+)  # fmt: skip
+def test_rulings(body: str, path: str, robot: str, said: list[str]) -> None:
+    parser = strictest(b"User-agent: *\n" + body.encode())
+    for url, name in ((URL + path, robot), ((URL + path).encode(), robot.encode())):
+        for _ in range(2):  # the second is decided by what both have read
+            assert parser.allowed(url, name) is (not said)
+            assert parser.allowed(f"{URL}/robots.txt", name)
+        ruling = parser.ruling(url, name)
+        rulings = [] if ruling.allowed else [ruling, *([ruling.also] if ruling.also else [])]
+        assert [f"{each.section} {each.rule.number}" for each in rulings if each.rule] == said
+        standards = {"3": Standard.DRAFT, "2": Standard.RFC_9309}
+        assert [each.standard for each in rulings] == [standards[each[0]] for each in said]
+
+
+def test_the_line_of_what_is_allowed_is_the_draft_s() -> None:
+    ruling = strictest(b"User-agent: *\nAllow: /a\nDisallow: /\n").ruling(f"{URL}/a", "fig")
+    assert ruling.rule == Line(2, b"allow", b"/a")
+
+
+@pytest.mark.parametrize("robot", ["Caf\xe9Bot/1.0", b"Caf\xe9Bot/1.0", "\ud800", "", b"", "*"])
+@pytest.mark.parametrize("url", [f"{URL}/caf\xe9", f"{URL}/caf\xe9".encode(), b"http://a/\xe9"])
+def test_octets_of_any_kind(robot: str | bytes, url: str | bytes) -> None:
+    assert strictest(b"User-agent: *\nDisallow: /b").allowed(url, robot)
+    assert not strictest(b"User-agent: *\nDisallow: /caf%C3%A9\nDisallow: /%E9").allowed(url, robot)
+
+
+@pytest.mark.parametrize(
+    ("body", "delay"),
+    [
+        pytest.param("", None, id="none"),
+        pytest.param("Crawl-delay: x", None, id="no number"),
+        pytest.param("Crawl-delay: 2", 2.0, id="both"),
+        pytest.param("Crawl-delay: 3\nCrawl-delay: 5", 5.0, id="the largest of the group"),
+        pytest.param("Crawl-delay: 5\nCrawl-delay: 3", 5.0, id="the first, which the draft takes"),
+        pytest.param("Allow: /\nUser-agent: *\nCrawl-delay: 7", 7.0, id="RFC 9309 alone"),
+        pytest.param("Allow: /\nUser-agent: FigTrees\nCrawl-delay: 4", 4.0, id="the draft alone"),
+        pytest.param("Crawl-delay: 0", 0.0, id="zero"),
+    ],
+)
+@pytest.mark.parametrize("robot", ["figtree", HEADER, HEADER.encode()])
+def test_the_larger_crawl_delay(body: str, delay: float | None, robot: str | bytes) -> None:
+    assert strictest(b"User-agent: *\n" + body.encode()).crawl_delay(robot) == delay
+
+
+def test_it_explains_itself() -> None:
+    assert isinstance(strictest(b""), ExplainingParser)
+
+
+FRAGMENTS = st.sampled_from(
+    [b"User-agent: *", b"User-agent: fig", b"Disallow: /", b"Allow: /", b"Disallow: /*a$",
+     b"Crawl-delay: 1", b"\n", b"\n", b"*", b"$", b"%", b"%2f", b"#", b"\xff", b"\0", b"\r", b"a"]
+)  # fmt: skip
+FILES = st.one_of(st.binary(), st.lists(FRAGMENTS, max_size=40).map(b"".join))
+
+
+@given(FILES, st.text(max_size=10), st.sampled_from(["fig", HEADER, "", "Fig*"]))
+def test_it_is_what_both_say(body: bytes, path: str, robot: str) -> None:
+    url = f"{URL}/{path}"
+    parser = strictest(body)
+    both = all(each(body).allowed(url, robot) for each in (KosterRobotParser, Rfc9309RobotParser))
+    for _ in range(2):
+        assert parser.allowed(url, robot) is parser.ruling(url, robot).allowed is both
+        parser.allowed(f"{URL}/", robot)
+
+
+@given(FILES, st.one_of(st.text(), st.binary()), st.one_of(st.text(), st.binary()))
+def test_nothing_raises(body: bytes, url: str | bytes, robot: str | bytes) -> None:
+    parser = strictest(body)
+    assert parser.allowed(url, robot) is parser.ruling(url, robot).allowed
+    parser.crawl_delay(robot)
+
+
+@each_case
+def test_conformance_cases(case: Case) -> None:
+    allowed = strictest(case.body).allowed(case.url, case.agent)
+    rfc9309 = Rfc9309RobotParser(case.body).allowed(case.url, case.agent)
+    assert allowed is (case.allowed and rfc9309)
+
+
+def test_real_files(corpus: list[File]) -> None:
+    counts: dict[tuple[bool, ...], int] = {}
+    for body, urls in corpus:
+        both, draft, rfc9309 = strictest(body), KosterRobotParser(body), Rfc9309RobotParser(body)
+        for robot in ("figtree", "Googlebot/2.1 (+http://www.google.com/bot.html)"):
+            for url in urls:
+                answers = tuple(each.allowed(url, robot) for each in (both, draft, rfc9309))
+                counts[answers] = counts.get(answers, 0) + 1
+    assert {answers for answers in counts if answers[0]} == {(True, True, True)}
+    assert (False, True, True) not in counts
+    assert counts[False, True, False] > 0
+    assert counts[False, False, True] > 0
+
+
+AGAIN = b"User-agent: *\nAllow: /a/b\nDisallow: /a\nDisallow: /*.pdf$\nAllow: /c/d\nDisallow: /c\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/", True),
+        ("/a/b", True),
+        ("/a/c", False),
+        ("/x.pdf", False),
+        ("/x.pdf?", True),
+        ("/a/b.pdf", False),
+        ("/c/d", True),
+        ("/c/e", False),
+        ("/%61/c", False),
+        ("/x%2Epdf", False),
+        ("/%61/b", True),
+    ],
+)
+@pytest.mark.parametrize("kind", [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser])
+def test_a_robot_that_asks_again_is_told_the_same(path: str, allowed: bool, kind: Any) -> None:
+    parser = kind.from_crawler(None, AGAIN)
+    first = [parser.allowed(f"{URL}{path}", HEADER) for _ in range(3)]
+    assert parser.allowed(f"{URL}/", HEADER)
+    again = [parser.allowed(f"{URL}{path}", HEADER) for _ in range(3)]
+    assert len({*first, *again, parser.ruling(f"{URL}{path}", HEADER).allowed}) == 1
+    if kind is StrictestRobotParser:
+        assert first[0] is allowed

@@ -1,0 +1,571 @@
+"""RFC 9309, section by section: a file, a robot, and for each path the line that decides."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+import pytest
+from harness import oracle9309
+from harness.oracle import Decision
+from harness.strategies import PIECES
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy.robotstxt import ProtegoRobotParser
+
+from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.ruling import Standard
+
+SITE = "https://www.example.com"
+
+
+class Rows(NamedTuple):
+    """What a file says of paths: +n is allowed and -n forbidden by line n, 0 allowed by none."""
+
+    title: str
+    file: str
+    robot: str
+    says: dict[str, int]
+
+
+EXAMPLE_5_1 = """User-Agent: *
+Disallow: *.gif$
+Disallow: /example/
+Allow: /publications/
+
+User-Agent: foobot
+Disallow:/
+Allow:/example/page.html
+Allow:/example/allowed.gif
+
+User-Agent: barbot
+User-Agent: bazbot
+Disallow: /example/page.html
+
+User-Agent: quxbot
+"""
+FISH = "User-agent: a\nDisallow: /\nAllow: "
+GROUPS = """allow: /foo/bar/
+
+user-agent: FooBot
+disallow: /
+allow: /x/
+user-agent: BarBot
+disallow: /
+allow: /y/
+
+
+allow: /w/
+user-agent: BazBot
+
+user-agent: FooBot
+allow: /z/
+disallow: /
+"""
+TABLE = [
+    # 2.1: "One or more user-agent lines that are followed by one or more rules. The group is
+    # terminated by a user-agent line or end of file."
+    Rows("2.1 groups", GROUPS, "foobot", {"/x/b": 5, "/z/d": 15, "/y/c": -4, "/foo/bar/": -4}),
+    Rows("2.1 blank lines end nothing", GROUPS, "barbot", {"/y/c": 8, "/w/a": 11, "/z/d": -7}),
+    Rows("2.1 two agents", GROUPS, "bazbot", {"/z/d": 15, "/foo/bar/": -16}),
+    Rows("2.1 no group", GROUPS, "quxbot", {"/": 0, "/foo/bar/": 0}),
+    Rows("2.1 the last group has no rules", "user-agent: *\ndisallow: /\nuser-agent: a", "a",
+         {"/": 0}),
+    Rows("2.1 an empty file", "", "a", {"/": 0, "/robots.txt": 0}),
+    Rows("2.1 an empty rule ends the agents", "user-agent: a\ndisallow:\nuser-agent: b\n"
+         "disallow: /", "a", {"/": 0}),
+    Rows("2.1 a user-agent line without a value ends a group", "user-agent: a\ndisallow: /x\n"
+         "user-agent:\ndisallow: /", "a", {"/x": -2, "/y": 0}),
+    # 2.2, the formal syntax.
+    Rows("2.2 upper case", "USER-AGENT: a\nALLOW: /x/\nDISALLOW: /", "a", {"/x/y": 2, "/b": -3}),
+    Rows("2.2 lower case", "user-agent: a\nallow: /x/\ndisallow: /", "a", {"/x/y": 2, "/b": -3}),
+    Rows("2.2 mixed case", "uSeR-aGeNt: a\nAlLoW: /x/\ndIsAlLoW: /", "a", {"/x/y": 2, "/b": -3}),
+    Rows("2.2 WS is SP or HT", " \tuser-agent \t:\t a \n\tdisallow\t : \t/x\t ", "a",
+         {"/x": -2, "/x%09": -2, "/y": 0}),
+    Rows("2.2 no WS", "user-agent:a\ndisallow:/x", "a", {"/x": -2, "/y": 0}),
+    Rows("2.2 NL = LF", "user-agent: a\ndisallow: /x\nallow: /x/y", "a", {"/x": -2, "/x/y": 3}),
+    Rows("2.2 NL = CR", "user-agent: a\rdisallow: /x\rallow: /x/y", "a", {"/x": -2, "/x/y": 3}),
+    Rows("2.2 NL = CR LF", "user-agent: a\r\n\r\ndisallow: /x", "a", {"/x": -3, "/y": 0}),
+    Rows("2.2 a mark at the start", "\ufeffuser-agent: a\ndisallow: /x", "a", {"/x": -2}),
+    Rows("2.2 a form feed is no NL", "user-agent: a\ndisallow: /x\fallow: /x", "a", {"/x": 0}),
+    Rows("2.2 a no-break space is no WS", "user-agent: a\ndisallow: /x\u00a0", "a",
+         {"/x": 0, "/x%C2%A0": -2}),
+    Rows("2.2 a path-pattern begins with a slash", "user-agent: a\ndisallow: x\ndisallow: $", "a",
+         {"/x": 0, "/": 0}),
+    Rows("2.2 a full URL is no path-pattern", f"user-agent: a\ndisallow: {SITE}/x", "a",
+         {"/x": 0}),
+    Rows("2.2 two colons", "user-agent: a\ndisallow: :/x\ndisallow:: /y", "a",
+         {"/x": 0, "/y": 0, "/:": 0}),
+    # 2.2.1: "Crawlers MUST use case-insensitive matching".
+    Rows("2.2.1 the example of a header", "user-agent: ExampleBot\ndisallow: /x", "ExampleBot",
+         {"/x": -2}),
+    Rows("2.2.1 the token of a header", "user-agent: ExampleBot\ndisallow: /x",
+         "ExampleBot/0.1 (https://www.example.com/bot.html)", {"/x": -2, "/y": 0}),
+    Rows("2.2.1 any case", "user-agent: FOOBOT\ndisallow: /x", "fOOBot", {"/x": -2}),
+    Rows("2.2.1 no part of a name", "user-agent: Foo\ndisallow: /", "foobot", {"/": 0}),
+    Rows("2.2.1 nor the other way round", "user-agent: foobot\ndisallow: /", "foo", {"/": 0}),
+    Rows("2.2.1 hyphens and underscores", "user-agent: a_b-c\ndisallow: /", "A_B-C", {"/": -2}),
+    Rows("2.2.1 the example of two groups", "user-agent: ExampleBot\ndisallow: /foo\n"
+         "disallow: /bar\n\nuser-agent: ExampleBot\ndisallow: /baz\n", "ExampleBot",
+         {"/foo": -2, "/bar": -3, "/baz": -6, "/qux": 0}),
+    Rows("2.2.1 two groups, longest of both", "user-agent: a\ndisallow: /x\n\nuser-agent: b\n"
+         "disallow: /\n\nuser-agent: A\nallow: /x/y\n", "a", {"/x": -2, "/x/y": 8, "/z": 0}),
+    Rows("2.2.1 the example of *", "user-agent: *\ndisallow: /foo\ndisallow: /bar\n\n"
+         "user-agent: BazBot\ndisallow: /baz\n", "ExampleBot",
+         {"/foo": -2, "/bar": -3, "/baz": 0}),
+    Rows("2.2.1 a group of its own", "user-agent: *\ndisallow: /foo\ndisallow: /bar\n\n"
+         "user-agent: BazBot\ndisallow: /baz\n", "BazBot", {"/foo": 0, "/bar": 0, "/baz": -6}),
+    Rows("2.2.1 a group of its own behind *", "user-agent: *\nallow: /\nuser-agent: foobot\n"
+         "disallow: /", "foobot", {"/x": -4}),
+    Rows("2.2.1 a group of its own before *", "user-agent: foobot\nallow: /\nuser-agent: *\n"
+         "disallow: /", "foobot", {"/x": 2}),
+    Rows("2.2.1 two groups of *", "user-agent: *\ndisallow: /x\n\nuser-agent: *\ndisallow: /y",
+         "a", {"/x": -2, "/y": -5, "/z": 0}),
+    Rows("2.2.1 * and a name", "user-agent: *\nuser-agent: a\ndisallow: /x", "a", {"/x": -3}),
+    Rows("2.2.1 * and another", "user-agent: *\nuser-agent: a\ndisallow: /x", "b", {"/x": -3}),
+    Rows("2.2.1 neither", "user-agent: b\ndisallow: /", "a", {"/": 0}),
+    Rows("2.2.1 no name", "user-agent: a\ndisallow: /x\nuser-agent: *\ndisallow: /y", "",
+         {"/x": 0, "/y": -4}),
+    Rows("2.2.1 the name *", "user-agent: a\ndisallow: /x\nuser-agent: *\ndisallow: /y", "*",
+         {"/x": 0, "/y": -4}),
+    Rows("2.2.1 a comment", "user-agent: a # b\ndisallow: /x", "a", {"/x": -2}),
+    Rows("2.2.1 several names in a line", "user-agent: a b\nuser-agent: a, b\ndisallow: /", "a",
+         {"/": 0}),
+    # 2.2.2: "The most specific match found MUST be used."
+    Rows("2.2.2 case", "user-agent: a\ndisallow: /x/", "a", {"/x/y": -2, "/X/y": 0, "/x": 0}),
+    Rows("2.2.2 longest last", "user-agent: a\nallow: /x/\ndisallow: /x/page.html", "a",
+         {"/x/page.html": -3, "/x/": 2}),
+    Rows("2.2.2 longest first", "user-agent: a\ndisallow: /x/page.html\nallow: /x/", "a",
+         {"/x/page.html": -2, "/x/": 3}),
+    Rows("2.2.2 a longer Allow", "user-agent: a\nallow: /x/page.html\ndisallow: /x/", "a",
+         {"/x/page.html": 2, "/x/": -3}),
+    Rows("2.2.2 equivalent", "user-agent: a\ndisallow: /\nallow: /", "a", {"/": 3, "/x": 3}),
+    Rows("2.2.2 equivalent paths", "user-agent: a\ndisallow: /x\nallow: /x", "a",
+         {"/x": 3, "/xy": 3, "/": 0}),
+    Rows("2.2.2 equivalent once decoded", "user-agent: a\ndisallow: /%78\nallow: /x", "a",
+         {"/x": 3, "/%78": 3}),
+    Rows("2.2.2 duplicates", "user-agent: a\ndisallow: /x\ndisallow: /x", "a", {"/x": -2}),
+    Rows("2.2.2 empty", "user-agent: a\ndisallow:\nallow:", "a", {"/": 0, "/x": 0}),
+    Rows("2.2.2 an empty rule beside another", "user-agent: a\ndisallow:\ndisallow: /x", "a",
+         {"/x": -3, "/": 0}),
+    Rows("2.2.2 with a slash and without", "user-agent: a\ndisallow: /x\nallow: /x/", "a",
+         {"/x": -2, "/x/": 3}),
+    Rows("2.2.2 no match", "user-agent: a\ndisallow: /x\nallow: /y", "a", {"/": 0, "/z": 0}),
+    Rows("2.2.2 three deep", "user-agent: a\ndisallow: /\nallow: /x\ndisallow: /x/y", "a",
+         {"/": -2, "/x": 3, "/x/z": 3, "/x/y/z": -4}),
+    Rows("2.2.2 /robots.txt", "user-agent: a\ndisallow: /", "a",
+         {"/robots.txt": 0, "/robots.txt#x": 0, "/robots.txt?x": -2, "/robots.txt/": -2,
+          "/robots%2Etxt": 0, "/x/robots.txt": -2, "/ROBOTS.TXT": -2}),
+    Rows("2.2.2 the query counts", "user-agent: a\ndisallow: /x?y", "a",
+         {"/x?y": -2, "/x?yz": -2, "/x": 0, "/x?": 0}),
+    Rows("2.2.2 the fragment does not", "user-agent: a\ndisallow: /x", "a",
+         {"/#/x": 0, "/x#y": -2}),
+    Rows("2.2.2 the example: as it is", "user-agent: a\ndisallow: /foo/bar?baz=quz", "a",
+         {"/foo/bar?baz=quz": -2, "/foo/bar?baz=qu": 0}),
+    Rows("2.2.2 the example: reserved", "user-agent: a\ndisallow: /foo/bar?baz=https://foo.bar",
+         "a", {"/foo/bar?baz=https://foo.bar": -2, "/foo/bar?baz=https%3A%2F%2Ffoo.bar": -2}),
+    Rows("2.2.2 the example: reserved and escaped",
+         "user-agent: a\ndisallow: /foo/bar?baz=https%3A%2F%2Ffoo.bar", "a",
+         {"/foo/bar?baz=https://foo.bar": -2, "/foo/bar?baz=https%3a%2f%2ffoo.bar": -2}),
+    Rows("2.2.2 the example: not ASCII", "user-agent: a\ndisallow: /foo/bar/\u30c4", "a",
+         {"/foo/bar/%E3%83%84": -2, "/foo/bar/\u30c4": -2, "/foo/bar/%e3%83%84": -2,
+          "/foo/bar/%E3%83": 0}),
+    Rows("2.2.2 the example: not ASCII and escaped",
+         "user-agent: a\ndisallow: /foo/bar/%E3%83%84", "a",
+         {"/foo/bar/%E3%83%84": -2, "/foo/bar/\u30c4": -2}),
+    Rows("2.2.2 the example: unreserved", "user-agent: a\ndisallow: /foo/bar/%62%61%7A", "a",
+         {"/foo/bar/baz": -2, "/foo/bar/%62%61%7a": -2, "/foo/bar/b%61z": -2}),
+    Rows("2.2.2 unreserved in the URL", "user-agent: a\ndisallow: /~x-y_z.", "a",
+         {"/%7Ex%2Dy%5Fz%2E": -2, "/~x-y_z.": -2}),
+    Rows("2.2.2 an encoded slash of a path is data", "user-agent: a\ndisallow: /x/y", "a",
+         {"/x%2Fy": 0, "/x/y": -2}),
+    Rows("2.2.2 and so in a rule", "user-agent: a\ndisallow: /x%2fy", "a",
+         {"/x%2Fy": -2, "/x/y": 0}),
+    Rows("2.2.2 an encoded question mark of a path is data", "user-agent: a\ndisallow: /x?y", "a",
+         {"/x%3Fy": 0, "/x?y": -2}),
+    Rows("2.2.2 and so in a rule", "user-agent: a\ndisallow: /x%3Fy", "a",
+         {"/x%3fy": -2, "/x?y": 0}),
+    Rows("2.2.2 a second question mark is data", "user-agent: a\ndisallow: /x?y?z", "a",
+         {"/x?y%3Fz": -2, "/x?y?z": -2}),
+    Rows("2.2.2 other reserved ones", "user-agent: a\ndisallow: /x:y", "a",
+         {"/x%3Ay": -2, "/x:y": -2}),
+    Rows("2.2.2 each escape once", "user-agent: a\ndisallow: /%2541", "a",
+         {"/%2541": -2, "/A": 0, "/%41": 0}),
+    Rows("2.2.2 what is no escape", "user-agent: a\ndisallow: /100%", "a",
+         {"/100%": -2, "/100%25": -2, "/100": 0}),
+    Rows("2.2.2 outside of a URI", "user-agent: a\ndisallow: /x y", "a",
+         {"/x%20y": -2, "/x y": -2, "/x+y": 0}),
+    Rows("2.2.2 octets that are not UTF-8", "user-agent: a\ndisallow: /%FF", "a", {"/%ff": -2}),
+    Rows("2.2.2 rules before the first group", "disallow: /\nuser-agent: a\nallow: /x", "a",
+         {"/": 0, "/x": 3}),
+    Rows("2.2.2 not ASCII counts as escaped", "user-agent: a\nallow: /\u30c4\ndisallow: /*abcd",
+         "a", {"/\u30c4abcd": 2}),
+    Rows("2.2.2 an escape of what is unreserved counts as one",
+         "user-agent: a\nallow: /%61%62\ndisallow: /*bcd", "a", {"/abcd": -3}),
+    Rows("2.2.2 an escape of what is none of a URI's counts as three",
+         "user-agent: a\nallow: /%20\ndisallow: /*abc", "a", {"/%20abc": -3, "/%20ab": 2}),
+    Rows("2.2.2 dot segments are compared as they are", "user-agent: a\ndisallow: /y", "a",
+         {"/x/../y": 0, "/y": -2}),
+    # 2.2.3: "Crawlers MUST support the following special characters".
+    Rows("2.2.3 the examples of #", "user-agent: a\nallow: / # comment in line\n"
+         "# comment on its own line\ndisallow: /x", "a", {"/": 2, "/x": -4, "/%20#": 2}),
+    Rows("2.2.3 # without space", "user-agent: a\n# Disallow: /\nDisallow: /x/y#z\nAllow: /", "a",
+         {"/x/z": 4, "/x/y": -3}),
+    Rows("2.2.3 %23", "user-agent: a\ndisallow: /x%23y", "a", {"/x%23y": -2, "/x": 0}),
+    Rows("2.2.3 the example of $", "user-agent: a\ndisallow: /\nallow: /this/path/exactly$", "a",
+         {"/this/path/exactly": 3, "/this/path/exactly/": -2, "/this/path/exactly?": -2,
+          "/this/path/exactly$": -2}),
+    Rows("2.2.3 the example of *", "user-agent: a\ndisallow: /\nallow: /this/*/exactly", "a",
+         {"/this/x/exactly": 3, "/this/x/y/exactly/z": 3, "/this//exactly": 3,
+          "/this/exactly": -2}),
+    Rows("2.2.3 the example of %2A", "user-agent: a\ndisallow: /path/file-with-a-%2A.html", "a",
+         {"/path/file-with-a-*.html": -2, "/path/file-with-a-%2a.html": -2,
+          "/path/file-with-a-x.html": 0}),
+    Rows("2.2.3 the example of %24", "user-agent: a\ndisallow: /path/foo-%24", "a",
+         {"/path/foo-$": -2, "/path/foo-%24x": -2, "/path/foo-": 0}),
+    Rows("2.2.3 $ in the middle is none", "user-agent: a\ndisallow: /x$y", "a",
+         {"/x$y": -2, "/x": 0, "/x%24y": -2}),
+    Rows("2.2.3 two $", "user-agent: a\ndisallow: /x$$", "a", {"/x$": -2, "/x": 0, "/x$$": 0}),
+    Rows("2.2.3 $ alone behind the slash", "user-agent: a\nallow: /$\ndisallow: /", "a",
+         {"/": 2, "": 2, "/page.html": -3, "/?x": -3}),
+    Rows("2.2.3 $ and *", "user-agent: a\ndisallow: /*.gif$", "a",
+         {"/a.gif": -2, "/.gif": -2, "/a.gif.gif": -2, "/a.gif?x": 0, "/a.gift": 0, "/gif": 0}),
+    Rows("2.2.3 *$ is all", "user-agent: a\ndisallow: /x*$", "a", {"/x": -2, "/xyz": -2, "/": 0}),
+    Rows("2.2.3 $* is a character", "user-agent: a\ndisallow: /x$*", "a", {"/x$y": -2, "/x": 0}),
+    Rows("2.2.3 * at the start", "user-agent: a\ndisallow: *.gif", "a", {"/a.gif": -2, "/gif": 0}),
+    Rows("2.2.3 * at the start, then a slash", "user-agent: a\ndisallow: */x", "a",
+         {"/x": -2, "/y/x": -2, "/yx": 0}),
+    Rows("2.2.3 * at the start, then a slash, and $", "user-agent: a\ndisallow: */x$", "a",
+         {"/x": -2, "/y/x": -2, "/x/y": 0}),
+    Rows("2.2.3 * alone", "user-agent: a\ndisallow: *", "a", {"/": -2, "/x": -2}),
+    Rows("2.2.3 * alone and $", "user-agent: a\ndisallow: *$", "a", {"/": -2, "/x": -2}),
+    Rows("2.2.3 * at the start, then one octet", "user-agent: a\ndisallow: *x", "a",
+         {"/x": -2, "/yx": -2, "/y": 0}),
+    Rows("2.2.3 * at both ends", "user-agent: a\ndisallow: *x*", "a",
+         {"/x": -2, "/yxy": -2, "/*xy": -2, "/y": 0}),
+    Rows("2.2.3 * at the start, then X and a slash", "user-agent: a\ndisallow: *X/a", "a",
+         {"/X/a": -2, "/yX/a": -2, "/a": 0}),
+    Rows("2.2.3 stars in a row", "user-agent: a\ndisallow: /x**y***z", "a",
+         {"/xyz": -2, "/x1y2z3": -2, "/xzy": 0}),
+    Rows("2.2.3 stars that need the leftmost", "user-agent: a\ndisallow: /*ab*ab*b$", "a",
+         {"/ababb": -2, "/abab": 0, "/abxabxb": -2, "/ab": 0}),
+    Rows("2.2.3 no piece twice", "user-agent: a\ndisallow: /*aa*aa", "a",
+         {"/aaa": 0, "/aaaa": -2}),
+    Rows("2.2.3 the end overlaps nothing", "user-agent: a\ndisallow: /ab*b$", "a",
+         {"/ab": 0, "/abb": -2, "/abxb": -2}),
+    Rows("2.2.3 * crosses into the query", "user-agent: a\ndisallow: /*y=1", "a",
+         {"/x?y=1": -2, "/y=1": -2}),
+    Rows("2.2.3 an encoded slash behind *", "user-agent: a\ndisallow: /*%2Fx", "a",
+         {"/y%2Fx": -2, "/?y=%2Fx": -2, "/?y=/x": -2, "/y/x": 0, "/%2F?/x": -2}),
+    Rows("2.2.3 and a slash before the query", "user-agent: a\ndisallow: /*%2Fx", "a",
+         {"/y/x?z": 0, "/y/x?z=/x": -2, "/?y=/x?z": -2}),
+    Rows("2.2.3 an encoded question mark behind *", "user-agent: a\ndisallow: /*%3Fx", "a",
+         {"/y%3Fx": -2, "/?y=%3Fx": -2, "/?y=?x": -2, "/y?x": 0}),
+    Rows("2.2.3 both behind *", "user-agent: a\ndisallow: /*%2F%3Fx", "a",
+         {"/y%2F%3Fx": -2, "/?/?x": -2, "/y/?x": 0}),
+    Rows("2.2.3 an encoded slash, the leftmost", "user-agent: a\ndisallow: /*%2Fx*z", "a",
+         {"/?/xz/x": -2, "/?z/x": 0}),
+    Rows("2.2.3 an encoded slash at the end", "user-agent: a\ndisallow: /*%2Fx$", "a",
+         {"/y%2Fx": -2, "/?y=/x": -2, "/?y=/xz": 0, "/y/x": 0}),
+    Rows("2.2.3 the query of a rule with *", "user-agent: a\ndisallow: /*?*u=http%3A%2F%2F", "a",
+         {"/x?u=http://": -2, "/x?v&u=http%3A//": -2, "/x%3Fu=http://": 0}),
+    Rows("2.2.3 a longer pattern", "user-agent: a\nallow: /page\ndisallow: /*.html", "a",
+         {"/page.html": -3, "/page": 2}),
+    Rows("2.2.3 a shorter pattern", "user-agent: a\nallow: /x/page.\ndisallow: /*.html", "a",
+         {"/x/page.html": 2, "/x/y.html": -3}),
+    Rows("2.2.3 stars count", "user-agent: a\nallow: /xyz\ndisallow: /x***", "a", {"/xyz": -3}),
+    Rows("2.2.3 $ counts", "user-agent: a\nallow: /*y\ndisallow: /xy$", "a", {"/xy": -3}),
+    Rows("2.2.3 stars count beside escapes", "user-agent: a\nallow: /*%20*\ndisallow: /a%20",
+         "a", {"/a%20": 2}),
+    Rows("2.2.3 an encoded slash of a query counts as one",
+         "user-agent: a\nallow: /*?*%2F\ndisallow: /a?b/c", "a", {"/a?b/c": -3, "/a?b/": 2}),
+    Rows("2.2.3 as long as an Allow", "user-agent: a\ndisallow: /x*\nallow: /xy", "a",
+         {"/xy": 3, "/xz": -2}),
+    # "/fish" and its like, of Google's documentation.
+    Rows("2.2.3 fish", f"{FISH}/fish", "a",
+         {"/fish": 3, "/fish.html": 3, "/fish/salmon.html": 3, "/fishheads": 3,
+          "/fish.html?id=anything": 3, "/Fish.asp": -2, "/catfish": -2, "/?id=fish": -2}),
+    Rows("2.2.3 fish*", f"{FISH}/fish*", "a",
+         {"/fish": 3, "/fishheads/yummy.html": 3, "/fish.html?id=x": 3, "/Fish.asp": -2,
+          "/catfish": -2, "/?id=fish": -2}),
+    Rows("2.2.3 fish/", f"{FISH}/fish/", "a",
+         {"/fish/": 3, "/fish/?id=x": 3, "/fish/salmon.htm": 3, "/fish": -2, "/fish.html": -2}),
+    Rows("2.2.3 *.php", f"{FISH}/*.php", "a",
+         {"/index.php": 3, "/filename.php": 3, "/folder/filename.php?parameters": 3,
+          "/folder/any.php.file.html": 3, "/filename.php/": 3, "/": -2, "/windows.PHP": -2}),
+    Rows("2.2.3 *.php$", f"{FISH}/*.php$", "a",
+         {"/filename.php": 3, "/folder/filename.php": 3, "/filename.php?parameters": -2,
+          "/filename.php/": -2, "/filename.php5": -2, "/windows.PHP": -2}),
+    Rows("2.2.3 fish*.php", f"{FISH}/fish*.php", "a",
+         {"/fish.php": 3, "/fishheads/catfish.php?parameters": 3, "/Fish.PHP": -2}),
+    # 2.2.4: "Parsing of other records MUST NOT interfere".
+    Rows("2.2.4 a sitemap between agents", "user-agent: a\nsitemap: /s\nuser-agent: b\n"
+         "disallow: /", "a", {"/": -4}),
+    Rows("2.2.4 a delay between agents", "user-agent: a\ncrawl-delay: 1\nuser-agent: b\n"
+         "disallow: /", "a", {"/": -4}),
+    Rows("2.2.4 a sitemap between rules", "user-agent: a\ndisallow: /x\nsitemap: /s\n"
+         "disallow: /y", "a", {"/x": -2, "/y": -4}),
+    Rows("2.2.4 a field that is no token", "user-agent: a\n(x): y\nuser-agent: b\ndisallow: /",
+         "a", {"/": -4}),
+    Rows("2.3.1.5 a line that cannot be parsed", "user-agent: a\n\0\xff\nx\ndisallow: /x", "a",
+         {"/x": -4}),
+    # 5.1 and 5.2, the examples.
+    Rows("5.1 *", EXAMPLE_5_1, "a",
+         {"/x.gif": -2, "/x.gifs": 0, "/example/": -3, "/example/x.gif": -3, "/": 0,
+          "/publications/": 4, "/publications/x.gif": 4}),
+    Rows("5.1 foobot", EXAMPLE_5_1, "foobot",
+         {"/": -7, "/publications/": -7, "/example/page.html": 8, "/example/allowed.gif": 9,
+          "/example/x.gif": -7}),
+    Rows("5.1 barbot", EXAMPLE_5_1, "barbot", {"/example/page.html": -13, "/x.gif": 0}),
+    Rows("5.1 bazbot", EXAMPLE_5_1, "bazbot", {"/example/page.html": -13, "/x.gif": 0}),
+    Rows("5.1 quxbot", EXAMPLE_5_1, "quxbot", {"/example/page.html": 0, "/x.gif": 0}),
+    Rows("5.2", "User-Agent: foobot\nAllow: /example/page/\n"
+         "Disallow: /example/page/disallowed.gif", "foobot",
+         {"/example/page/disallowed.gif": -3, "/example/page/disallow.gif": 2}),
+]  # fmt: skip
+ROWS = [
+    pytest.param(rows.file, rows.robot, path, line, id=f"{rows.title}: {path}")
+    for rows in TABLE
+    for path, line in rows.says.items()
+]
+
+
+def test_there_are_enough() -> None:
+    assert len(ROWS) >= 150
+
+
+@pytest.mark.parametrize(("file", "robot", "path", "line"), ROWS)
+def test_section_by_section(file: str, robot: str, path: str, line: int) -> None:
+    body = file.encode()
+    reading = Rfc9309(body)
+    ruling = reading.ruling(SITE + path, robot)
+    assert (ruling.allowed, ruling.standard) == (line >= 0, Standard.RFC_9309)
+    assert (ruling.rule.number if ruling.rule else 0) == abs(line)
+    for _ in range(2):
+        assert reading.allowed(SITE + path, robot) is ruling.allowed
+    token = robot.partition("/")[0].lower()
+    assert oracle9309.decide(body, SITE + path, token) == Decision(line >= 0, abs(line) or None)
+
+
+# 2.2.1, figure 1: "the product token (ExampleBot) is a substring of the User-Agent HTTP header".
+FIGURE_1 = "Mozilla/5.0 (compatible; ExampleBot/0.1; https://www.example.com/bot.html)"
+HEADERS = [
+    Rows("figure 1", "user-agent: ExampleBot\ndisallow: /x\n", FIGURE_1, {"/x": -2, "/y": 0}),
+    Rows("each of two tokens", "user-agent: mozilla\ndisallow: /x\nuser-agent: EXAMPLEBOT\n"
+         "disallow: /*y\nallow: /x", FIGURE_1, {"/x": -2, "/y": -4, "/z": 0}),
+    Rows("wildcards for both", "user-agent: mozilla\ndisallow: /*x\nuser-agent: ExampleBot\n"
+         "disallow: /*y", FIGURE_1, {"/x": -2, "/y": -4, "/z": 0}),
+    Rows("a group with two tokens", "user-agent: examplebot\nuser-agent: mozilla\ndisallow: /x",
+         FIGURE_1, {"/x": -3, "/y": 0}),
+    Rows("no other token makes it free", "user-agent: *\ndisallow: /x\n"
+         "user-agent: examplebot\ndisallow: /y\nallow: /", FIGURE_1, {"/x": -2, "/y": -4, "/z": 0}),
+    Rows("no name token", "user-agent: examplebot\ndisallow: /x", "(ExampleBot/1)", {"/x": -2}),
+    Rows("no part of a token", "user-agent: bot\nuser-agent: example\nuser-agent: www\n"
+         "disallow: /", FIGURE_1, {"/": 0}),
+    Rows("a star", "user-agent: a\ndisallow:\nuser-agent: *\ndisallow: /", "a/1 (*)", {"/": 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", HEADERS, ids=lambda rows: rows.title)
+def test_the_tokens_of_a_header(rows: Rows) -> None:
+    for robot in (rows.robot, rows.robot.encode()):
+        reading = Rfc9309(rows.file.encode())
+        for path, line in rows.says.items():
+            ruling = reading.ruling(SITE + path, robot)
+            assert reading.allowed(SITE + path, robot) is ruling.allowed is (line >= 0)
+            assert (ruling.rule.number if ruling.rule else 0) == abs(line)
+
+
+@pytest.mark.parametrize(
+    ("path", "section", "group"),
+    [
+        ("/x.gif", "2.2.3", 1),
+        ("/example/", "2.2.2", 1),
+        ("/y", "2.2.2", 4),
+        ("/none", "2.2.2", 1),
+        ("/robots.txt", "2.2.2", 1),
+    ],
+)
+def test_a_ruling_has_the_section_and_the_group_of_its_rule(
+    path: str, section: str, group: int
+) -> None:
+    body = b"user-agent: *\ndisallow: *.gif$\ndisallow: /example/\nuser-agent: b\nuser-agent: *\n"
+    ruling = Rfc9309(body + b"disallow: /y\n").ruling(SITE + path, "a")
+    assert ruling.record is not None
+    assert (ruling.section, ruling.record.agents[0].number) == (section, group)
+
+
+def test_where_there_is_no_group() -> None:
+    ruling = Rfc9309(b"user-agent: b\ndisallow: /\n").ruling(SITE, "a")
+    assert (ruling.allowed, ruling.section, ruling.record, ruling.rule) == (
+        True,
+        "2.2.1",
+        None,
+        None,
+    )
+
+
+# Against the plain reading.
+
+PIECES_9309 = [*PIECES, "*", "*", "**", "$", "%2A", "%24", "%3F", "%3a", ":", ".gif", "*/", "/*"]
+LINES = ["", "", "Sitemap: /x", "Crawl-delay: 1", "x", "Disallow /a", "Disallow:", "Allow: b", "#"]
+AGENTS = ["*", "*", "fig", "FIG", "figtree", "fig/1", "", "* x", "fig # x"]
+
+
+def made_up(chance: Random, *, urls: int) -> tuple[bytes, str, list[str]]:
+    """Return a file, a robot and URLs, of pieces that are so few that they collide."""
+
+    def path(most: int) -> str:
+        return "/" * (chance.random() < 0.9) + "".join(
+            chance.choices(PIECES_9309, k=chance.randint(0, most))
+        )
+
+    lines = []
+    for _ in range(chance.choice([1, 1, 2, 3])):
+        lines += [f"User-agent: {name}" for name in chance.choices(AGENTS, k=chance.randint(1, 2))]
+        lines += chance.choices(LINES, k=1)
+        for _ in range(chance.choice([1, 2, 3, 5])):
+            lines.append(f"{chance.choice(['Allow', 'Disallow', 'disALLOW'])}: {path(4)}")
+            lines += [chance.choice(LINES)] * (chance.random() < 0.1)
+    queries = ["", "", f"?{path(3)}", f"?{path(3)}"]
+    paths = [path(4).removeprefix("/") + chance.choice(queries) for _ in range(urls)]
+    coding = chance.choice(["utf-8", "utf-8", "latin-1"])
+    body = "\n".join(lines).encode(coding, "replace" if coding == "latin-1" else "strict")
+    return body, chance.choice(["fig", "fig", "figtree", "x", ""]), [f"{SITE}/{p}" for p in paths]
+
+
+def compared(pairs: int, seed: str) -> None:
+    chance = Random(seed)
+    for _ in range(pairs // 50):
+        body, robot, urls = made_up(chance, urls=50)
+        reading = Rfc9309(body)
+        for url in urls:
+            plain = oracle9309.decide(body, url, robot)
+            ruling = reading.ruling(url, robot)
+            told = Decision(ruling.allowed, ruling.rule.number if ruling.rule else None)
+            assert told == plain, (body, url, robot)
+            assert reading.allowed(url, robot) is plain.allowed, (body, url, robot)
+
+
+def test_the_plain_reading_says_the_same() -> None:
+    compared(10_000, "1996")
+
+
+@pytest.mark.long
+def test_the_plain_reading_says_the_same_of_500_000() -> None:
+    compared(500_000, "9309")
+
+
+@given(st.binary(), st.one_of(st.text(), st.binary()), st.one_of(st.text(), st.binary()))
+def test_nothing_raises(body: bytes, url: str | bytes, robot: str | bytes) -> None:
+    for file in (body, b"User-agent: *\nDisallow: /*" + body):
+        reading = Rfc9309(file)
+        assert reading.allowed(url, robot) is reading.ruling(url, robot).allowed
+
+
+@pytest.mark.parametrize("rules", [3, 30, 300, 3_000])
+def test_many_rules(rules: int) -> None:
+    """Few are tried one by one, many are found by a search: prefixes, patterns, and both."""
+    shapes = ("Disallow: /p{n}/", "Disallow: /*/w{n}/", "Allow: /p{n}/*/y$", "Allow: /e{n}$")
+    lines = [shape.format(n=n) for n in range(rules) for shape in shapes]
+    body = "\n".join(["User-agent: *", *lines, "Disallow: /*?", "Disallow: /q"]).encode()
+    reading = Rfc9309(body)
+    for n in (0, 1, rules // 2, rules - 1, rules):
+        for path in (f"p{n}/x", f"p{n}/x/y", f"x/w{n}/", f"e{n}", f"e{n}x", f"z{n}", f"z{n}?", "q"):
+            url = f"{SITE}/{path}"
+            plain = oracle9309.decide(body, url, "a") if rules < 300 else None
+            ruling = reading.ruling(url, "a")
+            assert reading.allowed(url, "a") is ruling.allowed
+            assert plain in (None, (ruling.allowed, ruling.rule.number if ruling.rule else None))
+            assert ruling.allowed is (
+                (path[0] == "z" and path[-1] != "?")
+                or (path[0] in "ex" and not (path[0] == "x" and n < rules))
+                or (path[0] == "p" and (n == rules or path.endswith("y")))
+            )
+
+
+def test_many_prefixes_within_each_other() -> None:
+    """Each path has the rule that is the longest, and what is between two of them has none."""
+    lines = [
+        f"{'Disallow' if depth % 2 else 'Allow'}: /{n}{'/x' * depth}"
+        for n in range(10, 40)
+        for depth in (1, 2, 3)
+    ]
+    body = "\n".join(["User-agent: *", "Disallow: /*?", *lines]).encode()
+    reading = Rfc9309(body)
+    for n in (9, 10, 11, 39, 40):
+        for depth in range(5):
+            url = f"{SITE}/{n}{'/x' * depth}/y"
+            assert reading.allowed(url, "a") is (depth in (0, 2) or n in (9, 40)), url
+            assert reading.allowed(url, "a") is oracle9309.decide(body, url, "a").allowed
+
+
+def test_many_patterns_of_one_octet_over_and_over() -> None:
+    """What a pattern is found by among many is in each path that it matches."""
+    lines = [f"Disallow: /*{octet * 4}" for octet in "abcdef"]
+    lines += [f"Disallow: /*/w{n}/" for n in range(100)]
+    reading = Rfc9309("\n".join(["User-agent: *", *lines]).encode())
+    for path in ("aaaa", "xaaaay", "yyddddy", "w99//w99/x"):
+        assert not reading.allowed(f"{SITE}/{path}", "a")
+    for path in ("aaa", "xabaaay", "w99/"):
+        assert reading.allowed(f"{SITE}/{path}", "a")
+
+
+def test_groups_of_all_tokens_as_records() -> None:
+    body = b"user-agent: a\nuser-agent: m\ndisallow: /\nuser-agent: b\ndisallow: /\n"
+    records = Rfc9309(body).records("M/5 (b; a)")
+    assert [record.agents[0].value for record in records] == [b"a", b"b"]
+
+
+def test_groups_as_records() -> None:
+    body = b"Crawl-delay: 9\nuser-agent: a\nuser-agent: b\ncrawl-delay: 1\ndisallow: /\n\nX: y\n"
+    [record] = Rfc9309(body + b"user-agent: c\ncrawl-delay: 2\n").records("b")
+    assert [line.number for line in record.agents] == [2, 3]
+    assert [line.number for line in record.rules] == [4, 5, 7]
+    [record] = Rfc9309(body + b"user-agent: c\ncrawl-delay: 2\n").records("c")
+    assert [line.number for line in (*record.agents, *record.rules)] == [8, 9]
+
+
+# Where readers of today go beyond the text, or fall short of it.
+
+THEIRS = [
+    # A file, the robot, the path, what RFC 9309 says; what Protego and Google's matcher say.
+    ("user-agent a\ndisallow /", "a", "/", True, False, False, "no colon"),
+    ("user-agent: a\ndisalow: /", "a", "/", True, False, False, "a misspelt field"),
+    ("useragent: a\ndisallow: /", "a", "/", True, False, False, "useragent"),
+    ("user-agent: a\nallow: /x/index.html\ndisallow: /", "a", "/x/", False, True, True,
+     "index.html"),
+    ("user-agent: a b\ndisallow: /", "a", "/", True, True, False, "up to the first space"),
+    ("user-agent: a/1\ndisallow: /", "a", "/", True, True, False, "a version"),
+    ("user-agent: * x\ndisallow: /", "a", "/", True, True, False, "a star and more"),
+    ("user-agent: a*\ndisallow: /", "a", "/", True, False, False, "a star behind a name"),
+    ("user-agent: fig\ndisallow: /", "fig-tree", "/", True, False, True, "a part of a name"),
+    ("user-agent: a\ncrawl-delay: 1\nuser-agent: b\ndisallow: /", "a", "/", False, True, False,
+     "another record ends the agents"),
+    ("user-agent: a\nsitemap: /s\nuser-agent: b\ndisallow: /", "a", "/", False, False, False,
+     "a sitemap between agents"),
+    ("user-agent: a\ndisallow: /", "a", "/robots.txt?x", False, True, False, "robots.txt?x"),
+    ("user-agent: a\ndisallow: /x$", "a", "/x$y", True, False, True, "a $ that is both"),
+    ("user-agent: a\ndisallow: /%62", "a", "/b", False, False, True, "an escape in a rule"),
+    ("user-agent: a\ndisallow: /\u30c4", "a", "/\u30c4", False, False, True,
+     "a URL that is not escaped"),
+    ("user-agent: a\ndisallow: /x:y", "a", "/x%3Ay", False, False, True, "reserved"),
+    ("user-agent: a\ndisallow: /x?y", "a", "/x%3Fy", True, False, True, "the question mark"),
+    ("user-agent: a\ndisallow: /?x=%2F", "a", "/?x=/", False, True, True,
+     "a slash in a query"),
+    ("user-agent: a\ndisallow: /x%", "a", "/x%25", False, False, False, "no escape"),
+    ("user-agent: a\nallow: /abc\ndisallow: /*?", "a", "/abc?", True, False, True,
+     "reserved counts as three"),
+    ("user-agent: a\ndisallow: https://h/", "a", "/https://h/", True, False, True, "a full URL"),
+    ("user-agent: a\ndisallow: b", "a", "/b", True, True, True, "no slash"),
+    ("user-agent: a\nallow: /\x0cdisallow: /", "a", "/", True, True, True, "a form feed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "robot", "path", "ours", "protego"),
+    [pytest.param(*row[:5], id=row[-1]) for row in THEIRS],
+)
+def test_where_protego_differs(file: str, robot: str, path: str, ours: bool, protego: bool) -> None:
+    assert Rfc9309(file.encode()).allowed(SITE + path, robot) is ours
+    assert ProtegoRobotParser(file.encode(), None).allowed(SITE + path, robot) is protego

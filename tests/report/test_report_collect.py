@@ -1,0 +1,337 @@
+"""What the report of a crawl collects: equal to the stats, and to what the servers saw."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.replies import Reply
+from harness.server import Server, Site
+from scrapy.http import Response
+
+from scrapy_koster import RobotsReport
+from scrapy_koster.crawl.messages.counting import Counts
+from scrapy_koster.crawl.sites import SiteState, Standing
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import site_of
+from scrapy_koster.report.database import DatabaseError, Writer, reading
+from scrapy_koster.report.numbers import Numbers, csv_lines, read
+from scrapy_koster.report.tally import SAMPLES, Sampled, Tally
+
+RULES = "User-agent: *\nDisallow: /no\nCrawl-delay: 5"
+HTML = {"Content-Type": "text/html"}
+QUICK = {
+    "KOSTER_DEFER_FIRST_SECS": 0.1,
+    "KOSTER_DEFER_LIMIT_SECS": 0.5,
+    "KOSTER_IDLE_LIMIT_SECS": 1,
+    "CONCURRENT_REQUESTS": 64,
+    "LOG_LEVEL": "INFO",
+}
+
+
+def report_of(result: CrawlResult) -> RobotsReport:
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    return report
+
+
+def sites_in(database: str) -> dict[str, sqlite3.Row]:
+    with reading(database) as connection:
+        return {row["site"]: row for row in connection.execute("SELECT * FROM site")}
+
+
+def site_of_kind(server: Server, kind: int) -> Site:
+    """One of each kind of answer."""
+    if kind == 7:
+        return server.down()
+    site = server.site()
+    site.robots = {
+        3: Reply(404),
+        4: Reply(200, "<html><title>Hello</title></html>"),
+        5: Reply(403),
+        6: Reply(503),
+        8: Reply(301, headers={"Location": "/other.txt"}),
+        9: Reply(200, ""),
+    }.get(kind, Reply(200, RULES))
+    site.page("/other.txt", Reply(200, "User-agent: *\nDisallow: /no/2"))
+    return site
+
+
+def assert_exact(numbers: Numbers, stats: Any, sites: list[Site], database: str) -> None:
+    totals = numbers.totals
+    assert totals["asked"] == stats["robotstxt/request_count"]
+    assert totals["answered"] == stats["robotstxt/response_count"]
+    assert numbers.refused == {
+        ground: stats.get(f"koster/forbidden/{ground}", 0) for ground in numbers.refused
+    }
+    assert sum(numbers.refused.values()) == stats["robotstxt/forbidden"]
+    assert totals["deferrals"] == stats.get("koster/deferred/sites", 0)
+    assert sum(refused for *_, refused in numbers.rules) == numbers.refused["rule"]
+    assert sum(row[1] for row in numbers.minutes) == totals["asked"]
+    assert sum(row[4] for row in numbers.minutes) == numbers.allowed
+    # What the servers saw.
+    rows = sites_in(database)
+    assert len(rows) == numbers.sites == len(sites)
+    for site in sites:
+        row = rows[site.url()[:-1]]
+        allowed = sum(row[f"allowed_{how}"] for how in ("rule", "none", "html", "unavailable"))
+        pages = [path for path in site.pages_asked if path != "/other.txt"]
+        assert allowed == len(pages), row["site"]
+        if site.requests:
+            assert row["asked"] == site.asked("/robots.txt")
+    assert numbers.allowed == sum(
+        path != "/other.txt" for site in sites for path in site.pages_asked
+    )
+
+
+async def exact(crawl: Crawl, server: Server, folder: Path, count: int) -> None:
+    sites = [site_of_kind(server, n % 10) for n in range(count)]
+    urls = [url for site in sites for url in (*site.urls(3), *site.urls(3, "/no/{}"))]
+    page = folder / "page.html"
+    result = await crawl(urls=urls, settings={**QUICK, "KOSTER_REPORT": str(page)})
+    database = report_of(result).database
+    numbers = read(database)
+    assert_exact(numbers, result.stats, sites, database)
+    tenth = count // 10
+    assert numbers.outcomes == {
+        "obeyed": 5 * tenth,
+        "without robots.txt": 2 * tenth,
+        "restricted": tenth,
+        "unavailable": 2 * tenth,
+        "not known": 0,
+    }
+    assert numbers.allowed_because["no record for this robot"] == 6 * tenth
+    assert numbers.totals["redirects"] == tenth
+    assert numbers.totals["start_refused"] == sum(numbers.refused.values())
+    assert page.stat().st_size < 250_000
+    assert result.logged(30, "scrapy_koster.crawl.report") == []
+
+
+async def test_equal_to_the_stats_and_to_the_servers(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    await exact(crawl, server, tmp_path, 20)
+
+
+@pytest.mark.long
+async def test_300_sites_at_once(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    await exact(crawl, server, tmp_path, 300)
+
+
+class PageSpider(RecordingSpider):
+    def page(self, response: Response) -> Any:
+        yield {"url": response.url}
+        yield self.ask(response.urljoin("/next"))
+
+
+async def test_what_a_site_comes_to(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    site = server.site()
+    site.robots = f"{RULES}\nDisallow: /*.pdf\n"
+    site.page("/meta", Reply(200, '<meta name="robots" content="none">', headers=HTML))
+    urls = [site.url("/meta"), *site.urls(9, "/no/{}")]
+    settings = {**QUICK, "KOSTER_REPORT": str(tmp_path / "page.html")}
+    result = await crawl(PageSpider, urls=urls, settings=settings)
+    database = report_of(result).database
+    [row] = sites_in(database).values()
+    known = {name: row[name] for name in ("record_line", "record", "delay", "wildcards", "status")}
+    assert known == {
+        "record_line": 1, "record": "*", "delay": "5", "wildcards": 1, "status": 200
+    }  # fmt: skip
+    assert (row["nofollow"], row["noindex"]) == (1, 1)
+    with reading(database) as connection:
+        sampled = connection.execute("SELECT url FROM sample WHERE kind = 'rule'").fetchall()
+    assert len(sampled) == SAMPLES
+    assert {url for (url,) in sampled} < {f"/no/{n}" for n in range(9)}  # without the site
+    assert read(database).compared == {"agree": 10, "stricter": 0, "looser": 0}
+
+
+async def test_dry_run(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    site = server.site()
+    site.robots = RULES
+    settings = {"KOSTER_REPORT": str(tmp_path / "page.html"), "KOSTER_DRY_RUN": True}
+    result = await crawl(urls=[site.url("/no"), site.url("/yes")], settings=settings)
+    numbers = read(report_of(result).database)
+    assert numbers.about["dry_run"] == 1
+    assert numbers.refused["rule"] == result.stats["koster/dry_run/forbidden"] == 1
+    assert "would have been" in (tmp_path / "page.html").read_text()
+
+
+async def test_a_file_that_cannot_be_written(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    site = server.site()
+    (tmp_path / "reports").write_text("in the way")
+    settings = {"KOSTER_REPORT": str(tmp_path / "page.html")}
+    result = await crawl(urls=site.urls(3), settings=settings)
+    assert len(result.fetched) == 3
+    [said] = result.logged(30, "scrapy_koster.crawl.report")
+    assert said.startswith("The report cannot be written")
+    assert not (tmp_path / "page.html").exists()
+
+
+async def test_a_page_that_cannot_be_written(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    site = server.site()
+    (tmp_path / "in the way").write_text("a file")
+    page = tmp_path / "in the way" / "page.html"
+    result = await crawl(urls=site.urls(3), settings={"KOSTER_REPORT": str(page)})
+    [said] = result.logged(30, "scrapy_koster.crawl.report")
+    assert said.startswith(f"The page of the report cannot be written ({page})")
+    assert read(report_of(result).database).allowed == 3
+
+
+async def test_crawls_that_begin_in_one_second(
+    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrapy_koster.crawl.report.gmtime", lambda: time.gmtime(0))
+    sites = [server.site() for _ in range(3)]
+    page = tmp_path / "page.html"
+    # They end at one moment too, and write the same page.
+    crawls = [crawl.start(urls=s.urls(2), settings={"KOSTER_REPORT": str(page)}) for s in sites]
+    results = [await running.result() for running in crawls]
+    for site, result in zip(sites, results, strict=True):
+        assert list(sites_in(report_of(result).database)) == [site.url()[:-1]]
+        assert result.logged(30, "scrapy_koster.crawl.report") == []
+    assert page.is_file()
+    assert not list(tmp_path.glob("*.part"))
+
+
+async def test_without_the_setting_there_is_none(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    result = await crawl(urls=server.site().urls(1))
+    assert result.crawler.get_extension(RobotsReport) is None
+    assert not (tmp_path / "reports").exists()
+
+
+def test_samples_of_many_batches_are_chosen_alike(tmp_path: Path) -> None:
+    """As many of the first half as of the second, whatever batch they came in."""
+    writer = Writer(str(tmp_path / "report.sqlite3"))
+    for batch in range(20):
+        tally = Tally()
+        for site in range(100):
+            for n in range(3):
+                tally.sample(f"http://{site}.example", Sampled.RULE, 1, f"/{batch}-{n}")
+        writer.write(tally, now=0)
+    writer.close()
+    with reading(writer.path) as connection:
+        urls = [url for (url,) in connection.execute("SELECT url FROM sample")]
+    assert len(urls) == 100 * SAMPLES
+    first = sum(int(url[1:].split("-")[0]) < 10 for url in urls)
+    assert 180 < first < 320  # 250 expected; beyond six times the deviation
+
+
+def test_what_there_is_too_much_of_is_counted_as_lost() -> None:
+    tally = Tally()
+    for n in range(10_002):
+        tally.count(f"http://{n}.example", "asked")
+        tally.refused_by(f"http://{n}.example", 1, "Disallow: /")
+        tally.sample(f"http://{n}.example", Sampled.RULE, 1, "/")
+    assert (len(tally.sites), len(tally.rules), tally.lost) == (10_000, 10_000, 4)
+
+
+def test_what_is_to_be_compared_is_bounded() -> None:
+    site = site_of("http://a.example/")
+    assert site is not None
+    counts, state = Counts(lambda: None), SiteState(site)
+    state.standing = Standing.OBEYED
+    state.known = Copy("http://a.example/robots.txt", 200, b"", None, None, 0.0, 0.0)
+    for _ in range(100_000):
+        counts.allowed(state, "http://a.example/", "robot")
+    assert len(counts.tally.compared) == 500
+
+
+def test_csv(tmp_path: Path) -> None:
+    tally = Tally()
+    tally.row("http://a.example").update(outcome=1, fetched=0, expires=60, record="=cmd()")
+    writer = Writer(str(tmp_path / "report.sqlite3"))
+    writer.write(tally, now=0)
+    writer.close()
+    with reading(writer.path) as connection:
+        names, line = csv_lines(connection)
+    values = dict(zip(names.split(","), line.split(","), strict=True))
+    assert values["site"] == "http://a.example"
+    assert values["outcome"] == "obeyed"
+    assert values["expires"] == "1970-01-01T00:01:00Z"
+    assert values["record"] == "'=cmd()"
+
+
+SPIDER = """
+import sys
+from scrapy import Spider, Request
+from scrapy.crawler import CrawlerProcess
+
+class Slow(Spider):
+    name = "slow"
+
+    async def start(self):
+        for n in range(5000):
+            yield Request(f"{sys.argv[1]}page{n}")
+            yield Request(f"{sys.argv[1]}no/{n}")
+
+    def parse(self, response):
+        pass
+
+process = CrawlerProcess({
+    "ADDONS": {"scrapy_koster.Addon": 500}, "LOG_LEVEL": "WARNING", "KOSTER_REPORT": "page.html",
+    "KOSTER_SQLITE_PATH": sys.argv[2], "CONCURRENT_REQUESTS_PER_DOMAIN": 4,
+    "TELNETCONSOLE_ENABLED": False,
+})
+process.crawl(Slow)
+process.start()
+"""
+
+
+@pytest.fixture
+def killed(tmp_path: Path, server: Server) -> tuple[Site, Path]:
+    """A crawl that was killed when some batches had been written, and the file that it has left."""
+    site = server.site()
+    site.robots = RULES
+    storage = tmp_path / "robots.sqlite3"
+    crawl = subprocess.Popen([sys.executable, "-c", SPIDER, site.url(), str(storage)], cwd=tmp_path)
+    try:
+        end = time.monotonic() + 90
+        while _allowed(tmp_path) < 20:
+            assert time.monotonic() < end
+            assert crawl.poll() is None
+            time.sleep(0.05)
+    finally:
+        os.kill(crawl.pid, signal.SIGKILL)
+        crawl.wait()
+    [file] = (tmp_path / "reports").glob("*.sqlite3")
+    return site, file
+
+
+def _allowed(folder: Path) -> int:
+    for file in (folder / "reports").glob("*.sqlite3"):
+        with suppress(DatabaseError), reading(str(file)) as connection:  # it is being made
+            return int(connection.execute("SELECT sum(allowed) FROM minute").fetchone()[0] or 0)
+    return 0
+
+
+def test_a_crawl_that_is_killed_leaves_a_true_report(
+    killed: tuple[Site, Path], tmp_path: Path
+) -> None:
+    site, file = killed
+    command = [sys.executable, "-m", "scrapy", "robots", "report", str(file), "--json"]
+    options = ["-o", "page.html", "-s", f"KOSTER_SQLITE_PATH={tmp_path / 'robots.sqlite3'}"]
+    run = subprocess.run(
+        [*command, *options], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    numbers = json.loads(run.stdout)
+    assert (numbers["sites"], numbers["outcomes"]["obeyed"]) == (1, 1)
+    allowed, pages = numbers["requests"]["allowed"], len(site.pages_asked)
+    # Two seconds of it may be missing; CONCURRENT_REQUESTS were decided, and not at the site yet.
+    assert 20 <= allowed <= pages + 16
+    [rule] = numbers["rules"]
+    assert rule["line"] == 2
+    assert rule["refused"] == numbers["requests"]["refused"]["rule"] > 0
+    page = (tmp_path / "page.html").read_text()
+    assert "The crawl had not ended when this was written" in page

@@ -1,0 +1,392 @@
+"""The files of reports: where they are, how they are called, and what is said when one fails."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Reply
+from harness.server import Server
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+
+from scrapy_koster import RobotsReport
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.messages.counting import Counts, Uncounted
+from scrapy_koster.crawl.report import CountedFetch, counts_of, files_of, folder_of, stored_files
+from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
+from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.report.database import DatabaseError, Writer
+from scrapy_koster.report.files import BodyOf
+from scrapy_koster.report.numbers import Numbers, read
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
+REPORT = "scrapy_koster.crawl.report"
+DAY = 86400.0
+SITE = Site("http", "a.example", 80)
+FILE = Copy("http://a.example/robots.txt", 200, b"User-agent: *\n", None, None, 0.0, 1e10)
+
+
+class NamedSpider(RecordingSpider):
+    name = "my spider/ü.1"
+    report_title = "All\x1b figs"
+
+
+def crawler_of(spider: type[RecordingSpider] = RecordingSpider, **settings: Any) -> Crawler:
+    crawler = Crawler(spider, {"ROBOTSTXT_OBEY": True, "USER_AGENT": "fig", **settings})
+    crawler.spider = spider()
+    return crawler
+
+
+def report_in(folder: Path, spider: type[RecordingSpider] = RecordingSpider) -> RobotsReport:
+    given = {"KOSTER_SQLITE_PATH": str(folder / "robots.sqlite3"), "KOSTER_REPORT": "page.html"}
+    return RobotsReport.from_crawler(crawler_of(spider, **given))
+
+
+@pytest.mark.parametrize("given", [{}, {"KOSTER_REPORT": "x.html", "ROBOTSTXT_OBEY": False}])
+def test_there_is_none_unless_it_is_asked_for(given: dict[str, Any]) -> None:
+    with pytest.raises(NotConfigured):
+        RobotsReport.from_crawler(crawler_of(**given))
+
+
+def test_who_is_built_by_hand_counts_nothing() -> None:
+    assert type(counts_of(crawler_of())) is Uncounted
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("my spider/ü.1", "my_spider_.1"),
+        ("", "spider"),
+        ("a-b", "a-b"),
+        ("x" * 100, "x" * 60),
+    ],
+)
+def test_the_name_of_a_file(tmp_path: Path, name: str, shown: str) -> None:
+    """That of the spider, when it began, and eight digits by chance."""
+    spider: Any = type("Named", (RecordingSpider,), {"name": name or "x"})
+    crawler = crawler_of(spider)
+    assert crawler.spider is not None
+    crawler.spider.name = name
+    config = Config.from_crawler(
+        crawler_of(KOSTER_SQLITE_PATH=str(tmp_path / "robots.sqlite3"), KOSTER_REPORT="x.html")
+    )
+    before = time.time()
+    made = [RobotsReport(crawler, config, None).database for _ in range(2)]
+    for path in map(Path, made):
+        assert path.parent == tmp_path / "reports" == folder_of(config)
+        found = re.fullmatch(r"(.*)-(\d{8}T\d{6})-[0-9a-f]{8}\.sqlite3", path.name)
+        assert found is not None
+        assert found[1] == shown
+        began = time.strptime(found[2] + "+0000", "%Y%m%dT%H%M%S%z")
+        assert before - 2 < time.mktime(began) - time.timezone < before + 60
+    assert made[0] != made[1]
+
+
+def make(path: Path, seconds_ago: float) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"")
+    os.utime(path, (time.time() - seconds_ago,) * 2)
+    return path
+
+
+def test_the_newest_first(tmp_path: Path) -> None:
+    """By when they were written to, or what is not merged into them yet."""
+    folder = tmp_path / "reports"
+    written = [
+        make(folder / f"web-2026112{n}T000000-{n}a.sqlite3", ago)
+        for n, ago in enumerate([500, 100, 300])
+    ]
+    make(Path(f"{written[0]}-wal"), 50)
+    make(folder / "other-20261121T000000-1.sqlite3", 10)
+    make(folder / "web.sqlite3", 5)
+    make(folder / "notes.txt", 5)
+    assert list(files_of(tmp_path, "web")) == [written[0], written[1], written[2]]
+    assert len(list(files_of(tmp_path))) == 4
+
+
+async def test_ten_of_a_spider_are_kept_and_those_of_a_day(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    def old(spider: str, n: int, days: float) -> Path:
+        path = tmp_path / "reports" / f"{spider}-20260101T0000{n:02}-{n:08x}.sqlite3"
+        for suffix in ("", "-wal", "-shm"):
+            make(Path(f"{path}{suffix}"), days * DAY)
+        return path
+
+    kept = [old("recording", n, 1 + n) for n in range(10)]
+    gone = [old("recording", 10, 20), old("recording", 11, 30)]
+    Path(f"{gone[0]}-wal").unlink()
+    kept += [old("other", n, 40) for n in range(12, 24)]
+    result = await crawl(settings={"KOSTER_REPORT": str(tmp_path / "page.html")})
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    left = {path for path in (tmp_path / "reports").iterdir() if path.suffix == ".sqlite3"}
+    assert left == {*kept, Path(report.database)}
+    for path in gone:
+        assert list(path.parent.glob(f"{path.name}*")) == []
+
+
+async def test_what_a_crawl_of_today_writes_is_kept(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    files = [
+        make(tmp_path / "reports" / f"recording-20260101T0000{n:02}-{n:08x}.sqlite3", DAY - 60 - n)
+        for n in range(15)
+    ]
+    await crawl(settings={"KOSTER_REPORT": str(tmp_path / "page.html")})
+    assert all(path.exists() for path in files)
+
+
+async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    before = int(time.time())
+    given = {"KOSTER_REPORT": str(tmp_path / "page.html"), "ROBOTSTXT_USER_AGENT": "Fig/1"}
+    result = await crawl(NamedSpider, urls=server.site().urls(1), settings=given)
+    numbers = numbers_of(result.crawler)
+    about = {**numbers.about}
+    assert before <= about.pop("started") <= about.pop("written") <= time.time()
+    assert re.fullmatch(r"\d+\.\d+.*", about.pop("version"))
+    assert about == {
+        "title": "All\\x1b figs", "spider": "my spider/ü.1", "robot": "fig", "dry_run": 0,
+        "parser": "KosterRobotParser", "finished": "finished", "lost": 0,
+    }  # fmt: skip
+
+
+async def test_the_title_of_a_spider_that_has_none(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    result = await crawl(settings={"KOSTER_REPORT": str(tmp_path / "page.html")})
+    about = numbers_of(result.crawler).about
+    assert (about["title"], about["robot"]) == ("Crawl of recording", "scrapy")
+
+
+def numbers_of(crawler: Crawler) -> Numbers:
+    report = crawler.get_extension(RobotsReport)
+    assert report is not None
+    return read(report.database)
+
+
+async def test_what_is_said_where_the_page_is(
+    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = await crawl(settings={"KOSTER_REPORT": "page.html"})
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    page = tmp_path / "page.html"
+    said = f"The report of this crawl: {page}, out of {report.database}"
+    assert result.logged(logging.INFO, REPORT) == [said]
+
+
+async def test_the_page_is_made_of_the_counts_and_the_stored_files(
+    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\n"
+    made: list[tuple[str, str, bytes | None]] = []
+
+    def write_page(database: str, page: str, *, files: BodyOf) -> None:
+        made.append((database, page, files(site.url(""))))
+
+    monkeypatch.setattr("scrapy_koster.report.page.write_page", write_page)
+    page = str(tmp_path / "page.html")
+    result = await crawl(urls=site.urls(1), settings={"KOSTER_REPORT": page})
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    assert made == [(report.database, page, b"User-agent: *\n")]
+
+
+async def test_how_a_decision_compares_with_rfc_9309(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*.pdf\nDisallow: /c\n"
+    paths = ["/a/b", "/x.pdf", "/a", "/c", "/d"]
+    given = {"KOSTER_REPORT": str(tmp_path / "page.html")}
+    result = await crawl(urls=[site.url(path) for path in paths], settings=given)
+    assert numbers_of(result.crawler).compared == {"agree": 3, "stricter": 1, "looser": 1}
+
+
+async def test_it_is_written_while_the_crawl_goes_on(
+    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{REPORT}._BATCH_SECS", 0.02)
+    gates, site = [server.gate(), server.gate()], server.site()
+    for n, gate in enumerate(gates):
+        site.page(f"/{n}", Reply(200, "page", gate=gate))
+    settings = {"KOSTER_REPORT": str(tmp_path / "page.html"), "CONCURRENT_REQUESTS": 1}
+    running = crawl.start(urls=[site.url("/0"), site.url("/1")], settings=settings)
+
+    def allowed() -> int:
+        with suppress(DatabaseError, RuntimeError):  # it is being made, as are the extensions
+            report = running.crawler.get_extension(RobotsReport)
+            return read(report.database).allowed if report else 0
+        return 0
+
+    await crawl.until(lambda: allowed() == 1)
+    gates[0].open()
+    await crawl.until(lambda: allowed() == 2)
+    gates[1].open()
+    result = await running.result()
+    assert numbers_of(result.crawler).allowed == 2
+    assert result.logged(logging.WARNING, REPORT) == []
+
+
+class Failing:
+    """Lets a file be written only when so many batches have failed."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+        self.write: Callable[..., None] = Writer.write
+
+    def __call__(self, writer: Writer, *arguments: Any, **given: Any) -> None:
+        self.left -= 1
+        if self.left >= 0:
+            raise sqlite3.OperationalError("disk I/O error")
+        self.write(writer, *arguments, **given)
+
+
+async def test_what_could_not_be_written_is_written_later(
+    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And that it could not be is said once."""
+    monkeypatch.setattr(f"{REPORT}._BATCH_SECS", 0.02)
+    failing = Failing(5)
+    monkeypatch.setattr(Writer, "write", lambda *given, **named: failing(*given, **named))  # noqa: PLW0108  # a method
+    gate, site = server.gate(), server.site()
+    site.page("/0", Reply(200, "page", gate=gate))
+    running = crawl.start(
+        urls=[site.url("/0")], settings={"KOSTER_REPORT": str(tmp_path / "page.html")}
+    )
+    await crawl.until(lambda: failing.left < 0 and site.pages_asked == ["/0"])
+    gate.open()
+    result = await running.result()
+    numbers = numbers_of(result.crawler)
+    assert (numbers.allowed, numbers.totals["asked"], numbers.sites) == (1, 1, 1)
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    [said] = result.logged(logging.WARNING, REPORT)
+    assert said == (
+        f"The report cannot be written ({report.database}). The crawl goes on; what is counted"
+        " meanwhile is kept for 10,000 sites at most, and this is not said again:"
+        " OperationalError: disk I/O error"
+    )
+
+
+async def test_where_the_page_is_made_of_is_said(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    page = tmp_path / "file" / "page.html"
+    result = await crawl(settings={"KOSTER_REPORT": str(page)})
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    [said] = result.logged(logging.WARNING, REPORT)
+    assert said.startswith(f"The page of the report cannot be written ({page}): ")
+    end = f". The counts are in {report.database}, of which scrapy robots report makes it"
+    assert said.endswith(end)
+
+
+# Who asks a site
+
+
+class Answers:
+    """Answers each request for a robots.txt alike."""
+
+    def __init__(self, result: Answer | NoAnswer) -> None:
+        self.result = result
+        self.asked: list[tuple[Any, ...]] = []
+        self.cancelled = False
+
+    async def fetch(self, *asked: Any) -> Answer | NoAnswer:
+        self.asked.append(asked)
+        return self.result
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@pytest.mark.parametrize(
+    ("result", "counted"),
+    [
+        (Answer("http://a.example/robots.txt", 200, {}), {"asked": 1, "answered": 1}),
+        (NoAnswer("timeout"), {"asked": 1}),
+    ],
+)
+async def test_who_asks_is_counted(result: Answer | NoAnswer, counted: dict[str, int]) -> None:
+    answers, counts = Answers(result), Counts(lambda: None)
+    fetch = CountedFetch(answers, counts)
+    page: Any = "the page"
+    assert await fetch.fetch(SITE, page, FILE) is result
+    assert answers.asked == [(SITE, page, FILE)]
+    assert counts.tally.sites == {"http://a.example": counted}
+    fetch.cancel()
+    assert answers.cancelled
+
+
+# The stored files that a page shows
+
+
+def stored(folder: Path, known: Known) -> Config:
+    path = str(folder / "robots.sqlite3")
+    config = Config.from_crawler(crawler_of(KOSTER_SQLITE_PATH=path))
+    site = site_of("http://a.example")
+    assert site is not None
+    storage = SQLiteStorage.from_config(config)
+    storage.put(site, known)
+    storage.close()
+    return config
+
+
+def test_the_stored_file_of_a_site(tmp_path: Path) -> None:
+    config = stored(tmp_path, FILE)
+    with stored_files(config) as body_of:
+        assert body_of("http://a.example") == FILE.body
+        assert body_of("http://b.example") is None
+        assert body_of("no site") is None
+
+
+def test_of_a_site_that_fails_it_is_the_last_good_one(tmp_path: Path) -> None:
+    config = stored(tmp_path, Failure("timeout", 1, 0.0, 0.0, 1e10, FILE))
+    with stored_files(config) as body_of:
+        assert body_of("http://a.example") == FILE.body
+
+
+class Broken:
+    """A storage that fails: when it is opened, or when it is asked."""
+
+    opens = True
+    closed = 0
+
+    @classmethod
+    def from_config(cls, config: Config) -> Broken:
+        if not cls.opens:
+            raise OSError
+        return cls()
+
+    def get(self, site: Site) -> Known | None:
+        raise OSError
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_a_storage_that_fails_knows_none(*, opens: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Broken, "opens", opens)
+    monkeypatch.setattr(Broken, "closed", 0)
+    storage: Any = Broken
+    config = replace(Config.from_crawler(crawler_of()), storage=storage)
+    with stored_files(config) as body_of:
+        assert body_of("http://a.example") is None
+    assert Broken.closed == opens

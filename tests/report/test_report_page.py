@@ -1,0 +1,215 @@
+"""The page of a report, in a real Chromium: Debian's, by way of playwright."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.browser import IN_CHROMIUM, Open, checked_by_axe, rows, sort_by, tables
+from harness.reports import ROBOTS, every_kind, obeyed, page_of, refused, site_named, written
+
+from scrapy_koster.report.tally import Sampled, Tally
+
+pytestmark = IN_CHROMIUM
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tally = every_kind()
+    for row in tally.sites.values():
+        row["crc"] = zlib.crc32(ROBOTS)
+    return page_of(tmp_path_factory.mktemp("page"), tally)
+
+
+def test_every_table_is_there(page_file: Path, opened: Open) -> None:
+    assert tables(opened(page_file)) == [
+        "closed", "rules", "starts", "hazards", "failures", "redirects", "drops", "sites",
+    ]  # fmt: skip
+
+
+def _key(text: str) -> tuple[bool, Any]:
+    number = re.fullmatch(r"([\d,]+)( [A-Za-z]+)?", text)
+    return (text == "", int(number[1].replace(",", "")) if number else text)
+
+
+def test_each_table_sorts_by_each_column(page_file: Path, opened: Open) -> None:
+    page = opened(page_file)
+    for name in tables(page):
+        section = page.locator(f"section[data-name={name}]")
+        while section.get_by_role("button", name="Show more").is_visible():
+            section.get_by_role("button", name="Show more").click()
+        everything = sorted(rows(page, name))
+        heads = section.locator("thead th")
+        for column in range(heads.count()):
+            orders = []
+            for _ in range(2):
+                sort_by(page, name, column)
+                while section.get_by_role("button", name="Show more").is_visible():
+                    section.get_by_role("button", name="Show more").click()
+                assert sorted(rows(page, name)) == everything
+                cells = [row[column] for row in rows(page, name)]
+                full = [cell for cell in cells if cell]
+                assert cells[: len(full)] == full  # what is empty stands last
+                descending = heads.nth(column).get_attribute("aria-sort") == "descending"
+                assert full == sorted(full, key=_key, reverse=descending)
+                orders.append(descending)
+            assert set(orders) == {True, False}
+
+
+def test_each_table_filters(page_file: Path, opened: Open) -> None:
+    page = opened(page_file)
+    for name in tables(page):
+        words = next(cell for cell in rows(page, name)[-1] if cell.startswith(("http", "HTTP")))
+        page.fill(f"#q-{name}", words.upper())
+        found = rows(page, name)
+        assert found
+        assert all(words in " ".join(row) for row in found)
+        page.fill(f"#q-{name}", "nothing-has-this")
+        assert rows(page, name) == []
+        assert "0 of" in page.locator(f"section[data-name={name}] [role=status]").text_content()
+        page.fill(f"#q-{name}", "")
+        assert rows(page, name)
+
+
+def test_the_state_stands_in_the_fragment(page_file: Path, opened: Open) -> None:
+    page = opened(page_file)
+    page.fill("#q-sites", "site1")
+    sort_by(page, "sites", 0)
+    fragment = page.evaluate("location.hash")
+    before = rows(page, "sites")
+    again = opened(page_file, fragment)
+    assert rows(again, "sites") == before
+    assert again.input_value("#q-sites") == "site1"
+    assert [row[0] for row in before] == sorted(row[0] for row in before)
+
+
+def test_a_site_opened(page_file: Path, opened: Open) -> None:
+    page = opened(page_file)
+    site = site_named(1)
+    page.locator("section[data-name=rules]").get_by_role("link", name=site).first.click()
+    page.wait_for_selector("dialog[open] table.file")
+    assert page.locator("#detail-title").text_content() == site
+    refusing = page.locator("tr.refusing").all_text_contents()
+    assert refusing == ["512|Disallow: /private/"]  # line 5, 12 refused, of our record
+    assert page.locator("tr.lit").all_text_contents() == ["4|User-agent: *", "6|Disallow: /*.pdf"]
+    assert len(page.locator("ul.samples li").all()) == 5
+    command = page.locator("dialog code").first.text_content()
+    assert re.fullmatch(rf"scrapy robots explain '{site}/private/\d+' --agent 'figtree'", command)
+    assert "site=http" in page.evaluate("location.hash")
+    page.keyboard.press("Escape")
+    page.wait_for_function("!location.hash.includes('site=')")
+    opened(page_file, f"#site={site}").wait_for_selector("dialog[open] table.file")
+
+
+def test_by_keyboard_alone(page_file: Path, opened: Open) -> None:
+    page = opened(page_file)
+    page.locator("#q-rules").focus()
+    page.keyboard.type("site1")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.tagName") == "A":
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog[open]")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog:not([open])", state="attached")
+    page.locator("section[data-name=rules] thead button").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("section[data-name=rules] thead th").first.get_attribute("aria-sort")
+
+
+def test_print(page_file: Path, opened: Open, tmp_path: Path) -> None:
+    page = opened(page_file)
+    page.emulate_media(media="print")
+    for hidden in ("nav", "#q-sites", "td.minor"):
+        assert not page.locator(hidden).first.is_visible()
+    for shown in (".tile", "figure svg", "section[data-name=rules] tbody tr"):
+        assert page.locator(shown).first.is_visible()
+    page.pdf(path=tmp_path / "page.pdf", format="A4")
+    width = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size({"width": 690, "height": 900})  # of A4 without margins
+    assert page.evaluate("document.documentElement.scrollWidth") <= 690 < width
+
+
+def test_without_javascript(page_file: Path, opened: Open) -> None:
+    page = opened(page_file, ready=False, java_script_enabled=False)
+    text = page.locator("body").inner_text()
+    assert "2 of 65 sites were closed to us" in text
+    assert "Disallow: /private/" in text
+    assert "the first" in page.locator("section[data-name=sites] .rest").inner_text().lower()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing(page_file: Path, opened: Open, scheme: str, width: int) -> None:
+    page = opened(page_file, color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    found = checked_by_axe(page)
+    assert found.violations_count == 0, found.generate_report()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("section[data-name=rules] td.site a").first.click()
+    page.wait_for_selector("dialog[open]")
+    found = checked_by_axe(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(2)>",
+    "{{ 7 * 7 }}",
+    "\u202etxt.exe",
+    "\x00nul",
+    "'; alert(3); '",
+    "__proto__",
+)
+
+
+def test_hostile_text_does_nothing(tmp_path: Path, opened: Open) -> None:
+    tally = Tally()
+    for n, text in enumerate(HOSTILE):
+        site = f"http://{text}.example"
+        obeyed(tally, site, redirect=text, reason=text)
+        tally.row(site).update(record=text, delay=text)
+        refused(tally, site, 1, text, 2)
+        tally.sample(site, Sampled.RULE, 1, f"{site}/{text}")
+        tally.failures[text] = n + 1
+    lines = "\n".join(HOSTILE).encode("utf-8", "surrogatepass")
+    body = b"User-agent: *\n" + lines + b"\nDisallow: /" + b"x" * 1_000_000 + b"\n"
+    path = page_of(tmp_path, tally, robots=body)
+    assert path.stat().st_size < 250_000
+    page = opened(path)
+    assert len(rows(page, "sites")) == len(HOSTILE)
+    shown = page.locator("body").inner_text()
+    assert "\u202e" not in shown
+    assert "\\u202e" in shown
+    assert "7 * 7" in shown
+    for link in range(len(HOSTILE)):
+        page.locator("section[data-name=sites] td.site a").nth(link).click()
+        page.wait_for_selector("dialog[open] table.file")
+        assert "\u202e" not in page.locator("dialog").inner_text()
+        page.keyboard.press("Escape")
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 3
+
+
+def test_a_hostile_fragment_does_nothing(page_file: Path, opened: Open) -> None:
+    nonsense = "#site=<img src=x onerror=alert(1)>&sites.s=-99&rules.s=x&sites.q=%00%ff&="
+    page = opened(page_file, nonsense)
+    page.wait_for_selector("dialog[open]")
+    assert page.locator("img").count() == 0
+
+
+def test_compared(tmp_path: Path, opened: Open) -> None:
+    before = every_kind()
+    before.row("http://closed.example")["outcome"] = 1
+    before.row("http://gone.example")["outcome"] = 1
+    refused(before, site_named(7), 9, "Disallow: /old", 1)
+    old = written(tmp_path / "old.sqlite3", before)
+    page = opened(page_of(tmp_path, every_kind(), against=str(old)))
+    assert ["http://closed.example", "closed", "obeyed", "restricted"] in rows(page, "changes")
+    assert [site_named(7), "9", "Disallow: /old", "1", ""] in rows(page, "changed_rules")
+    counts = page.locator("#compared .tile").all_inner_texts()
+    assert sorted(text.split("\n")[-1] for text in counts) == ["0"] * 4 + ["1"] * 3

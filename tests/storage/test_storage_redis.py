@@ -1,0 +1,387 @@
+"""What is Redis' own: the server, its rights and keys, and what is wrong with what it says."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import pytest
+import redis
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from harness.certificate import private, signed
+from harness.documents import blocks, section, text
+from harness.redis_server import RedisServer, answering, common_server, redis_server
+
+from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.storage import Claimed, StorageError
+from scrapy_koster.storage.encoding import decoded, encoded
+from scrapy_koster.storage.redis import RedisStorage
+
+A = Site("http", "a.example", 80)
+B = Site("http", "b.example", 80)
+COPY = Copy("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1.0, 2.0)
+FAILURE = Failure("503", 1, 1.0, 2.0, 3.0, COPY)
+SECS = 30.0
+PASSWORD = "s3cret/p@ss"
+QUOTED = "s3cret%2Fp%40ss"
+
+
+@pytest.fixture
+def server() -> RedisServer:
+    return common_server()
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"test-{token_hex(6)}"
+
+
+@pytest.fixture
+def storage(server: RedisServer, prefix: str) -> Iterator[RedisStorage]:
+    with closing(RedisStorage(server.url(), prefix, 3600)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(server: RedisServer) -> Iterator[Any]:
+    with server.client() as client:
+        yield client
+
+
+def known_key(prefix: str, site: Site = A) -> str:
+    return f"{prefix}:1:known:{{{site}}}"
+
+
+def claim_key(prefix: str, site: Site = A) -> str:
+    return f"{prefix}:1:claim:{{{site}}}"
+
+
+def uses(storage: RedisStorage) -> None:
+    """All that a storage does."""
+    assert storage.claim(A, "a", now=0.0, secs=SECS).held_secs == 0
+    storage.put(A, COPY, "a")
+    assert storage.claim(A, "b", now=0.0, secs=SECS).known == COPY
+    storage.release(A, "b")
+    assert storage.get(A) == COPY
+    assert list(storage.sites()) == [(A, COPY)]
+    assert storage.forget(A)
+    assert storage.visit("a.example", now=0.0, secs=SECS, begun=True) == 0.0
+    assert storage.visit("a.example", now=0.0, secs=SECS) > 0.0
+
+
+def failure_of(url: str, prefix: str = "koster") -> str:
+    """What a storage says that cannot be read."""
+    with closing(RedisStorage(url, prefix, 60)) as storage, pytest.raises(StorageError) as caught:
+        storage.get(A)
+    return str(caught.value)
+
+
+# Keys and values
+
+
+def test_the_keys_and_their_ends(storage: RedisStorage, client: Any, prefix: str) -> None:
+    storage.put(A, COPY)
+    storage.claim(A, "a", now=0.0, secs=SECS)
+    keys = {key.decode() for key in client.scan_iter(f"{prefix}*")}
+    assert keys == {known_key(prefix), claim_key(prefix)}
+    assert 3500 < client.ttl(known_key(prefix)) <= 3600
+    assert 25_000 < client.pttl(claim_key(prefix)) <= 30_000
+    client.expire(known_key(prefix), 5)
+    storage.put(A, replace(COPY, fetched=2.0))
+    assert client.ttl(known_key(prefix)) > 3500
+
+
+def test_the_value(storage: RedisStorage, client: Any, prefix: str) -> None:
+    storage.put(A, FAILURE)
+    time_learnt, _, octets = client.get(known_key(prefix)).partition(b" ")
+    assert time_learnt == b"2.0"
+    head, _, body = zlib.decompress(octets).partition(b"\n")
+    assert body == COPY.body
+    assert json.loads(head)["failure"]["attempts"] == 1
+
+
+def test_fleets_with_other_prefixes_share_nothing(
+    server: RedisServer, storage: RedisStorage, prefix: str
+) -> None:
+    with closing(RedisStorage(server.url(), f"{prefix}x", 60)) as other:
+        other.put(B, COPY)
+        storage.put(A, COPY)
+        assert [site for site, _ in storage.sites()] == [A]
+        assert other.get(A) is None
+
+
+def test_a_ttl_beyond_what_redis_knows(server: RedisServer, prefix: str) -> None:
+    with closing(RedisStorage(server.url(), prefix, 10**30)) as storage:
+        storage.put(A, COPY)
+        assert storage.get(A) == COPY
+
+
+def test_a_restart_forgets_scripts_and_connections(prefix: str) -> None:
+    with redis_server() as server, closing(RedisStorage(server.url(), prefix, 60)) as storage:
+        uses(storage)
+        server.stop()
+        with pytest.raises(StorageError, match=f"127.0.0.1:{server.port} failed: ConnectionError"):
+            storage.get(A)
+        server.start()
+        uses(storage)
+
+
+# What somebody else put there
+
+
+def valued(known: object, body: bytes = b"") -> bytes:
+    return b"1.0 " + zlib.compress(json.dumps(known).encode() + b"\n" + body)
+
+
+FIELDS: dict[str, Any] = {
+    "url": "http://a.example/",
+    "status": 200,
+    "etag": None,
+    "last_modified": None,
+    "fetched": 1.0,
+    "expires": 2.0,
+    "cut_bytes": None,
+    "life_stated": False,
+}
+FAILED: dict[str, Any] = {"reason": "x", "attempts": 1, "since": 1.0, "asked": 1.0, "retry": 2.0}
+WRONG: dict[str, bytes] = {
+    "nothing": b"",
+    "no time": b"garbage",
+    "a time alone": b"1.0 ",
+    "garbage": b"1.0 garbage",
+    "octets": bytes(range(256)) * 10,
+    "cut": b"1.0 " + encoded(COPY)[:-1],
+    "more behind": b"1.0 " + encoded(COPY) + b"x",
+    "an octet changed": b"1.0 " + encoded(COPY)[:-1] + b"\0",
+    "no JSON": b"1.0 " + zlib.compress(b"{\nDisallow: /"),
+    "JSON of another kind": valued([1]),
+    "JSON too deep": b"1.0 " + zlib.compress(b"[" * 1_000_000 + b"\n"),
+    "neither": valued({}),
+    "a copy of another kind": valued({"copy": [1]}),
+    "a field too many": valued({"copy": {**FIELDS, "more": 1}}),
+    "a field too few": valued({"copy": {"url": "x"}}),
+    "a body in the head": valued({"copy": {**FIELDS, "body": 1, "status": "200"}}),
+    "a status of text": valued({"copy": {**FIELDS, "status": "200"}}),
+    "a header with a line end": valued({"copy": {**FIELDS, "etag": "a\r\nCookie: b"}}),
+    "a text too long": valued({"copy": {**FIELDS, "url": "x" * 2**17}}),
+    "a half of a pair": b"1.0 " + zlib.compress(b'{"copy": {"url": "\\ud800"}}\n'),
+    "not a time": valued({"copy": {**FIELDS, "fetched": float("nan")}}),
+    "a time without end": valued({"copy": {**FIELDS, "expires": float("inf")}}),
+    "an endless number": b"1.0 " + zlib.compress(b'{"copy": ' + b"9" * 10_000 + b"}\n"),
+    "a failure of none": valued({"failure": {**FAILED, "attempts": 0}}),
+    "a failure of another kind": valued({"failure": "x"}),
+    "a body too long": valued({"copy": FIELDS}, bytes(10 * 2**20 + 1)),
+    "300 MB": b"1.0 " + zlib.compress(bytes(300 * 2**20)),
+}
+
+
+@pytest.mark.parametrize("value", WRONG.values(), ids=WRONG)
+def test_a_value_that_is_not_valid(
+    storage: RedisStorage, client: Any, prefix: str, value: bytes
+) -> None:
+    client.set(known_key(prefix), value)
+    storage.put(B, COPY)
+    assert storage.get(A) is None
+    claimed = storage.claim(A, "a", now=0.0, secs=SECS, unless_known=True)
+    assert claimed == Claimed(None, 0.0)
+    assert storage.claim(A, "b", now=0.0, secs=SECS).held_secs
+    assert dict(storage.sites()) == {B: COPY}
+    storage.put(A, COPY, "a")
+    assert storage.get(A) == COPY
+
+
+def test_the_fields_are_those_that_are_read() -> None:
+    assert isinstance(decoded(valued({"copy": FIELDS})[4:]), Copy)
+    assert isinstance(decoded(valued({"failure": FAILED})[4:]), Failure)
+
+
+@pytest.mark.parametrize("time_learnt", [b"1e300", b"inf", b"nan", b"0x7fffffffffffff", b"1000000"])
+def test_a_time_that_is_none(
+    storage: RedisStorage, client: Any, prefix: str, time_learnt: bytes
+) -> None:
+    client.set(known_key(prefix), time_learnt + b" garbage")
+    storage.put(A, COPY)
+    assert storage.get(A) == COPY
+
+
+def test_unpacking_is_bounded() -> None:
+    bomb = zlib.compress(bytes(300 * 2**20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="too long"):
+            decoded(bomb)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * 2**20
+
+
+def test_keys_of_another_type(storage: RedisStorage, client: Any, prefix: str) -> None:
+    for key in (known_key(prefix), claim_key(prefix)):
+        client.lpush(key, "x")
+    assert storage.get(A) is None
+    assert list(storage.sites()) == []
+    uses(storage)
+
+
+@pytest.mark.parametrize("milliseconds", [None, 10**12, 2 * 30_000 + 5_000])
+def test_a_claim_without_an_end(
+    storage: RedisStorage, client: Any, prefix: str, milliseconds: int | None
+) -> None:
+    client.set(claim_key(prefix), "b", px=milliseconds)
+    assert storage.claim(A, "a", now=0.0, secs=SECS).held_secs == 0
+    assert storage.claim(A, "b", now=0.0, secs=SECS).held_secs > 0
+
+
+@pytest.mark.parametrize("name", ["x", "http://a.example:80", b"\xff", "http://a.example/x", ""])
+def test_a_key_of_no_site(
+    storage: RedisStorage, client: Any, prefix: str, name: str | bytes
+) -> None:
+    octets = name.encode() if isinstance(name, str) else name
+    client.set(prefix.encode() + b":1:known:{" + octets + b"}", b"1.0 " + encoded(COPY))
+    storage.put(B, COPY)
+    assert list(storage.sites()) == [(B, COPY)]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [replace(FAILURE, reason="\udcff"), replace(COPY, body=bytes(10 * 2**20 + 1))],
+    ids=["surrogate", "body"],
+)
+def test_what_would_not_be_read_back_is_not_stored(storage: RedisStorage, known: Known) -> None:
+    with pytest.raises(StorageError):
+        storage.put(A, known)
+    with pytest.raises(StorageError):
+        storage.get(Site("http", "\udcff", 80))
+    storage.put(A, COPY)
+    assert storage.get(A) == COPY
+
+
+def test_the_largest_body(storage: RedisStorage) -> None:
+    chance = b"".join(zlib.crc32(b"%d" % n).to_bytes(4, "big") for n in range(10 * 2**18))
+    largest = replace(COPY, body=chance)
+    storage.put(A, largest)
+    assert len(chance) == 10 * 2**20
+    assert storage.get(A) == largest
+
+
+# Rights, TLS, a Cluster
+
+
+def test_the_rights_of_the_documents_are_enough() -> None:
+    [line] = blocks(section(text("docs/fleet.md"), "### Rights"), "text")
+    _, name, *rules = line.split()
+    with redis_server() as server, server.client() as admin:
+        admin.execute_command("ACL", "SETUSER", name, *rules)
+        with closing(RedisStorage(server.url(f"{name}:password@"), "koster", 60)) as storage:
+            uses(storage)
+        assert admin.acl_log() == []
+        assert "permission" in failure_of(server.url(f"{name}:password@"), "other")
+
+
+@contextmanager
+def tls_server(folder: Path) -> Iterator[tuple[RedisServer, Path]]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate, key_file = folder / "redis.pem", folder / "redis.key"
+    certificate.write_bytes(signed("127.0.0.1", key).public_bytes(Encoding.PEM))
+    key_file.write_bytes(private(key))
+    files = ["--tls-cert-file", str(certificate), "--tls-key-file", str(key_file)]
+    options = [*files, "--tls-ca-cert-file", str(certificate), "--tls-auth-clients", "no"]
+    trusted = {"ssl": True, "ssl_ca_certs": str(certificate)}
+    with redis_server(*options, tls=True, **trusted) as server:
+        yield server, certificate
+
+
+def test_tls(tmp_path: Path) -> None:
+    with tls_server(tmp_path) as (server, certificate):
+        url = f"{server.url()}?ssl_ca_certs={certificate}"
+        with closing(RedisStorage(url, "koster", 60)) as storage:
+            uses(storage)
+        # Of a certificate that nobody trusts, and of another host's.
+        for distrusted in (server.url(), url.replace("127.0.0.1", "localhost")):
+            assert "CERTIFICATE_VERIFY_FAILED" in failure_of(distrusted)
+
+
+def test_a_cluster_of_one_node() -> None:
+    with redis_server("--cluster-enabled", "yes") as server, server.client() as admin:
+        admin.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        end = time.monotonic() + 20
+        while b"cluster_state:ok" not in admin.execute_command("CLUSTER", "INFO"):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        with pytest.raises(redis.ResponseError, match="slot"):
+            admin.eval("return 1", 2, "a", "b")
+        with closing(RedisStorage(server.url(), "koster", 60)) as storage:
+            uses(storage)
+
+
+def test_a_socket(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with redis_server("--unixsocket", str(path), "--requirepass", "right", password="right"):
+        with closing(RedisStorage(f"unix://:right@{path}?db=1", "koster", 60)) as storage:
+            uses(storage)
+        assert f"the Redis server {path} failed" in failure_of(f"unix://:wrong@{path}")
+
+
+# Messages
+
+
+ANSWERS = {
+    "what was sent": f"-ERR unknown command 'AUTH', with args: '{PASSWORD}' '{QUOTED}'\r\n",
+    "HTTP": "HTTP/1.1 400 Bad Request\r\n\r\n",
+    "nothing": "",
+    "other types": "*1\r\n$1\r\nx\r\n" * 10,
+    "an endless length": "$99999999999999999999\r\n",
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_no_message_has_the_password(answer: str) -> None:
+    with answering(answer.encode()) as port:
+        url = f"redis://koster:{QUOTED}@127.0.0.1:{port}/0"
+        with closing(RedisStorage(url, "koster", 60)) as storage:
+            calls: list[Callable[[], object]] = [
+                lambda: storage.get(A),
+                lambda: storage.put(A, COPY, "a"),  # it does not look at what the server says
+                lambda: storage.claim(A, "a", now=0.0, secs=SECS),
+                lambda: list(storage.sites()),
+            ]
+            errors = [error for call in calls if (error := storage_error(call)) is not None]
+    assert len(errors) >= len(calls) - (answer == ANSWERS["other types"])
+    for error in errors:
+        assert f"127.0.0.1:{port} failed" in str(error)
+        assert "s3cret" not in str(error)
+        assert error.__suppress_context__
+
+
+def storage_error(call: Callable[[], object]) -> StorageError | None:
+    try:
+        call()
+    except StorageError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"redis://:{PASSWORD}@127.0.0.1:1/0",
+        f"redis://:{QUOTED}@127.0.0.1:1/0?ssl_nothing=1",
+        f"http://:{QUOTED}@127.0.0.1",
+        f"redis://:{QUOTED}@127.0.0.1:1/0?db=s3cret",
+    ],
+)
+def test_a_url_that_cannot_be_opened(url: str) -> None:
+    with pytest.raises(StorageError, match="KOSTER_REDIS_URL") as caught:
+        RedisStorage(url, "koster", 60)
+    assert "s3cret" not in str(caught.value)

@@ -1,0 +1,655 @@
+"""What is SQLite's own: the file, its other users, and what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+from harness.storages import output, start
+
+from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.storage import StorageError
+from scrapy_koster.storage.sqlite import SQLiteStorage, _migrate
+
+A = Site("http", "a.example", 80)
+B = Site("http", "b.example", 80)
+COPY = Copy("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1.0, 2.0)
+FAILURE = Failure("503", 1, 1.0, 2.0, 3.0, COPY)
+
+BOUND_SECS = 30.0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "robots.sqlite3"
+
+
+@pytest.fixture
+def storage(path: Path) -> Iterator[SQLiteStorage]:
+    with closing(SQLiteStorage(str(path))) as opened:
+        yield opened
+
+
+def execute(path: Path, *statements: str) -> list[tuple[object, ...]]:
+    """Do what another program could do to the file; return the last answer."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            answer = connection.execute(statement).fetchall()
+    return answer
+
+
+def refusal(path: Path) -> str:
+    """Return what opening the file is refused with."""
+    with pytest.raises(StorageError) as refused:
+        SQLiteStorage(str(path))
+    message = str(refused.value)
+    assert str(path) in message
+    assert "move it away, or set KOSTER_SQLITE_PATH" in message
+    return message
+
+
+# The file
+
+
+def test_survives_reopening(path: Path) -> None:
+    with closing(SQLiteStorage(str(path))) as first:
+        first.put(A, COPY)
+        first.put(B, FAILURE)
+    with closing(SQLiteStorage(str(path))) as second:
+        assert dict(second.sites()) == {A: COPY, B: FAILURE}
+
+
+def test_two_connections_see_each_other(storage: SQLiteStorage, path: Path) -> None:
+    with closing(SQLiteStorage(str(path))) as other:
+        storage.put(A, COPY)
+        assert other.get(A) == COPY
+        other.put(A, FAILURE)
+        assert storage.get(A) == FAILURE
+
+
+def test_parent_directories_are_created(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "robots.sqlite3"
+    with closing(SQLiteStorage(str(path))) as storage:
+        storage.put(A, COPY)
+    assert path.is_file()
+
+
+@pytest.mark.parametrize("name", [":memory:", "file:a?mode=memory", "a'b"])
+def test_every_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with closing(SQLiteStorage(name)) as storage:
+        storage.put(A, COPY)
+    assert (tmp_path / name).is_file()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_the_umask_binds(tmp_path: Path, umask: int) -> None:
+    path = tmp_path / "koster" / "robots.sqlite3"
+    before = os.umask(umask)
+    try:
+        with closing(SQLiteStorage(str(path))) as storage:
+            storage.put(A, COPY)
+            made = [path.parent, *path.parent.iterdir()]
+            assert len(made) == 4
+            assert [file.name for file in made if file.stat().st_mode & umask] == []
+    finally:
+        os.umask(before)
+
+
+def test_the_file_says_what_it_is(storage: SQLiteStorage, path: Path) -> None:
+    assert execute(path, "PRAGMA application_id") == [(0x4B6F7374,)]
+    assert execute(path, "PRAGMA user_version") == [(4,)]
+    assert execute(path, "PRAGMA journal_mode") == [("wal",)]
+
+
+def test_opens_when_the_journal_cannot_be_switched(path: Path) -> None:
+    SQLiteStorage(str(path)).close()
+    execute(path, "PRAGMA journal_mode = DELETE")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM known").fetchall()
+        with closing(SQLiteStorage(str(path))) as storage:
+            assert storage.get(A) is None
+            other.execute("ROLLBACK")
+            storage.put(A, COPY)
+            assert storage.get(A) == COPY
+
+
+# Other processes
+
+WRITER = """
+import sys
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
+path, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+storage = SQLiteStorage(path)
+for n in range(rounds):
+    site = Site("http", f"{name}-{n}.example", 80)
+    copy = Copy(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
+    storage.put(site, copy)
+    storage.put(Site("http", "shared.example", 80), copy)
+    print(n, flush=True)
+"""
+
+
+def written(name: str, n: int) -> tuple[Site, Copy]:
+    site = Site("http", f"{name}-{n}.example", 80)
+    copy = Copy(site.robots_url, 200, b"x" * 5000, None, None, float(n), float(n))
+    return site, copy
+
+
+def test_processes_that_open_and_write_at_once_lose_nothing(path: Path) -> None:
+    names, rounds = ["a", "b", "c", "d"], 100
+    for process in [start(WRITER, path, name, rounds) for name in names]:
+        output(process)
+    with closing(SQLiteStorage(str(path))) as storage:
+        found = dict(storage.sites())
+    shared = found.pop(Site("http", "shared.example", 80))
+    assert isinstance(shared, Copy)
+    assert shared.fetched == rounds - 1
+    assert found == dict(written(name, n) for name in names for n in range(rounds))
+
+
+def test_a_file_may_be_created_by_eight_at_once(tmp_path: Path) -> None:
+    openers = 8
+    together = Barrier(openers, timeout=BOUND_SECS)
+
+    def create(path: Path) -> None:
+        together.wait()
+        with closing(SQLiteStorage(str(path))) as storage:
+            storage.put(A, COPY)
+
+    with ThreadPoolExecutor(openers) as pool:
+        for n in range(50):
+            for done in [pool.submit(create, tmp_path / f"{n}") for _ in range(openers)]:
+                done.result(timeout=BOUND_SECS)
+
+
+def test_a_file_that_was_migrated_meanwhile(storage: SQLiteStorage) -> None:
+    storage.put(A, COPY)
+    _migrate(storage._connection)
+    assert storage.get(A) == COPY
+
+
+VERSION_1 = (
+    """
+    CREATE TABLE known (
+        site TEXT NOT NULL PRIMARY KEY,
+        url TEXT, status INTEGER, body BLOB, etag TEXT, last_modified TEXT,
+        fetched REAL, expires REAL,
+        reason TEXT, attempts INTEGER, since REAL, asked REAL, retry REAL
+    )
+    """,
+    f"PRAGMA application_id = {0x4B6F7374}",
+    "PRAGMA user_version = 1",
+    f"""
+    INSERT INTO known (site, url, status, body, etag, last_modified, fetched, expires) VALUES
+    ('{A}', '{COPY.url}', 200, x'{COPY.body.hex()}', '{COPY.etag}', 'x', 1.0, 2.0)
+    """,
+    f"""
+    INSERT INTO known (site, reason, attempts, since, asked, retry) VALUES
+    ('{B}', '503', 1, 1.0, 2.0, 3.0)
+    """,
+)
+
+
+def test_a_file_of_version_1_is_read_and_migrated(path: Path) -> None:
+    execute(path, *VERSION_1)
+    for _ in range(2):
+        with closing(SQLiteStorage(str(path))) as storage:
+            assert storage.get(A) == replace(COPY, life_stated=True)
+            assert storage.get(B) == replace(FAILURE, stale=None)
+    assert execute(path, "PRAGMA user_version") == [(4,)]
+    with closing(SQLiteStorage(str(path))) as storage:
+        storage.put(A, replace(COPY, fetched=5.0, cut_bytes=10))
+        assert storage.get(A) == replace(COPY, fetched=5.0, cut_bytes=10)
+
+
+def test_a_file_of_version_2_is_migrated(path: Path) -> None:
+    added = ("cut_bytes", "life_stated")
+    execute(path, *VERSION_1, *(f"ALTER TABLE known ADD COLUMN {name} INTEGER" for name in added))
+    execute(path, "UPDATE known SET cut_bytes = 7, life_stated = 0", "PRAGMA user_version = 2")
+    with closing(SQLiteStorage(str(path))) as storage:
+        assert storage.claim(A, "a", now=1.0, secs=1.0).known == replace(COPY, cut_bytes=7)
+    assert execute(path, "PRAGMA user_version") == [(4,)]
+
+
+def test_a_file_of_version_3_is_migrated(path: Path) -> None:
+    with closing(SQLiteStorage(str(path))) as storage:
+        storage.put(A, COPY)
+        storage.claim(B, "b", now=1.0, secs=60.0)
+    execute(path, "DROP TABLE visit", "PRAGMA user_version = 3")
+    with closing(SQLiteStorage(str(path))) as storage:
+        assert storage.visit("a.example", now=1.0, secs=9.0) == 0.0
+        assert storage.visit("a.example", now=2.0, secs=9.0) == 8.0
+        assert storage.get(A) == COPY
+        assert storage.claim(B, "a", now=2.0, secs=60.0).held_secs == 59.0
+    assert execute(path, "PRAGMA user_version") == [(4,)]
+
+
+CLAIMED = {
+    "of text": "until = 'later'",
+    "of octets": "until = x'00'",
+    "for ever": "until = 9e999",
+    "of nobody": "owner = x'ff'",
+}
+
+
+@pytest.mark.parametrize("change", CLAIMED.values(), ids=CLAIMED)
+def test_a_tampered_claim(storage: SQLiteStorage, path: Path, change: str) -> None:
+    storage.claim(A, "a", now=1000.0, secs=10.0)
+    execute(path, f"UPDATE claim SET {change}")
+    claimed = storage.claim(A, "b", now=1000.0, secs=10.0)
+    assert claimed.held_secs == (10.0 if change.startswith("owner") else 0.0)
+    assert storage.claim(A, "b", now=1010.0, secs=10.0).held_secs == 0.0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL is POSIX's")
+@pytest.mark.parametrize("puts", [1, 7, 50, 333])
+def test_a_killed_writer_loses_no_put_that_was_done(path: Path, puts: int) -> None:
+    with start(WRITER, path, "a", 10**9) as process:
+        try:
+            assert process.stdout is not None
+            for _ in range(puts):
+                process.stdout.readline()
+        finally:
+            process.send_signal(signal.SIGKILL)
+        rest, errors = process.communicate(timeout=BOUND_SECS)
+    assert process.returncode == -signal.SIGKILL, errors
+    done = puts + rest.count("\n")
+    assert execute(path, "PRAGMA integrity_check") == [("ok",)]
+    with closing(SQLiteStorage(str(path))) as storage:
+        for n in range(done):
+            site, copy = written("a", n)
+            assert storage.get(site) == copy
+
+
+# Files that cannot be used
+
+
+def test_a_directory_in_place_of_the_file(tmp_path: Path) -> None:
+    assert "unable to open database file" in refusal(tmp_path)
+
+
+def test_no_name_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StorageError):
+        SQLiteStorage("")
+
+
+def test_a_file_in_place_of_the_directory(path: Path) -> None:
+    path.write_text("")
+    refusal(path / "robots.sqlite3")
+
+
+def test_a_name_that_is_none() -> None:
+    with pytest.raises(StorageError, match="null"):
+        SQLiteStorage("a\0b")
+
+
+def test_garbage(path: Path) -> None:
+    path.write_bytes(b"User-agent: *\nDisallow: /\n" * 1000)
+    assert "file is not a database" in refusal(path)
+
+
+def test_an_empty_file_is_a_new_one(path: Path) -> None:
+    path.touch()
+    with closing(SQLiteStorage(str(path))) as storage:
+        storage.put(A, COPY)
+        assert storage.get(A) == COPY
+
+
+def filled(path: Path) -> int:
+    """Fill the file with 100 sites; return its size."""
+    with closing(SQLiteStorage(str(path))) as storage:
+        for n in range(100):
+            storage.put(*written("a", n))
+    return path.stat().st_size
+
+
+def outcome(path: Path) -> str:
+    """Return how it ends to read and write all sites: well, or with the error."""
+    try:
+        with closing(SQLiteStorage(str(path))) as storage:
+            for n in range(100):
+                storage.get(written("a", n)[0])
+                storage.put(*written("a", n))
+            list(storage.sites())
+    except StorageError as error:
+        return str(error)
+    return "well"
+
+
+CORRUPTIONS = int(os.environ.get("CORRUPTIONS", "40"))
+
+
+def test_octets_at_random(path: Path) -> None:
+    """Whatever they are: a copy that was stored, nothing, or a StorageError."""
+    filled(path)
+    whole = path.read_bytes()
+    rng = random.Random(1996)
+    for number in range(CORRUPTIONS):
+        octets = bytearray(whole)
+        for _ in range(rng.choice([1, 10, 1000])):
+            octets[rng.randrange(len(octets))] = rng.randrange(256)
+        damaged = path.with_name(f"{number}.sqlite3")
+        damaged.write_bytes(octets)
+        assert outcome(damaged)
+
+
+@pytest.mark.parametrize("kept", [0.05, 0.3, 0.5, 0.9])
+def test_a_file_cut_off_in_the_middle(path: Path, kept: float) -> None:
+    size = filled(path)
+    with path.open("r+b") as file:
+        file.truncate(int(size * kept))
+    assert "malformed" in outcome(path)
+
+
+@pytest.mark.parametrize("page", range(0, 60, 3))
+def test_a_page_overwritten(path: Path, page: int) -> None:
+    filled(path)
+    with path.open("r+b") as file:
+        file.seek(page * 4096 + 100)
+        file.write(b"\xa5" * 2000)
+    said = outcome(path)
+    assert said == "well" or "malformed" in said or "not a database" in said
+
+
+def test_a_file_that_lost_its_table(storage: SQLiteStorage, path: Path) -> None:
+    execute(path, "DROP TABLE known")
+    with pytest.raises(StorageError, match="no such table"):
+        storage.get(A)
+
+
+def test_a_newer_version(path: Path) -> None:
+    SQLiteStorage(str(path)).close()
+    execute(path, "PRAGMA user_version = 5")
+    before = path.read_bytes()
+    assert "version 5, made by a newer scrapy-koster" in refusal(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE known (site)",
+        "PRAGMA application_id = 1",
+        "PRAGMA user_version = 1",
+    ],
+)
+def test_a_database_of_another_program(path: Path, statement: str) -> None:
+    execute(path, "PRAGMA journal_mode = DELETE", statement)
+    before = path.read_bytes()
+    assert "another program" in refusal(path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_put_into_a_locked_file(storage: SQLiteStorage, path: Path) -> None:
+    storage.put(A, COPY)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StorageError, match="locked"):
+            storage.put(A, FAILURE)
+        with pytest.raises(StorageError, match="locked"):
+            storage.forget(A)
+        assert storage.get(A) == COPY
+        other.execute("ROLLBACK")
+        storage.put(A, FAILURE)
+        assert storage.get(A) == FAILURE
+
+
+def test_a_file_that_is_locked_against_readers(path: Path) -> None:
+    SQLiteStorage(str(path)).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        other.execute("PRAGMA user_version = 1")
+        assert "locked" in refusal(path)
+
+
+FULL_DISK = """
+import resource, sys
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.storage import StorageError
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
+site = Site("http", "a.example", 80)
+small = Copy("u", 200, b"", None, None, 1.0, 2.0)
+storage = SQLiteStorage(sys.argv[1])
+storage.put(site, small)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+try:
+    storage.put(site, Copy("u", 200, b"x" * 500_000, None, None, 3.0, 4.0))
+except StorageError as error:
+    print(error)
+assert storage.get(site) == small
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+storage.put(site, Copy("u", 404, b"", None, None, 5.0, 6.0))
+assert storage.get(site).status == 404
+storage.close()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="RLIMIT_FSIZE is POSIX's")
+def test_no_room_on_the_disk(path: Path) -> None:
+    said = output(start(FULL_DISK, path))
+    assert "disk I/O error" in said or "full" in said
+    assert str(path) in said
+
+
+def test_no_room_in_the_database(storage: SQLiteStorage) -> None:
+    storage.put(A, COPY)
+    storage._connection.execute("PRAGMA max_page_count = 5")
+    with pytest.raises(StorageError, match="full"):
+        storage.put(A, replace(COPY, body=b"x" * 500_000, fetched=9.0))
+    assert storage.get(A) == COPY
+    storage.put(A, FAILURE)
+    assert storage.get(A) == FAILURE
+
+
+# root is not bound by file modes, so the child becomes somebody else.
+READ_ONLY = """
+import os, sys
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.storage import StorageError
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
+if os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+site = Site("http", "a.example", 80)
+copy = Copy("u", 200, b"", None, None, 1.0, 2.0)
+try:
+    storage = SQLiteStorage(sys.argv[1])
+    print("get", storage.get(site) == copy)
+    storage.put(site, copy)
+except StorageError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A directory that every user may enter, which tmp_path is not."""
+    directory = Path(tempfile.mkdtemp(prefix="koster-"))
+    directory.chmod(0o755)
+    try:
+        yield directory
+    finally:
+        directory.chmod(0o755)
+        shutil.rmtree(directory)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="users and modes are POSIX's")
+def test_a_directory_that_may_not_be_written(public: Path) -> None:
+    public.chmod(0o555)
+    said = output(start(READ_ONLY, public / "robots.sqlite3"))
+    assert "unable to open database file" in said
+    said = output(start(READ_ONLY, public / "koster" / "robots.sqlite3"))
+    assert "Permission denied" in said
+
+
+@pytest.mark.skipif(os.name != "posix", reason="users and modes are POSIX's")
+@pytest.mark.parametrize("journal_mode", ["WAL", "DELETE"])
+def test_a_file_that_may_not_be_written(public: Path, journal_mode: str) -> None:
+    path = public / "robots.sqlite3"
+    with closing(SQLiteStorage(str(path))) as storage:
+        storage.put(A, replace(COPY, url="u", body=b"", etag=None, last_modified=None))
+    execute(path, f"PRAGMA journal_mode = {journal_mode}")
+    path.chmod(0o444)
+    public.chmod(0o777)
+    said = output(start(READ_ONLY, path))
+    assert "get True" in said
+    assert "readonly database" in said
+
+
+# Rows that nobody put
+
+TAMPERED = {
+    "url of no text": "url = x'00'",
+    "no url": "url = NULL",
+    "url with a control character": "url = 'http://a/' || char(27) || '[2J'",
+    "url not of UTF-8": "url = CAST(x'ff' AS TEXT)",
+    "url too long": "url = hex(zeroblob(40000))",
+    "status of text": "status = 'ok'",
+    "status of fractions": "status = 200.5",
+    "status below": "status = -200",
+    "status above": "status = 1000",
+    "no status": "status = NULL",
+    "status beyond 64 bits": "status = 1e300",
+    "body of text": "body = 'Disallow:'",
+    "no body": "body = NULL",
+    "body too large": "body = zeroblob(10485761)",
+    "etag of a number": "etag = x'31'",
+    "etag with a new line": "etag = '\"1\"' || char(13, 10) || 'Cookie: a'",
+    "etag with a NUL": "etag = 'a' || char(0)",
+    "etag with DEL": "etag = char(127)",
+    "etag not of UTF-8": "etag = CAST(x'c328' AS TEXT)",
+    "last_modified with a new line": "last_modified = char(10)",
+    "last_modified of no text": "last_modified = x''",
+    "fetched of text": "fetched = 'now'",
+    "no fetched": "fetched = NULL",
+    "fetched never": "fetched = 9e999",
+    "expires never": "expires = 9e999",
+    "expires before all": "expires = -9e999",
+    "no expires": "expires = NULL",
+    "cut_bytes of text": "cut_bytes = 'all'",
+    "cut_bytes of zero": "cut_bytes = 0",
+    "life_stated of text": "life_stated = 'yes'",
+    "life_stated beyond": "life_stated = 2",
+    "copy and half a failure": "reason = '503'",
+    "nothing at all": "url = NULL, status = NULL, body = NULL, etag = NULL, "
+    "last_modified = NULL, fetched = NULL, expires = NULL",
+}
+TAMPERED_FAILURE = {
+    "no reason": "reason = NULL",
+    "reason of no text": "reason = x'00'",
+    "reason not of UTF-8": "reason = CAST(x'ff' AS TEXT)",
+    "reason too long": "reason = hex(zeroblob(40000))",
+    "reason too long behind a NUL": "reason = 'a' || char(0) || hex(zeroblob(40000))",
+    "no attempts": "attempts = NULL",
+    "attempts of zero": "attempts = 0",
+    "attempts beyond count": "attempts = 4294967296",
+    "since of text": "since = 'a'",
+    "asked of text": "asked = 'a'",
+    "no asked": "asked = NULL",
+    "retry never": "retry = 9e999",
+    "stale copy not valid": "url = NULL",
+    "stale body too large": "body = zeroblob(10485761)",
+}
+
+
+@pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
+def test_a_tampered_copy(storage: SQLiteStorage, path: Path, change: str) -> None:
+    storage.put(A, COPY)
+    storage.put(B, COPY)
+    execute(path, f"UPDATE known SET {change} WHERE site = '{A}'")
+    assert storage.get(A) is None
+    assert dict(storage.sites()) == {B: COPY}
+    storage.put(A, COPY)
+    assert storage.get(A) == COPY
+
+
+@pytest.mark.parametrize("change", TAMPERED_FAILURE.values(), ids=TAMPERED_FAILURE)
+def test_a_tampered_failure(storage: SQLiteStorage, path: Path, change: str) -> None:
+    storage.put(A, FAILURE)
+    storage.put(B, FAILURE)
+    execute(path, f"UPDATE known SET {change} WHERE site = '{A}'")
+    assert storage.get(A) is None
+    assert dict(storage.sites()) == {B: FAILURE}
+    storage.put(A, FAILURE)
+    assert storage.get(A) == FAILURE
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x'00'",
+        "CAST(x'ff' AS TEXT)",
+        "''",
+        "'a.example'",
+        "'ftp://a.example'",
+        "'http://'",
+        "'http://a.example:x'",
+        "'http://a.example:80'",
+        "'http://a.example/robots.txt'",
+        "'HTTP://a.example'",
+        "'http://a.example' || char(10)",
+        "'http://b.example:80'",
+        "'http://b.example/'",
+    ],
+)
+def test_a_tampered_site(storage: SQLiteStorage, path: Path, name: str) -> None:
+    storage.put(A, COPY)
+    storage.put(B, COPY)
+    execute(path, f"UPDATE known SET site = {name} WHERE site = '{A}'")
+    assert storage.get(A) is None
+    assert list(storage.sites()) == [(B, COPY)]
+
+
+# Values that no row can hold
+
+
+def test_a_body_that_would_not_be_read_back(storage: SQLiteStorage) -> None:
+    largest = replace(COPY, body=bytes(10485760))
+    storage.put(A, largest)
+    assert storage.get(A) == largest
+    with pytest.raises(StorageError, match="KOSTER_MAX_BYTES"):
+        storage.put(A, replace(COPY, body=bytes(10485761)))
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda storage: storage.put(A, replace(FAILURE, reason="\udcff")),
+        lambda storage: storage.put(A, replace(FAILURE, attempts=2**64)),
+        lambda storage: storage.put(Site("http", "\udcff", 80), COPY),
+        lambda storage: storage.get(Site("http", "\udcff", 80)),
+    ],
+    ids=["surrogate", "number beyond 64 bits", "site", "site asked for"],
+)
+def test_a_value_that_no_row_can_hold(
+    storage: SQLiteStorage, put: Callable[[SQLiteStorage], object]
+) -> None:
+    with pytest.raises(StorageError):
+        put(storage)
+    storage.put(A, COPY)
+    assert storage.get(A) == COPY
