@@ -1,0 +1,113 @@
+"""The time of a crawl: the only module of the package that reads a clock while a crawl runs.
+
+There are two kinds of time. What is stored or compared with what a site sent is in seconds since
+the epoch: a plain ``float``, whose name ends in ``_epoch`` or that is called ``now``. What waits
+inside this process goes by an ``Instant`` of the clock that never goes back.
+"""
+
+from __future__ import annotations
+
+import math
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.crawler import Crawler
+    from scrapy.utils.asyncio import CallLaterResult
+
+    class Instant:
+        """A point of time of the monotonic clock, in seconds.
+
+        To a type checker it is not a number, so that it cannot be mixed with seconds since the
+        epoch: a NewType of float could still be compared with any float. When the program runs it
+        is a float, and costs nothing.
+        """
+
+        def __init__(self, secs: float, /) -> None: ...
+        def __add__(self, secs: float, /) -> Instant: ...
+        def __sub__(self, other: Instant, /) -> float: ...
+        def __lt__(self, other: Instant, /) -> bool: ...
+        def __le__(self, other: Instant, /) -> bool: ...
+        def __gt__(self, other: Instant, /) -> bool: ...
+        def __ge__(self, other: Instant, /) -> bool: ...
+
+else:
+    Instant = float
+
+LONG_AGO = Instant(-math.inf)
+NEVER = Instant(math.inf)
+
+
+class Clock:
+    """Tells the time, and waits: on an asyncio loop, on a Twisted reactor, or without a reactor.
+
+    Tests and the simulation use a subclass with a time of its own.
+    """
+
+    def epoch(self) -> float:
+        """Return the seconds since the epoch."""
+        return time()
+
+    def now(self) -> Instant:
+        """Return the time of the clock that never goes back."""
+        return Instant(monotonic())
+
+    def call_later(
+        self, secs: float, function: Callable[..., object], *args: Any
+    ) -> CallLaterResult:
+        """Call *function* in *secs* seconds; return a timer that can be cancelled."""
+        return call_later(secs, function, *args)
+
+    def every(self, secs: float, function: Callable[[], object]) -> Ticks:
+        """Call *function* every *secs* seconds, first after *secs*, until it is stopped."""
+        return Ticks(self, secs, function)
+
+    async def sleep(self, secs: float) -> None:
+        """Wait for *secs* seconds."""
+        over: Deferred[None] = Deferred()
+        timer = self.call_later(secs, over.callback, None)
+        try:
+            await maybe_deferred_to_future(over)
+        finally:
+            timer.cancel()
+
+
+class Ticks:
+    """Calls a function again and again, until it is stopped."""
+
+    def __init__(self, clock: Clock, secs: float, function: Callable[[], object]) -> None:
+        self._clock = clock
+        self._secs = secs
+        self._function = function
+        self._timer: CallLaterResult | None = clock.call_later(secs, self._tick)
+
+    def stop(self) -> None:
+        """Call it no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self._timer = self._clock.call_later(self._secs, self._tick)
+        self._function()
+
+
+_CLOCKS: WeakKeyDictionary[Crawler, Clock] = WeakKeyDictionary()
+
+
+def clock_of(crawler: Crawler) -> Clock:
+    """Return the clock of *crawler*: every part of its crawl has the same."""
+    return _CLOCKS.setdefault(crawler, Clock())
+
+
+def set_clock(crawler: Crawler, clock: Clock) -> None:
+    """Have *crawler* use *clock*; RuntimeError if a part of its crawl has been built already."""
+    if _CLOCKS.setdefault(crawler, clock) is not clock:
+        raise RuntimeError("the crawl has a clock already: set it before anything is built")
