@@ -20,12 +20,13 @@ from typing import Any
 
 from crawls import CRAWL, settings_of
 from report import Table
-from scrapy.settings import Settings
+from scrapy.utils.asyncio import CallLaterResult
 from web import Web
 
-from scrapy_koster.crawl.pacing.host_turns import HostTimer
-from scrapy_koster.crawl.pacing.hosts import Hosts
+from scrapy_koster.crawl.clock import Clock
+from scrapy_koster.crawl.pacing.hosts import Host, Hosts
 from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.crawl.timetable import Timetable
 from scrapy_koster.protocol.site import site_of
 
 PACED, HEALTHY, PLACES = 40, 8, 16
@@ -194,11 +195,12 @@ def _bytes_a_host() -> float:
         assert site is not None
         states.append(SiteState(site))
     delays: Any = SimpleNamespace(kept=lambda state, _="": state.delay)
-    crawler: Any = SimpleNamespace(settings=Settings())
-    hosts = Hosts(crawler, delays, time.time, 2 * HOSTS)
-    nothing: Any = SimpleNamespace(paced=lambda _: None)
-    timer: Any = HostTimer(lambda _: None, nothing)
-    timer._set = lambda: None  # noqa: SLF001  # there is no loop
+    engine: Any = SimpleNamespace(under_way=())
+    clock = _NoTimers()
+    hosts = Hosts(
+        engine, delays, clock, limit=2 * HOSTS, own_secs=0.0, waiting_for_turn=lambda _: 0
+    )
+    due: Timetable[Host] = Timetable(clock, lambda _: None)
     gc.collect()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -206,11 +208,18 @@ def _bytes_a_host() -> float:
         state.delay = 10.0
         host = hosts.of_site(state, "figtree")
         assert host is not None
-        timer.set(host, host.free + 10.0)
+        due.set(host, host.next_visit + 10.0)
     gc.collect()
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     return (after - before) / HOSTS
+
+
+class _NoTimers(Clock):
+    """A clock for where there is no loop."""
+
+    def call_later(self, *_: object) -> CallLaterResult:
+        return CallLaterResult()
 
 
 def _host(site: str) -> str:

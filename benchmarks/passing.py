@@ -17,11 +17,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from timing import Times, by_turns, micros
 
 from scrapy_koster import KosterMiddleware
-from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
-from scrapy_koster.crawl.keeping.keeper import Keeper
-from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.assembly import assemble
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site
 
@@ -124,10 +120,7 @@ class _Fetch:
 
 def _ours() -> KosterMiddleware:
     crawler = _crawler()
-    config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
-    store = StorageBreaker(config, stats, Log(__name__, crawler))
-    keeper = Keeper(crawler, config, stats, fetch=_Fetch(), store=store)
-    middleware = KosterMiddleware(crawler, config, stats, keeper)
+    middleware = KosterMiddleware(crawler, assemble(crawler, fetch=_Fetch()))
     waiting = middleware.process_request(Request(SITE))
     assert waiting is not None
     asyncio.run(waiting)

@@ -35,13 +35,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from harness.clocks import sleep
 from harness.manysites import ManySites
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from twisted.python.failure import Failure
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.engine.compat import sleep
 
 QUEUED = 1_000
 """How many requests Scrapy's own queue has at most."""

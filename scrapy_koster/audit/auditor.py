@@ -18,7 +18,7 @@ OFFENCES_MOST = 20_000
 """So many lines are kept apart, of all robots."""
 
 _MERGED_AT_ONCE = 250
-_ASKERS_MOST = 1000
+ASKERS_MOST = 1000
 _COUNTED_AT_ONCE = 64
 _CHARGES_MOST = 32
 
@@ -127,7 +127,7 @@ class Auditor(dict[str, Robot]):
             return self[self._askers[client]]
         if type(self.nameless.judge[request]) is not Asked:
             return self.nameless
-        if len(self._askers) >= _ASKERS_MOST:
+        if len(self._askers) >= ASKERS_MOST:
             self.rest.clients += 1
             return self.nameless
         name = self._askers[client] = f"client {self._show(client)}"

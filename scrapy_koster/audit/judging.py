@@ -26,7 +26,7 @@ FREE = -1
 
 _READERS: dict[Standard, type[Reading]] = {Standard.DRAFT: RobotsTxt, Standard.RFC_9309: Rfc9309}
 _RULE_CHARS = 300
-_DECISIONS_KEPT = 32_768
+DECISIONS_KEPT = 32_768
 _DECISIONS_LEAST = 256
 _JUDGES_MOST = 500
 _ORIGIN = b"http://site"
@@ -218,7 +218,7 @@ class Court:
         if key not in self._judges:
             if len(self._judges) >= _JUDGES_MOST:
                 self._judges.clear()  # each robot has its own still
-            most = max(_DECISIONS_KEPT // (len(self._judges) + 1), _DECISIONS_LEAST)
+            most = max(DECISIONS_KEPT // (len(self._judges) + 1), _DECISIONS_LEAST)
             self._judges[key] = Judge(name, self.files, most)
         return self._judges[key]
 

@@ -24,7 +24,7 @@ NAMELESS = ""
 
 _TIME, _HOST = FIELDS.index("time"), FIELDS.index("host")
 _TELLING = 5
-_HEADERS_KEPT = 20_000
+HEADERS_KEPT = 20_000
 _HOSTS_KEPT = 1000
 _UNREAD_SHOWN = 5
 _UNREAD_CHARS = 120
@@ -48,7 +48,7 @@ class Names(Kept["bytes | str", "str | None"]):
     """The names of the robots that sent the headers last seen; None of browsers."""
 
     def __init__(self, namer: Namer) -> None:
-        super().__init__(_HEADERS_KEPT)
+        super().__init__(HEADERS_KEPT)
         self._namer = namer
 
     def made(self, header: bytes | str) -> str | None:

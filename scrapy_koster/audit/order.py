@@ -12,7 +12,7 @@ SLACK_SECS = 60
 """So far may a line stand behind one of a later time."""
 
 _HELD_MOST = 20_000
-_PIECE_BYTES = 1 << 18
+PIECE_BYTES = 1 << 18
 _PIECE_LEAST_BYTES = 1 << 14
 _PIECES_BYTES = 1 << 24
 _SECS = itemgetter(0)
@@ -32,7 +32,7 @@ class Ordered:
         The log that is furthest behind is read first. So logs of one server may be given
         in any order, and those of several at once.
         """
-        size = max(min(_PIECES_BYTES // len(self._logs), _PIECE_BYTES), _PIECE_LEAST_BYTES)
+        size = max(min(_PIECES_BYTES // len(self._logs), PIECE_BYTES), _PIECE_LEAST_BYTES)
         several = len(self._logs) > 1
         newest = {
             n: log.first_secs() if several and log.can_be_opened_again else float("-inf")

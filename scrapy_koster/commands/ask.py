@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 
-from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.assembly import announcer_of, build_keeper, storage_of
+from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.ports import Unshared
-from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
-from scrapy_koster.crawl.keeping.keeper import Keeper
-from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site, site_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
 
     from scrapy_koster.crawl.fetching.ports import Fetch, Store
+    from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.protocol.access import Known, NoAnswer
 
 QUIET: dict[str, Any] = {
@@ -124,14 +125,15 @@ def asking_keeper(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) ->
 
     *types* gets the Content-Type of each answer.
     """
-    config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
+    config = config_of(crawler)
     config = replace(config, policy=replace(config.policy, defer_limit_secs=0.0))
-    store = StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler))
-    return Keeper(
+    fetcher = Fetcher(crawler, config, Stats(crawler.stats), clock_of(crawler))
+    store: Store = storage_of(crawler, config)
+    return build_keeper(
         crawler,
         config,
-        stats,
-        fetch=_Hearing(Fetcher(crawler, config, stats), types),
+        announcer_of(crawler, config, Uncounted()),
+        fetch=_Hearing(fetcher, types),
         store=_Refreshed(store) if refresh else store,
     )
 
@@ -144,4 +146,5 @@ async def known_of(keeper: Keeper, url: str) -> Learnt | None:
     state = keeper.state_of(url)
     assert state is not None
     step = await keeper.wait(state, Request(url))
-    return None if waits(step) else Learnt(step, state.source, state.parser)
+    # Told to end, it is refused while its site still waits.
+    return None if waits(state.step) else Learnt(step, state.source, state.parser)

@@ -19,7 +19,7 @@ from scrapy.utils.spider import DefaultSpider
 from scrapy_koster.commands.ask import QUIET, AskingSpider, Learnt
 from scrapy_koster.commands.ink import Ink, Line
 from scrapy_koster.commands.streams import Streams
-from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
 
@@ -53,7 +53,7 @@ class Run:
     def config(self) -> Config:
         """The KOSTER_ settings; UsageError where one is wrong."""
         try:
-            return Config.from_crawler(self.crawler)
+            return config_of(self.crawler)
         except ValueError as error:
             raise UsageError(str(error)) from None
 

@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
+from weakref import WeakKeyDictionary
 
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import SETTINGS_PRIORITIES
@@ -24,6 +25,7 @@ from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
+    from scrapy.core.scheduler import BaseScheduler
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
     from scrapy.settings import BaseSettings
@@ -98,6 +100,7 @@ class Config:
     """Begins with the name token (A10); None: each request's User-Agent header does."""
     policy: Policy
     pace: Pace
+    fallback_scheduler: type[BaseScheduler]
     parser: type[RobotParser]
     parser_is_chosen: bool
     """Whether the settings name it."""
@@ -129,8 +132,11 @@ class Config:
         _check_names(settings)
         read = _Reader(settings)
         # Scrapy builds the scheduler so late that an error of it would not be shown.
-        read.cls(FALLBACK_SCHEDULER, has=_SCHEDULER, is_not="scrapy_koster.crawl.scheduler")
+        scheduler = read.cls(
+            FALLBACK_SCHEDULER, has=_SCHEDULER, is_not="scrapy_koster.crawl.scheduler"
+        )
         return cls(
+            fallback_scheduler=scheduler,
             robot=_robot(crawler),
             policy=_policy(read),
             pace=Pace(
@@ -155,6 +161,16 @@ class Config:
             page_directives=frozenset(read.members("KOSTER_PAGE_DIRECTIVES", PageSource)),
             report=read.path_or_none("KOSTER_REPORT"),
         )
+
+
+_CONFIGS: WeakKeyDictionary[Crawler, Config] = WeakKeyDictionary()
+
+
+def config_of(crawler: Crawler) -> Config:
+    """Return the settings of *crawler*, which are read once; ValueError if one is wrong."""
+    if crawler not in _CONFIGS:
+        _CONFIGS[crawler] = Config.from_crawler(crawler)
+    return _CONFIGS[crawler]
 
 
 def checked_robot(robot: Any, where: str) -> str | None:

@@ -9,23 +9,18 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.engine.compat import robots_parsed
+from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.keeping.keeper import Keeper
+from scrapy_koster.crawl.keeping.keeper import closing
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.replaying.replay import Replay
-from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.sites import SiteState
-from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
-from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.step import Ask, Obey, Refuse, Step, waits
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.step import Obey, Refuse, Step, waits
 from scrapy_koster.protocol.verdict import Ground, Settled, permission, verdict_on
 
 if TYPE_CHECKING:
@@ -34,10 +29,10 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-    from scrapy.robotstxt import RobotParser
     from typing_extensions import Self
 
-    from scrapy_koster.crawl.pacing.pacer import Pacer
+    from scrapy_koster.crawl.assembly import Assembly
+    from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.delay import Delay
 
 
@@ -48,31 +43,38 @@ class KosterMiddleware:
     RobotsUnavailable where the robots.txt could not be retrieved.
     """
 
-    def __init__(self, crawler: Crawler, config: Config, stats: Stats, keeper: Keeper) -> None:
-        """See ``from_crawler``, which makes what it is given."""
-        self._crawler = crawler
+    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
+        """See ``from_crawler``, which has the parts built."""
         self._log = Log(__name__, crawler)
-        self._config = config
-        self._stats = stats
-        self.keeper = keeper
-        self._clock = keeper.clock
-        self._replay = Replay.from_crawler(crawler, config, stats)
-        self._counts = keeper.announcer.counts
-        self._is_counting = self._counts.is_on
+        self._clock = parts.clock
+        self._config = parts.config
+        self._stats = parts.stats
+        self._keeper = parts.keeper
+        self._waiting = parts.waiting
+        self._replay = parts.replay
+        self._announcer = parts.announcer
+        self._counts = parts.counts
+        self._is_counting = parts.counts.is_on
         # Most requests are to the site of the one before.
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
-        self._robot = robot = Robot(crawler, config.robot)
+        self._robot = robot = parts.robot
         self._name = robot.name
         if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
-            elsewhere = Elsewhere(crawler, keeper, robot, self._replay, self._decide)
+            log = Log(Elsewhere.__module__, crawler)
+            elsewhere = Elsewhere(
+                log,
+                parts.clock,
+                keeper=parts.keeper,
+                robot=robot,
+                replay=parts.replay,
+                decide=self._decide,
+            )
             self.process_response = elsewhere.process_response
-        self._pacer: Pacer | None = None
-        if config.pace.obeys:
-            keeper.keep_delays(config, stats, self._robot)
-        _check_parser(crawler, config, self._log)
+        self._pacer = parts.pacer
+        self._is_paced = False
+        _check_parser(crawler, parts.config, self._log)
         _check_not_twice(crawler, self._log)
-        crawler.signals.connect(self._robots_parsed, signal=robots_parsed)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
@@ -82,13 +84,7 @@ class KosterMiddleware:
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):
-            config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
-            return cls(crawler, config, stats, Keeper.from_crawler(crawler, config, stats))
-
-    @property
-    def replays(self) -> bool:
-        """Whether pages come out of the HTTP cache alone, and sites need not be asked."""
-        return self._replay is not None and self._replay.cache is not None
+            return cls(crawler, assembly_of(crawler))
 
     def process_request(self, request: Request) -> Coroutine[None, None, Response | None] | None:
         """Refuse *request*, let it pass, or have it wait until that is known."""
@@ -100,7 +96,7 @@ class KosterMiddleware:
         if path != url:
             state = self._last
         else:
-            found = self.keeper.state_of(url)
+            found = self._keeper.state_of(url)
             if found is None:
                 return None
             state = self._last = found
@@ -111,36 +107,36 @@ class KosterMiddleware:
             robot = self._robot.name_of(request)
         else:
             robot = self._name
-        if self._clock() >= state.until:
+        if self._clock.epoch() >= state.until_epoch:
             return self._wait(request, robot)
-        if self._pacer is not None and self._pacer.concerns(state, robot):
+        if self._is_paced and self._pacer.concerns(state, robot):
             return self._wait(request, robot)
         if not (state.allows(url, robot) and is_plain(path)) or "verbatim_url" in meta:
-            if self._replay is not None and isinstance(state.step, Refuse):
+            if isinstance(state.step, Refuse) and self._replay.is_on:
                 return self._wait(request, robot)
             self._decide(request, state, robot, state.step)
-        elif self._is_counting or state.hazard is not None:
+        elif self._is_counting or state.facts.hazard is not None:
             self._passes(request, state, robot)
         return None
 
     async def _wait(self, request: Request, robot: str) -> Response | None:
-        state = self.keeper.state_of(request.url)
+        state = self._keeper.state_of(request.url)
         if state is None:
             return None
         if is_robots_txt(request.url):
             await self._take_turn(request, state, robot, state.step)
             self._counts.allowed(state, request.url, robot)
             return None
-        if self._replay is not None and (page := self._replay.answer(request)) is not None:
+        if isinstance(self._replay, Replay) and (page := self._replay.answer(request)):
             last, step = await self._replay.last_known(state, request)
             self._decide(request, last, robot, step)
             return page
-        if failure := self.keeper.given_up.pop(request, None):
+        if failure := self._waiting.given_up.pop(request, None):
             step = Refuse(failure, 0.0)
-        elif self._clock() < state.until:
+        elif self._clock.epoch() < state.until_epoch:
             step = state.step
         else:
-            step = await self.keeper.wait(state, request)
+            step = await self._keeper.wait(state, request)
         step = await self._take_turn(request, state, robot, step)
         self._decide(request, state, robot, step)
         return None
@@ -148,37 +144,37 @@ class KosterMiddleware:
     async def _take_turn(self, request: Request, state: SiteState, robot: str, step: Step) -> Step:
         """Wait in place until *request* has the turn of its host; return the step then."""
         pacer = self._pacer
-        if pacer is None:
+        if not self._is_paced:
             return step
         while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
-            with self.keeper.in_place.waiting(request, gives_place=True):
+            with self._keeper.in_place.waiting(request, gives_place=True):
                 if not await pacer.turn(state, host, request):
-                    return Ask(None)  # the crawl is closing
-            if self._clock() >= state.until and not is_robots_txt(request.url):
-                step = await self.keeper.wait(state, request)
+                    return closing(self._clock.epoch())
+            if self._clock.epoch() >= state.until_epoch and not is_robots_txt(request.url):
+                step = await self._keeper.wait(state, request)
         return step
 
     def _decide(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
-        settled = _settled(step, self._clock())
-        allows = permission(settled, state.parser, self._config.policy)
+        assert not waits(step)  # it has been waited for
+        allows = permission(step, state.parser, self._config.policy)
         allowed = all(allows(url, robot) for url in sent_as(request.url))
         if allowed and self._too_long(request, state, robot) is None:
             self._passes(request, state, robot)
         else:
-            self._refuse(request, state, robot, settled)
+            self._refuse(request, state, robot, step)
 
     def _too_long(self, request: Request, state: SiteState, robot: str) -> Delay | None:
-        return self._pacer.too_long(request, state, robot) if self._pacer else None
+        return self._pacer.too_long(request, state, robot) if self._is_paced else None
 
     def _passes(self, request: Request, state: SiteState, robot: str) -> None:
         """Count a page that passes, and whether RFC 9309 forbids it: once (C6)."""
         self._counts.allowed(state, request.url, robot)
-        rfc9309 = state.hazard
+        rfc9309 = state.facts.hazard
         if rfc9309 is None or "retry_times" in request.meta or not isinstance(state.step, Obey):
             return
         if not all(rfc9309.allowed(url, robot) for url in sent_as(request.url)):
             self._stats.hazard_met()
-            self.keeper.announcer.summary.hazard_met(request.url)
+            self._announcer.summary.hazard_met(request.url)
 
     def _refuse(self, request: Request, state: SiteState, robot: str, step: Settled) -> None:
         verdict = verdict_on(
@@ -206,29 +202,14 @@ class KosterMiddleware:
             raise RobotsUnavailable(verdict)
         raise RobotsForbidden(verdict)
 
-    # What is obeyed.
-
-    def _robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        """Count where the draft may read a file otherwise than it was meant (C6)."""
-        if not isinstance(robotparser, KosterRobotParser):
-            return
-        try:
-            robot = self._robot.name_of(request)
-        except ValueError:  # the request's errback is told
-            robot = self._robot.name
-        self._counts.parsed(str(site_of(request.url)), robotparser.record(robot))
-        if robotparser.watch(robot):
-            self.keeper.announcer.wildcards_met(str(site_of(request.url)))
-
     # The start and the end of the crawl.
 
     def _spider_opened(self) -> None:
-        pacer = self.keeper.pacer
-        if pacer is None or self.replays:
+        if not self._config.pace.obeys or self._replay.is_on:
             return
-        if self.keeper.on_change is not None:
-            self._pacer = pacer
-            pacer.open()
+        if self._waiting.is_open:
+            self._is_paced = True
+            self._pacer.open()
             return
         self._log.warning(
             'KOSTER_CRAWL_DELAY = "obey" has no effect: requests have nowhere to wait. Set'
@@ -236,17 +217,9 @@ class KosterMiddleware:
         )
 
     async def _spider_closed(self) -> None:
-        await self.keeper.close()
-        if self._replay is not None:
-            await self._replay.close()
-        self.keeper.announcer.sum_up()
-
-
-def _settled(step: Step, now: float) -> Settled:
-    """Return *step*; of a site that is not known yet, that the crawl is closing."""
-    if not waits(step):
-        return step
-    return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
+        await self._keeper.close()
+        await self._replay.close()
+        self._announcer.sum_up()
 
 
 def _check_parser(crawler: Crawler, config: Config, log: Log) -> None:

@@ -8,15 +8,16 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
-from time import gmtime, strftime, time
+from time import gmtime, strftime
 from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
-from scrapy.utils.asyncio import call_later, run_in_thread
+from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
-from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.messages.counting import Counts, Uncounted
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import user_agent
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from typing_extensions import Self
 
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.fetching.ports import Fetch
     from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
     from scrapy_koster.protocol.site import Site
@@ -84,9 +86,10 @@ class RobotsReport:
     crawl that is killed has lost no more than what came after.
     """
 
-    def __init__(self, crawler: Crawler, config: Config, page: str | None) -> None:
+    def __init__(self, crawler: Crawler, config: Config, clock: Clock, page: str | None) -> None:
         """*page* is the path of the page, None where there is to be none."""
         self._crawler = crawler
+        self._clock = clock
         self._config = config
         self._page = page
         self._log = Log(__name__, crawler)
@@ -95,8 +98,8 @@ class RobotsReport:
         self._writing: Deferred[None] | None = None
         self._unwritten: Tally | None = None
         self._ended = False
-        self.counts = Counts(self._begin_writing)
-        self.database = str(_new_file(config, crawler))
+        self.counts = Counts(clock, self._begin_writing)
+        self.database = str(_new_file(config, crawler, clock))
         self._writer = Writer(self.database)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._engine_stopped, signal=signals.engine_stopped)
@@ -104,14 +107,14 @@ class RobotsReport:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
-        config = Config.from_crawler(crawler)
+        config = config_of(crawler)
         if config.report is None or not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured  # without a word: it is the user's
-        return cls(crawler, config, config.report)
+        return cls(crawler, config, clock_of(crawler), config.report)
 
     def _spider_opened(self) -> None:
         with suppress(OSError):
-            _remove_oldest(Path(self.database))
+            _remove_oldest(Path(self.database), self._clock.epoch())
         self._begin_writing()
 
     def _begin_writing(self) -> None:
@@ -126,7 +129,7 @@ class RobotsReport:
     def _written(self, _: object) -> None:
         self._writing = None
         if not self._ended:
-            self._timer = call_later(_BATCH_SECS, self._next)
+            self._timer = self._clock.call_later(_BATCH_SECS, self._next)
 
     def _next(self) -> None:
         self._timer = None
@@ -134,7 +137,7 @@ class RobotsReport:
 
     async def _write(self) -> None:
         """Write what could not be written before, and what was counted since."""
-        now, about = time(), dict(self._about())
+        now, about = self._clock.epoch(), dict(self._about())
         try:
             if self._unwritten is not None:
                 await run_in_thread(self._write_batch, self._unwritten, now, about)
@@ -174,7 +177,7 @@ class RobotsReport:
         yield "version", version("scrapy-koster")
         if (started := stats.get_value("start_time")) is not None:
             yield "started", int(started.timestamp())
-        yield "written", int(time())
+        yield "written", int(self._clock.epoch())
         if (reason := stats.get_value("finish_reason")) is not None:
             yield "finished", printable(str(reason))
 
@@ -248,10 +251,10 @@ def _compared(decision: tuple[bytes, str, str | bytes, bool]) -> str:
     return "looser" if allowed else "stricter"
 
 
-def _new_file(config: Config, crawler: Crawler) -> Path:
+def _new_file(config: Config, crawler: Crawler, clock: Clock) -> Path:
     spider = crawler.spider
     name = _NOT_IN_A_NAME.sub("_", str(getattr(spider, "name", "")))[:60] or "spider"
-    stamp = strftime("%Y%m%dT%H%M%S", gmtime())
+    stamp = strftime("%Y%m%dT%H%M%S", gmtime(clock.epoch()))
     # By chance: several may begin in one second, in one process or in containers.
     return folder_of(config) / f"{name}-{stamp}-{token_hex(4)}.sqlite3"
 
@@ -272,10 +275,10 @@ def _last_written(path: Path) -> float:
     return max((each.stat().st_mtime for each in (path, wal) if each.exists()), default=0.0)
 
 
-def _remove_oldest(own: Path) -> None:
+def _remove_oldest(own: Path, now: float) -> None:
     """Remove all files of the spider but the newest ten, and those of a day."""
     spider = own.name.rsplit("-", 2)[0]
     for old in list(files_of(own.parent.parent, spider))[_FILES_KEPT:]:
-        if time() - _last_written(old) > _MAY_RUN_SECS:
+        if now - _last_written(old) > _MAY_RUN_SECS:
             for suffix in ("", "-wal", "-shm"):
                 old.with_name(f"{old.name}{suffix}").unlink(missing_ok=True)

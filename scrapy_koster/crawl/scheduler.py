@@ -11,15 +11,14 @@ from scrapy.exceptions import DontCloseSpider
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, Config
+from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.engine.private import is_by_hand, wake
+from scrapy_koster.crawl.keeping.fate import Crawl
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.parking.journal import journal_of
+from scrapy_koster.crawl.parking.journal import Journal, NoJournal, journal_of
 from scrapy_koster.crawl.parking.lastrun import LastRun
-from scrapy_koster.crawl.parking.memory import Parking
 from scrapy_koster.crawl.parking.remaining import Remaining
-from scrapy_koster.crawl.parking.waiting import Waiting
 from scrapy_koster.crawl.parking.wrapped import Wrapped
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.protocol.path import is_robots_txt
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
 
-    from scrapy_koster.crawl.keeping.keeper import Keeper
-    from scrapy_koster.crawl.parking.journal import Journal
+    from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.sites import SiteState
 
 # Requests that are parked in one go, before other things get their turn.
@@ -52,29 +50,24 @@ class DeferringScheduler(BaseScheduler):
     KOSTER_FALLBACK_SCHEDULER.
     """
 
-    def __init__(self, crawler: Crawler, scheduler: BaseScheduler) -> None:
+    def __init__(self, crawler: Crawler, scheduler: BaseScheduler, parts: Assembly) -> None:
         self._crawler = crawler
         self._scheduler = scheduler
+        self._parts = parts
         self._log = Log(__name__, crawler)
-        self._keeper: Keeper | None = None
-        self._wrapped = Wrapped(crawler, scheduler)
-        self._parking = Parking(crawler, folder=self._wrapped.folder)
-        self._waiting = Waiting(crawler, self._parking)
+        self._keeper = parts.keeper
+        self._parking = parts.parking
+        self._waiting = parts.waiting
+        self._wrapped = Wrapped(crawler, scheduler, folder=parts.folder)
         self._last_run = LastRun(crawler)
         self._remaining = Remaining(crawler)
-        self._journal: Journal | None = None
+        self._journal: Journal | NoJournal = NoJournal()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
-        """Build the scheduler that is wrapped. ValueError if that is this one."""
-        path = crawler.settings.get(FALLBACK_SCHEDULER) or DEFAULTS[FALLBACK_SCHEDULER]
-        wrapped = load_object(path)
-        if wrapped is cls:
-            raise ValueError(
-                f"{FALLBACK_SCHEDULER} = {path!r} names the scheduler that falls back to"
-                f' it. Name another, such as "{DEFAULTS[FALLBACK_SCHEDULER]}".'
-            )
-        return cls(crawler, build_from_crawler(wrapped, crawler))
+        """Build the scheduler that is wrapped; ValueError if a setting is wrong."""
+        parts = assembly_of(crawler)
+        return cls(crawler, build_from_crawler(parts.config.fallback_scheduler, crawler), parts)
 
     def __getattr__(self, name: str) -> Any:
         # What is not in Scrapy's scheduler interface (len(), the queues that
@@ -92,13 +85,11 @@ class DeferringScheduler(BaseScheduler):
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the wrapped scheduler. RuntimeError if the crawl would not be obedient."""
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
-        if middleware is not None and not middleware.replays:
-            self._keeper = self._waiting.keeper = middleware.keeper
-            self._keeper.on_change = self._waiting.on_change
-            if is_by_hand(self._crawler):
+        if middleware is not None and not self._parts.replay.is_on:
+            is_by_hand = self._parts.engine.is_by_hand
+            self._waiting.open(is_kept=self._wrapped.keeps_requests and not is_by_hand)
+            if is_by_hand:
                 self._keeper.patience.have_none()
-            else:
-                self._keeper.keeps_parked = self._wrapped.keeps_requests
         opened = self._scheduler.open(spider)  # what is closed after an error has to be open
         if self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
             _check_built(self._crawler)
@@ -109,10 +100,11 @@ class DeferringScheduler(BaseScheduler):
         return None
 
     def _opened(self, _: None = None) -> None:
-        self._journal = self._parking.journal = journal_of(self._crawler, self._scheduler)
-        if self._journal is not None:
-            self._journal.open(anew=getattr(self._scheduler, "flush_on_start", False))
-        count = self._parking.take_back(self._take_back)
+        parts = self._parts
+        log = Log(Journal.__module__, self._crawler)
+        self._journal = journal_of(self._scheduler, log, parts.engine, parts.clock)
+        self._journal.open(anew=getattr(self._scheduler, "flush_on_start", False))
+        count = self._parking.begin(self._journal, self._take_back)
         if count:
             self._log.info(
                 "Requests that waited for their site when the last run ended, and wait again:"
@@ -132,7 +124,7 @@ class DeferringScheduler(BaseScheduler):
         return self._scheduler.close(reason)
 
     def _hand_back(self) -> str:
-        if self._journal is not None:
+        if self._journal.is_on:
             if not self._journal.close(keep=self._wrapped.keeps_requests):
                 return _UNWRITTEN
         elif self._wrapped.takes_back:
@@ -151,16 +143,16 @@ class DeferringScheduler(BaseScheduler):
 
     def _spider_idle(self) -> None:
         """Keep the crawl open while the time of requests that wait may come."""
-        keeper = self._keeper
-        if keeper is None:
+        if not self._waiting.is_open:
             return
+        keeper, patience = self._keeper, self._keeper.patience
         if len(self._parking) or len(keeper.in_place):
-            keeper.patience.idle()
-            is_paced = keeper.pacer is not None and keeper.pacer.is_waited_for()
-            is_over = keeper.patience.is_over and not keeper.is_asking() and not is_paced
-            if not (keeper.keeps_parked and is_over):
+            patience.idle()
+            is_paced = self._parts.pacer.has_waiting()
+            is_over = patience.crawl is Crawl.OVER and not keeper.is_retrieving() and not is_paced
+            if not (self._waiting.is_kept and is_over):
                 raise DontCloseSpider
-        if self._journal is not None and self._journal.others_wait():
+        if self._journal.others_wait():
             raise DontCloseSpider
 
     def enqueue_request(self, request: Request) -> bool:
@@ -169,21 +161,21 @@ class DeferringScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """Return a request that may be decided on at once, None if there is none now."""
-        keeper = self._keeper
+        waiting = self._waiting
         if self._last_run.is_new:
             self._ask_again()
         for _ in range(_PARKED_AT_ONCE):
-            request = self._parking.pop() or self._waiting.next_for_turn() or self._next()
+            request = self._parking.pop() or waiting.next_for_turn() or self._next()
             if request is None:
                 return None
-            if keeper is None or request in keeper.given_up:
+            if not waiting.is_open or request in waiting.given_up:
                 return request
-            keeper.patience.busy()
-            if (state := self._held_back(request, keeper)) is not None:
-                self._waiting.park(state, request)
-            elif not self._waiting.holds(request):
+            self._keeper.patience.busy()
+            if (state := self._held_back(request)) is not None:
+                waiting.park(state, request)
+            elif not waiting.holds(request):
                 return request
-        wake(self._crawler)
+        self._parts.engine.wake()
         return None
 
     def _next(self) -> Request | None:
@@ -202,27 +194,27 @@ class DeferringScheduler(BaseScheduler):
     def _ask_again(self) -> None:
         """Have the sites asked: not before the crawl is open, and its components are ready."""
         for site, request in self._last_run.take_first().items():
-            state = None if self._keeper is None else self._keeper.state_of(request.url)
-            if self._keeper is None or state is None:
+            state = self._keeper.state_of(request.url) if self._waiting.is_open else None
+            if state is None:
                 self._parking.open(site)
             else:
-                state.parked = self._parking.waiting_for(site)
                 self._keeper.ask_for(state, request)
 
     # Holding back.
 
-    def _held_back(self, request: Request, keeper: Keeper) -> SiteState | None:
+    def _held_back(self, request: Request) -> SiteState | None:
         """Return the site for which *request* has to wait, None if for none."""
         if request.meta.get("dont_obey_robotstxt"):
             return None
         try:
-            state = keeper.state_of(request.url)
+            state = self._keeper.state_of(request.url)
         except ValueError:  # the middleware says so to the request's errback
             return None
-        now = keeper.clock()
-        if state is None or now < state.until or is_robots_txt(request.url):
+        if state is None or is_robots_txt(request.url):
             return None
-        return state if waits(keeper.current_step(state, now)) else None
+        if self._parts.clock.epoch() < state.until_epoch:
+            return None
+        return state if waits(self._keeper.current_step(state)) else None
 
 
 def _check_built(crawler: Crawler) -> None:
@@ -242,7 +234,7 @@ def _check_built(crawler: Crawler) -> None:
     enabled = crawler.settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
     if (
         any(issubclass(load_object(path), RobotsMetaMiddleware) for path in enabled)
-        and Config.from_crawler(crawler).page_directives
+        and config_of(crawler).page_directives
         and crawler.get_spider_middleware(RobotsMetaMiddleware) is None
     ):
         raise RuntimeError(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, next_step
@@ -16,9 +15,7 @@ from scrapy_koster.protocol.verdict import Source, permission
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scrapy import Request
     from scrapy.robotstxt import RobotParser
-    from twisted.internet.defer import Deferred
 
     from scrapy_koster.protocol.access import Policy
     from scrapy_koster.protocol.rfc9309 import Rfc9309
@@ -46,108 +43,84 @@ class Standing(Enum):
     LET_THROUGH = "unavailable and let through"
 
 
+class Facts(NamedTuple):
+    """What is known of a site, learnt at one moment."""
+
+    known: Known | None = None
+    source: Source = Source.FETCHED
+    parser: RobotParser | None = None
+    """The parser of the copy that is known, if that has rules."""
+    hazard: Rfc9309 | None = None
+    """The file by RFC 9309, if the draft decides and wildcards make a difference (C6)."""
+
+
 class SiteState:
     """What is known of one site, and what follows from it.
 
-    ``allows(url, robot)`` answers for the site until ``until``, in seconds
-    since the epoch; from then on ``take_step`` has to be asked first.
+    ``allows(url, robot)`` answers for the site until ``until_epoch``, in seconds since the
+    epoch; from then on ``take_step`` has to be called first.
 
     Each field has one writer:
 
-    - ``known``, ``source``, ``parser``, ``hazard``: ``learn``, which the asker calls;
-    - ``step``, ``allows``, ``until``: ``take_step``, from the three above;
-    - ``on_behalf_of``, ``waiters``: the keeper;
-    - ``delay``, ``in_turn``, ``is_paced``: the pacer;
-    - ``parked``, ``turns``: the scheduler;
+    - ``facts``: ``learn``, which the retriever calls;
+    - ``step``, ``allows``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
+    - ``delay``: ``pacing.delays``;
     - ``standing``: the announcer.
     """
 
-    __slots__ = (
-        "allows",
-        "delay",
-        "hazard",
-        "in_turn",
-        "is_paced",
-        "known",
-        "on_behalf_of",
-        "origin",
-        "parked",
-        "parser",
-        "site",
-        "source",
-        "standing",
-        "step",
-        "turns",
-        "until",
-        "waiters",
-    )
+    __slots__ = ("allows", "delay", "facts", "origin", "site", "standing", "step", "until_epoch")
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.origin = f"{site}/"
-        self.known: Known | None = None
-        self.source = Source.FETCHED
-        self.parser: RobotParser | None = None
-        """Of the copy that is known, where that has rules."""
-        self.hazard: Rfc9309 | None = None
-        """What RFC 9309 says, where the parser is the draft's and wildcards make a difference."""
-        self.delay: float | None = None
-        """How far apart visits to it are to be, in seconds; None where that has not been read."""
-        self.is_paced = False
-        """Whether it was said that it asks for a delay."""
+        self.facts = Facts()
         self.step: Step = Ask(None)
         self.allows: Permission = _nothing
-        self.until = 0.0
-        self.on_behalf_of: Request | None = None
-        """The request that the site is asked for next time."""
-        self.waiters: list[Deferred[Step]] = []
-        """Of the requests that wait in place."""
-        self.parked = 0
-        """How many requests wait in the scheduler."""
-        self.turns = 0
-        """How many of these wait for a turn of its host alone."""
-        self.in_turn = 0
-        """How many wait in place for a turn of its host."""
+        self.until_epoch = 0.0
+        self.delay: float | None = None
+        """How far apart visits are to be, in seconds; None if the file has not been read for it."""
         self.standing: Standing | None = None
         """What the site was last announced as."""
 
     @property
-    def wanted(self) -> int:
-        """How many requests wait for the site."""
-        return len(self.waiters) + self.parked
+    def known(self) -> Known | None:
+        """What is known of the site: a copy of its robots.txt, a failure, or nothing."""
+        return self.facts.known
 
     @property
-    def is_awaited(self) -> bool:
-        """Whether requests wait for the site, or for a turn of its host."""
-        return bool(self.wanted or self.in_turn)
+    def source(self) -> Source:
+        """Where that was learnt from."""
+        return self.facts.source
 
-    def learn(self, known: Known | None, source: Source, parser: RobotParser | None) -> None:
-        """Take what is known now; *parser* is that of its copy, if that has rules."""
-        self.known = known
-        self.source = source
-        self.parser = parser
-        self.hazard = parser.rfc9309 if isinstance(parser, KosterRobotParser) else None
+    @property
+    def parser(self) -> RobotParser | None:
+        """The parser of the copy that is known, if that has rules."""
+        return self.facts.parser
+
+    def learn(self, facts: Facts) -> None:
+        """Take what is known now."""
+        self.facts = facts
         self.delay = None
-        self.until = 0.0
+        self.until_epoch = 0.0
 
     def take_step(self, *, now: float, policy: Policy) -> Step:
         """Return what to do *now* with a request to the site."""
-        if now >= self.until:
+        if now >= self.until_epoch:
             self.step = next_step(self.known, now=now, policy=policy)
             match self.step:
                 case Obey(until=until) | Pass(until=until) | Refuse(until=until):
                     # Where access is by rules, learn() was given the parser.
                     self.allows = permission(self.step, self.parser, policy)
-                    self.until = until
+                    self.until_epoch = until
                 case Ask() | Defer():
-                    self.allows, self.until = _nothing, 0.0
+                    self.allows, self.until_epoch = _nothing, 0.0
         return self.step
 
 
 class Sites:
     """The states of *limit* sites (KOSTER_MEMORY_SITES): least recently used out first.
 
-    A site that *is_busy* (requests wait for it, or it is being asked) stays.
+    A site that *is_busy* (requests wait for it, or an attempt is under way) stays.
     """
 
     def __init__(self, limit: int, is_busy: Callable[[SiteState], object]) -> None:

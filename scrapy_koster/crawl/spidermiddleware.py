@@ -11,7 +11,7 @@ from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
-from scrapy_koster.crawl.config import Config, PageSource
+from scrapy_koster.crawl.config import PageSource, config_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.stats import Stats
@@ -70,7 +70,7 @@ class RobotsMetaMiddleware:
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):
-            config = Config.from_crawler(crawler)
+            config = config_of(crawler)
             if config.page_directives:
                 return cls(
                     crawler,

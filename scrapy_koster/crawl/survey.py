@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Request, Spider, signals
 from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import load_object
 from twisted.internet.defer import CancelledError, Deferred
 
-from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.fetching.fetcher import is_for_robots_txt
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
     from typing_extensions import Self
 
+    from scrapy_koster.crawl.clock import Ticks
+
 # More than may be asked at the same time, so that there is always one whose turn it is.
-_SITES_AT_ONCE = 2000
-_URLS_AT_ONCE = 2000
+SITES_AT_ONCE = 2000
+URLS_AT_ONCE = 2000
 _SHOWN_EACH_SECS = 0.2
 _SCHEDULER = "scrapy.core.scheduler.Scheduler"
 _ADDON = "scrapy_koster.Addon"
@@ -92,7 +94,7 @@ class SurveyReport(RobotsReport):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
-        return cls(crawler, Config.from_crawler(crawler), None)
+        return cls(crawler, config_of(crawler), clock_of(crawler), None)
 
 
 class PageNotFetched(IgnoreRequest):
@@ -151,11 +153,11 @@ class SurveySpider(Spider):
         self._asked: set[int] = set()
         self._settled: list[tuple[int, str]] = []
         self._changed: Deferred[None] | None = None
-        self._ticks = create_looping_call(self._show)
+        self._ticks: Ticks | None = None
 
     def closed(self, _reason: str) -> None:
         """Show what there was in the end."""
-        if self._ticks.running:
+        if self._ticks is not None:
             self._ticks.stop()
         self._show()
 
@@ -167,7 +169,7 @@ class SurveySpider(Spider):
         self.began = True
         # The engine drops what a project's handler ignores, and tells nobody.
         self.crawler.signals.disconnect_all(signals.request_scheduled)
-        self._ticks.start(_SHOWN_EACH_SECS, now=False)
+        self._ticks = clock_of(self.crawler).every(_SHOWN_EACH_SECS, self._show)
         # The crawl is told to end. Where there is no asyncio the engine takes that for an error.
         with suppress(CancelledError):
             async for request in self._requests():
@@ -179,9 +181,9 @@ class SurveySpider(Spider):
             if self._settled:
                 async for request in self._rest():
                     yield request
-            elif len(self._asked) < _SITES_AT_ONCE and (first := next(firsts, None)) is not None:
+            elif len(self._asked) < SITES_AT_ONCE and (first := next(firsts, None)) is not None:
                 self._asked.add(first[0])
-                yield self._request(first[1], site=first[0])
+                yield self.request_of(first[1], site=first[0])
             elif self._asked:
                 await self._change()
             else:
@@ -192,16 +194,17 @@ class SurveySpider(Spider):
         while self._settled:
             site, first = self._settled.pop()
             for url in self._seeds.rest(site, first):
-                while self._under_way >= _URLS_AT_ONCE:
+                while self._under_way >= URLS_AT_ONCE:
                     await self._change()
-                yield self._request(url)
+                yield self.request_of(url)
 
     async def _change(self) -> None:
         """Wait until a URL is decided."""
         self._changed = Deferred()
         await maybe_deferred_to_future(self._changed)
 
-    def _request(self, url: str, *, site: int | None = None) -> Request:
+    def request_of(self, url: str, *, site: int | None = None) -> Request:
+        """Return the request that has *url* decided on; with *site* it is the first of that."""
         self._under_way += 1
         arguments = {} if site is None else {"site": site, "first": url}
         # Each is there once: no filter has to remember it.

@@ -29,19 +29,12 @@ class KosterRobotParser(RobotsTxt, RobotParser):
     header, and ``ruling(url, user_agent)`` says which line decided.
     """
 
-    __slots__ = ("rfc9309",)
+    __slots__ = ()
 
-    def __init__(self, body: bytes) -> None:
-        super().__init__(body)
-        self.rfc9309: Rfc9309 | None = None
-        """What RFC 9309 would say, where a crawl counts that (C6)."""
-
-    def watch(self, robot: str | bytes) -> bool:
-        """Read the file by RFC 9309 too if the record of *robot* has wildcards; say whether."""
+    def by_rfc9309(self, robot: str | bytes) -> Rfc9309 | None:
+        """Return the file as RFC 9309 reads it, if the record of *robot* has wildcards (C6)."""
         record = self.record(robot)
-        if record is not None and has_wildcards(record):
-            self.rfc9309 = Rfc9309(self._body)
-        return self.rfc9309 is not None
+        return Rfc9309(self._body) if record is not None and has_wildcards(record) else None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler | None, robotstxt_body: bytes) -> Self:

@@ -350,8 +350,8 @@ def test_more_lines_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None
 def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(audit_log, "_HEADERS_KEPT", 500)
-    monkeypatch.setattr(judging, "_DECISIONS_KEPT", 500)
+    monkeypatch.setattr(audit_log, "HEADERS_KEPT", 500)
+    monkeypatch.setattr(judging, "DECISIONS_KEPT", 500)
     monkeypatch.setattr(audit_auditor, "ROBOTS_MOST", 300)
 
     def most(count: int) -> int:
@@ -366,7 +366,7 @@ def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
         tracemalloc.stop()
         return peak - len(log)
 
-    monkeypatch.setattr(order, "_PIECE_BYTES", 1 << 16)
+    monkeypatch.setattr(order, "PIECE_BYTES", 1 << 16)
     most(100)
     assert most(4000) < 1.2 * most(2000)
 
@@ -381,7 +381,7 @@ def test_a_fetch_that_comes_late_does_not_take_the_place_of_a_later_one() -> Non
 
 
 def test_more_clients_without_a_name_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_auditor, "_ASKERS_MOST", 2)
+    monkeypatch.setattr(audit_auditor, "ASKERS_MOST", 2)
     hits = [Hit(BEGAN + n, "-", "/robots.txt", client=f"10.0.{n}.1") for n in range(5)]
     found = judged(written(hits))
     assert len(found["robots"]) == 2

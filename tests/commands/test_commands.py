@@ -31,7 +31,7 @@ from scrapy_koster.commands.ink import ink_for
 from scrapy_koster.commands.robots import RobotsCommand
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import site_of
-from scrapy_koster.protocol.step import Ask, Step
+from scrapy_koster.protocol.step import Ask, Refuse, Step
 from scrapy_koster.protocol.verdict import utc
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -554,11 +554,13 @@ def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:
 class ClosingKeeper:
     """A keeper of a crawl that was told to end."""
 
+    step = Ask(None)
+
     def state_of(self, url: str) -> object:
         return self
 
     async def wait(self, state: object, request: Request) -> Step:
-        return Ask(None)
+        return Refuse(Failure("the crawl is closing", 0, 0.0, 0.0, 0.0, None), 0.0)
 
     async def close(self) -> None:
         pass

@@ -11,9 +11,10 @@ from harness.crawling import RecordingSpider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.assembly import announcer_of
+from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.sites import SiteState, Standing
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
@@ -44,13 +45,12 @@ def crawler() -> Crawler:
 @pytest.fixture
 def announcer(crawler: Crawler) -> Announcer:
     assert crawler.stats is not None
-    return Announcer(crawler, Config.from_crawler(crawler), Stats(crawler.stats))
+    return announcer_of(crawler, config_of(crawler), Uncounted())
 
 
-def state_of(standing: Standing | None = None, wanted: int = 0) -> SiteState:
+def state_of(standing: Standing | None = None) -> SiteState:
     state = SiteState(SITE)
     state.standing = standing
-    state.parked = wanted
     return state
 
 
@@ -118,8 +118,8 @@ def test_what_a_step_is_announced_as(
     announcer: Announcer,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    state = state_of(before, wanted=2)
-    announcer.announce(state, step)
+    state = state_of(before)
+    announcer.announce(state, step, waiting=2)
     assert said(caplog) == [("INFO", line) for line in lines]
     assert state.standing is standing
 
@@ -127,7 +127,7 @@ def test_what_a_step_is_announced_as(
 def test_nobody_is_told_that_nothing_is_refused(
     announcer: Announcer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    announcer.announce(state_of(wanted=0), Refuse(FAILURE, 0))
+    announcer.announce(state_of(), Refuse(FAILURE, 0), waiting=0)
     assert said(caplog) == []
 
 
@@ -136,7 +136,7 @@ def test_twenty_sites_of_a_kind_are_named(
     step: Step, announcer: Announcer, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(22):
-        announcer.announce(state_of(wanted=1), step)
+        announcer.announce(state_of(), step, waiting=1)
     assert len([level for level, _ in said(caplog) if level == "INFO"]) == 20
 
 
@@ -147,9 +147,9 @@ def test_twenty_of_one_kind_leave_room_for_others(
     for _ in range(20):
         for step in (Defer(FAILURE, 0), Refuse(FAILURE, 0), Pass(FAILURE, 0), again):
             before = Standing.LET_THROUGH if step is again else None
-            announcer.announce(state_of(before, wanted=1), step)
+            announcer.announce(state_of(before), step, waiting=1)
         for copy in (SHUT, GONE, PAGE):
-            announcer.announce(state_of(), Obey(copy, 0))
+            announcer.announce(state_of(), Obey(copy, 0), waiting=0)
         announcer.cut(state_of(), 9)
     assert [level for level, _ in said(caplog)] == ["INFO"] * 160
 
@@ -220,7 +220,7 @@ def test_what_is_said(
 
 def test_what_is_counted(announcer: Announcer, crawler: Crawler) -> None:
     announcer.begins_to_wait(state_of())  # not announced yet
-    announcer.announce(state_of(wanted=3), Defer(FAILURE, 0))
+    announcer.announce(state_of(), Defer(FAILURE, 0), waiting=3)
     announcer.begins_to_wait(state_of(Standing.UNAVAILABLE))
     announcer.answered(SITE, Answer(URL, 304, {}), FILE)
     announcer.cut(state_of(), 9)

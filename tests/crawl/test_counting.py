@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from harness.clocks import StillClock
 from scrapy import Request
 
+from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.messages.counting import Counts, Uncounted
 from scrapy_koster.crawl.messages.summary import Learnt
-from scrapy_koster.crawl.sites import SiteState, Standing
+from scrapy_koster.crawl.sites import Facts, SiteState, Standing
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.robotstxt import Record
@@ -46,7 +48,8 @@ def failure(reason: str) -> Failure:
 
 def state_of(standing: Standing | None, known: Copy | Failure | None = None) -> SiteState:
     state = SiteState(SITE)
-    state.standing, state.known = standing, known
+    state.standing = standing
+    state.learn(Facts(known))
     return state
 
 
@@ -68,9 +71,8 @@ def row_of(counts: Counts) -> dict[str, Any]:
 
 
 @pytest.fixture
-def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
-    monkeypatch.setattr("scrapy_koster.crawl.messages.counting.time", lambda: NOW)
-    return Counts(lambda: None)
+def counts() -> Counts:
+    return Counts(StillClock(NOW), lambda: None)
 
 
 def test_a_site_that_is_asked_and_answers(counts: Counts) -> None:
@@ -189,7 +191,7 @@ def test_given_up(counts: Counts) -> None:
 def test_many_sites_are_written_before_long() -> None:
     told: list[int] = []
     count = 0
-    many = Counts(lambda: told.append(count))
+    many = Counts(Clock(), lambda: told.append(count))
     for count in range(4001):
         state = state_of(None)
         site = site_of(f"http://{count}.example")
@@ -324,4 +326,4 @@ def test_what_was_taken_is_gone(counts: Counts) -> None:
 
 
 def test_who_counts_says_so() -> None:
-    assert (Counts(lambda: None).is_on, Uncounted().is_on) == (True, False)
+    assert (Counts(Clock(), lambda: None).is_on, Uncounted().is_on) == (True, False)

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from harness.clocks import StillClock
 
-from scrapy_koster.crawl.pacing import host_turns
 from scrapy_koster.crawl.pacing.host_turns import HostTurns
 from scrapy_koster.crawl.pacing.hosts import Host
 from scrapy_koster.crawl.sites import SiteState
@@ -26,16 +26,15 @@ def test_what_is_not_known_of_a_quick_visit_counts_as_late(host: Host) -> None:
     assert [host.lateness(secs) for secs in took] == pytest.approx(late)
 
 
-async def test_when_the_next_visit_may_begin(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_when_the_next_visit_may_begin(host: Host) -> None:
     async def nothing(*_: Any, **__: Any) -> float:
         return 0.0
 
-    hosts: Any = SimpleNamespace(gap=lambda _: 1.0)
+    hosts: Any = SimpleNamespace(gap=lambda _: 1.0, is_awaited=lambda _: False)
     store: Any = SimpleNamespace(visit=nothing)
     stats: Any = SimpleNamespace(paced=lambda _: None)
-    turns = HostTurns(hosts, store, stats, lambda _: None)
-    now = [0.0]
-    monkeypatch.setattr(host_turns, "monotonic", lambda: now[0])
+    clock = StillClock()
+    turns = HostTurns(hosts, store, stats, clock, lambda _: None)
     visits = [
         (0.05, 0.05),  # the first may have come as late as its answer, and no later
         (0.04, 0.04),
@@ -44,9 +43,9 @@ async def test_when_the_next_visit_may_begin(host: Host, monkeypatch: pytest.Mon
         (9.0, 0.51),  # half a second at most
     ]
     for took, added in visits:
-        began = now[0]
+        began = clock.now()
         with turns.visit(host):
-            assert host.free == began + 1.0
-            now[0] += took
-        assert host.free == pytest.approx(began + 1.0 + added)
-        now[0] += 10.0
+            assert host.next_visit == began + 1.0
+            clock.secs += took
+        assert host.next_visit - began == pytest.approx(1.0 + added)
+        clock.secs += 10.0

@@ -8,23 +8,21 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
+from harness.clocks import JumpingClock, sleep
 from harness.crawling import Crawl
-from scrapy import Request
-from scrapy.settings import Settings
-from scrapy.signalmanager import SignalManager
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
-from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.engine.compat import sleep
-from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
-from scrapy_koster.crawl.keeping.keeper import Keeper
-from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.assembly import announcer_of, build_keeper, storage_of
+from scrapy_koster.crawl.clock import set_clock
+from scrapy_koster.crawl.config import config_of
+from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
@@ -43,28 +41,35 @@ def found(site: Site, stale: Copy | None) -> Answer:
     return Answer(site.robots_url, 200, {"etag": '"1"'}, RULES)
 
 
+class Open(Engine):
+    """An engine that runs, and has something else to do."""
+
+    is_closing = False
+    is_paused = False
+
+    def has_nothing_else(self, waiting: object) -> bool:
+        return False
+
+
 class Driven:
     """A keeper whose fetches are answered by a function, and nobody's crawl."""
 
     def __init__(self, folder: Path, fetch: Fetch, settings: Mapping[str, Any]) -> None:
         given = {"KOSTER_SQLITE_PATH": str(folder / "robots.sqlite3"), "KOSTER_STORAGE": MEMORY}
-        crawler: Any = SimpleNamespace(
-            settings=Settings({**given, **settings}),
-            signals=SignalManager(),
-            spider=None,
-            engine=SimpleNamespace(running=True, _slot=SimpleNamespace(closing=None)),
-        )
+        crawler = Crawler(Spider, {**given, **settings})
         crawler.stats = MemoryStatsCollector(crawler)
-        self.stats: MemoryStatsCollector = crawler.stats
-        config, counted = Config.from_crawler(crawler), Stats(crawler.stats)
-        self.ahead = 0.0
-        self.keeper = Keeper(
+        self.stats = crawler.stats
+        config = config_of(crawler)
+        self.clock = JumpingClock()
+        set_clock(crawler, self.clock)
+        self.announcer = announcer_of(crawler, config, Uncounted())
+        self.keeper = build_keeper(
             crawler,
             config,
-            counted,
+            self.announcer,
             fetch=self,
-            store=StorageBreaker(config, counted, Log("storage", crawler)),
-            clock=lambda: time.time() + self.ahead,
+            store=storage_of(crawler, config),
+            engine=Open(crawler),
         )
         self.asked: list[str] = []
         self._answer = fetch
@@ -160,7 +165,7 @@ def test_the_spellings_of_a_site_cost_bounded_memory(driven: Callable[..., Drive
     gc.collect()
     before = sys.getallocatedblocks()
     states = {keeper.state_of(f"http://user{n}@a.com/") for n in range(20_000)}
-    assert len(states) == len(keeper.keeper.sites) == 1
+    assert len(states) == len(keeper.keeper._sites) == 1
     assert sys.getallocatedblocks() - before < 15_000
 
 
@@ -208,7 +213,7 @@ async def test_a_clock_that_is_put_back_lengthens_no_wait(
     )
     waiting = deferred_from_coro(keeper.wait("http://a.com/x"))
     await crawl.until(lambda: keeper.asked)
-    keeper.ahead = -3600
+    keeper.clock.ahead = -3600
     state = await maybe_deferred_to_future(waiting)
     assert isinstance(state.step, Obey)
     await keeper.keeper.close()
@@ -304,7 +309,7 @@ async def test_a_stale_copy_is_given_to_the_fetch(driven: Callable[..., Driven])
     state = await keeper.wait("http://a.com/x")
     copy = state.known
     assert isinstance(copy, Copy)
-    keeper.ahead = copy.expires + 1 - time.time()
+    keeper.clock.ahead = copy.expires + 1 - time.time()
     await keeper.wait("http://a.com/x")
     assert stales == [None, copy]
     await keeper.keeper.close()
@@ -363,6 +368,6 @@ async def test_memory_is_flat(
             gc.collect()
             blocks.append(sys.getallocatedblocks())
     await keeper.keeper.close()
-    assert len(keeper.keeper.sites) == ROOM
+    assert len(keeper.keeper._sites) == ROOM
     assert keeper.stats.get_value("koster/storage/miss") == sites
     assert max(blocks) - blocks[0] < sites / 10  # one object for each site would be ten times that

@@ -23,6 +23,7 @@ from scrapy.http import Response
 from scrapy.spiders import Spider
 
 from scrapy_koster.crawl.parking.file import ParkedFile
+from scrapy_koster.crawl.parking.journal import NoJournal
 from scrapy_koster.crawl.parking.memory import Parking
 
 TESTS = str(Path(__file__).parents[1])
@@ -427,7 +428,7 @@ def left_behind(crawler: Crawler, folder: Path) -> tuple[Parking, list[int]]:
     """The parking of the next run, and which requests the last one left to it."""
     parking = Parking(crawler, folder=folder)
     found: list[Request] = []
-    parking.take_back(found.append)
+    parking.begin(NoJournal(), found.append)
     return parking, sorted(int(request.url.rsplit("/", 1)[1]) for request in found)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from harness.crawling import Crawl
 
+from scrapy_koster.crawl.clock import Clock
+from scrapy_koster.crawl.keeping.fate import Crawl as State
 from scrapy_koster.crawl.keeping.patience import Patience
 from scrapy_koster.protocol.access import Failure
 
@@ -23,7 +25,7 @@ def nobody() -> None:
     ],
 )
 def test_why_a_site_is_given_up(by_hand: bool, why: str) -> None:
-    patience = Patience(9.5, nobody)
+    patience = Patience(Clock(), 9.5, nobody)
     if by_hand:
         patience.have_none()
     assert patience.given_up(FAILURE).reason == f"HTTP 503; {why}"
@@ -31,35 +33,35 @@ def test_why_a_site_is_given_up(by_hand: bool, why: str) -> None:
 
 def test_a_long_reason_leaves_room_for_that() -> None:
     long = Failure("x" * 999, 1, since=1, asked=2, retry=3, stale=None)
-    reason = Patience(9.5, nobody).given_up(long).reason
+    reason = Patience(Clock(), 9.5, nobody).given_up(long).reason
     assert reason.startswith("x" * 97 + "...; there was nothing")
 
 
 async def test_it_is_over_once_and_begins_anew(crawl: Crawl) -> None:
-    over = []
-    patience = Patience(0.02, lambda: over.append(patience.is_over))
-    assert not patience.is_over
+    over: list[State] = []
+    patience = Patience(Clock(), 0.02, lambda: over.append(patience.crawl))
+    assert patience.crawl is State.BUSY
     for _ in range(3):
         patience.idle()
     await crawl.until(lambda: bool(over))
-    assert over == [True]
+    assert over == [State.OVER]
     patience.busy()
-    assert not patience.is_over
+    assert patience.crawl is State.BUSY
     patience.idle()
     await crawl.until(lambda: len(over) == 2)
-    assert over == [True, True]
+    assert over == [State.OVER] * 2
 
 
 async def test_who_is_busy_again_is_not_over() -> None:
-    patience = Patience(60.0, nobody)
+    patience = Patience(Clock(), 60.0, nobody)
     patience.idle()
     patience.busy()  # or a timer would be left behind
-    assert not patience.is_over
+    assert patience.crawl is State.BUSY
 
 
 def test_by_hand_it_is_over_whatever_comes() -> None:
-    patience = Patience(60.0, nobody)
+    patience = Patience(Clock(), 60.0, nobody)
     patience.have_none()
     patience.idle()
     patience.busy()
-    assert patience.is_over
+    assert patience.crawl is State.OVER

@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 import pytest
+from harness.clocks import sleep
 from harness.crawling import Crawl
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.engine.compat import sleep
-from scrapy_koster.crawl.fetching.permits import NoTurnError, Order, Turns, socket_limit
+from scrapy_koster.crawl.clock import Clock
+from scrapy_koster.crawl.fetching.permits import NoPermitError, Order, Permits, socket_limit
 
 FIRST, AGAIN = Order.FIRST, Order.AGAIN
 LONG_SECS = 60.0
@@ -22,7 +23,9 @@ class Fetches:
     """Fetches that last until they are told to end."""
 
     def __init__(self, **limits: Any) -> None:
-        self.turns = Turns(**{"at_once": 8, "sockets": 16, "secs": LONG_SECS, **limits})
+        self.permits = Permits(
+            Clock(), **{"at_once": 8, "sockets": 16, "secs": LONG_SECS, **limits}
+        )
         self.begun: list[str] = []
         self.late: list[str] = []
         self._ends: dict[str, Deferred[None]] = {}
@@ -34,11 +37,11 @@ class Fetches:
 
     async def _fetch(self, order: Order, name: str, **within: float) -> None:
         try:
-            async with self.turns.turn(order, **within):
+            async with self.permits.permit(order, **within):
                 self.begun.append(name)
                 end = self._ends[name] = Deferred()
                 await maybe_deferred_to_future(end)
-        except NoTurnError:
+        except NoPermitError:
             self.late.append(name)
 
     def end(self, *names: str) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from harness.clocks import sleep
 from harness.crawling import Crawl
 
-from scrapy_koster.crawl.engine.compat import sleep
+from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.fetching.retriever import _decisive, _ends_within, _look_secs, _met
 from scrapy_koster.protocol.access import Copy, Failure, Known, Policy
 
@@ -85,6 +86,6 @@ async def test_whether_it_ends_in_time(crawl: Crawl) -> None:
         await sleep(secs)
         ended.append(secs)
 
-    assert await _ends_within(60.0, last(0.0)) is True
-    assert await _ends_within(0.01, last(60.0)) is False
+    assert await _ends_within(Clock(), 60.0, last(0.0)) is True
+    assert await _ends_within(Clock(), 0.01, last(60.0)) is False
     assert ended == [0.0]

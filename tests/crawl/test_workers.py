@@ -11,17 +11,21 @@ from uuid import uuid4
 
 import pytest
 import redis
+from harness.clocks import StillClock
 from harness.redis_server import common_server
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy_redis.queue import FifoQueue, LifoQueue, PriorityQueue
 
+from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking import journal as journals
-from scrapy_koster.crawl.parking.journal import Journal, journal_of
+from scrapy_koster.crawl.parking.journal import Journal, NoJournal, journal_of
 from scrapy_koster.crawl.parking.workers import Held, Workers, push_of
 
 QUEUES = [PriorityQueue, FifoQueue, LifoQueue]
 SPIDER = Spider("waiting")
+LOG = Log("scrapy_koster.waiting", Crawler(Spider))
 
 
 @pytest.fixture
@@ -74,8 +78,8 @@ def test_what_a_dead_worker_left_is_moved(client: redis.Redis, kind: Any) -> Non
 
 
 def test_more_than_one_look_moves(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_koster.crawl.parking.workers._AT_ONCE", 50)
-    monkeypatch.setattr("scrapy_koster.crawl.parking.workers._TURNS", 2)
+    monkeypatch.setattr("scrapy_koster.crawl.parking.workers.MOVED_AT_ONCE", 50)
+    monkeypatch.setattr("scrapy_koster.crawl.parking.workers.ROUNDS_MOST", 2)
     dead(queue, fields(1_000))
     own = worker(queue, [])
     moved, left = own.look()
@@ -146,7 +150,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("after", range(6))
 def test_a_kill_while_it_hands_back(queue: Any, monkeypatch: Any, after: int) -> None:
     """After any of its calls: nothing is lost, nothing is doubled."""
-    monkeypatch.setattr("scrapy_koster.crawl.parking.workers._AT_ONCE", 50)
+    monkeypatch.setattr("scrapy_koster.crawl.parking.workers.MOVED_AT_ONCE", 50)
     own = worker(queue, fields(200))
     client, calls = queue.server, iter(range(after))
     send = client.execute_command
@@ -214,15 +218,36 @@ def test_which_queues_have_a_journal(client: redis.Redis) -> None:
     assert [push_of(queue) for queue in own] == ["ZADD", "LPUSH", "LPUSH", "ZADD"]
     assert push_of(None) is None
     assert push_of(type("Base", (), {"_encode_request": 0, "server": 0, "key": 0})()) is None
-    assert journal_of(Crawler(Spider), object()) is None
+    assert isinstance(journal_of(object(), LOG, Woken(), StillClock()), NoJournal)
 
 
 # The journal itself, without its timer.
 
 
+class Woken(Engine):
+    """An engine that counts how often it is told that there is something to do."""
+
+    def __init__(self) -> None:
+        super().__init__(Crawler(Spider))
+        self.times = 0
+
+    def wake(self) -> None:
+        self.times += 1
+
+
 @pytest.fixture
-def journal(queue: Any, caplog: pytest.LogCaptureFixture) -> Journal:
-    return Journal(Crawler(Spider), queue, "ZADD")
+def clock() -> StillClock:
+    return StillClock()
+
+
+@pytest.fixture
+def engine() -> Woken:
+    return Woken()
+
+
+@pytest.fixture
+def journal(queue: Any, engine: Woken, clock: StillClock) -> Journal:
+    return Journal(LOG, engine, clock, queue, "ZADD")
 
 
 def asked(number: int) -> Request:
@@ -240,7 +265,7 @@ def test_only_what_waits_for_long_is_written(
     journal.parked((0, 1), asked(1))
     journal._tick()
     assert in_redis(journal) == 0
-    monkeypatch.setattr(journals, "_YOUNG_SECS", 0.0)
+    monkeypatch.setattr(journals, "YOUNG_SECS", 0.0)
     journal._tick()
     assert in_redis(journal) == 1
     assert journal.taken((0, 1))
@@ -248,7 +273,7 @@ def test_only_what_waits_for_long_is_written(
 
 
 def test_memory_is_bounded(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journals, "_YOUNG", 3)
+    monkeypatch.setattr(journals, "YOUNG_MOST", 3)
     for number in range(4):
         journal.parked((0, number), asked(number))
     assert in_redis(journal) == 4
@@ -279,10 +304,13 @@ def test_what_cannot_be_serialized_waits_in_memory(
 
 
 def test_a_redis_that_fails_is_said_once_and_left_alone(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    journal: Journal,
+    clock: StillClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """What could not be removed is, once it answers again."""
-    monkeypatch.setattr(journals, "_YOUNG_SECS", 0.0)
+    monkeypatch.setattr(journals, "YOUNG_SECS", 0.0)
     journal.parked((0, 1), asked(1))
     journal._tick()
     calls = []
@@ -301,7 +329,7 @@ def test_a_redis_that_fails_is_said_once_and_left_alone(
         assert not journal.close(keep=True)
     assert len(calls) == 2
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
-    journal._rests_until = 0.0
+    clock.secs += 10
     journal._tick()
     assert in_redis(journal) == 1
     assert journal.taken((0, 2))
@@ -310,7 +338,7 @@ def test_a_redis_that_fails_is_said_once_and_left_alone(
 def test_what_another_has_taken_over_is_dropped_here_and_said_once(
     journal: Journal, queue: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journals, "_YOUNG_SECS", 0.0)
+    monkeypatch.setattr(journals, "YOUNG_SECS", 0.0)
     caplog.set_level("INFO", "scrapy_koster")
     for number in range(3):
         journal.parked((0, number), asked(number))
@@ -326,16 +354,8 @@ def test_what_another_has_taken_over_is_dropped_here_and_said_once(
     )
 
 
-@pytest.fixture
-def wakes(monkeypatch: pytest.MonkeyPatch) -> list[Crawler]:
-    """The crawls that were told that there is something to do."""
-    woken: list[Crawler] = []
-    monkeypatch.setattr(journals, "wake", woken.append)
-    return woken
-
-
 def test_what_was_written_although_no_answer_came(
-    journal: Journal, queue: Any, monkeypatch: pytest.MonkeyPatch
+    journal: Journal, clock: StillClock, queue: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may have been taken over as what is known to be written may."""
     renew = journal._workers.renew
@@ -351,7 +371,7 @@ def test_what_was_written_although_no_answer_came(
         assert not journal._write()
     queue.server.delete(journal._workers._key("lease", journal._workers._me))
     assert worker(queue, []).look() == (2, 0)
-    journal._rests_until = 0.0
+    clock.secs += 10
     assert not journal.taken((0, 1))
     assert journal._write()
     assert not journal._doubtful
@@ -368,13 +388,15 @@ def test_others_that_wait_are_waited_for(journal: Journal, queue: Any) -> None:
     assert not journal.others_wait()
 
 
-def test_what_is_not_written_yet_is_waited_for(journal: Journal, queue: Any) -> None:
+def test_what_is_not_written_yet_is_waited_for(
+    journal: Journal, clock: StillClock, queue: Any
+) -> None:
     """Else a worker that has just begun could be the only one when it is killed."""
     looker = worker(queue, [])
     assert looker.look() == (0, 0)
     journal._tick()
     assert looker.look() == (0, 1)  # it may have parked something since
-    journal._look_at = 0.0
+    clock.secs += 10
     journal._tick()
     assert looker.look() == (0, 0)
     for number in range(3):
@@ -385,15 +407,15 @@ def test_what_is_not_written_yet_is_waited_for(journal: Journal, queue: Any) -> 
     journal.parked((0, 7), asked(7))
     assert looker.look() == (0, 1)
     assert journal._write()
-    journal._look_at = 0.0
+    clock.secs += 10
     journal._tick()
     assert looker.look() == (0, 4)
 
 
 def test_a_worker_with_something_to_do_waits_again(
-    journal: Journal, queue: Any, monkeypatch: pytest.MonkeyPatch
+    journal: Journal, clock: StillClock, queue: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journals, "_YOUNG_SECS", 0.0)
+    monkeypatch.setattr(journals, "YOUNG_SECS", 0.0)
     looker = worker(queue, [])
     journal.parked((0, 1), asked(1))
     journal._tick()
@@ -401,7 +423,7 @@ def test_a_worker_with_something_to_do_waits_again(
     journal.others_wait()
     assert looker.look() == (0, 0)
     journal.taken((0, 7))
-    journal._look_at = 0.0
+    clock.secs += 10
     journal._tick()
     assert looker.look() == (0, 1)
     journal.others_wait()
@@ -418,23 +440,21 @@ def test_a_worker_waits_from_the_start(journal: Journal, queue: Any) -> None:
 def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
     journal: Journal,
     queue: Any,
-    wakes: list[Crawler],
+    engine: Woken,
+    clock: StillClock,
     caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every ten seconds, a third of a lease."""
     caplog.set_level("INFO", "scrapy_koster")
-    now = 1000.0
-    monkeypatch.setattr(journals, "monotonic", lambda: now)
     journal._tick()
-    assert (wakes, caplog.records) == ([], [])
+    assert (engine.times, caplog.records) == (0, [])
     dead(queue, fields(3))
-    now = 1009.9
+    clock.secs = 1009.9
     journal._tick()
-    assert wakes == []
-    now = 1010.0
+    assert engine.times == 0
+    clock.secs = 1010.0
     journal._tick()
-    assert wakes == [journal._crawler]
+    assert engine.times == 1
     [record] = caplog.records
     assert record.levelname == "INFO"
     assert record.getMessage() == (
@@ -444,20 +464,21 @@ def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
 
 
 def test_a_redis_that_fails_is_tried_again_after_ten_seconds(
-    journal: Journal, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    journal: Journal,
+    clock: StillClock,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now = 1000.0
-    monkeypatch.setattr(journals, "monotonic", lambda: now)
     with monkeypatch.context() as patched:
         patched.setattr(
             journal._workers._server, "pipeline", lambda: (_ for _ in ()).throw(OSError("away"))
         )
         journal._tick()
     journal.parked((0, 1), asked(1))
-    now = 1009.9
+    clock.secs = 1009.9
     journal._tick()
     assert in_redis(journal) == 0
-    now = 1010.0
+    clock.secs = 1010.0
     journal._tick()
     assert in_redis(journal) == 1
     [record] = caplog.records

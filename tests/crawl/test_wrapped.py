@@ -13,7 +13,7 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
 from scrapy.dupefilters import BaseDupeFilter
 
-from scrapy_koster.crawl.parking.wrapped import Wrapped
+from scrapy_koster.crawl.parking.wrapped import Wrapped, folder_of
 
 KEPT = "They are kept for the next run: start the same crawl again to go on"
 GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep them"
@@ -71,7 +71,8 @@ class ScrapysQueue(Queue, Scheduler):
 def wrapped(scheduler: Any, jobdir: Path | None = None) -> Wrapped:
     crawler = Crawler(RecordingSpider, {"JOBDIR": str(jobdir)} if jobdir else {})
     crawler.spider = RecordingSpider()
-    return Wrapped(crawler, scheduler)
+    folder = folder_of(type(scheduler), crawler.settings)
+    return Wrapped(crawler, scheduler, folder=folder)
 
 
 @pytest.mark.parametrize(

@@ -16,22 +16,18 @@ from threading import Event
 from typing import Any
 
 import pytest
+from harness.clocks import JumpingClock
 from harness.comparison import RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Answer, Asked, Gate, Reply, Reset, redirect
 from harness.server import Server, Site
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.asyncio import call_later
-from typing_extensions import Self
 
-from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.config import Config
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
-from scrapy_koster.crawl.keeping.keeper import Keeper
-from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage import StorageError
@@ -43,28 +39,9 @@ MONDAY = "Mon, 13 Nov 2023 00:00:00 GMT"
 SITES = 300
 
 
-class Clock:
-    """The time that scrapy_koster reads, which a test may put forward."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-
-    def __call__(self) -> float:
-        return time.time() + self.ahead
-
-
 @pytest.fixture
-def clock(crawl: Crawl) -> Clock:
-    clock = Clock()
-
-    class Clocked(KosterMiddleware):
-        @classmethod
-        def from_crawler(cls, crawler: Crawler) -> Self:
-            config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
-            keeper = Keeper.from_crawler(crawler, config, stats, clock=clock)
-            return cls(crawler, config, stats, keeper)
-
-    crawl.always["DOWNLOADER_MIDDLEWARES"] = {Clocked: 100, KosterMiddleware: None}
+def clock(crawl: Crawl) -> JumpingClock:
+    crawl.clock = clock = JumpingClock()
     return clock
 
 
@@ -95,7 +72,7 @@ async def in_turn(crawl: Crawl, site: Site, *paths: str, **settings: Any) -> Cra
     return await crawl(InTurn, urls=urls, settings={**SETTINGS, **settings})
 
 
-def later(clock: Clock, seconds: float) -> Callable[[Asked], Reply]:
+def later(clock: JumpingClock, seconds: float) -> Callable[[Asked], Reply]:
     """A page after which so much time has passed."""
 
     def page(_asked: Asked) -> Reply:
@@ -124,7 +101,7 @@ NEW_RULES = Reply(200, "User-agent: *\nDisallow: /new\n", headers={"ETag": '"2"'
 
 
 async def test_a_stale_copy_is_revalidated_before_it_is_used(
-    crawl: Crawl, server: Server, clock: Clock
+    crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"', Last_Modified=MONDAY), Reply(304)]
@@ -143,7 +120,7 @@ async def test_a_stale_copy_is_revalidated_before_it_is_used(
 
 
 async def test_a_fresh_copy_is_not_asked_for_again(
-    crawl: Crawl, server: Server, clock: Clock
+    crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
     site = server.site()
     site.robots = file_with(ETag='"1"')
@@ -152,7 +129,9 @@ async def test_a_fresh_copy_is_not_asked_for_again(
     assert site.asked("/robots.txt") == 1
 
 
-async def test_a_renewed_copy_is_fresh_again(crawl: Crawl, server: Server, clock: Clock) -> None:
+async def test_a_renewed_copy_is_fresh_again(
+    crawl: Crawl, server: Server, clock: JumpingClock
+) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(304)]
     for path in ("/1", "/2", "/3", "/4"):
@@ -175,7 +154,7 @@ async def test_a_renewed_copy_is_fresh_again(crawl: Crawl, server: Server, clock
 async def test_the_conditions_are_what_the_server_gave(
     crawl: Crawl,
     server: Server,
-    clock: Clock,
+    clock: JumpingClock,
     headers: dict[str, str],
     sent: tuple[str | None, str | None],
 ) -> None:
@@ -190,7 +169,7 @@ async def test_the_conditions_are_what_the_server_gave(
 
 
 async def test_304_to_an_unconditional_request_renews_nothing(
-    crawl: Crawl, server: Server, clock: Clock
+    crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
     site = server.site()
     site.robots = [file_with(), Reply(304)]
@@ -201,7 +180,7 @@ async def test_304_to_an_unconditional_request_renews_nothing(
 
 
 async def test_the_conditions_are_for_the_url_that_answered(
-    crawl: Crawl, server: Server, clock: Clock
+    crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
     site = server.site()
     site.robots = redirect("/moved", 302)
@@ -213,7 +192,7 @@ async def test_the_conditions_are_for_the_url_that_answered(
     assert result.stats["koster/revalidated"] == 1
 
 
-async def test_a_page_has_no_conditions(crawl: Crawl, server: Server, clock: Clock) -> None:
+async def test_a_page_has_no_conditions(crawl: Crawl, server: Server, clock: JumpingClock) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(304)]
     site.page("/1", later(clock, WEEK + 1))
@@ -223,7 +202,7 @@ async def test_a_page_has_no_conditions(crawl: Crawl, server: Server, clock: Clo
 
 
 async def test_what_a_renewal_brings_takes_the_place_of_the_copy(
-    crawl: Crawl, server: Server, clock: Clock
+    crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(404), Reply(403)]
@@ -242,7 +221,7 @@ async def test_what_a_renewal_brings_takes_the_place_of_the_copy(
     ids=["404: KOSTER_EXPIRY_SECS", "403: KOSTER_RESTRICTED_EXPIRY_SECS"],
 )
 async def test_the_life_of_other_answers(
-    crawl: Crawl, server: Server, clock: Clock, status: int, life: int
+    crawl: Crawl, server: Server, clock: JumpingClock, status: int, life: int
 ) -> None:
     site = server.site()
     site.robots = Reply(status)
@@ -256,7 +235,7 @@ async def test_the_life_of_other_answers(
 
 
 async def test_robots_parsed_is_sent_for_each_parser(
-    crawl: Crawl, server: Server, clock: Clock
+    crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
     """One that is found in the storage is new to the crawl; one that is renewed is not."""
     parsed: list[str] = []
@@ -297,7 +276,7 @@ async def test_robots_parsed_is_sent_for_each_parser(
     ids=lambda headers: str(*headers.values()),
 )
 async def test_one_revalidation_in_the_least_life(
-    crawl: Crawl, server: Server, clock: Clock, headers: dict[str, str]
+    crawl: Crawl, server: Server, clock: JumpingClock, headers: dict[str, str]
 ) -> None:
     """11 pages, 100 s after each other; KOSTER_EXPIRY_MIN_SECS is 300 s."""
     site = server.site()
@@ -355,7 +334,7 @@ async def test_a_copy_without_life_serves_those_who_waited_for_it(
 
 @pytest.mark.parametrize("failure", [Reply(503), Reset()], ids=["503", "reset"])
 async def test_a_renewal_that_fails_defers(
-    crawl: Crawl, server: Server, clock: Clock, failure: Answer
+    crawl: Crawl, server: Server, clock: JumpingClock, failure: Answer
 ) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), failure]
@@ -367,7 +346,9 @@ async def test_a_renewal_that_fails_defers(
     assert {conditions(asked)[0] for asked in robots_of(site)[1:]} == {'"1"'}
 
 
-async def test_a_renewal_that_fails_at_first(crawl: Crawl, server: Server, clock: Clock) -> None:
+async def test_a_renewal_that_fails_at_first(
+    crawl: Crawl, server: Server, clock: JumpingClock
+) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(503), Reply(304)]
     site.page("/1", later(clock, WEEK + 1))
@@ -379,7 +360,7 @@ async def test_a_renewal_that_fails_at_first(crawl: Crawl, server: Server, clock
 
 
 async def test_the_last_good_copy_serves_for_a_while(
-    crawl: Crawl, server: Server, clock: Clock
+    crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(503)]
@@ -396,7 +377,9 @@ async def test_the_last_good_copy_serves_for_a_while(
     ]
 
 
-async def test_the_last_good_copy_still_forbids(crawl: Crawl, server: Server, clock: Clock) -> None:
+async def test_the_last_good_copy_still_forbids(
+    crawl: Crawl, server: Server, clock: JumpingClock
+) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(503)]
     site.page("/1", later(clock, WEEK + 1))
@@ -407,7 +390,7 @@ async def test_the_last_good_copy_still_forbids(crawl: Crawl, server: Server, cl
 
 
 async def test_the_last_good_copy_serves_the_next_crawl_too(
-    crawl: Crawl, server: Server, clock: Clock
+    crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(503)]
@@ -421,7 +404,7 @@ async def test_the_last_good_copy_serves_the_next_crawl_too(
 
 @pytest.mark.parametrize(("policy", "pages"), [("allow", ["/1", "/2"]), ("disallow", ["/1"])])
 async def test_a_renewal_that_fails_by_policy(
-    crawl: Crawl, server: Server, clock: Clock, policy: str, pages: list[str]
+    crawl: Crawl, server: Server, clock: JumpingClock, policy: str, pages: list[str]
 ) -> None:
     site = server.site()
     site.robots = [file_with(ETag='"1"'), Reply(503)]

@@ -19,7 +19,7 @@ from harness.server import Server
 from scrapy.core.scheduler import Scheduler
 from scrapy.utils.defer import deferred_from_coro
 
-from scrapy_koster import KosterMiddleware
+from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.storage.memory import MemoryStorage
 
 
@@ -248,7 +248,7 @@ async def test_an_answer_that_comes_after_the_close_leaves_the_file_alone(
         def close(self, reason: str) -> Any:
             super().close(reason)
             closed.set()
-            return deferred_from_coro(crawl.until(lambda: not keeper.is_asking()))
+            return deferred_from_coro(crawl.until(lambda: not keeper.is_retrieving()))
 
     site = server.site()
     site.robots = OPEN
@@ -261,9 +261,7 @@ async def test_an_answer_that_comes_after_the_close_leaves_the_file_alone(
             and running.crawler.stats.get_value("scheduler/enqueued") == 5
         )
     )
-    middleware = running.crawler.get_downloader_middleware(KosterMiddleware)
-    assert middleware is not None
-    keeper = middleware.keeper
+    keeper = assembly_of(running.crawler).keeper
     await running.stop()
     assert site.pages_asked == []
     result = await crawl(settings=jobdir)

@@ -21,10 +21,9 @@ from scrapy.robotstxt import ProtegoRobotParser
 from scrapy.utils.test import get_crawler
 
 from scrapy_koster import KosterRobotParser, RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.replaying.replay import Replay
-from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.crawl.sites import Facts, SiteState
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.step import Obey
@@ -357,11 +356,11 @@ async def test_a_copy_that_cannot_be_read_closes_the_site(recorded: Recorded) ->
 async def test_what_this_crawl_has_learnt_goes_before_what_is_stored(recorded: Recorded) -> None:
     crawler = get_crawler(RecordingSpider, recorded.crawl.settings(None, {}))
     crawler.spider = RecordingSpider()
-    config = Config.from_crawler(crawler)
-    replay = Replay(crawler, config, Stats(crawler.stats))
+    replay = assembly_of(crawler).replay
+    assert isinstance(replay, Replay)
     state = SiteState(Site("http", "127.0.0.1", recorded.site.port))
     parser = KosterRobotParser(FORBIDDING)
-    state.learn(recorded.copy(), Source.FETCHED, parser)
+    state.learn(Facts(recorded.copy(), Source.FETCHED, parser))
     last, step = await replay.last_known(state, Request(recorded.site.url("/no")))
     assert isinstance(step, Obey)
     assert (last.parser, last.source) == (parser, Source.FETCHED)

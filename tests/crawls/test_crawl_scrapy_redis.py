@@ -54,7 +54,7 @@ QUEUE = "fleet:requests"
 WARNING = "cannot be written to the Redis of scrapy-redis"
 PAGES = 200
 STOPPED_RUNS = int(os.environ.get("STOPPED_RUNS", "5"))
-QUICK = {"_LEASE_SECS": 1.5, "_TICK_SECS": 0.2, "_YOUNG_SECS": 0.2}
+QUICK = {"LEASE_SECS": 1.5, "TICK_SECS": 0.2, "YOUNG_SECS": 0.2}
 
 
 class Fleet:

@@ -162,7 +162,7 @@ async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
     surveys: Surveys, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As many URLs as may be under way would wait for it, if all of them did.
-    monkeypatch.setattr(survey, "_URLS_AT_ONCE", 20)
+    monkeypatch.setattr(survey, "URLS_AT_ONCE", 20)
     gate, hanging, quick = server.gate(), server.site(), server.site()
     hanging.robots, quick.robots = Reply(gate=gate), RULES
     running = surveys.start(hanging.urls(50) + quick.urls(50), KOSTER_TIMEOUT_SECS=2)
@@ -194,7 +194,7 @@ async def test_koster_unavailable_is_obeyed(
 async def test_one_that_was_ended_goes_on(
     surveys: Surveys, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(survey, "_SITES_AT_ONCE", 4)
+    monkeypatch.setattr(survey, "SITES_AT_ONCE", 4)
     gates: dict[Site, Gate] = {server.site(): server.gate() for _ in range(12)}
     for site, gate in gates.items():
         site.robots = Reply(200, RULES, gate=gate)
@@ -223,10 +223,10 @@ async def test_one_that_was_ended_goes_on(
 async def test_few_are_under_way_at_a_time(
     surveys: Surveys, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(survey, "_SITES_AT_ONCE", 3)
-    monkeypatch.setattr(survey, "_URLS_AT_ONCE", 5)
+    monkeypatch.setattr(survey, "SITES_AT_ONCE", 3)
+    monkeypatch.setattr(survey, "URLS_AT_ONCE", 5)
     under_way = []
-    request = SurveySpider._request
+    request = SurveySpider.request_of
     made = 0
 
     def counted(self: SurveySpider, url: str, **arguments: Any) -> Request:
@@ -235,7 +235,7 @@ async def test_few_are_under_way_at_a_time(
         under_way.append((len(self._asked), made - self.decided))
         return request(self, url, **arguments)
 
-    monkeypatch.setattr(SurveySpider, "_request", counted)
+    monkeypatch.setattr(SurveySpider, "request_of", counted)
     result = await surveys.of([url for _ in range(10) for url in server.site().urls(40)])
     assert numbers(result)["requests"]["allowed"] == 400
     assert max(sites for sites, _ in under_way) == 3

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.clocks import sleep
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
@@ -27,7 +28,7 @@ from scrapy.utils.engine import get_engine_status
 from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_koster import RobotsUnavailable
-from scrapy_koster.crawl.engine.compat import robots_parsed, sleep
+from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.protocol.access import Failure
 
 MOMENTS, SOME_MOMENTS = 50, 6

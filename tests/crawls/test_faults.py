@@ -20,6 +20,7 @@ from harness import (
     faults_of_sites,
     faults_of_starts,
 )
+from harness.clocks import JumpingClock
 from harness.comparison import RULES, Means
 from harness.crawling import Crawl, CrawlResult, RecordingSpider, Running, kept_log
 from harness.documents import text
@@ -126,7 +127,8 @@ async def test_around(crawl: Crawl, server: Server, tmp_path: Path, fault: Aroun
     sites = [server.site() for _ in range(HEALTHY)]
     for site in sites:
         site.robots = Reply(200, LONG_RULES, gate=gate)
-    stage = Stage(server, sites, tmp_path)
+    crawl.clock = clock = JumpingClock()
+    stage = Stage(server, sites, tmp_path, clock)
     urls = [site.url(path) for site in sites for path in PAGES]
     given = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.3}
     with fault.given(stage) as settings:
@@ -171,7 +173,8 @@ async def test_of_delays(crawl: Crawl, server: Server, tmp_path: Path, fault: De
     site = server.site()
     site.robots = fault.robots
     site.page("/hard", fault.reply)
-    stage = Stage(server, [site], tmp_path)
+    crawl.clock = clock = JumpingClock()
+    stage = Stage(server, [site], tmp_path, clock)
     urls = [site.url(path) for path in (*faults_of_delays.PAGES, faults_of_delays.SECRET)]
     said = pytest.raises(AssertionError, match=fault.error) if fault.error else nullcontext()
     with fault.given(stage) as settings, kept_log() as log:

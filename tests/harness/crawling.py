@@ -56,8 +56,9 @@ from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_instal
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
+from harness.clocks import sleep
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.engine.compat import sleep
+from scrapy_koster.crawl.clock import Clock, set_clock
 from scrapy_koster.protocol.verdict import Verdict
 
 T = TypeVar("T")
@@ -270,6 +271,8 @@ class Crawl:
     runs: list[Running] = field(default_factory=list)
     always: dict[str, Any] = field(default_factory=dict)
     """Settings of all its crawls."""
+    clock: Clock | None = None
+    """By which all its crawls go."""
 
     async def __call__(
         self, spider: type[Spider] = RecordingSpider, **arguments: Any
@@ -288,6 +291,8 @@ class Crawl:
         arguments: Mapping[str, Any] | None = None,
     ) -> Running:
         crawler = Crawler(spider, self.settings(robots, settings or {}))
+        if self.clock is not None:
+            set_clock(crawler, self.clock)
         given = {"urls": urls, "meta": meta, "headers": headers}
         running = Running(
             crawler, {name: value for name, value in given.items() if value} | dict(arguments or {})

@@ -13,10 +13,10 @@ from typing import Any
 
 from scrapy import Spider
 
+from harness.clocks import sleep
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
-from scrapy_koster.crawl.engine.compat import sleep
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,17 +18,12 @@ from threading import Thread
 from typing import Any, TypeAlias
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from typing_extensions import Self
 
+from harness.clocks import JumpingClock
 from harness.defects import NoFile, NoUrl
 from harness.redis_server import answering, common_server, redis_server
 from harness.server import Server, Site
-from scrapy_koster import KosterMiddleware
-from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.keeping.keeper import Keeper
-from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage import StorageError
@@ -49,6 +44,7 @@ class Stage:
     server: Server
     sites: list[Site]
     folder: Path
+    clock: JumpingClock
     meanwhile: Callable[[], object] = lambda: None
     """What is done once all sites have been asked, before they answer."""
 
@@ -228,19 +224,11 @@ def _of_version_99(path: Path) -> None:
 def _jumping(secs: float) -> Callable[[Stage], Given]:
     @contextmanager
     def given(stage: Stage) -> Iterator[Mapping[str, Any]]:
-        ahead = [0.0]
+        def jump() -> None:
+            stage.clock.ahead = secs
 
-        class Clocked(KosterMiddleware):
-            @classmethod
-            def from_crawler(cls, crawler: Crawler) -> Self:
-                config, stats = Config.from_crawler(crawler), Stats(crawler.stats)
-                keeper = Keeper.from_crawler(
-                    crawler, config, stats, clock=lambda: time.time() + ahead[0]
-                )
-                return cls(crawler, config, stats, keeper)
-
-        stage.meanwhile = lambda: ahead.__setitem__(0, secs)
-        yield {"DOWNLOADER_MIDDLEWARES": {Clocked: 100, KosterMiddleware: None}}
+        stage.meanwhile = jump
+        yield {}
 
     return given
 

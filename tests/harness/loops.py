@@ -23,7 +23,7 @@ from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublish
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from scrapy_koster.crawl.engine.compat import sleep
+from harness.clocks import sleep
 
 GRACE_SECS = 1.0
 """How long sockets and threads may take to be gone after a test."""

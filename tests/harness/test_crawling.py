@@ -13,11 +13,11 @@ from scrapy.utils.asyncio import call_later, is_asyncio_available
 from twisted.internet.defer import fail
 from twisted.python.failure import Failure
 
+from harness.clocks import sleep
 from harness.crawling import Crawl, RecordingSpider
 from harness.loops import Loop
 from harness.replies import Asked, Hang, Reply
 from harness.server import Server
-from scrapy_koster.crawl.engine.compat import sleep
 
 
 class Follower(RecordingSpider):

@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.clocks import StillClock
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy.http import Response
 
 from scrapy_koster import RobotsReport
+from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.messages.counting import Counts
-from scrapy_koster.crawl.sites import SiteState, Standing
+from scrapy_koster.crawl.sites import Facts, SiteState, Standing
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.database import DatabaseError, Writer, reading
@@ -188,9 +190,9 @@ async def test_a_page_that_cannot_be_written(crawl: Crawl, server: Server, tmp_p
 
 
 async def test_crawls_that_begin_in_one_second(
-    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("scrapy_koster.crawl.report.gmtime", lambda: time.gmtime(0))
+    crawl.clock = StillClock()
     sites = [server.site() for _ in range(3)]
     page = tmp_path / "page.html"
     # They end at one moment too, and write the same page.
@@ -240,9 +242,9 @@ def test_what_there_is_too_much_of_is_counted_as_lost() -> None:
 def test_what_is_to_be_compared_is_bounded() -> None:
     site = site_of("http://a.example/")
     assert site is not None
-    counts, state = Counts(lambda: None), SiteState(site)
+    counts, state = Counts(Clock(), lambda: None), SiteState(site)
     state.standing = Standing.OBEYED
-    state.known = Copy("http://a.example/robots.txt", 200, b"", None, None, 0.0, 0.0)
+    state.learn(Facts(Copy("http://a.example/robots.txt", 200, b"", None, None, 0.0, 0.0)))
     for _ in range(100_000):
         counts.allowed(state, "http://a.example/", "robot")
     assert len(counts.tally.compared) == 500

@@ -21,6 +21,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from scrapy_koster import RobotsReport
+from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.counting import Counts, Uncounted
 from scrapy_koster.crawl.report import CountedFetch, counts_of, files_of, folder_of, stored_files
@@ -82,7 +83,7 @@ def test_the_name_of_a_file(tmp_path: Path, name: str, shown: str) -> None:
         crawler_of(KOSTER_SQLITE_PATH=str(tmp_path / "robots.sqlite3"), KOSTER_REPORT="x.html")
     )
     before = time.time()
-    made = [RobotsReport(crawler, config, None).database for _ in range(2)]
+    made = [RobotsReport(crawler, config, Clock(), None).database for _ in range(2)]
     for path in map(Path, made):
         assert path.parent == tmp_path / "reports" == folder_of(config)
         found = re.fullmatch(r"(.*)-(\d{8}T\d{6})-[0-9a-f]{8}\.sqlite3", path.name)
@@ -324,7 +325,7 @@ class Answers:
     ],
 )
 async def test_who_asks_is_counted(result: Answer | NoAnswer, counted: dict[str, int]) -> None:
-    answers, counts = Answers(result), Counts(lambda: None)
+    answers, counts = Answers(result), Counts(Clock(), lambda: None)
     fetch = CountedFetch(answers, counts)
     page: Any = "the page"
     assert await fetch.fetch(SITE, page, FILE) is result

@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 _FAST = "/dev/shm"
 _CRAWL = "scrapy_koster.crawl"
-MONOTONIC = (
-    *("engine.alarm", "fetching.fetcher", "fetching.storage_breaker", "keeping.retry_timer"),
-    *("pacing.host_turns", "pacing.hosts", "pacing.pacer", "parking.journal"),
-)
-"""The modules that read the clock that never goes back; all else asks the loop."""
+_LOOKS_UP = "fetching.fetcher"
 TOKENS = ("parking.workers", "fetching.storage_breaker")
 """The modules that name a process by chance."""
 
@@ -89,15 +85,13 @@ def machine() -> Iterator[Machine]:
     """Have the package run on a simulated machine meanwhile."""
     errors = _Errors()
     simulated = Machine(errors)
-    modules = {name: importlib.import_module(f"{_CRAWL}.{name}") for name in {*MONOTONIC, *TOKENS}}
+    modules = {name: importlib.import_module(f"{_CRAWL}.{name}") for name in (*TOKENS, _LOOKS_UP)}
     fake_socket = SimpleNamespace(**{**vars(socket), "getaddrinfo": simulated.resolve})
     loggers = [logging.getLogger(name) for name in ("scrapy", "scrapy_koster", "asyncio")]
     with ExitStack() as stack:
-        for name in MONOTONIC:
-            stack.enter_context(patch.object(modules[name], "monotonic", simulated.now))
         for name in TOKENS:
             stack.enter_context(patch.object(modules[name], "token_hex", simulated.token))
-        stack.enter_context(patch.object(modules["fetching.fetcher"], "socket", fake_socket))
+        stack.enter_context(patch.object(modules[_LOOKS_UP], "socket", fake_socket))
         time = SimpleNamespace(monotonic=simulated.now)
         stack.enter_context(patch("scrapy.utils.asyncio.time", time))
         stack.enter_context(patch("scrapy.core.engine.Scraper", Scraper))

@@ -6,7 +6,8 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
@@ -17,15 +18,18 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import inlineCallbacks
 
+from scrapy_koster.crawl.assembly import assemble
+from scrapy_koster.crawl.clock import Clock, Instant, set_clock
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
-from scrapy_koster.crawl.fetching.permits import Turns
-from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
-from scrapy_koster.crawl.keeping.keeper import Keeper
-from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.fetching.permits import Permits
 from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.parking.file import ParkedFile
+from scrapy_koster.crawl.parking.memory import Parking
+from scrapy_koster.crawl.parking.wrapped import folder_of
 from scrapy_koster.crawl.scheduler import DeferringScheduler
+from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.storage.memory import MemoryStorage
 from simulation.fakeredis import Server
 from simulation.loop import EPOCH, Loop
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 
 JOURNAL_RESTS_SECS = 10.0
 _IN_MEMORY = 2
+_MANY_IN_MEMORY = 10_000
 _QUEUES = {"memory": InMemory, "jobdir": OnDisk, "redis": InRedis}
 
 
@@ -73,7 +78,10 @@ class Crawler:
         return f"{request.meta['n']} {request.url}".encode()
 
     def get_downloader_middleware(self, kind: type) -> Any:
-        return self.koster if kind is KosterMiddleware else None
+        return self.koster if isinstance(self.koster, kind) else None
+
+    def get_extension(self, kind: type) -> None:
+        return None
 
     def get_spider_middleware(self, kind: type) -> None:
         return None
@@ -173,20 +181,64 @@ class Downloader:
         return reply.response
 
 
+class ProcessClock(Clock):
+    """The clocks of one process: that of its machine may be wrong, and jump."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def epoch(self) -> float:
+        return self._process.wall()
+
+    def now(self) -> Instant:
+        return Instant(self._process.history.clock.now)
+
+
+class WatchedSites(Sites):
+    """The real ones; the process keeps those that it has met."""
+
+    def __init__(self, process: Process, limit: int, is_busy: Any) -> None:
+        super().__init__(limit, is_busy)
+        self._met = process.states
+
+    def state_of(self, url: str) -> SiteState | None:
+        state = super().state_of(url)
+        if state is not None:
+            self._met[str(state.site)] = state
+        return state
+
+
+class OnSimulatedDisk(ParkedFile):
+    """The real one, until its process is killed."""
+
+    is_gone = False
+
+    def vanish(self) -> None:
+        """Raise what a disk raises that is gone."""
+        self.is_gone = True
+        if self._connection is not None:
+            self._connection.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        if self.is_gone:
+            raise sqlite3.OperationalError("the process is dead")
+        return super()._opened()
+
+
+class WatchedParking(Parking):
+    """The real one; the history is told what is parked."""
+
+    def __init__(self, crawler: Any, *, in_memory: int, folder: Path | None) -> None:
+        super().__init__(crawler, in_memory, folder, OnSimulatedDisk)
+        self._process: Process = crawler.process
+
+    def push(self, site: str, request: Request, *, for_turn: bool = False) -> int:
+        self._process.history.ledger.parks(request, self._process)
+        return super().push(site, request, for_turn=for_turn)
+
+
 class WatchedScheduler(DeferringScheduler):
-    """The real one; the history is told what it parks and hands out."""
-
-    def __init__(self, crawler: Any, scheduler: Any) -> None:
-        super().__init__(crawler, scheduler)
-        if crawler.process.history.overflows and not self._parking._file.lasts:
-            self._parking._in_memory = _IN_MEMORY
-        push, process = self._parking.push, crawler.process
-
-        def watched(site: str, request: Request, *, for_turn: bool = False) -> int:
-            process.history.ledger.parks(request, process)
-            return push(site, request, for_turn=for_turn)
-
-        self._parking.push = watched  # type: ignore[method-assign]
+    """The real one; the history is told what it hands out."""
 
     def next_request(self) -> Request | None:
         request = super().next_request()
@@ -271,34 +323,28 @@ class Process:
         crawler: Any = self.crawler
         history = self.history
         config = _config(tuple(sorted(history.koster.items())))
-        config = replace(config, storage=self._storage())
-        stats = Stats(crawler.stats)
+        fallback = self._fallback()
+        config = replace(config, storage=self._storage(), fallback_scheduler=fallback)
         crawler.spider = CrawlSpider()
         crawler.spider.process = self
-        self.store: Any = StorageBreaker(
-            config, stats, Log(StorageBreaker.__module__, crawler), self.wall
-        )
-        keeper = Keeper(
+        clock = ProcessClock(self)
+        set_clock(crawler, clock)
+        folder = folder_of(fallback, crawler.settings)
+        few = history.overflows and folder is None
+        self.parts = assemble(
             crawler,
-            config,
-            stats,
-            fetch=WatchedFetcher(crawler, config, stats),
-            store=self.store,
-            clock=self.wall,
+            config=config,
             chance=history.chance.random,
+            sites=partial(WatchedSites, self),
+            fetch=WatchedFetcher(crawler, config, Stats(crawler.stats), clock),
+            permits=Permits(clock, at_once=history.turns, sockets=history.sockets, secs=0.3),
+            parking=WatchedParking(
+                crawler, in_memory=_IN_MEMORY if few else _MANY_IN_MEMORY, folder=folder
+            ),
         )
-        keeper._asker._turns = Turns(at_once=history.turns, sockets=history.sockets, secs=0.3)
-        self.keeper = keeper
-        state_of = keeper.state_of
-
-        def met(url: str) -> SiteState | None:
-            state = state_of(url)
-            if state is not None:
-                self.states[str(state.site)] = state
-            return state
-
-        keeper.state_of = met
-        crawler.koster = KosterMiddleware(crawler, config, stats, keeper)
+        self.keeper = self.parts.keeper
+        self.store: Any = self.keeper._retriever._store
+        crawler.koster = KosterMiddleware(crawler, self.parts)
         self.main = self.loop.create_task(crawler.crawl())
 
     def _storage(self) -> Any:
@@ -345,8 +391,7 @@ class Process:
         if self.crawler.engine is not None:
             self.crawler.engine.paused = True
         if (file := self.parked_file) is not None:
-            file._connection = file._connection or sqlite3.connect(":memory:")
-            file._connection.close()  # it raises what a disk raises that is gone
+            file.vanish()
 
     @property
     def ended(self) -> bool:
@@ -376,4 +421,4 @@ class Process:
     def parked_file(self) -> Any:
         """The file of what is parked; None where there is no scheduler of ours."""
         defers = self.history.defers and self.scheduler is not None
-        return self.scheduler._parking._file if defers else None
+        return self.parts.parking._file if defers else None

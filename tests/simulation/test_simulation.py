@@ -14,15 +14,16 @@ from twisted.internet.defer import Deferred
 
 import scrapy_koster.crawl
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.fetching.permits import NoTurnError
-from scrapy_koster.crawl.fetching.retriever import Asker
+from scrapy_koster.crawl.fetching.permits import NoPermitError
+from scrapy_koster.crawl.fetching.retriever import Retriever
+from scrapy_koster.crawl.keeping.fate import Place
 from scrapy_koster.crawl.keeping.keeper import Keeper
-from scrapy_koster.crawl.keeping.retry_timer import RetryTimer
+from scrapy_koster.crawl.timetable import Timetable
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.step import waits
 from scrapy_koster.protocol.verdict import Source
 from simulation.__main__ import told
-from simulation.machine import MONOTONIC, TOKENS, Machine, machine
+from simulation.machine import TOKENS, Machine, machine
 
 CRAWL = Path(scrapy_koster.crawl.__file__).parent
 
@@ -70,18 +71,25 @@ def test_a_seed_is_one_history(simulated: Machine) -> None:
         assert told(simulated.run(seed)) == told(simulated.run(seed))
 
 
+TIME = (
+    r"^from (time import .*\b(time|monotonic|perf_counter|sleep)\b"
+    r"|scrapy.utils.asyncio import .*\b(call_later|create_looping_call|sleep)\b)"
+)
+
+
 def test_nothing_else_reads_a_clock_or_makes_a_name() -> None:
-    """What is not asked of the loop has to be replaced in ``simulation.machine``."""
-    reads: dict[str, set[str]] = {"monotonic": set(), "token_hex": set()}
+    """Time comes from the Clock; names by chance have to be replaced in ``simulation.machine``."""
+    clocks, names = set(), set()
     for path in CRAWL.rglob("*.py"):
         module = ".".join(path.relative_to(CRAWL).with_suffix("").parts)
         text = path.read_text("utf-8")
-        for name, modules in reads.items():
-            if re.search(rf"^from \w+ import .*\b{name}\b", text, re.MULTILINE):
-                modules.add(module)
+        if re.search(TIME, text, re.MULTILINE):
+            clocks.add(module)
+        if re.search(r"^from secrets import .*\btoken_hex\b", text, re.MULTILINE):
+            names.add(module)
         assert not re.search(r"^import (time|secrets)$", text, re.MULTILINE)
-    # No simulated crawl has a report.
-    assert reads == {"monotonic": set(MONOTONIC), "token_hex": {*TOKENS, "report"}}
+    assert clocks == {"clock"}
+    assert names == {*TOKENS, "report"}  # no simulated crawl has a report
 
 
 # Bugs that are put in on purpose: each breaks an invariant within 1,000 seeds.
@@ -108,22 +116,22 @@ def test_one_deferred_that_waiters_share_is_found(
     async def wait(self: Any, state: Any, request: Any) -> Any:
         self.patience.busy()
         self.ask_for(state, request)
-        step = self._told(state)
-        if waits(step) and not self._closing:
-            state.waiters = state.waiters or [Deferred()]
-            state.on_behalf_of = request
-            self._ask_or_schedule(state)
-            with self.in_place.waiting(request, gives_place=self.on_change is not None):
-                step = await maybe_deferred_to_future(state.waiters[0])
+        _, step = self._decided(state, Place.IN_PLACE)
+        if waits(step):
+            awaited = self._awaits(state, request)
+            awaited.waiters = awaited.waiters or [Deferred()]
+            self.renew(state)
+            with self.in_place.waiting(request, gives_place=self._parked.is_open):
+                step = await maybe_deferred_to_future(awaited.waiters[0])
         return step
 
-    def decided(self: Any, request: Any, state: Any, robot: Any, step: Any) -> None:
-        if step is not None:
-            decide(self, request, state, robot, step)
+    class Credulous(KosterMiddleware):
+        def _decide(self, request: Any, state: Any, robot: Any, step: Any) -> None:
+            if step is not None:
+                super()._decide(request, state, robot, step)
 
-    decide = KosterMiddleware._decide
     monkeypatch.setattr(Keeper, "wait", wait)
-    monkeypatch.setattr(KosterMiddleware, "_decide", decided)
+    monkeypatch.setattr("simulation.process.KosterMiddleware", Credulous)
     first_broken(simulated, "nothing is fetched that is not allowed")
 
 
@@ -133,26 +141,25 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
 ) -> None:
     """It runs out while its turn has not come."""
 
-    async def claims_first(self: Any, state: Any, page: Any, began: float) -> float:
-        claimed = await self._claimed(state, page)
-        if self._is_settled(state) or claimed.held_secs:
-            return float(claimed.held_secs)
-        try:
-            async with self._turn(state):
-                if self._is_settled(state):
-                    return 0.0
-                self._fetching.add(state)
-                result = await self._fetch.fetch(state.site, page, last_copy(state.known))
-        except NoTurnError:
-            return 1.0
-        known = self._after(result, state.known, began)
-        if self.pacer is not None:
-            known = self.pacer.lengthened(state, known)
-        await self._store.put(state.site, known)
-        await self._take(state, known, Source.FETCHED, page)
-        return 0.0
+    class ClaimsFirst(Retriever):
+        async def _ask(self, state: Any, page: Any, began: float) -> float:
+            claimed = await self._claimed(state, page)
+            if self._is_settled(state) or claimed.held_secs:
+                return float(claimed.held_secs)
+            try:
+                async with self._permit(state):
+                    if self._is_settled(state):
+                        return 0.0
+                    self._fetching.add(state)
+                    result = await self._fetch.fetch(state.site, page, last_copy(state.known))
+            except NoPermitError:
+                return 1.0
+            known = self._pace.lengthened(state, self._after(result, state.known, began))
+            await self._store.put(state.site, known)
+            await self._take(state, known, Source.FETCHED, page)
+            return 0.0
 
-    monkeypatch.setattr(Asker, "_ask", claims_first)
+    monkeypatch.setattr("scrapy_koster.crawl.assembly.Retriever", ClaimsFirst)
     first_broken(
         simulated, "a site is asked by whose claim it is", "a site is asked once at a time"
     )
@@ -163,11 +170,11 @@ def test_a_retry_that_is_forgotten_is_found(
     simulated: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One timer for all, and what comes while it runs is not noted."""
-    schedule = RetryTimer.schedule
+    put = Timetable.set
 
-    def forgets(self: Any, state: Any, secs: float) -> None:
-        if self._alarm._timer is None:
-            schedule(self, state, secs)
+    def forgets(self: Any, item: Any, when: Any) -> None:
+        if self._timer is None:
+            put(self, item, when)
 
-    monkeypatch.setattr(RetryTimer, "schedule", forgets)
+    monkeypatch.setattr(Timetable, "set", forgets)
     first_broken(simulated, "who waits has a site asked again")

@@ -236,11 +236,12 @@ class Watch:
             return
         if self._has_requests(process) and not engine.needs_backout():
             self.broken("nothing waits that could go", process, "requests in the queue")
-        asker = process.keeper._asker
-        if asker._turns._open.total() > len(asker.asked):
-            self.broken("nothing is left at the end", process, "a turn that nobody has")
-        for state in process.keeper.sites:
-            if state.wanted and not asker.asks(state):
+        keeper = process.keeper
+        retriever = keeper._retriever
+        if retriever._permits._open.total() > len(retriever.under_way):
+            self.broken("nothing is left at the end", process, "a permit that nobody has")
+        for state in keeper._sites:
+            if keeper.waiting_for(state) and state not in retriever.under_way:
                 self._waits(process, state)
             else:
                 process.overdue.pop(state, None)
@@ -251,16 +252,17 @@ class Watch:
         return bool(process.scheduler.has_pending_requests())
 
     def _waits(self, process: Process, state: SiteState) -> None:
-        step = process.keeper.current_step(state, process.wall())
+        step = process.keeper.current_step(state)
         known = state.known
         # A site whose copy is not fresh any more is asked when the turn comes.
-        if state.turns and not isinstance(step, Defer):
-            pacer: Any = process.keeper.pacer
+        waiting = process.parts.parking.waiting_for_turn(str(state.site))
+        if waiting and not isinstance(step, Defer):
+            pacer: Any = process.parts.pacer
             [host] = [each for each in pacer._hosts if state in each.states]
-            secs = max(host.free - self._now, 0.0) + _TURN_SECS
-            self._due(process, state, "who waits for a turn has one", host.free, secs)
+            secs = max(host.next_visit - self._now, 0.0) + _TURN_SECS
+            self._due(process, state, "who waits for a turn has one", host.next_visit, secs)
         elif not waits(step):
-            if not process.keeper.keeps_parked:
+            if not process.parts.waiting.is_kept:
                 self._due(process, state, "nothing waits that could go", "open", 0.0)
         elif isinstance(known, Failure):
             longest = process.keeper._policy.defer_max_secs * 1.25 + _SKEW_SECS
@@ -291,12 +293,12 @@ class Watch:
         left = {
             "timers": process.loop.timers(),
             "tasks": process.loop.tasks(),
-            "sites that are asked": keeper._asker.asked | keeper._asker._fetching,
-            "attempts": keeper._asker._tasks,
-            "retries": keeper._retries._heap,
+            "sites that are asked": keeper._retriever.under_way | keeper._retriever._fetching,
+            "attempts": keeper._retriever._tasks,
+            "retries": list(keeper._retries),
             "requests in place": len(keeper.in_place),
             "an open file": process.parked_file and process.parked_file._connection,
-            "waiters": [state for state in keeper.sites if state.waiters],
+            "waiters": [each for each in keeper._awaited.values() if each.waiters],
         }
         for what, there in left.items():
             if there:

@@ -28,90 +28,102 @@ CANCELLED = (asyncio.CancelledError, CancelledError)
 """What a coroutine that is cancelled ends with, on either kind of loop."""
 
 
-def wake(crawler: Crawler) -> None:
-    """Have the engine ask its scheduler, as it does by itself only after a
-    download or every five seconds.
-    """
-    slot = crawler.engine._slot  # noqa: SLF001
-    if slot is not None:
-        slot.nextcall.schedule()
+class Engine:
+    """The engine of a crawl, as far as what Scrapy does not offer in public is concerned."""
 
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
 
-def is_closing(crawler: Crawler) -> bool:
-    """Whether the crawl has begun to close, for which there is no signal."""
-    slot = crawler.engine._slot  # noqa: SLF001
-    return not crawler.engine.running or slot is None or slot.closing is not None
+    @property
+    def _slot(self) -> Any:
+        return self._crawler.engine._slot  # noqa: SLF001
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the user has paused the crawl."""
+        return self._crawler.engine.paused
 
-def has_nothing_else(crawler: Crawler, waiting: Collection[Request]) -> bool:
-    """Whether nothing can be downloaded but the requests that are *waiting* for their site.
+    @property
+    def is_closing(self) -> bool:
+        """Whether the crawl has begun to close, for which there is no signal."""
+        slot = self._slot
+        return not self._crawler.engine.running or slot is None or slot.closing is not None
 
-    That is no moment of ``spider_idle``: what a pipeline downloads belongs to
-    an item, and while there are items Scrapy takes the spider for busy. So it
-    is taken for busy here if more responses are being scraped than requests
-    wait. Where these hold all places of CONCURRENT_REQUESTS no other can be
-    downloaded.
-    """
-    engine, slot = crawler.engine, crawler.engine._slot  # noqa: SLF001
-    scraped = engine.scraper.slot
-    return (
-        slot is not None
-        and scraped is not None
-        and len(scraped.active) + len(scraped.queue) <= len(waiting)
-        and engine._start is None  # noqa: SLF001
-        and all(request in waiting for request in engine.downloader.active)
-        and (engine.downloader.needs_backout() or not slot.scheduler.has_pending_requests())
-    )
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether a command of Scrapy fetches one page for somebody who waits for it.
 
+        Those are ``shell``, whose crawl stays open, and ``fetch``, ``view`` and
+        ``parse``, which put a start of their own into the spider.
+        """
+        slot = self._slot
+        start = getattr(type(self._crawler.spider), "start", None)
+        is_of_a_command = getattr(start, "__module__", "").startswith("scrapy.commands.")
+        return is_of_a_command or (slot is not None and not slot.close_if_idle)
 
-def under_way(crawler: Crawler) -> Collection[Request]:
-    """Return what the downloader has: it passes the middlewares, waits in a slot, is sent."""
-    return crawler.engine.downloader.active
+    @property
+    def under_way(self) -> Collection[Request]:
+        """The requests of the downloader: in its middlewares, waiting in a slot, or sent."""
+        return self._crawler.engine.downloader.active
 
+    def wake(self) -> None:
+        """Have the engine ask its scheduler, as it does by itself only after a
+        download or every five seconds.
+        """
+        slot = self._slot
+        if slot is not None:
+            slot.nextcall.schedule()
 
-def around_downloads(
-    crawler: Crawler, context: Callable[[Request], AbstractContextManager[None] | None]
-) -> None:
-    """Have each request sent within its *context*, if it has one: there is no signal for that."""
-    handlers = crawler.engine.downloader.handlers
-    download = handlers.download_request_async
+    def has_nothing_else(self, waiting: Collection[Request]) -> bool:
+        """Whether nothing can be downloaded but the requests that are *waiting* for their site.
 
-    async def within(request: Request) -> Response:
-        with context(request) or nullcontext():
-            return await download(request)
+        That is no moment of ``spider_idle``: what a pipeline downloads belongs to
+        an item, and while there are items Scrapy takes the spider for busy. So it
+        is taken for busy here if more responses are being scraped than requests
+        wait. Where these hold all places of CONCURRENT_REQUESTS no other can be
+        downloaded.
+        """
+        engine, slot = self._crawler.engine, self._slot
+        scraped = engine.scraper.slot
+        return (
+            slot is not None
+            and scraped is not None
+            and len(scraped.active) + len(scraped.queue) <= len(waiting)
+            and engine._start is None  # noqa: SLF001
+            and all(request in waiting for request in engine.downloader.active)
+            and (engine.downloader.needs_backout() or not slot.scheduler.has_pending_requests())
+        )
 
-    handlers.download_request_async = within  # type: ignore[method-assign]
+    def around_downloads(
+        self, context: Callable[[Request], AbstractContextManager[None] | None]
+    ) -> None:
+        """Have each request sent within its *context*, if it has one: no signal tells of that."""
+        handlers = self._crawler.engine.downloader.handlers
+        download = handlers.download_request_async
 
+        async def within(request: Request) -> Response:
+            with context(request) or nullcontext():
+                return await download(request)
 
-@contextmanager
-def place_given_up(crawler: Crawler, request: Request) -> Iterator[None]:
-    """Give the place of CONCURRENT_REQUESTS that *request* has to others meanwhile.
+        handlers.download_request_async = within  # type: ignore[method-assign]
 
-    The downloader counts those whom it has in ``active``, which is no more
-    than that; it takes each out itself when it has ended.
-    """
-    active = crawler.engine.downloader.active
-    if request not in active:
-        yield
-        return
-    active.discard(request)
-    wake(crawler)
-    try:
-        yield
-    finally:
-        active.add(request)
+    @contextmanager
+    def place_given_up(self, request: Request) -> Iterator[None]:
+        """Give the place of CONCURRENT_REQUESTS that *request* has to others meanwhile.
 
-
-def is_by_hand(crawler: Crawler) -> bool:
-    """Whether a command of Scrapy fetches one page for somebody who waits for it.
-
-    Those are ``shell``, whose crawl stays open, and ``fetch``, ``view`` and
-    ``parse``, which put a start of their own into the spider.
-    """
-    slot = crawler.engine._slot  # noqa: SLF001
-    start = getattr(type(crawler.spider), "start", None)
-    is_of_a_command = getattr(start, "__module__", "").startswith("scrapy.commands.")
-    return is_of_a_command or (slot is not None and not slot.close_if_idle)
+        The downloader counts those whom it has in ``active``, which is no more
+        than that; it takes each out itself when it has ended.
+        """
+        active = self._crawler.engine.downloader.active
+        if request not in active:
+            yield
+            return
+        active.discard(request)
+        self.wake()
+        try:
+            yield
+        finally:
+            active.add(request)
 
 
 # No bound: how many sites are asked at the same time is the keeper's to decide.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from dataclasses import replace
 from functools import cached_property
-from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -17,7 +16,7 @@ from scrapy.exceptions import (
     StopDownload,
 )
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later, run_in_thread
+from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure as TwistedFailure
@@ -42,6 +41,7 @@ from scrapy_koster.protocol.printable import printable
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.protocol.site import Site
@@ -64,8 +64,9 @@ class Fetcher:
     cache and the offsite filter.
     """
 
-    def __init__(self, crawler: Crawler, config: Config, stats: Stats) -> None:
+    def __init__(self, crawler: Crawler, config: Config, stats: Stats, clock: Clock) -> None:
         self._crawler = crawler
+        self._clock = clock
         self._config = config
         self._stats = stats
         self._under_way: set[Deferred[Answer | NoAnswer]] = set()
@@ -95,8 +96,8 @@ class Fetcher:
             late.append(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
             asking.cancel()
 
-        until = monotonic() + self._config.timeout_secs
-        timer = call_later(self._config.timeout_secs, time_out)
+        until = self._clock.now() + self._config.timeout_secs
+        timer = self._clock.call_later(self._config.timeout_secs, time_out)
         self._stats.asked()
         asking = deferred_from_coro(self._follow(site, page, stale, until))
         self._add(asking)
@@ -116,7 +117,7 @@ class Fetcher:
         return NoAnswer(error_text(error), no_such_host=no_such_host)
 
     async def _follow(
-        self, site: Site, page: Request, stale: Copy | None, until: float
+        self, site: Site, page: Request, stale: Copy | None, until: Instant
     ) -> Answer | NoAnswer:
         # 3.1: "a robot should follow the redirects until a resource can be
         # found"; its rules are those of the site that was asked.
@@ -138,7 +139,7 @@ class Fetcher:
         return NoAnswer(f"more than {self._config.redirect_max} redirects")
 
     async def _ask(
-        self, url: str, page: Request, stale: Copy | None, until: float
+        self, url: str, page: Request, stale: Copy | None, until: Instant
     ) -> Answer | NoAnswer:
         request = self._request(url, page, stale)
         downloader = self._crawler.engine.downloader
@@ -148,7 +149,7 @@ class Fetcher:
                 result = await downloader.middleware.download_async(self._download, request)
             except CannotResolveHostError as error:
                 if (
-                    self._cancelled or monotonic() >= until
+                    self._cancelled or self._clock.now() >= until
                 ):  # Twisted says so of a lookup it gave up
                     raise
                 # With a proxy it is the name of the proxy, or one that the proxy resolves.
@@ -156,7 +157,7 @@ class Fetcher:
                 return self._no_answer(error, no_such_host=unknown)
             if isinstance(result, Response):
                 return self._answer(result)
-            if self._cancelled or monotonic() >= until:  # it took that for a failure to retry
+            if self._cancelled or self._clock.now() >= until:  # it took that for a failure to retry
                 raise DownloadTimeoutError("a downloader middleware would try again")
             request = result
         return NoAnswer("a downloader middleware replaces the request again and again")

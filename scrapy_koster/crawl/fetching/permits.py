@@ -2,11 +2,11 @@
 
 A robots.txt is small, and most sites answer at once: a few dozen fetches at a
 time keep a crawl busy, and do not compete for the resolver and the processor.
-Sites that hang must not use these up. So a fetch has a *turn* for its first
-moments only; one that lasts longer gives its turn back, and goes on as one of
+Sites that hang must not use these up. So a fetch has a *permit* for its first
+moments only; one that lasts longer gives its permit back, and goes on as one of
 the sockets that are open, of which there may be many more.
 
-    turns       56 of 64 for sites that are asked for the first time
+    permits     56 of 64 for sites that are asked for the first time
     sockets    448 of 512 likewise, at a limit of 1,024 files
 
 A site that is asked for the first time goes before one that failed before:
@@ -24,19 +24,25 @@ from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from scrapy_koster.crawl.clock import Clock
+
+# Permits, for each request that the crawl may have under way.
+_FETCHES_PER_SLOT = 4
+_CONCURRENT_LEAST = 16
+# So that 300 sites that hang pass on their permits, 56 at a time, within 2 seconds.
+_PERMIT_SECS = 0.3
 _SOCKETS_MAX = 1000
 _FILES_UNKNOWN = 512
 
 
 class Order(Enum):
-    """Which sites go first, and the share of turns and of sockets that they may take."""
+    """Which sites go first, and the share of permits and of sockets that they may take."""
 
     FIRST = Fraction(7, 8)
     """Sites that have not failed."""
@@ -44,29 +50,40 @@ class Order(Enum):
     """Sites that failed before."""
 
 
-class NoTurnError(Exception):
-    """The time in which a turn was of use has passed."""
+class NoPermitError(Exception):
+    """The time in which a permit was of use has passed."""
 
 
-class Turns:
-    """Gives turns to fetches, *at_once* at a time, and sockets, *sockets* at a time.
+class Permits:
+    """Gives permits to fetches, *at_once* at a time, and sockets, *sockets* at a time.
 
-    A turn lasts as long as its fetch, and *secs* seconds at most.
+    A permit lasts as long as its fetch, and *secs* seconds at most.
     """
 
-    def __init__(self, *, at_once: int, sockets: int, secs: float) -> None:
+    def __init__(self, clock: Clock, *, at_once: int, sockets: int, secs: float) -> None:
+        self._clock = clock
         self._at_once = min(at_once, sockets)
         self._sockets = sockets
         self._secs = secs
         self._queues: dict[Order, deque[Deferred[None]]] = {order: deque() for order in Order}
-        self._turns: Counter[Order] = Counter()
+        self._permits: Counter[Order] = Counter()
         self._open: Counter[Order] = Counter()
 
-    @asynccontextmanager
-    async def turn(self, order: Order, within_secs: float = math.inf) -> AsyncIterator[None]:
-        """Wait for a turn, and hold a socket while the context is open.
+    @classmethod
+    def of_crawl(cls, clock: Clock, concurrent_requests: int) -> Permits:
+        """Return the permits of a crawl with so many CONCURRENT_REQUESTS."""
+        return cls(
+            clock,
+            at_once=_FETCHES_PER_SLOT * max(concurrent_requests, _CONCURRENT_LEAST),
+            sockets=socket_limit(),
+            secs=_PERMIT_SECS,
+        )
 
-        Raises NoTurnError if none comes within *within_secs*.
+    @asynccontextmanager
+    async def permit(self, order: Order, within_secs: float = math.inf) -> AsyncIterator[None]:
+        """Wait for a permit, and hold a socket while the context is open.
+
+        Raises NoPermitError if none comes within *within_secs*.
         """
         await self._wait(order, within_secs)
         given_back = False
@@ -74,10 +91,10 @@ class Turns:
         def give_back() -> None:
             nonlocal given_back
             given_back = True
-            self._turns[order] -= 1
+            self._permits[order] -= 1
             self._give()
 
-        timer = call_later(self._secs, give_back)
+        timer = self._clock.call_later(self._secs, give_back)
         try:
             yield
         finally:
@@ -94,7 +111,7 @@ class Turns:
         queue.append(given)
         timer = None
         if within_secs < math.inf:
-            timer = call_later(max(0.0, within_secs), _end, given, queue)
+            timer = self._clock.call_later(max(0.0, within_secs), _end, given, queue)
         self._give()
         try:
             await maybe_deferred_to_future(given)
@@ -105,13 +122,13 @@ class Turns:
     def _give(self) -> None:
         for order, queue in self._queues.items():
             while queue and self.is_free(order):
-                self._turns[order] += 1
+                self._permits[order] += 1
                 self._open[order] += 1
                 queue.popleft().callback(None)
 
     def is_free(self, order: Order) -> bool:
-        """Whether a turn would come at once."""
-        return _has_room(self._turns, order, self._at_once) and _has_room(
+        """Whether a permit would come at once."""
+        return _has_room(self._permits, order, self._at_once) and _has_room(
             self._open, order, self._sockets
         )
 
@@ -123,7 +140,7 @@ def _has_room(taken: Counter[Order], order: Order, most: int) -> bool:
 def _end(given: Deferred[None], queue: deque[Deferred[None]]) -> None:
     if not given.called:
         queue.remove(given)
-        given.errback(NoTurnError())
+        given.errback(NoPermitError())
 
 
 def socket_limit() -> int:

@@ -1,22 +1,21 @@
-"""The asking for what is not known of a site: in the storage first, then at the site."""
+"""Retrieves the robots.txt of sites: from the storage first, then from the site."""
 
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure as TwistedFailure
 
-from scrapy_koster.crawl.engine.compat import robots_parsed, sleep
+from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.permits import NoTurnError, Order, Turns, socket_limit
+from scrapy_koster.crawl.fetching.permits import NoPermitError, Order
 from scrapy_koster.crawl.messages.log import error_text
+from scrapy_koster.crawl.sites import Facts
 from scrapy_koster.protocol.access import (
     Access,
     Answer,
@@ -40,32 +39,27 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
 
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
+    from scrapy_koster.crawl.fetching.permits import Permits
     from scrapy_koster.crawl.fetching.ports import Fetch, Pace, Store
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.access import Policy
+    from scrapy_koster.protocol.rfc9309 import Rfc9309
     from scrapy_koster.protocol.step import Step
-
-# Turns, for each request that the crawl may have under way.
-_FETCHES_PER_SLOT = 4
-_CONCURRENT_LEAST = 16
-# So that 300 sites that hang pass on their turns, 56 at a time, within 2 seconds.
-_TURN_SECS = 0.3
 
 # Beyond the time-out of a fetch, for what has to be stored then.
 _CLAIM_SPARE_SECS = 5.0
 _LOOK_FIRST_SECS = 0.1
 _LOOK_LAST_SECS = 1.0
 
-_NO_TURN = NoAnswer("it was not asked again in time: too many other sites hang")
+_NO_PERMIT = NoAnswer("it was not asked again in time: too many other sites hang")
 
 
-class Asker:
-    """Learns what is not known of sites, each by one fetch at a time.
-
-    ``learnt(state)`` is called whenever an attempt has ended.
-    """
+class Retriever:
+    """Learns what is not known of sites, each by one attempt at a time."""
 
     def __init__(
         self,
@@ -73,46 +67,46 @@ class Asker:
         config: Config,
         announcer: Announcer,
         *,
+        clock: Clock,
+        chance: Callable[[], float],
         fetch: Fetch,
         store: Store,
-        clock: Callable[[], float],
-        chance: Callable[[], float],
-        learnt: Callable[[SiteState], None],
+        permits: Permits,
+        pace: Pace,
+        examiner: Examiner | NoExaminer,
+        is_awaited: Callable[[SiteState], bool],
+        retrieved: Callable[[SiteState], None],
     ) -> None:
+        """*is_awaited* tells whether requests wait for a site; *retrieved* is called after each
+        attempt. *chance* returns numbers from 0 to 1.
+        """
         self._crawler = crawler
         self._config = config
         self._announcer = announcer
-        self._fetch = fetch
-        self._store = store
         self._clock = clock
         self._chance = chance
-        self._learnt = learnt
-        concurrent = max(crawler.settings.getint("CONCURRENT_REQUESTS"), _CONCURRENT_LEAST)
-        self._turns = Turns(
-            at_once=_FETCHES_PER_SLOT * concurrent,
-            sockets=socket_limit(),
-            secs=_TURN_SECS,
-        )
-        self.asked: set[SiteState] = set()
-        """The sites for which an attempt is under way, or waits for its turn."""
+        self._fetch = fetch
+        self._store = store
+        self._permits = permits
+        self._pace = pace
+        self._examiner = examiner
+        self._is_awaited = is_awaited
+        self._retrieved = retrieved
+        self.under_way: set[SiteState] = set()
+        """Sites for which an attempt is under way, or waits for its permit."""
         self._fetching: set[SiteState] = set()
         self._tasks: set[Deferred[None]] = set()
         self._cancelled = False
-        self.pacer: Pace | None = None
-
-    def asks(self, state: SiteState) -> bool:
-        """Whether an attempt is under way for the site, or waits for its turn."""
-        return state in self.asked
 
     def is_fetching(self, state: SiteState) -> bool:
-        """Whether the site itself is being asked now, by whomever, or its answer is being read."""
+        """Whether the site is being fetched from now, by whichever process, or its answer read."""
         return state in self._fetching
 
-    def ask(self, state: SiteState, page: Request) -> None:
+    def retrieve(self, state: SiteState, page: Request) -> None:
         """Begin an attempt on behalf of *page*, unless one is under way."""
-        if self._cancelled or state in self.asked:
+        if self._cancelled or state in self.under_way:
             return
-        self.asked.add(state)
+        self.under_way.add(state)
         task = deferred_from_coro(self._attempt(state, page))
         self._tasks.add(task)
         task.addBoth(self._ended, state, task)
@@ -132,7 +126,7 @@ class Asker:
 
     def _ended(self, result: object, state: SiteState, task: Deferred[None]) -> None:
         self._tasks.discard(task)
-        self.asked.discard(state)
+        self.under_way.discard(state)
         self._fetching.discard(state)
         if isinstance(result, TwistedFailure) and result.check(*CANCELLED):
             # Nobody else cancels it: the process ends, and its loop has no time for more.
@@ -141,21 +135,20 @@ class Asker:
             assert result.value is not None
             self._announcer.failed(state, result.value)
             defect = NoAnswer(error_text(result.value), is_defect=True)
-            known = self._after(defect, state.known, self._clock())
-            known = _decisive(known, now=self._clock(), policy=self._config.policy)
-            state.learn(known, Source.FETCHED, state.parser)
-        self._learnt(state)
+            known = self._after(defect, state.known, self._clock.epoch())
+            known = _decisive(known, now=self._clock.epoch(), policy=self._config.policy)
+            state.learn(state.facts._replace(known=known, source=Source.FETCHED))
+        self._retrieved(state)
 
     async def _attempt(self, state: SiteState, page: Request) -> None:
-        began = self._clock()
-        # Where a turn is free the claim says what is stored, in one call.
-        if state.known is None and not self._turns.is_free(Order.FIRST):
+        began = self._clock.epoch()
+        # Where a permit is free the claim says what is stored, in one call.
+        if state.known is None and not self._permits.is_free(Order.FIRST):
             stored = await self._store.get(state.site)
             if stored is not None:
                 await self._take_stored(state, stored, page)
         while isinstance(self._step(state), Ask):
-            if self.pacer is not None:
-                await self.pacer.turn_to_ask(state)
+            await self._pace.turn_to_ask(state)
             try:
                 held_secs = await self._ask(state, page, began)
             finally:
@@ -163,45 +156,44 @@ class Asker:
                 await self._store.release(state.site)
             if not held_secs:
                 return
-            await sleep(_look_secs(self._clock() - began, held_secs, self._chance()))
+            waited_secs = self._clock.epoch() - began
+            await self._clock.sleep(_look_secs(waited_secs, held_secs, self._chance()))
 
     async def _ask(self, state: SiteState, page: Request, began: float) -> float:
         """Ask the site, unless another does; return for how long that may last, in seconds."""
         try:
-            async with self._turn(state):
+            async with self._permit(state):
                 if self._is_settled(state):
                     return 0.0
-                # Not before the turn has come: the claim would run out while it waits.
+                # Not before the permit has come: the claim would run out while it waits.
                 claimed = await self._claimed(state, page)
                 if self._is_settled(state):
                     return 0.0
                 self._fetching.add(state)
                 if claimed.held_secs:
                     return claimed.held_secs
-                with nullcontext() if self.pacer is None else self.pacer.asking(state):
+                with self._pace.asking(state):
                     result = await self._fetch.fetch(state.site, page, last_copy(state.known))
-        except NoTurnError:
-            result = _NO_TURN
+        except NoPermitError:
+            result = _NO_PERMIT
         if not self._cancelled:
-            known = self._after(result, state.known, began)
-            if self.pacer is not None:
-                known = self.pacer.lengthened(state, known)
+            known = self._pace.lengthened(state, self._after(result, state.known, began))
             self._announcer.answered(state.site, result, known)
-            if result is not _NO_TURN:  # that says nothing about the site to anybody else
+            if result is not _NO_PERMIT:  # that says nothing about the site to anybody else
                 await self._store.put(state.site, known)
             await self._take(state, known, Source.FETCHED, page)
         return 0.0
 
-    def _turn(self, state: SiteState) -> AbstractAsyncContextManager[None]:
+    def _permit(self, state: SiteState) -> AbstractAsyncContextManager[None]:
         order = Order.AGAIN if isinstance(state.known, Failure) else Order.FIRST
-        left_secs = given_up_at(state.known, policy=self._config.policy) - self._clock()
+        left_secs = given_up_at(state.known, policy=self._config.policy) - self._clock.epoch()
         # A site that is asked although it was given up has no such limit.
-        return self._turns.turn(order, left_secs if left_secs > 0 else math.inf)
+        return self._permits.permit(order, left_secs if left_secs > 0 else math.inf)
 
     def _is_settled(self, state: SiteState) -> bool:
         """Whether there is nothing to ask, or nobody waits for it."""
         return (
-            self._cancelled or state.on_behalf_of is None or not isinstance(self._step(state), Ask)
+            self._cancelled or not self._is_awaited(state) or not isinstance(self._step(state), Ask)
         )
 
     async def _claimed(self, state: SiteState, page: Request) -> Claimed:
@@ -211,59 +203,59 @@ class Asker:
             claimed = await self._store.claim(state.site, secs=secs, unless_known=unless_known)
             if (found := claimed.known) is None:
                 break
-            if unless_known or is_news(found, state.known, now=self._clock()):
+            if unless_known or is_news(found, state.known, now=self._clock.epoch()):
                 await self._take_stored(state, found, page)
             if self._is_settled(state):
                 break
         return claimed
 
     def _step(self, state: SiteState) -> Step:
-        return state.take_step(now=self._clock(), policy=self._config.policy)
+        return state.take_step(now=self._clock.epoch(), policy=self._config.policy)
 
     def _after(self, result: Answer | NoAnswer, known: Known | None, began: float) -> Known:
-        now, policy, chance = self._clock(), self._config.policy, self._chance()
+        now, policy, chance = self._clock.epoch(), self._config.policy, self._chance()
         return after_answer(result, known, now=now, policy=policy, jitter=chance, began=began)
 
     async def _take_stored(self, state: SiteState, known: Known, page: Request) -> None:
-        met = _met(known, state.known, now=self._clock())
+        met = _met(known, state.known, now=self._clock.epoch())
         await self._take(state, met, self._store.source, page)
         if isinstance(step := self._step(state), Obey):
             self._announcer.from_storage(state.site, step.copy)
 
     async def _take(self, state: SiteState, known: Known, source: Source, page: Request) -> None:
-        before = state.known, state.source, state.parser
-        parser = await self._parser(state, last_copy(known), page)
+        before = state.facts
+        parser, hazard = await self._read(state, last_copy(known), page)
         if source is Source.FETCHED:
-            known = _decisive(known, now=self._clock(), policy=self._config.policy)
-        state.learn(known, source, parser)
+            known = _decisive(known, now=self._clock.epoch(), policy=self._config.policy)
+        state.learn(Facts(known, source, parser, hazard))
         try:
             self._step(state)
         except Exception:
             # A parser or a storage may be anybody's. Nobody could be told of this step.
-            state.learn(*before)
+            state.learn(before)
             raise
 
-    async def _parser(
+    async def _read(
         self, state: SiteState, copy: Copy | None, page: Request
-    ) -> RobotParser | None:
-        """Return the parser of *copy*, which is that of the site where the file is the same."""
+    ) -> tuple[RobotParser | None, Rfc9309 | None]:
+        """Return the parser of *copy*, and its hazard: the site's own if the file is the same."""
         if copy is None or access(copy, self._config.policy) is not Access.RULES:
-            return None
+            return None, None
         before = last_copy(state.known)
         if state.parser is not None and before is not None and before.body == copy.body:
-            return state.parser
+            return state.parser, state.facts.hazard
         if copy.cut_bytes is not None:
             self._announcer.cut(state, copy.cut_bytes)
         parser = build_from_crawler(self._config.parser, self._crawler, copy.body)
         told = self._crawler.signals.send_catch_log_async(
             signal=robots_parsed, robotparser=parser, request=page
         )
-        if not await _ends_within(self._config.timeout_secs, told):
+        if not await _ends_within(self._clock, self._config.timeout_secs, told):
             self._announcer.not_heeded(state, self._config.timeout_secs)
-        return parser
+        return parser, self._examiner.hazard(state, parser, page)
 
 
-async def _ends_within(secs: float, coroutine: Coroutine[Any, Any, object]) -> bool:
+async def _ends_within(clock: Clock, secs: float, coroutine: Coroutine[Any, Any, object]) -> bool:
     """Await *coroutine* for so long at most; return whether it has ended by itself."""
     running = deferred_from_coro(coroutine)
     late = []
@@ -272,7 +264,7 @@ async def _ends_within(secs: float, coroutine: Coroutine[Any, Any, object]) -> b
         late.append(True)
         running.cancel()
 
-    timer = call_later(secs, end)
+    timer = clock.call_later(secs, end)
     try:
         await maybe_deferred_to_future(running)
     except CANCELLED:

@@ -7,11 +7,11 @@ from functools import partial
 from inspect import signature
 from secrets import token_hex
 from threading import Condition, Lock
-from time import monotonic, time
 from typing import TYPE_CHECKING, TypeVar
 
 from scrapy.utils.asyncio import run_in_thread
 
+from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage import GRANTED, Claimed, StorageError, judged
@@ -20,6 +20,7 @@ from scrapy_koster.storage.memory import MemoryStorage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
@@ -31,7 +32,7 @@ _T = TypeVar("_T")
 
 # After a failure the storage is let alone for so long: one that is locked
 # would cost each site its time-out.
-_OPEN_SECS = 30.0
+_REST_SECS = 30.0
 # So long a claim that is under way is waited for, to release it.
 _CLAIM_SECS = 5.0
 
@@ -43,10 +44,7 @@ class StorageBreaker:
     and said once in a crawl; after a failure it has a rest.
     """
 
-    def __init__(
-        self, config: Config, stats: Stats, log: Log, clock: Callable[[], float] = time
-    ) -> None:
-        """*clock* tells the seconds since the epoch."""
+    def __init__(self, config: Config, stats: Stats, log: Log, clock: Clock) -> None:
         self._config = config
         self._stats = stats
         self._log = log
@@ -55,7 +53,7 @@ class StorageBreaker:
         self._opening = Lock()
         self._closed = False
         self._warned = False
-        self._failed_at = -_OPEN_SECS
+        self._rests_until = LONG_AGO
         self._owner = token_hex(16)
         self._has_claims = "owner" in signature(config.storage.put).parameters
         self._has_visits = hasattr(config.storage, "visit")
@@ -104,7 +102,7 @@ class StorageBreaker:
             self._under_way.add(site)
             # Before the call: its answer may be lost, or come when nobody waits for it any more.
             self._claims.add(site)
-        claim = partial(storage.claim, site, self._owner, now=self._clock(), secs=secs)
+        claim = partial(storage.claim, site, self._owner, now=self._clock.epoch(), secs=secs)
         try:
             claimed = claim(unless_known=unless_known)
             if unless_known and claimed.known is not None and not self._judged(claimed.known):
@@ -129,7 +127,7 @@ class StorageBreaker:
             return 0.0
 
         def visit(storage: Storage) -> float:
-            return float(storage.visit(host, now=self._clock(), secs=secs, begun=begun))
+            return float(storage.visit(host, now=self._clock.epoch(), secs=secs, begun=begun))
 
         return await self._tolerate(visit) or 0.0
 
@@ -161,7 +159,7 @@ class StorageBreaker:
         """Release all claims and close the storage, if it was opened; open it no more."""
         self._closed = True
         if self._storage is not None or self._opening.locked():  # by a thread
-            self._failed_at = -_OPEN_SECS
+            self._rests_until = LONG_AGO
             await self._tolerate(self._end)
 
     def _end(self, storage: Storage) -> None:
@@ -172,7 +170,7 @@ class StorageBreaker:
             storage.close()
 
     async def _tolerate(self, use: Callable[[Storage], _T]) -> _T | None:
-        if self._is_open():
+        if self._rests():
             self._stats.storage_error()
             return None
         try:
@@ -192,20 +190,20 @@ class StorageBreaker:
                 )
             return None
 
-    def _is_open(self) -> bool:
-        return monotonic() - self._failed_at < _OPEN_SECS
+    def _rests(self) -> bool:
+        return self._clock.now() < self._rests_until
 
     def _use(self, use: Callable[[Storage], _T]) -> _T | None:
         try:
             storage = self._opened()
             # Many may have come here before the first of them failed.
-            return None if storage is None or self._is_open() else use(storage)
+            return None if storage is None or self._rests() else use(storage)
         except Exception:
-            self._failed_at = monotonic()
+            self._rests_until = self._clock.now() + _REST_SECS
             raise
 
     def _opened(self) -> Storage | None:
         with self._opening:  # threads of the pool may come here at once
-            if self._storage is None and not self._is_open() and not self._closed:
+            if self._storage is None and not self._rests() and not self._closed:
                 self._storage = self._config.storage.from_config(self._config)
             return self._storage

@@ -10,18 +10,13 @@ from collections import Counter
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from scrapy.utils.asyncio import create_looping_call
-
-from scrapy_koster.crawl.engine.private import has_nothing_else, is_closing, place_given_up
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import AsyncioLoopingCall
-    from twisted.internet.task import LoopingCall
 
+    from scrapy_koster.crawl.clock import Clock, Ticks
+    from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.keeping.patience import Patience
 
 # Scrapy sends no signal when a crawl begins to close, nor one when it is idle but
@@ -32,14 +27,17 @@ _LOOK_SECS = 0.5
 class InPlace:
     """Lets the crawl go on, become idle and close while requests wait in place."""
 
-    def __init__(self, crawler: Crawler, patience: Patience, close: Callable[[], None]) -> None:
+    def __init__(
+        self, engine: Engine, clock: Clock, patience: Patience, close: Callable[[], None]
+    ) -> None:
         """*close* is called when the crawl has begun to close."""
-        self._crawler = crawler
+        self._engine = engine
+        self._clock = clock
         self._patience = patience
         self._close = close
         self._requests: Counter[Request] = Counter()
         """How many times each waits: somebody may download the same one twice at once."""
-        self._watch: AsyncioLoopingCall | LoopingCall | None = None
+        self._watch: Ticks | None = None
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -54,10 +52,9 @@ class InPlace:
         """
         self._requests[request] += 1
         if self._watch is None:
-            self._watch = create_looping_call(self._look)
-            self._watch.start(_LOOK_SECS, now=False)
+            self._watch = self._clock.every(_LOOK_SECS, self._look)
         try:
-            with place_given_up(self._crawler, request) if gives_place else nullcontext():
+            with self._engine.place_given_up(request) if gives_place else nullcontext():
                 yield
         finally:
             self._requests[request] -= 1
@@ -68,9 +65,9 @@ class InPlace:
                 self._watch = None
 
     def _look(self) -> None:
-        if is_closing(self._crawler):
+        if self._engine.is_closing:
             self._close()
-        elif has_nothing_else(self._crawler, self._requests):
+        elif self._engine.has_nothing_else(self._requests):
             self._patience.idle()
         else:
             self._patience.busy()

@@ -1,143 +1,121 @@
-"""What is known of each site, and the waiting for what is not.
+"""The requests that wait for a site: who waits, for how long, and what becomes of them.
 
-How the parts meet: ``sites`` has the states of the sites, ``asking`` learns
-what is not known, ``retry_timer`` says when a site that failed is due again, ``patience``
-how long that is waited for, ``announcer`` tells the user. See docs/architecture.md.
+``sites`` has what is known of each site, ``fetching.retriever`` learns what is not known, and
+``fate`` decides what becomes of those who wait. See docs/architecture.md.
 """
 
 from __future__ import annotations
 
-import random
-from time import time
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.fetching.fetcher import Fetcher
-from scrapy_koster.crawl.fetching.retriever import Asker
-from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.keeping.fate import Crawl, Fate, Place, fate
 from scrapy_koster.crawl.keeping.inplace import InPlace
 from scrapy_koster.crawl.keeping.patience import Patience
-from scrapy_koster.crawl.keeping.retry_timer import RetryTimer
-from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pacing.pacer import Pacer
-from scrapy_koster.crawl.report import CountedFetch, counts_of
-from scrapy_koster.crawl.sites import Sites
+from scrapy_koster.crawl.timetable import Timetable
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, waits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scrapy import Request
-    from scrapy.crawler import Crawler
 
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.fetching.ports import Fetch, Store
-    from scrapy_koster.crawl.messages.stats import Stats
-    from scrapy_koster.crawl.robot import Robot
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.engine.private import Engine
+    from scrapy_koster.crawl.fetching.retriever import Retriever
+    from scrapy_koster.crawl.keeping.ports import Pace, Parked
+    from scrapy_koster.crawl.messages.announcer import Announcer
+    from scrapy_koster.crawl.sites import Sites, SiteState
+    from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.step import Step
+    from scrapy_koster.protocol.verdict import Settled
+
+
+class _Awaited:
+    """Who waits for a site."""
+
+    __slots__ = ("page", "waiters")
+
+    def __init__(self, page: Request) -> None:
+        self.page = page
+        """The request on whose behalf the robots.txt is fetched next."""
+        self.waiters: list[Deferred[Step]] = []
+        """Of the requests that wait in place."""
 
 
 class Keeper:
-    """Keeps what is known of each site, and has those asked that requests wait for.
-
-    Each of the requests that wait for a site is told by itself, once it is
-    settled what to do with them.
-    """
+    """Has sites retrieved that requests wait for, and tells these once it is settled."""
 
     def __init__(
         self,
-        crawler: Crawler,
         config: Config,
-        stats: Stats,
         *,
-        fetch: Fetch,
-        store: Store,
-        clock: Callable[[], float] = time,
-        chance: Callable[[], float] = random.random,
-        announcer: Announcer | None = None,
+        clock: Clock,
+        engine: Engine,
+        sites: Sites,
+        retriever: Retriever,
+        announcer: Announcer,
+        parked: Parked,
+        pace: Pace,
     ) -> None:
-        """*clock* tells the seconds since the epoch, *chance* is from 0 to 1."""
-        self._crawler, self._policy, self._store = crawler, config.policy, store
-        self.clock = clock
-        self.announcer = announcer or Announcer(crawler, config, stats)
-        self._asker = Asker(
-            crawler,
-            config,
-            self.announcer,
-            fetch=fetch,
-            store=store,
-            clock=clock,
-            chance=chance,
-            learnt=self._notify,
-        )
-        self.sites = Sites(config.memory_sites, lambda s: s.is_awaited or self._asker.asks(s))
-        self.state_of = self.sites.state_of
-        self.pacer: Pacer | None = None
-        self._retries = RetryTimer(self._due)
-        self.patience = Patience(config.idle_limit_secs, self._give_up_waiting)
-        self.in_place = InPlace(crawler, self.patience, self._close)
-        self._closing = False
-        self.on_change: Callable[[SiteState, Step], None] | None = None
-        """Called when the step for a site may have become another. It is the scheduler's, where
-        that holds requests back."""
-        self.keeps_parked = False  # whether what is parked can wait for the next run
-        self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
-        """Requests that waited in vain: refused when they come out, though the site may be due."""
+        """*parked* has the requests that wait in the scheduler, *pace* those that wait for a turn
+        of their host.
+        """
+        self._policy = config.policy
+        self._clock = clock
+        self._engine = engine
+        self._sites = sites
+        self._retriever = retriever
+        self._announcer = announcer
+        self._parked = parked
+        self._pace = pace
+        self.state_of = sites.state_of
+        self._awaited: dict[SiteState, _Awaited] = {}
+        self._retries: Timetable[SiteState] = Timetable(clock, self._due)
+        self.patience = Patience(clock, config.idle_limit_secs, self._give_up_waiting)
+        self.in_place = InPlace(engine, clock, self.patience, self._close)
 
-    @classmethod
-    def from_crawler(
-        cls, crawler: Crawler, config: Config, stats: Stats, *, clock: Callable[[], float] = time
-    ) -> Keeper:
-        """Return the keeper of a crawl, which asks sites and has the storage of the settings."""
-        announcer = Announcer(crawler, config, stats)
-        announcer.counts = counts_of(crawler)
-        fetch: Fetch = Fetcher(crawler, config, stats)
-        if announcer.counts.is_on:
-            fetch = CountedFetch(fetch, announcer.counts)
-        return cls(
-            crawler,
-            config,
-            stats,
-            fetch=fetch,
-            store=StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler), clock),
-            clock=clock,
-            announcer=announcer,
+    def current_step(self, state: SiteState) -> Step:
+        """Return what to do now with a request to the site."""
+        return state.take_step(now=self._clock.epoch(), policy=self._policy)
+
+    def waiting_for(self, state: SiteState) -> int:
+        """Return how many requests wait for the site."""
+        awaited = self._awaited.get(state)
+        return self._parked.count(state) + (len(awaited.waiters) if awaited else 0)
+
+    def is_awaited(self, state: SiteState) -> bool:
+        """Whether requests wait for the site, or have since it was last settled."""
+        return state in self._awaited
+
+    def is_busy(self, state: SiteState) -> bool:
+        """Whether the state of the site has to stay in memory."""
+        return (
+            state in self._retriever.under_way
+            or self.waiting_for(state) > 0
+            or self._pace.is_waited_for(state)
         )
 
-    def keep_delays(self, config: Config, stats: Stats, robot: Robot) -> None:
-        """Have a pacer keep the delays that sites ask of *robot* (KOSTER_CRAWL_DELAY)."""
-        self.pacer = self._asker.pacer = Pacer(
-            self._crawler,
-            config,
-            stats,
-            robot=robot,
-            sites=self.sites,
-            store=self._store,
-            clock=self.clock,
-            renew=self._ask_or_schedule,
+    def is_retrieving(self) -> bool:
+        """Whether an answer is on its way that requests wait for."""
+        return any(
+            self.waiting_for(state) and not self._has_failed(state)
+            for state in self._retriever.under_way
         )
-
-    def current_step(self, state: SiteState, now: float) -> Step:
-        """Return what to do *now* with a request to the site."""
-        return state.take_step(now=now, policy=self._policy)
 
     def ask_for(self, state: SiteState, request: Request) -> None:
-        """Have the site asked, now or when it may be: *request* begins to wait."""
-        self.announcer.begins_to_wait(state)
-        state.on_behalf_of = request
-        self._ask_or_schedule(state)
-        if self.patience.is_by_hand and self._asker.asks(state):
-            self.announcer.awaited(state)
-        if self.patience.is_over:
-            self._notify(state)
+        """Have the site retrieved, now or when it is due: *request* begins to wait."""
+        self._announcer.begins_to_wait(state)
+        self._awaits(state, request)
+        self.renew(state)
+        if self.patience.is_by_hand and state in self._retriever.under_way:
+            self._announcer.awaited(state)
+        if self.patience.crawl is Crawl.OVER:
+            self.retrieved(state)
 
-    async def wait(self, state: SiteState, request: Request) -> Step:
+    async def wait(self, state: SiteState, request: Request) -> Settled:
         """Wait in place until the site is not asked or deferred any more; return the step then.
 
         At the latest until KOSTER_DEFER_LIMIT_SECS have passed since it first
@@ -145,91 +123,104 @@ class Keeper:
         """
         self.patience.busy()
         self.ask_for(state, request)
-        step = self._told(state)
-        while waits(step) and not self._closing:
+        _, step = self._decided(state, Place.IN_PLACE)
+        while waits(step):
             told: Deferred[Step] = Deferred()
-            state.waiters.append(told)
             # Again: what it waited for may have ended meanwhile, with nobody to wait for it.
-            state.on_behalf_of = request
-            self._ask_or_schedule(state)
-            with self.in_place.waiting(request, gives_place=self.on_change is not None):
+            self._awaits(state, request).waiters.append(told)
+            self.renew(state)
+            with self.in_place.waiting(request, gives_place=self._parked.is_open):
                 step = await maybe_deferred_to_future(told)
         return step
 
-    def is_asking(self) -> bool:
-        """Whether an answer is on its way that requests wait for."""
-        return any(state.wanted and not self._has_failed(state) for state in self._asker.asked)
-
-    def _ask_or_schedule(self, state: SiteState) -> None:
-        if self._closing:  # a timer would stay behind
+    def renew(self, state: SiteState) -> None:
+        """Have a site retrieved for which requests wait, or set the time of its next attempt."""
+        if self.patience.crawl is Crawl.CLOSING:  # a timer would stay behind
             return
-        match self.current_step(state, self.clock()):
+        match self.current_step(state):
             case Ask():
-                assert state.on_behalf_of is not None  # somebody waits
-                self._asker.ask(state, state.on_behalf_of)
-            case Defer(until=until):
-                self._retries.schedule(state, until - self.clock())
+                self._retriever.retrieve(state, self._awaited[state].page)
+            case Defer(until=until_epoch):
+                secs = until_epoch - self._clock.epoch()
+                self._retries.set(state, self._clock.now() + secs)
             case Obey() | Pass() | Refuse():
                 pass
 
-    def _due(self, state: SiteState) -> None:
-        step = self.current_step(state, self.clock())
-        if state.wanted and waits(step):
-            self._ask_or_schedule(state)
-        else:
-            self._notify(state)
-
-    def _notify(self, state: SiteState) -> None:
+    def retrieved(self, state: SiteState) -> None:
         """Tell those who wait for the site that its step may be another."""
-        told = self._told(state)
-        parked_told = state.step if self.keeps_parked else told
-        self.announcer.announce(state, parked_told)
-        if self._closing or not waits(told):
-            waiters, state.waiters = state.waiters, []
+        where = Place.KEPT if self._parked.is_kept else Place.PARKED
+        parked, told_parked = self._decided(state, where)
+        self._announcer.announce(
+            state, told_parked if parked is not Fate.KEEP else state.step, self.waiting_for(state)
+        )
+        told, step = self._decided(state, Place.IN_PLACE)
+        if told is not Fate.WAIT and (awaited := self._awaited.get(state)):
+            waiters, awaited.waiters = awaited.waiters, []
             for waiter in waiters:
-                waiter.callback(told)
-        if self.on_change is not None:
-            self.on_change(state, told)
-        if state.wanted:
+                waiter.callback(step)
+        if self.patience.crawl is not Crawl.CLOSING:
+            self._parked.settled(state, parked, told_parked)
+        if self.waiting_for(state):
             # A failure is tried again in its time, which may have come already.
-            self._ask_or_schedule(state)
+            self.renew(state)
         else:
-            state.on_behalf_of = None
+            self._awaited.pop(state, None)
+
+    def _awaits(self, state: SiteState, request: Request) -> _Awaited:
+        awaited = self._awaited.setdefault(state, _Awaited(request))
+        awaited.page = request
+        return awaited
+
+    def _due(self, state: SiteState) -> None:
+        if self.waiting_for(state) and waits(self.current_step(state)):
+            self.renew(state)
+        else:
+            self.retrieved(state)
+
+    def _decided(self, state: SiteState, place: Place) -> tuple[Fate, Step]:
+        """Return what becomes of those who wait for the site, and the step that they are told."""
+        step = self.current_step(state)
+        decided = fate(step, self.patience.crawl, place, has_failed=self._has_failed(state))
+        if waits(step) and decided is not Fate.WAIT:
+            return decided, self._given_up(state.known)
+        return decided, step
+
+    def _given_up(self, known: Known | None) -> Refuse:
+        now = self._clock.epoch()
+        if self.patience.crawl is Crawl.CLOSING:
+            return closing(now)
+        assert isinstance(known, Failure)  # it has failed
+        return Refuse(self.patience.given_up(known), now)
+
+    def _has_failed(self, state: SiteState) -> bool:
+        """Whether the last attempt failed, and the site is not fetched from at this moment."""
+        return isinstance(state.known, Failure) and not self._retriever.is_fetching(state)
 
     # The end of waiting.
 
-    def _told(self, state: SiteState) -> Step:
-        """Return the step for those who wait for the site now."""
-        step = self.current_step(state, self.clock())
-        if waits(step) and self.patience.is_over and self._has_failed(state):
-            assert isinstance(state.known, Failure)
-            return Refuse(self.patience.given_up(state.known), self.clock())
-        return step
-
-    def _has_failed(self, state: SiteState) -> bool:
-        """Whether the site could not be asked, and is not being asked at this moment."""
-        return isinstance(state.known, Failure) and not self._asker.is_fetching(state)
-
     def _give_up_waiting(self) -> None:
-        if self._crawler.engine.paused:
+        if self._engine.is_paused:
             self.patience.busy()
             return
-        for state in self.sites:
-            if state.wanted:
-                self._notify(state)
+        for state in list(self._awaited):
+            if self.waiting_for(state):
+                self.retrieved(state)
 
     def _close(self) -> None:
-        self._closing = True
-        self.patience.busy()
-        self._retries.stop()
-        if self.pacer is not None:
-            self.pacer.close()
-        self._asker.cancel()
-        for state in self.sites:
-            if state.waiters:
-                self._notify(state)
+        self.patience.close()
+        self._retries.clear()
+        self._pace.close()
+        self._retriever.cancel()
+        for state, awaited in list(self._awaited.items()):
+            if awaited.waiters:
+                self.retrieved(state)
 
     async def close(self) -> None:
         """End what is under way and close the storage. Nothing is left behind."""
         self._close()
-        await self._asker.close()
+        await self._retriever.close()
+
+
+def closing(now: float) -> Refuse:
+    """Return the step of a site that is not known when the crawl closes."""
+    return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)

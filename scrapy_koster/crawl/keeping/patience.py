@@ -1,12 +1,11 @@
-"""How long a crawl that has nothing else to do waits for sites that cannot be asked."""
+"""How long a crawl that has nothing else to do waits for unreachable sites."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scrapy.utils.asyncio import call_later
-
+from scrapy_koster.crawl.keeping.fate import Crawl
 from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
     from scrapy.utils.asyncio import CallLaterResult
 
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.protocol.access import Failure
 
 # Of why a site cannot be asked, so that there is room for why it is not waited for.
@@ -21,21 +21,21 @@ _REASON_CHARS = 100
 
 
 class Patience:
-    """Is over when there has been nothing else to do for KOSTER_IDLE_LIMIT_SECS.
+    """Knows what the crawl has to do: OVER once it was idle for KOSTER_IDLE_LIMIT_SECS.
 
     ``idle`` and ``busy`` may be called as often as one likes. When there is
     something else to do after all, it begins anew.
     """
 
-    def __init__(self, limit_secs: float, over: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, limit_secs: float, over: Callable[[], None]) -> None:
         """*over* is called at the moment when it is over."""
+        self._clock = clock
         self._limit_secs = limit_secs
         self._over = over
         self._timer: CallLaterResult | None = None
+        self.crawl = Crawl.BUSY
         self.is_by_hand = False
         """Whether somebody waits for one page."""
-        self.is_over = False
-        """Whether sites that have failed are not waited for any more."""
 
     def given_up(self, failure: Failure) -> Failure:
         """Return *failure* with why it is not waited for any longer."""
@@ -49,21 +49,32 @@ class Patience:
 
     def have_none(self) -> None:
         """Be over from the start: somebody waits for one page, and may ask again."""
-        self.is_by_hand = self.is_over = True
+        self.is_by_hand = True
+        self.crawl = Crawl.OVER
 
     def idle(self) -> None:
         """There is nothing else to do."""
-        if self._timer is None and not self.is_over:
-            self._timer = call_later(self._limit_secs, self._end)
+        if self.crawl is Crawl.BUSY:
+            self.crawl = Crawl.IDLE
+            self._timer = self._clock.call_later(self._limit_secs, self._end)
 
     def busy(self) -> None:
         """There is something else to do."""
+        if self.crawl is not Crawl.CLOSING:
+            self._stop()
+            self.crawl = Crawl.OVER if self.is_by_hand else Crawl.BUSY
+
+    def close(self) -> None:
+        """The crawl has begun to close."""
+        self._stop()
+        self.crawl = Crawl.CLOSING
+
+    def _stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.is_over = self.is_by_hand
 
     def _end(self) -> None:
         self._timer = None
-        self.is_over = True
+        self.crawl = Crawl.OVER
         self._over()

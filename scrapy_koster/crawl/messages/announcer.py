@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.messages.counting import Uncounted
-from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.messages.summary import Learnt, Summary
+from scrapy_koster.crawl.messages.summary import Learnt
 from scrapy_koster.crawl.sites import SiteState, Standing
 from scrapy_koster.protocol.access import (
     Access,
@@ -24,10 +22,11 @@ from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
 from scrapy_koster.protocol.verdict import utc
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.messages.counting import Uncounted
+    from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
+    from scrapy_koster.crawl.messages.summary import Summary
     from scrapy_koster.protocol.access import Policy
     from scrapy_koster.protocol.site import Site
 
@@ -49,12 +48,14 @@ _STANDING = {
 class Announcer:
     """Says once what becomes of each site, and counts it."""
 
-    def __init__(self, crawler: Crawler, config: Config, stats: Stats) -> None:
+    def __init__(
+        self, config: Config, stats: Stats, log: Log, *, summary: Summary, counts: Uncounted
+    ) -> None:
         self._policy = config.policy
         self._stats = stats
-        self._log = Log(__name__, crawler)
-        self.summary = Summary(crawler, config)
-        self.counts = Uncounted()
+        self._log = log
+        self.summary = summary
+        self._counts = counts
         self._named: Counter[object] = Counter()
 
     def from_storage(self, site: Site, copy: Copy) -> None:
@@ -71,11 +72,11 @@ class Announcer:
                 moved = known.url != site.robots_url
                 self._read(site, known, Learnt.FETCHED, "redirected" if moved else "fetched")
             case _, Failure():  # pragma: no branch
-                self.counts.knows(site, known, Learnt.FETCHED)
+                self._counts.knows(site, known, Learnt.FETCHED)
                 self._not_read(site, known)
 
     def _read(self, site: Site, copy: Copy, how: Learnt, whence: str) -> None:
-        self.counts.knows(site, copy, how)
+        self._counts.knows(site, copy, how)
         self.summary.learnt(how)
         self._log.debug(
             "The robots.txt of %(site)s: (%(status)d) <GET %(url)s> (%(whence)s, octets:"
@@ -99,7 +100,7 @@ class Announcer:
     def wildcards_met(self, site: str) -> None:
         """The record of the site's file that is obeyed has wildcards (C6)."""
         self._stats.wildcards_met()
-        self.counts.wildcards_met(site)
+        self._counts.wildcards_met(site)
         self.summary.wildcards_met(site)
 
     def sum_up(self) -> None:
@@ -109,7 +110,7 @@ class Announcer:
     def cut(self, state: SiteState, cut_bytes: int) -> None:
         """Only the first *cut_bytes* octets of the site's file are read."""
         self._stats.cut()
-        self.counts.cut(state.site)
+        self._counts.cut(state.site)
         log = self._log.info if self._is_named("cut") else self._log.debug
         log(
             "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: what is"
@@ -145,8 +146,8 @@ class Announcer:
         if state.standing is Standing.UNAVAILABLE:
             self._stats.requests_deferred(1)
 
-    def announce(self, state: SiteState, step: Step) -> None:
-        """Say what the step for a site has become, if it is news."""
+    def announce(self, state: SiteState, step: Step, waiting: int) -> None:
+        """Say what the step for a site has become, if it is news. So many are *waiting* for it."""
         before = state.standing
         match step:
             case Obey(copy):
@@ -157,11 +158,11 @@ class Announcer:
                     self._obeyed(state, copy)
             case Defer(failure) if before is not Standing.UNAVAILABLE:
                 self._stands(state, Standing.UNAVAILABLE)
-                self._deferred(state, failure)
+                self._deferred(state, failure, waiting)
             case Refuse(failure):
                 self._stands(state, Standing.UNAVAILABLE)
-                if state.wanted:
-                    self._given_up(state, failure)
+                if waiting:
+                    self._given_up(state, failure, waiting)
             case Pass(failure):
                 self._stands(state, Standing.LET_THROUGH)
                 if before is not Standing.LET_THROUGH:
@@ -171,7 +172,7 @@ class Announcer:
 
     def _stands(self, state: SiteState, standing: Standing) -> None:
         self.summary.stands(standing, state.standing)
-        self.counts.stands(state, standing)
+        self._counts.stands(state, standing)
         state.standing = standing
 
     def _is_named(self, kind: object) -> bool:
@@ -219,30 +220,30 @@ class Announcer:
         log = self._log.info if self._is_named("answers again") else self._log.debug
         log("%(site)s answers again: HTTP %(status)d", site=state.site, status=copy.status)
 
-    def _deferred(self, state: SiteState, failure: Failure) -> None:
+    def _deferred(self, state: SiteState, failure: Failure, waiting: int) -> None:
         self._stats.site_deferred()
-        self.counts.deferred(state.site)
-        self._stats.requests_deferred(state.wanted)
+        self._counts.deferred(state.site)
+        self._stats.requests_deferred(waiting)
         log = self._log.info if self._is_named("deferred") else self._log.debug
         log(
             "Deferring visits to %(site)s: its robots.txt cannot be retrieved (%(reason)s)."
-            " Requests that wait: %(wanted)d. It is asked again in %(secs).0f s",
+            " Requests that wait: %(waiting)d. It is asked again in %(secs).0f s",
             site=state.site,
             reason=failure.reason,
-            wanted=state.wanted,
+            waiting=waiting,
             secs=failure.retry - failure.asked,
         )
 
-    def _given_up(self, state: SiteState, failure: Failure) -> None:
-        self.counts.given_up(state.site)
+    def _given_up(self, state: SiteState, failure: Failure, waiting: int) -> None:
+        self._counts.given_up(state.site)
         log = self._log.info if self._is_named("given up") else self._log.debug
         log(
             "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
-            " %(attempts)d. Requests that are refused: %(wanted)d%(hint)s",
+            " %(attempts)d. Requests that are refused: %(waiting)d%(hint)s",
             site=state.site,
             reason=failure.reason,
             attempts=failure.attempts,
-            wanted=state.wanted,
+            waiting=waiting,
             hint="" if failure.no_such_host else _TO_GO_ON,
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from time import time
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.messages.summary import Learnt
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from scrapy import Request
 
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.robotstxt import Record
     from scrapy_koster.protocol.site import Site
@@ -106,8 +106,9 @@ class Counts(Uncounted):
 
     is_on = True
 
-    def __init__(self, on_many: Callable[[], None]) -> None:
-        """*on_many* is called where it would be well to write before long."""
+    def __init__(self, clock: Clock, on_many: Callable[[], None]) -> None:
+        """*on_many* is called if it would be well to write before long."""
+        self._clock = clock
         self.tally = Tally()
         self._on_many = on_many
         self._decided = 0
@@ -157,18 +158,18 @@ class Counts(Uncounted):
         row = self.tally.row(str(state.site))
         row["outcome"] = int(_OUTCOMES[standing])
         if state.standing is Standing.UNAVAILABLE is not standing:
-            row["resumed"] = int(time())
+            row["resumed"] = int(self._clock.epoch())
         if len(self.tally) > _MANY:
             self._on_many()
 
     def deferred(self, site: Site) -> None:
         self.tally.count(str(site), "deferrals")
-        self.tally.row(str(site)).update(deferred=int(time()), resumed=0)
+        self.tally.row(str(site)).update(deferred=int(self._clock.epoch()), resumed=0)
         self.tally.minute["deferred"] += 1
 
     def given_up(self, site: Site) -> None:
         self.tally.count(str(site), "given_up")
-        self.tally.row(str(site))["resumed"] = int(time())
+        self.tally.row(str(site))["resumed"] = int(self._clock.epoch())
 
     def allowed(self, state: SiteState, url: str, robot: str | bytes) -> None:
         tally = self.tally

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.delay import Delay, Over, names_delay
 from scrapy_koster.protocol.verdict import PacingParser, delay_of
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.site import Site
 
 # What a delay counts as that is longer.
 _LONGEST_SECS = 366 * 86400.0
@@ -32,13 +31,16 @@ class Delays:
     goes. A name that is asked for too long a delay is refused, the others are not.
     """
 
-    def __init__(self, crawler: Crawler, config: Config, stats: Stats, robot: Robot) -> None:
-        self._log = Log(__name__, crawler)
+    def __init__(self, config: Config, stats: Stats, robot: Robot, log: Log) -> None:
+        self._log = log
+        self._sites_kept = config.memory_sites
         self._pace = config.pace
         self._dry_run = config.dry_run
         self._stats = stats
         self._robot = robot
         self._named = 0
+        self._told: dict[Site, None] = {}
+        """Sites of which it was said that they ask for a delay."""
         self._read: dict[tuple[SiteState, str], Delay | None] = {}
         """What was read for other names than the crawl's own, and what is too long."""
 
@@ -76,11 +78,19 @@ class Delays:
             return
         is_refused = self._pace.refuses(delay.secs)
         secs = min(self._pace.kept(delay.secs), _LONGEST_SECS)
-        if not state.is_paced:
-            state.is_paced = True
+        if self._is_new(state):
             self._tell(state, delay, secs, is_refused=is_refused)
         if not is_refused or self._dry_run:
             state.delay = max(state.delay or 0.0, secs)
+
+    def _is_new(self, state: SiteState) -> bool:
+        """Whether nothing was said of the site's delay before; from now on it was."""
+        if state.site in self._told:
+            return False
+        if len(self._told) >= self._sites_kept:
+            del self._told[next(iter(self._told))]
+        self._told[state.site] = None
+        return True
 
     def _keep(self, state: SiteState, robot: str, delay: Delay | None) -> None:
         if len(self._read) >= _READ_AT_MOST:
@@ -94,7 +104,7 @@ class Delays:
             self._log.defect(
                 "Error while reading how long a delay %(site)s asks for", error, site=state.site
             )
-            state.is_paced = True  # it has been said
+            self._is_new(state)  # it has been said
             return Delay(self._pace.max_secs, None)
 
     def _tell(self, state: SiteState, delay: Delay, secs: float, *, is_refused: bool) -> None:

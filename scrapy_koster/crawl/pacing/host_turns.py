@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections import deque
 from contextlib import contextmanager
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.engine.alarm import Alarm
-from scrapy_koster.crawl.pacing.hosts import LATE_MOST_SECS, Asked
+from scrapy_koster.crawl.pacing.hosts import LATE_MOST_SECS, Asked, Open
+from scrapy_koster.crawl.timetable import Timetable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from scrapy import Request
 
+    from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.fetching.ports import Store
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.pacing.hosts import Host, Hosts
@@ -40,13 +38,20 @@ class HostTurns:
     """
 
     def __init__(
-        self, hosts: Hosts, store: Store, stats: Stats, free: Callable[[Host], None]
+        self,
+        hosts: Hosts,
+        store: Store,
+        stats: Stats,
+        clock: Clock,
+        opened: Callable[[Host], None],
     ) -> None:
-        """*free* is called when a host's turn may be taken, and nobody waits for it in place."""
+        """*opened* is called when a host's turn may be taken, and nobody waits for it in place."""
         self._hosts = hosts
         self._store = store
-        self._free = free
-        self._timer = HostTimer(self._look, stats)
+        self._stats = stats
+        self._clock = clock
+        self._opened = opened
+        self._due: Timetable[Host] = Timetable(clock, self._look)
         self._tasks: set[Deferred[None]] = set()
         self._closed = False
 
@@ -54,10 +59,10 @@ class HostTurns:
         """Have the turn of *host* given to those who wait for it, once it comes."""
         if self._closed or isinstance(host.turn, Asked) or host.under_way:
             return
-        if host.is_ready:
+        if self._hosts.is_ready(host):
             self._give(host)
         else:
-            self._timer.set(host, host.free)
+            self._look_at(host, host.next_visit)
 
     async def wait(self, host: Host, request: Request | None = None) -> bool:
         """Wait in place for the turn of *host*; False if the crawl closes first."""
@@ -71,7 +76,8 @@ class HostTurns:
 
     def take(self, host: Host, request: Request | None) -> None:
         """Let *request* have the turn, or /robots.txt."""
-        host.turn, host.free = request, monotonic() + self._hosts.gap(host)
+        host.turn = request
+        host.next_visit = self._clock.now() + self._hosts.gap(host)
 
     @contextmanager
     def visit(self, host: Host | None) -> Iterator[None]:
@@ -82,17 +88,17 @@ class HostTurns:
         if not isinstance(host.turn, Asked):
             host.turn = None
         host.under_way += 1
-        began, gap = monotonic(), self._hosts.gap(host)
-        host.free = began + gap
+        began, gap = self._clock.now(), self._hosts.gap(host)
+        host.next_visit = began + gap
         self._run(self._note(host.name, gap))
         try:
             yield
         finally:
             host.under_way -= 1
-            secs = monotonic() - began
+            secs = self._clock.now() - began
             late = min(host.lateness(secs), LATE_MOST_SECS) + _SPARE_SHARE * gap
-            host.free = max(host.free, began + gap + min(late, secs))
-            if host.wanted:
+            host.next_visit = max(host.next_visit, began + (gap + min(late, secs)))
+            if self._hosts.is_awaited(host):
                 self.want(host)
 
     def close(self) -> None:
@@ -100,7 +106,9 @@ class HostTurns:
         if self._closed:
             return
         self._closed = True
-        self._timer.stop()
+        for _, when in self._due:
+            self._stats.paced(-max(0.0, when - self._clock.now()))
+        self._due.clear()
         for host in self._hosts:
             for given, _ in host.waiters or ():
                 if not given.called:
@@ -108,14 +116,20 @@ class HostTurns:
         for task in list(self._tasks):
             task.cancel()
 
+    def _look_at(self, host: Host, when: Instant) -> None:
+        """Look at that time whether its turn has come, unless that is to be anyway."""
+        if host not in self._due:
+            self._stats.paced(max(0.0, when - self._clock.now()))
+            self._due.set(host, when)
+
     def _look(self, host: Host) -> None:
         """Its turn may have come."""
-        if host.under_way or not host.wanted:
+        if host.under_way or not self._hosts.is_awaited(host):
             return
         if self._hosts.is_had(host):
-            self._timer.set(host, monotonic() + _LOOK_SECS)
-        elif host.free > monotonic():
-            self._timer.set(host, host.free)
+            self._look_at(host, self._clock.now() + _LOOK_SECS)
+        elif host.next_visit > self._clock.now():
+            self._look_at(host, host.next_visit)
         else:
             host.turn = Asked()
             self._run(self._ask(host))
@@ -124,12 +138,12 @@ class HostTurns:
         """Ask the storage whether another process has had the turn."""
         gap = self._hosts.gap(host)
         early = min(await self._store.visit(host.name, gap), gap)
-        now = monotonic()
-        host.free = max(host.free, now + early)
+        now = self._clock.now()
+        host.next_visit = max(host.next_visit, now + early)
         # A visit that needs no turn may have begun meanwhile.
-        if host.free <= now and not host.under_way:
+        if host.next_visit <= now and not host.under_way:
             # Before another process could have it. A file may ask for no delay any more.
-            host.turn = now + max(gap / 2, _TURN_LEAST_SECS)
+            host.turn = Open(now + max(gap / 2, _TURN_LEAST_SECS))
         else:
             host.turn = None
         self.want(host)
@@ -140,10 +154,10 @@ class HostTurns:
             if not given.called:
                 self.take(host, request)
                 given.callback(True)  # noqa: FBT003
-                if host.wanted:
+                if self._hosts.is_awaited(host):
                     self.want(host)
                 return
-        self._free(host)
+        self._opened(host)
 
     async def _note(self, host: str, gap: float) -> None:
         await self._store.visit(host, gap, begun=True)
@@ -152,42 +166,3 @@ class HostTurns:
         task = deferred_from_coro(coroutine)
         self._tasks.add(task)
         task.addBoth(lambda _: self._tasks.discard(task))
-
-
-class HostTimer:
-    """Fires for each host at the time that was set for it: one timer for all."""
-
-    def __init__(self, fire: Callable[[Host], None], stats: Stats) -> None:
-        self._fire = fire
-        self._stats = stats
-        self._heap: list[Host] = []
-        self._alarm = Alarm(self._ring)
-
-    def set(self, host: Host, when: float) -> None:
-        """Fire for *host* at that time, unless it is set already."""
-        if not math.isinf(host.due):
-            return
-        host.due = when
-        heapq.heappush(self._heap, host)
-        self._stats.paced(max(0.0, when - monotonic()))
-        self._set()
-
-    def stop(self) -> None:
-        """Fire for none any more."""
-        self._alarm.cancel()
-        for host in self._heap:
-            self._stats.paced(-max(0.0, host.due - monotonic()))
-        self._heap.clear()
-
-    def _set(self) -> None:
-        if self._heap:
-            self._alarm.set(self._heap[0].due)
-
-    def _ring(self) -> None:
-        try:
-            while self._heap and self._heap[0].due <= monotonic():
-                host = heapq.heappop(self._heap)
-                host.due = math.inf
-                self._fire(host)
-        finally:
-            self._set()

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from time import monotonic
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from scrapy import Request
 
-from scrapy_koster.crawl.engine.private import under_way
+from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.site import site_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
+    from scrapy_koster.crawl.clock import Clock, Instant
+    from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.pacing.delays import Delays
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.site import Site
@@ -33,27 +33,30 @@ class Asked:
     """The storage is being asked whether another process has had the turn."""
 
 
-Turn: TypeAlias = Request | Asked | float | None
-"""Who has the turn: a request; nobody yet, but it may be taken until then; nobody."""
+class Open(NamedTuple):
+    """Nobody has the turn yet; it may be taken until then."""
+
+    until: Instant
+
+
+Turn: TypeAlias = Request | Asked | Open | None
+"""Who has the turn: a request, nobody yet, or nobody."""
 
 
 class Host:
     """A host whose visits are to be apart, and when the next of them may begin.
 
-    Times are of the clock that never goes back, in seconds. It is kept small: a crawl may have
-    ten thousand.
+    It is kept small: a crawl may have ten thousand.
     """
 
-    __slots__ = ("due", "first", "free", "others", "quickest", "turn", "under_way", "waiters")
+    __slots__ = ("first", "next_visit", "others", "quickest", "turn", "under_way", "waiters")
 
     def __init__(self, state: SiteState) -> None:
         self.first = state
         self.others: tuple[SiteState, ...] = ()
         """More sites of the host: of another scheme, at another port."""
-        self.free = 0.0
+        self.next_visit = LONG_AGO
         """Before this no visit begins."""
-        self.due = math.inf
-        """When it is looked at again, which does not change while it is in a heap."""
         self.quickest = math.inf
         """How long the shortest visit took."""
         self.turn: Turn = None
@@ -61,9 +64,6 @@ class Host:
         """Visits that have begun and not ended."""
         self.waiters: deque[tuple[Deferred[bool], Request | None]] | None = None
         """Who waits in place."""
-
-    def __lt__(self, other: Host) -> bool:
-        return self.due < other.due
 
     @property
     def name(self) -> str:
@@ -74,16 +74,6 @@ class Host:
     def states(self) -> tuple[SiteState, ...]:
         """Its sites that were met: one of them asks for a delay."""
         return (self.first, *self.others)
-
-    @property
-    def wanted(self) -> bool:
-        """Whether somebody waits for its turn."""
-        return bool(self.waiters) or any(state.turns for state in self.states)
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether its turn may be taken now."""
-        return isinstance(self.turn, float) and monotonic() < self.turn
 
     def lateness(self, secs: float) -> float:
         """Return by how much the request of a visit of so many seconds may have come late.
@@ -109,14 +99,24 @@ class Hosts:
     """The hosts of which a site asks for a delay; so many of them at most."""
 
     def __init__(
-        self, crawler: Crawler, delays: Delays, clock: Callable[[], float], limit: int
+        self,
+        engine: Engine,
+        delays: Delays,
+        clock: Clock,
+        *,
+        limit: int,
+        own_secs: float,
+        waiting_for_turn: Callable[[Site], int],
     ) -> None:
-        """*clock* tells the seconds since the epoch."""
-        self._crawler = crawler
-        self._own_secs = crawler.settings.getfloat("DOWNLOAD_DELAY")
+        """*own_secs* is the DOWNLOAD_DELAY; *waiting_for_turn* tells how many requests to a site
+        wait in the scheduler for a turn of its host.
+        """
+        self._engine = engine
+        self._own_secs = own_secs
         self._delays = delays
         self._clock = clock
         self._limit = limit
+        self._waiting_for_turn = waiting_for_turn
         self._hosts: dict[str, Host] = {}
 
     def __len__(self) -> int:
@@ -135,7 +135,7 @@ class Hosts:
             return self._new(state) if secs else None
         if state not in host.states:
             host.join(state)
-            host.free = max(host.free, self._after_robots_txt(state))
+            host.next_visit = max(host.next_visit, self._after_robots_txt(state))
         return host if self.gap(host) else None
 
     def named(self, name: str) -> Host | None:
@@ -153,25 +153,37 @@ class Hosts:
         secs = max(self._delays.kept(state) for state in host.states)
         return max(secs, self._own_secs) if secs else 0.0
 
+    def is_awaited(self, host: Host) -> bool:
+        """Whether somebody waits for its turn."""
+        return bool(host.waiters) or any(map(self.waiting_for_turn, host.states))
+
+    def waiting_for_turn(self, state: SiteState) -> int:
+        """Return how many requests to a site wait in the scheduler for a turn of its host."""
+        return self._waiting_for_turn(state.site)
+
+    def is_ready(self, host: Host) -> bool:
+        """Whether its turn may be taken now."""
+        return isinstance(host.turn, Open) and self._clock.now() < host.turn.until
+
     def is_had(self, host: Host) -> bool:
         """Whether a request has its turn, or one is about to."""
         if isinstance(host.turn, Request):
-            return host.turn in under_way(self._crawler)
+            return host.turn in self._engine.under_way
         return isinstance(host.turn, Asked)
 
     def _new(self, state: SiteState) -> Host:
         self._make_room()
         host = self._hosts[state.site.host] = Host(state)
-        host.free = self._after_robots_txt(state)
+        host.next_visit = self._after_robots_txt(state)
         if self._is_visited(state.site):
-            host.free = monotonic() + self.gap(host) + LATE_MOST_SECS
+            host.next_visit = self._clock.now() + (self.gap(host) + LATE_MOST_SECS)
         return host
 
     def _is_visited(self, site: Site) -> bool:
         """Whether pages of another site of the host are under way: they needed no turn."""
         return any(
             (other := _site_of(request.url)) and other.host == site.host and other != site
-            for request in under_way(self._crawler)
+            for request in self._engine.under_way
         )
 
     def _make_room(self) -> None:
@@ -180,17 +192,22 @@ class Hosts:
                 return
             name, host = next(iter(self._hosts.items()))
             del self._hosts[name]
-            if host.wanted or host.under_way or host.free > monotonic() or self.is_had(host):
+            if (
+                self.is_awaited(host)
+                or host.under_way
+                or host.next_visit > self._clock.now()
+                or self.is_had(host)
+            ):
                 self._hosts[name] = host
 
-    def _after_robots_txt(self, state: SiteState) -> float:
+    def _after_robots_txt(self, state: SiteState) -> Instant:
         """Return when the next visit may begin: that to /robots.txt was one.
 
         Before that was read, others may have begun.
         """
         copy, gap = last_copy(state.known), self._delays.kept(state)
-        passed = math.inf if copy is None else self._clock() - copy.fetched - LATE_MOST_SECS
-        return monotonic() + min(max(gap - passed, 0.0), gap)
+        passed = math.inf if copy is None else self._clock.epoch() - copy.fetched - LATE_MOST_SECS
+        return self._clock.now() + min(max(gap - passed, 0.0), gap)
 
 
 def _site_of(url: str) -> Site | None:

@@ -7,16 +7,16 @@ there. It takes no place of the downloader meanwhile. See docs/pacing.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
-from time import monotonic
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.engine.private import around_downloads, wake
-from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pacing.delays import NEVER, Delays
+from scrapy_koster.crawl.clock import LONG_AGO
+from scrapy_koster.crawl.fetching.ports import NoPace
+from scrapy_koster.crawl.pacing.delays import NEVER
 from scrapy_koster.crawl.pacing.host_turns import HostTurns
-from scrapy_koster.crawl.pacing.hosts import Hosts
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import sent_as
@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from scrapy import Request
-    from scrapy.crawler import Crawler
 
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.fetching.ports import Store
+    from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
-    from scrapy_koster.crawl.pacing.hosts import Host
+    from scrapy_koster.crawl.pacing.delays import Delays
+    from scrapy_koster.crawl.pacing.hosts import Host, Hosts
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.sites import Sites, SiteState
     from scrapy_koster.protocol.access import Known
@@ -49,35 +52,47 @@ class Pacer:
 
     def __init__(
         self,
-        crawler: Crawler,
         config: Config,
         stats: Stats,
+        log: Log,
         *,
+        clock: Clock,
+        engine: Engine,
         robot: Robot,
         sites: Sites,
         store: Store,
-        clock: Callable[[], float],
+        delays: Delays,
+        hosts: Hosts,
         renew: Callable[[SiteState], None],
     ) -> None:
-        """*renew* has a site asked whose copy is not fresh any more."""
-        self._crawler = crawler
-        self._log = Log(__name__, crawler)
+        """*renew* has a site retrieved whose copy is not fresh any more."""
+        self._log = log
+        self._engine = engine
         self._robot = robot
         self._sites = sites
         self._clock = clock
         self._renew = renew
         self._dry_run = config.dry_run
-        self._delays = Delays(crawler, config, stats, robot)
-        self._hosts = Hosts(crawler, self._delays, clock, config.memory_sites)
-        self._turns = HostTurns(self._hosts, store, stats, self._is_free)
-        self.want, self.close = self._turns.want, self._turns.close
-        self._free: dict[Host, None] = {}
-        """Those whose turn a parked request may take."""
-        self._tell_at = 0.0
+        self._delays = delays
+        self._hosts = hosts
+        self._turns = HostTurns(hosts, store, stats, clock, self._is_open)
+        self._in_turn: Counter[SiteState] = Counter()
+        """How many requests to each site wait in place for a turn of its host."""
+        self._open: dict[Host, None] = {}
+        """Hosts whose turn a parked request may take."""
+        self._tell_at = LONG_AGO
+
+    def want(self, host: Host) -> None:
+        """Have the turn of *host* given to those who wait for it, once it comes."""
+        self._turns.want(host)
+
+    def close(self) -> None:
+        """Give no turn any more; who waits for one is told."""
+        self._turns.close()
 
     def open(self) -> None:
         """Begin: from now on what is sent is a visit."""
-        around_downloads(self._crawler, self._visiting)
+        self._engine.around_downloads(self._visiting)
 
     # Which requests have to wait.
 
@@ -96,7 +111,7 @@ class Pacer:
             return None
         if host is None:
             return None
-        if host.is_ready:
+        if self._hosts.is_ready(host):
             self._turns.take(host, request)
             return None
         return state, host
@@ -134,44 +149,50 @@ class Pacer:
 
     # What comes out of the parking.
 
-    def free_site(self) -> SiteState | None:
+    def open_site(self) -> SiteState | None:
         """Return a site of whose parked requests one may come out, None if there is none."""
-        for host in list(self._free):
-            if host.is_ready and (state := self._fresh_site(host)) is not None:
+        for host in list(self._open):
+            if self._hosts.is_ready(host) and (state := self._fresh_site(host)) is not None:
                 return state
-            del self._free[host]
-            if host.wanted and not host.is_ready:
+            del self._open[host]
+            if self._hosts.is_awaited(host) and not self._hosts.is_ready(host):
                 self.want(host)
         return None
 
-    def _is_free(self, host: Host) -> None:
+    def _is_open(self, host: Host) -> None:
         if self._fresh_site(host) is not None:
-            self._free[host] = None
-            wake(self._crawler)
+            self._open[host] = None
+            self._engine.wake()
 
     def _fresh_site(self, host: Host) -> SiteState | None:
         """Return a site that has parked requests and is known; those that are not are asked."""
         found = None
         for state in host.states:
-            if state.turns and self._clock() < state.until:
+            if not self._hosts.waiting_for_turn(state):
+                continue
+            if self._clock.epoch() < state.until_epoch:
                 found = found or state
-            elif state.turns:
+            else:
                 self._renew(state)
         return found
 
-    def is_waited_for(self) -> bool:
+    def is_waited_for(self, state: SiteState) -> bool:
+        """Whether requests to the site wait in place for a turn of its host."""
+        return self._in_turn[state] > 0
+
+    def has_waiting(self) -> bool:
         """Whether requests wait for the turn of a host. While a crawl does nothing else, say so."""
-        is_waited_for = any(host.wanted for host in self._hosts)
-        if is_waited_for and monotonic() >= self._tell_at:
-            self._tell([host for host in self._hosts if host.wanted])
-        return is_waited_for
+        waiting = [host for host in self._hosts if self._hosts.is_awaited(host)]
+        if waiting and self._clock.now() >= self._tell_at:
+            self._tell(waiting)
+        return bool(waiting)
 
     def _tell(self, waiting: list[Host]) -> None:
-        first = min(waiting, key=lambda host: host.free, default=None)
-        secs = 0.0 if first is None else first.free - monotonic()
-        if first is None or secs < _LONG_SECS:
+        first = min(waiting, key=attrgetter("next_visit"))
+        secs = first.next_visit - self._clock.now()
+        if secs < _LONG_SECS:
             return
-        self._tell_at = monotonic() + _TELL_SECS
+        self._tell_at = self._clock.now() + _TELL_SECS
         self._log.info(
             "Nothing to do until a host that asks for a delay may be visited again. Requests wait"
             " for %(hosts)d of them, such as %(host)s; the next visit is in %(secs).0f s",
@@ -187,11 +208,13 @@ class Pacer:
 
         The site, which *request* is to, stays in memory meanwhile.
         """
-        state.in_turn += 1
+        self._in_turn[state] += 1
         try:
             return await self._turns.wait(host, request)
         finally:
-            state.in_turn -= 1
+            self._in_turn[state] -= 1
+            if not self._in_turn[state]:
+                del self._in_turn[state]
 
     async def turn_to_ask(self, state: SiteState) -> None:
         """Wait until /robots.txt may be asked for, where the host is known to ask for a delay."""
@@ -215,8 +238,52 @@ class Pacer:
         with self._turns.visit(host):
             yield
             if host is not None:  # when exactly it was sent is not known here
-                host.free = max(host.free, monotonic() + self._hosts.gap(host))
+                host.next_visit = max(host.next_visit, self._clock.now() + self._hosts.gap(host))
 
     def _visiting(self, request: Request) -> AbstractContextManager[None] | None:
         host = self._hosts.of_url(request.url) if self._hosts else None
         return None if host is None else self._turns.visit(host)
+
+
+class NoPacer(NoPace):
+    """Keeps no delay (KOSTER_CRAWL_DELAY = "ignore")."""
+
+    def open(self) -> None:
+        """Note no visits."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def holds(self, _request: Request) -> None:
+        """Hold nothing."""
+
+    def held(self, _request: Request, _state: SiteState, _robot: str) -> None:
+        """Hold nothing."""
+
+    def concerns(self, _state: SiteState, _robot: str) -> bool:
+        """Return False."""
+        return False
+
+    def too_long(self, _request: Request, _state: SiteState, _robot: str) -> None:
+        """No delay is too long."""
+
+    def paces(self, _state: SiteState) -> None:
+        """No visits have to be apart."""
+
+    def open_site(self) -> None:
+        """Nobody waits."""
+
+    def is_waited_for(self, _state: SiteState) -> bool:
+        """Return False."""
+        return False
+
+    def has_waiting(self) -> bool:
+        """Return False."""
+        return False
+
+    def want(self, host: Host) -> None:
+        """Nobody waits."""
+
+    async def turn(self, _state: SiteState, _host: Host, _request: Request) -> bool:
+        """Return True."""
+        return True

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import islice, takewhile
-from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scrapy.utils.asyncio import create_looping_call
-
-from scrapy_koster.crawl.engine.private import wake
-from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.parking.workers import Held, Workers, push_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import AsyncioLoopingCall
-    from twisted.internet.task import LoopingCall
 
+    from scrapy_koster.crawl.clock import Clock, Instant, Ticks
+    from scrapy_koster.crawl.engine.private import Engine
+    from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.parking.file import Place
 
 T = TypeVar("T")
 
-_LEASE_SECS = 30.0
-_TICK_SECS = 1.0
+LEASE_SECS = 30.0
+TICK_SECS = 1.0
 # What comes out sooner is not written: each request to a new site is parked for a moment.
-_YOUNG_SECS = 2.0
-_YOUNG = 10_000
+YOUNG_SECS = 2.0
+YOUNG_MOST = 10_000
 _AT_ONCE = 500
 # Redis keeps scores as floats: integers are exact up to here.
 _SCORE = 2**53
@@ -46,13 +42,14 @@ class Journal:
     A Redis that fails is left alone for a while, and said once; parking goes on in memory.
     """
 
-    def __init__(self, crawler: Crawler, queue: Any, push: str) -> None:
+    def __init__(self, log: Log, engine: Engine, clock: Clock, queue: Any, push: str) -> None:
         """*queue* is that of scrapy-redis, *push* the command by which it pushes."""
-        self._crawler = crawler
-        self._log = Log(__name__, crawler)
+        self._log = log
+        self._engine = engine
+        self._clock = clock
         self._encode = queue._encode_request  # noqa: SLF001  # as it pushes
         self._workers = Workers(queue, push)
-        self._young: dict[Place, tuple[float, Request]] = {}
+        self._young: dict[Place, tuple[Instant, Request]] = {}
         """What is parked and not written yet, and since when: the oldest first."""
         self._doubtful: set[Place] = set()
         """What of these may be written all the same: there was no answer."""
@@ -61,26 +58,28 @@ class Journal:
         self._waits = self._parks = True
         self._held = Held.PARKS
         """What the others were told last."""
-        self._look_at = 0.0
-        self._rests_until = 0.0
+        self._look_at = LONG_AGO
+        self._rests_until = LONG_AGO
         self._warned = False
         self._told = False
-        self._ticking: AsyncioLoopingCall | LoopingCall | None = None
+        self._ticking: Ticks | None = None
+
+    is_on = True
 
     def open(self, *, anew: bool) -> None:
         """Begin: take over what was left behind, or drop it if the crawl begins *anew*."""
         if anew:
             self._try(self._workers.forget_others)
-        self._ticking = create_looping_call(self._tick)
-        self._ticking.start(_TICK_SECS)
+        self._tick()
+        self._ticking = self._clock.every(TICK_SECS, self._tick)
 
     def parked(self, place: Place, request: Request) -> None:
         """Note that *request* waits at *place*."""
         self._waits = self._parks = True
-        self._young[place] = (monotonic(), request)
+        self._young[place] = (self._clock.now(), request)
         if self._held is not Held.PARKS:  # else they could end before it is written
             self._try(self._renew)
-        if len(self._young) > _YOUNG and not self._write():
+        if len(self._young) > YOUNG_MOST and not self._write():
             self._young.clear()  # they wait in memory alone
             self._doubtful.clear()
 
@@ -111,7 +110,7 @@ class Journal:
         """Move what is parked into the queue, or drop it. Return whether that was possible."""
         if self._ticking is not None:
             self._ticking.stop()
-        self._rests_until = 0.0
+        self._rests_until = LONG_AGO
         if not keep:
             return self._try(self._workers.forget) is not None
         written = self._write() and self._try(self._renew)
@@ -120,15 +119,15 @@ class Journal:
     # From time to time.
 
     def _tick(self) -> None:
-        self._write(_YOUNG_SECS)
-        if monotonic() >= self._look_at:
-            self._look_at = monotonic() + _LEASE_SECS / 3
+        self._write(YOUNG_SECS)
+        if self._clock.now() >= self._look_at:
+            self._look_at = self._clock.now() + LEASE_SECS / 3
             if self._try(self._renew):
                 self._try(self._look)
 
     def _write(self, older_than: float = 0.0) -> bool:
         """Write what has waited for so many seconds; return whether that was possible."""
-        limit = monotonic() - older_than
+        limit = self._clock.now() + -older_than
         while chunk := self._parked_before(limit):
             if not self._try(partial(self._renew, chunk)):
                 self._doubtful.update(chunk)
@@ -138,7 +137,7 @@ class Journal:
                 del self._young[place]
         return True
 
-    def _parked_before(self, limit: float) -> dict[Place, Request]:
+    def _parked_before(self, limit: Instant) -> dict[Place, Request]:
         old = takewhile(lambda young: young[1][0] <= limit, self._young.items())
         return {place: request for place, (_, request) in islice(old, _AT_ONCE)}
 
@@ -148,7 +147,7 @@ class Journal:
         held = Held.DONE
         if self._waits:
             held = Held.PARKS if self._parks or self._young else Held.WAITS
-        self._workers.renew(_LEASE_SECS, held, parked=parked, removed=self._removed)
+        self._workers.renew(LEASE_SECS, held, parked=parked, removed=self._removed)
         self._held, self._parks = held, False
         self._removed.clear()
         return True
@@ -168,7 +167,7 @@ class Journal:
                 " queue again: %(count)d",
                 count=moved,
             )
-            wake(self._crawler)
+            self._engine.wake()
         return moved + waiting
 
     def _tell_lost(self) -> None:
@@ -177,19 +176,19 @@ class Journal:
             self._log.info(
                 "Other workers have taken over requests that waited in this one, which was stopped"
                 " for %(secs)g s or longer. They are dropped here",
-                secs=_LEASE_SECS,
+                secs=LEASE_SECS,
             )
 
     # A Redis that fails.
 
     def _try(self, call: Callable[[], T]) -> T | None:
         """Return what *call* returns, None if Redis fails or has just failed."""
-        if monotonic() < self._rests_until:
+        if self._clock.now() < self._rests_until:
             return None
         try:
             return call()
         except Exception as error:  # noqa: BLE001  # a client may be anybody's class
-            self._rests_until = monotonic() + _LEASE_SECS / 3
+            self._rests_until = self._clock.now() + LEASE_SECS / 3
             self._warn(error)
             return None
 
@@ -204,11 +203,35 @@ class Journal:
             )
 
 
-def journal_of(crawler: Crawler, scheduler: Any) -> Journal | None:
-    """Return the journal beside the queue of *scheduler*, None if that is not of scrapy-redis."""
+class NoJournal:
+    """Writes nothing: the queue is not of scrapy-redis, and not shared."""
+
+    is_on = False
+
+    def open(self, *, anew: bool) -> None:
+        """Do nothing."""
+
+    def parked(self, place: Place, request: Request) -> None:
+        """Do nothing."""
+
+    def taken(self, place: Place) -> bool:  # noqa: ARG002
+        """Return True: no other worker could have it."""
+        return True
+
+    def others_wait(self) -> bool:
+        """Return False."""
+        return False
+
+    def close(self, *, keep: bool) -> bool:  # noqa: ARG002
+        """Return True: there is nothing to move."""
+        return True
+
+
+def journal_of(scheduler: Any, log: Log, engine: Engine, clock: Clock) -> Journal | NoJournal:
+    """Return the journal beside the queue of *scheduler*, which is scrapy-redis's or another."""
     queue = getattr(scheduler, "queue", None)
     push = push_of(queue)
-    return None if push is None else Journal(crawler, queue, push)
+    return NoJournal() if push is None else Journal(log, engine, clock, queue, push)
 
 
 def _field(place: Place) -> str:

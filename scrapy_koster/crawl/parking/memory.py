@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.file import ParkedFile
+from scrapy_koster.crawl.parking.journal import NoJournal
 from scrapy_koster.crawl.parking.lots import Lots
 
 if TYPE_CHECKING:
@@ -35,18 +36,22 @@ class Parking:
     """
 
     def __init__(
-        self, crawler: Crawler, in_memory: int = _IN_MEMORY, folder: Path | None = None
+        self,
+        crawler: Crawler,
+        in_memory: int = _IN_MEMORY,
+        folder: Path | None = None,
+        file: type[ParkedFile] = ParkedFile,
     ) -> None:
         self._log = Log(__name__, crawler)
         self._in_memory = in_memory if folder is None else 0
         self._held_count = 0
         self._count = 0
-        self._file = ParkedFile(crawler, folder)
+        self._file = file(crawler, folder)
         self._numbers = count()
         self._lots = Lots()
         self.by_site = self._lots.by_site
         self._next: list[tuple[Place, str]] = []
-        self.journal: Journal | None = None  # what waits here is in it as well
+        self._journal: Journal | NoJournal = NoJournal()
 
     def __len__(self) -> int:
         return self._count
@@ -65,11 +70,13 @@ class Parking:
         lot = self._lots.of_turns(site)
         return 0 if lot is None or lot.opened else lot.count
 
-    def take_back(self, mark: Callable[[Request], None]) -> int:
-        """Park again what the last run has left in the file; return how many these are.
+    def begin(self, journal: Journal | NoJournal, mark: Callable[[Request], None]) -> int:
+        """Begin: park again what the last run has left in the file; return how many these are.
 
-        *mark* is given each of them. Their sites are closed.
+        *mark* is given each of them. Their sites are closed. What waits here from now on is in
+        the *journal* as well.
         """
+        self._journal = journal
         counts, highest = self._file.take_back(mark)
         self._numbers = count(highest + 1)
         for site, waiting in counts.items():
@@ -88,8 +95,7 @@ class Parking:
         if self._held_count < self._in_memory or not self._file.write(lot.name, place, request):
             heappush(lot.held, (place, request))
             self._held_count += 1
-        if self.journal is not None:
-            self.journal.parked(place, request)
+        self._journal.parked(place, request)
         lot.count += 1
         self._count += 1
         return self.waiting_for(site)
@@ -194,7 +200,7 @@ class Parking:
         else:
             request = self._from_file(lot, place)
         self._uncount(lot, 1)
-        if self.journal is not None and not self.journal.taken(place):
+        if not self._journal.taken(place):
             return None  # another worker has it
         if lot.mark is not None and request is not None:
             lot.mark(request)

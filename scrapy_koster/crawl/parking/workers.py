@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 # Bounds of what one look takes and moves.
 _WORKERS = 1_000
-_AT_ONCE = 500
-_TURNS = 20
+MOVED_AT_ONCE = 500
+ROUNDS_MOST = 20
 # For so long a worker that was stopped, and goes on, is told what others have taken over.
 _REMEMBERED_SECS = 7 * 24 * 3600
 _NAME = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -157,9 +157,9 @@ class Workers:
     def _move(self, worker: str) -> tuple[int, int]:
         keys = [self._key(name, worker) for name in ("parked", "lease", "taken")]
         keys += [self._key("workers"), self._queue.key]
-        args = [worker, self._push, _AT_ONCE, _REMEMBERED_SECS]
+        args = [worker, self._push, MOVED_AT_ONCE, _REMEMBERED_SECS]
         moved = left = 0
-        for _ in range(_TURNS):
+        for _ in range(ROUNDS_MOST):
             at_once, left = self._take_over(keys=keys, args=args)
             moved += at_once
             if not at_once:

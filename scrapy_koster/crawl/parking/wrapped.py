@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
 _RETURNED = "koster_returned"
 _KEPT = "They are kept for the next run: start the same crawl again to go on"
@@ -26,28 +27,25 @@ _DROPPED = "They are dropped: set {} to keep them for the next run"
 class Wrapped:
     """Takes requests from the wrapped scheduler, and gives some back to it."""
 
-    def __init__(self, crawler: Crawler, scheduler: BaseScheduler) -> None:
-        self._crawler = crawler
+    def __init__(self, crawler: Crawler, scheduler: BaseScheduler, *, folder: Path | None) -> None:
+        """*folder* is the JOBDIR, if the scheduler keeps its requests there."""
         self._scheduler = scheduler
         self._log = Log(__name__, crawler)
         self._is_broken = False
         self._told = False
-        folder = job_dir(crawler.settings)
-        # Not isinstance(), which is true of whatever has a scheduler's methods.
-        self._is_scrapys = Scheduler in type(scheduler).__mro__
-        self.folder = Path(folder) if folder and self._is_scrapys else None
-        """The JOBDIR, where the scheduler keeps its requests there."""
+        self._is_scrapys = is_scrapys(type(scheduler))
+        self._folder = folder
 
     @property
     def keeps_requests(self) -> bool:
         """Whether what it holds when the crawl ends is known to be there for the next run."""
         # That of scrapy-redis says whether it empties its queue at the end.
-        return bool(getattr(self._scheduler, "persist", self.folder is not None))
+        return bool(getattr(self._scheduler, "persist", self._folder is not None))
 
     @property
     def takes_back(self) -> bool:
         """Whether it may keep what it is given when the crawl ends."""
-        return bool(getattr(self._scheduler, "persist", self.folder or not self._is_scrapys))
+        return bool(getattr(self._scheduler, "persist", self._folder or not self._is_scrapys))
 
     @property
     def fate(self) -> str:
@@ -69,7 +67,7 @@ class Wrapped:
         count = 0
         for count, request in enumerate(requests, 1):  # noqa: B007  # how many there were
             self._scheduler.enqueue_request(_returned(request))
-        if count and self.folder is not None:  # there they are what its file did not take
+        if count and self._folder is not None:  # there they are what its file did not take
             return f"{self.fate}. Those that cannot be written there: {count}"
         return self.fate
 
@@ -92,7 +90,7 @@ class Wrapped:
         JOBDIR of a crawl that was killed that may be more than there are, and
         they raise for each of these whenever they are asked.
         """
-        if self.folder is None:
+        if self._folder is None:
             return self._scheduler.next_request()
         left = math.inf
         while True:
@@ -117,6 +115,18 @@ class Wrapped:
                 " have left it so. The rest is crawled",
                 error,
             )
+
+
+def is_scrapys(scheduler: type) -> bool:
+    """Return whether it is Scrapy's scheduler, or a subclass."""
+    # Not issubclass(), which is true of whatever has a scheduler's methods.
+    return Scheduler in scheduler.__mro__
+
+
+def folder_of(scheduler: type, settings: BaseSettings) -> Path | None:
+    """Return the JOBDIR, None if the *scheduler* that is wrapped keeps no requests there."""
+    folder = job_dir(settings)
+    return Path(folder) if folder and is_scrapys(scheduler) else None
 
 
 def _returned(request: Request) -> Request:

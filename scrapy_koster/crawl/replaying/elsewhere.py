@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 
-from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.protocol.path import is_robots_txt
 
 if TYPE_CHECKING:
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.keeping.keeper import Keeper
-    from scrapy_koster.crawl.replaying.replay import Replay
+    from scrapy_koster.crawl.messages.log import Log
+    from scrapy_koster.crawl.replaying.replay import NoReplay
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.step import Step
@@ -42,14 +44,17 @@ class Elsewhere:
 
     def __init__(
         self,
-        crawler: Crawler,
+        log: Log,
+        clock: Clock,
+        *,
         keeper: Keeper,
         robot: Robot,
-        replay: Replay | None,
+        replay: Replay | NoReplay,
         decide: Callable[[Request, SiteState, str, Step], None],
     ) -> None:
         """*decide* raises IgnoreRequest for a request that its site does not allow to the robot."""
-        self._log = Log(__name__, crawler)
+        self._log = log
+        self._clock = clock
         self._keeper = keeper
         self._robot = robot
         self._replay = replay
@@ -64,9 +69,9 @@ class Elsewhere:
         if state is None or is_robots_txt(response.url):
             return response
         ended, step = request.replace(url=response.url), state.step
-        if self._replay is not None and self._replay.cache is not None:  # no site is asked
+        if isinstance(self._replay, Replay) and self._replay.is_on:  # no site is asked
             state, step = await self._replay.last_known(state, ended)
-        elif self._keeper.clock() >= state.until:
+        elif self._clock.epoch() >= state.until_epoch:
             step = await self._keeper.wait(state, request)
         try:
             self._decide(ended, state, self._robot.name_of(request), step)

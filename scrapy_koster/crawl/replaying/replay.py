@@ -12,17 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from time import time
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
 
 from scrapy_koster.crawl.fetching.ports import Unshared
-from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
-from scrapy_koster.crawl.keeping.keeper import Keeper
 from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, Unavailable, last_copy
 from scrapy_koster.protocol.step import Pass
@@ -30,46 +26,47 @@ from scrapy_koster.protocol.step import Pass
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
-    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.fetching.ports import Store
-    from scrapy_koster.crawl.messages.stats import Stats
-    from scrapy_koster.protocol.access import Known
+    from scrapy_koster.crawl.keeping.keeper import Keeper
+    from scrapy_koster.crawl.messages.log import Log
+    from scrapy_koster.protocol.access import Known, Policy
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.step import Step
+
+
+class NoReplay:
+    """Pages come from the network."""
+
+    is_on = False
+
+    def answer(self, _request: Request) -> None:
+        """Return None: the network is asked."""
+
+    async def close(self) -> None:
+        """Do nothing."""
 
 
 class Replay:
     """Answers requests out of the HTTP cache, and knows the last copies."""
 
-    def __init__(self, crawler: Crawler, config: Config, stats: Stats) -> None:
+    def __init__(
+        self, crawler: Crawler, log: Log, clock: Clock, *, policy: Policy, keeper: Keeper
+    ) -> None:
+        """*policy* and *keeper* are as ``policy_of_replay`` and ``LastCopies`` have them."""
         self._crawler = crawler
-        self._log = Log(__name__, crawler)
-        self._said = False
-        policy = replace(
-            config.policy,
-            unavailable=Unavailable.ALLOW,  # without a copy the page passes
-            defer_first_secs=math.inf,
-            defer_max_secs=math.inf,
-        )
+        self._log = log
+        self._clock = clock
         self._policy = policy
-        config = replace(config, policy=policy)
-        store = StorageBreaker(config, stats, Log(StorageBreaker.__module__, crawler))
-        self._keeper = Keeper(
-            crawler,
-            config,
-            stats,
-            fetch=_Nothing(),
-            store=_LastCopies(store),
-            announcer=_Quiet(crawler, config, stats),
-        )
+        self._keeper = keeper
+        self._said = False
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, config: Config, stats: Stats) -> Replay | None:
-        """Return None unless the settings say that what is not cached is ignored."""
-        get = crawler.settings.getbool
-        on = get("HTTPCACHE_ENABLED") and get("HTTPCACHE_IGNORE_MISSING")
-        return cls(crawler, config, stats) if on else None
+    @property
+    def is_on(self) -> bool:
+        """Whether pages come out of the HTTP cache alone, and no site need be asked."""
+        return self.cache is not None
 
     @property
     def cache(self) -> HttpCacheMiddleware | None:
@@ -99,14 +96,14 @@ class Replay:
 
     async def last_known(self, state: SiteState, request: Request) -> tuple[SiteState, Step]:
         """Return what *request* is decided by: the last copy for the site of *state*."""
-        now = time()
+        now = self._clock.epoch()
         if (copy := last_copy(state.known)) is not None:
             last = SiteState(state.site)
-            last.learn(_without_end(copy), state.source, state.parser)
+            last.learn(state.facts._replace(known=_without_end(copy, now), hazard=None))
             return last, last.take_step(now=now, policy=self._policy)
         stored = self._keeper.state_of(request.url)
         assert stored is not None  # it has a site
-        if now < stored.until:
+        if now < stored.until_epoch:
             return stored, stored.step
         return stored, await self._keeper.wait(stored, request)
 
@@ -115,41 +112,58 @@ class Replay:
         await self._keeper.close()
 
 
-def _without_end(copy: Copy) -> Copy:
-    return replace(copy, fetched=min(copy.fetched, time()), expires=math.inf)
+def is_replay(settings: BaseSettings) -> bool:
+    """Return whether the settings say that what is not cached is ignored."""
+    get = settings.getbool
+    return get("HTTPCACHE_ENABLED") and get("HTTPCACHE_IGNORE_MISSING")
 
 
-class _Quiet(Announcer):
+def policy_of_replay(policy: Policy) -> Policy:
+    """Return *policy* for a crawl that asks no site: without a copy a page passes."""
+    return replace(
+        policy, unavailable=Unavailable.ALLOW, defer_first_secs=math.inf, defer_max_secs=math.inf
+    )
+
+
+def _without_end(copy: Copy, now: float) -> Copy:
+    return replace(copy, fetched=min(copy.fetched, now), expires=math.inf)
+
+
+class QuietAnnouncer(Announcer):
     """Does not say of each site that it was not asked: that is said once, of all."""
 
-    def announce(self, state: SiteState, step: Step) -> None:
+    def announce(self, state: SiteState, step: Step, waiting: int) -> None:
         if not isinstance(step, Pass):
-            super().announce(state, step)
+            super().announce(state, step, waiting)
 
 
-class _Nothing:
+class NoFetch:
     """Asks no site."""
 
     async def fetch(self, *_: object) -> Answer | NoAnswer:
+        """Return that no site is asked."""
         return NoAnswer("HTTPCACHE_IGNORE_MISSING: no site is asked")
 
     def cancel(self) -> None:
-        pass
+        """Do nothing."""
 
 
-class _LastCopies(Unshared):
+class LastCopies(Unshared):
     """The last copies in a storage, which never end. Nothing is written."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self.source = store.source
 
     async def get(self, site: Site) -> Known | None:
+        """Return the last copy of *site*."""
         copy = last_copy(await self._store.get(site))
-        return None if copy is None else _without_end(copy)
+        return None if copy is None else _without_end(copy, self._clock.epoch())
 
     async def put(self, site: Site, known: Known) -> None:
-        pass
+        """Write nothing."""
 
     async def close(self) -> None:
+        """Close the storage."""
         await self._store.close()

@@ -1,0 +1,262 @@
+"""The one place that builds the objects of a crawl, and hands each of them its collaborators.
+
+Scrapy builds components one by one, in an order of its own, and gives each the crawler alone. So
+the first of them has everything built, and the others find it by their crawler.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.config import config_of
+from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
+from scrapy_koster.crawl.fetching.fetcher import Fetcher
+from scrapy_koster.crawl.fetching.permits import Permits
+from scrapy_koster.crawl.fetching.retriever import Retriever
+from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.keeping.keeper import Keeper
+from scrapy_koster.crawl.keeping.ports import NothingParked
+from scrapy_koster.crawl.messages.announcer import Announcer
+from scrapy_koster.crawl.messages.counting import Uncounted
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.messages.summary import Summary
+from scrapy_koster.crawl.pacing.delays import Delays
+from scrapy_koster.crawl.pacing.hosts import Hosts
+from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
+from scrapy_koster.crawl.parking.memory import Parking
+from scrapy_koster.crawl.parking.waiting import Waiting
+from scrapy_koster.crawl.parking.wrapped import folder_of
+from scrapy_koster.crawl.replaying.replay import (
+    LastCopies,
+    NoFetch,
+    NoReplay,
+    QuietAnnouncer,
+    Replay,
+    is_replay,
+    policy_of_replay,
+)
+from scrapy_koster.crawl.report import CountedFetch, counts_of
+from scrapy_koster.crawl.robot import Robot
+from scrapy_koster.crawl.sites import Sites
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+    from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.fetching.ports import Fetch, Store
+    from scrapy_koster.crawl.keeping.ports import Parked
+    from scrapy_koster.crawl.sites import SiteState
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """The objects of one crawl that Scrapy's components are made of."""
+
+    config: Config
+    clock: Clock
+    engine: Engine
+    stats: Stats
+    robot: Robot
+    counts: Uncounted
+    announcer: Announcer
+    keeper: Keeper
+    pacer: Pacer | NoPacer
+    parking: Parking
+    waiting: Waiting
+    replay: Replay | NoReplay
+    folder: Path | None
+    """The JOBDIR, if the scheduler that is wrapped keeps its requests there."""
+
+
+_ASSEMBLIES: WeakKeyDictionary[Crawler, Assembly] = WeakKeyDictionary()
+
+
+def assembly_of(crawler: Crawler) -> Assembly:
+    """Return the objects of the crawl of *crawler*; ValueError if a setting is wrong."""
+    return _ASSEMBLIES.get(crawler) or assemble(crawler)
+
+
+def assemble(
+    crawler: Crawler,
+    *,
+    config: Config | None = None,
+    chance: Callable[[], float] = random.random,
+    sites: Callable[[int, Callable[[SiteState], bool]], Sites] = Sites,
+    fetch: Fetch | None = None,
+    permits: Permits | None = None,
+    parking: Parking | None = None,
+) -> Assembly:
+    """Build the objects of a crawl, before Scrapy builds any component of it.
+
+    A test or a command that wants some part otherwise gives it: *chance* is from 0 to 1.
+    """
+    config = config or config_of(crawler)
+    clock, engine, stats = clock_of(crawler), Engine(crawler), Stats(crawler.stats)
+    robot, counts = Robot(crawler, config.robot), counts_of(crawler)
+    announcer = announcer_of(crawler, config, counts)
+    store = storage_of(crawler, config)
+    fetch = fetch or Fetcher(crawler, config, stats, clock)
+    folder = folder_of(config.fallback_scheduler, crawler.settings)
+    parked = Parking(crawler, folder=folder) if parking is None else parking
+
+    # The keeper and those whom it tells know each other: these find it when they are called.
+    def ask_for(state: SiteState, request: Request) -> None:
+        keeper.ask_for(state, request)
+
+    def renew(state: SiteState) -> None:
+        keeper.renew(state)
+
+    def is_busy(state: SiteState) -> bool:
+        return keeper.is_busy(state)
+
+    met = sites(config.memory_sites, is_busy)
+    pacer: Pacer | NoPacer = NoPacer()
+    if config.pace.obeys:
+        delays = Delays(config, stats, robot, _log(crawler, Delays))
+        hosts = Hosts(
+            engine,
+            delays,
+            clock,
+            limit=config.memory_sites,
+            own_secs=crawler.settings.getfloat("DOWNLOAD_DELAY"),
+            waiting_for_turn=lambda site: parked.waiting_for_turn(str(site)),
+        )
+        pacer = Pacer(
+            config,
+            stats,
+            _log(crawler, Pacer),
+            clock=clock,
+            engine=engine,
+            robot=robot,
+            sites=met,
+            store=store,
+            delays=delays,
+            hosts=hosts,
+            renew=renew,
+        )
+    waiting = Waiting(parked, engine=engine, pacer=pacer, ask_for=ask_for)
+    keeper = build_keeper(
+        crawler,
+        config,
+        announcer,
+        fetch=CountedFetch(fetch, counts) if counts.is_on else fetch,
+        store=store,
+        sites=met,
+        chance=chance,
+        permits=permits,
+        examiner=Examiner(robot, announcer, counts),
+        parked=waiting,
+        pacer=pacer,
+        engine=engine,
+    )
+    assembly = _ASSEMBLIES[crawler] = Assembly(
+        config=config,
+        clock=clock,
+        engine=engine,
+        stats=stats,
+        robot=robot,
+        counts=counts,
+        announcer=announcer,
+        keeper=keeper,
+        pacer=pacer,
+        parking=parked,
+        waiting=waiting,
+        replay=_replay(crawler, config) if is_replay(crawler.settings) else NoReplay(),
+        folder=folder,
+    )
+    return assembly
+
+
+def build_keeper(
+    crawler: Crawler,
+    config: Config,
+    announcer: Announcer,
+    *,
+    fetch: Fetch,
+    store: Store,
+    chance: Callable[[], float] = random.random,
+    sites: Sites | None = None,
+    permits: Permits | None = None,
+    examiner: Examiner | NoExaminer | None = None,
+    parked: Parked | None = None,
+    pacer: Pacer | NoPacer | None = None,
+    engine: Engine | None = None,
+) -> Keeper:
+    """Return a keeper; one that nobody parks requests for, and that keeps no delay, by itself."""
+    clock, pacer = clock_of(crawler), pacer or NoPacer()
+    concurrent = crawler.settings.getint("CONCURRENT_REQUESTS")
+
+    def is_busy(state: SiteState) -> bool:
+        return keeper.is_busy(state)
+
+    def is_awaited(state: SiteState) -> bool:
+        return keeper.is_awaited(state)
+
+    def retrieved(state: SiteState) -> None:
+        keeper.retrieved(state)
+
+    retriever = Retriever(
+        crawler,
+        config,
+        announcer,
+        clock=clock,
+        chance=chance,
+        fetch=fetch,
+        store=store,
+        permits=permits or Permits.of_crawl(clock, concurrent),
+        pace=pacer,
+        examiner=examiner or NoExaminer(),
+        is_awaited=is_awaited,
+        retrieved=retrieved,
+    )
+    keeper = Keeper(
+        config,
+        clock=clock,
+        engine=engine or Engine(crawler),
+        sites=Sites(config.memory_sites, is_busy) if sites is None else sites,
+        retriever=retriever,
+        announcer=announcer,
+        parked=parked or NothingParked(),
+        pace=pacer,
+    )
+    return keeper
+
+
+def _replay(crawler: Crawler, config: Config) -> Replay:
+    """Return the replay of a crawl: a keeper of its own, which asks no site."""
+    clock = clock_of(crawler)
+    config = replace(config, policy=policy_of_replay(config.policy))
+    announcer = announcer_of(crawler, config, Uncounted(), kind=QuietAnnouncer)
+    store = LastCopies(storage_of(crawler, config), clock)
+    keeper = build_keeper(crawler, config, announcer, fetch=NoFetch(), store=store)
+    log = _log(crawler, Replay)
+    return Replay(crawler, log, clock, policy=config.policy, keeper=keeper)
+
+
+def announcer_of(
+    crawler: Crawler, config: Config, counts: Uncounted, *, kind: type[Announcer] = Announcer
+) -> Announcer:
+    """Return what tells the user of the sites of a crawl."""
+    summary, stats = Summary(crawler, config), Stats(crawler.stats)
+    return kind(config, stats, _log(crawler, Announcer), summary=summary, counts=counts)
+
+
+def storage_of(crawler: Crawler, config: Config) -> StorageBreaker:
+    """Return the storage of the settings; it is opened when it is first needed."""
+    log = _log(crawler, StorageBreaker)
+    return StorageBreaker(config, Stats(crawler.stats), log, clock_of(crawler))
+
+
+def _log(crawler: Crawler, part: type) -> Log:
+    return Log(part.__module__, crawler)

@@ -1,0 +1,30 @@
+"""Waiting on whichever loop a test runs on, and clocks that a test sets."""
+
+from __future__ import annotations
+
+from scrapy_koster.crawl.clock import Clock, Instant
+
+sleep = Clock().sleep
+
+
+class JumpingClock(Clock):
+    """The clock of a machine that is put forward: what waits in the process waits as long."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def epoch(self) -> float:
+        return super().epoch() + self.ahead
+
+
+class StillClock(Clock):
+    """Tells the time that a test has set. Its timers are those of the loop."""
+
+    def __init__(self, secs: float = 1000.0) -> None:
+        self.secs = secs
+
+    def epoch(self) -> float:
+        return self.secs
+
+    def now(self) -> Instant:
+        return Instant(self.secs)

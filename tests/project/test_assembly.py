@@ -1,0 +1,139 @@
+"""One assembly a crawl: nobody completes an object of somebody else's after it was built."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl
+from harness.server import Server
+from scrapy import Request, Spider
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.statscollectors import MemoryStatsCollector
+
+from scrapy_koster import DeferringScheduler, KosterMiddleware
+from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.keeping import keeper
+from scrapy_koster.crawl.pacing.hosts import Host
+from scrapy_koster.crawl.parking.lots import Lot
+from scrapy_koster.crawl.sites import SiteState
+
+CRAWL = Path(__file__).parents[2] / "scrapy_koster" / "crawl"
+FILES = sorted(CRAWL.rglob("*.py"))
+
+RECORDS: tuple[Any, ...] = (SiteState, Host, Lot, keeper._Awaited)
+"""What is known and counted of a site, a host, a lot: no collaborator of anybody."""
+
+OF_SCRAPY = {
+    "engine/private.py": {
+        "handlers.download_request_async", "pool._factory", "metered._pool", "apart.settings",
+        "handler._make_client", "handler._default_client",
+    },
+    "engine/meter.py": {
+        "connector.connect", "backend.connect_tcp", "stream.read", "stream.start_tls",
+    },
+}  # fmt: skip
+"""Attributes of what Scrapy has, for which there is no other way."""
+
+WRITERS = {
+    "facts": {"SiteState.learn"},
+    "step": {"SiteState.take_step"},
+    "allows": {"SiteState.take_step"},
+    "until_epoch": {"SiteState.learn", "SiteState.take_step"},
+    "delay": {"SiteState.learn", "Delays.kept", "Delays._meet"},
+    "standing": {"Announcer._stands"},
+}
+"""Who writes a field of a SiteState once it is built. The others never change."""
+
+
+def assigned(node: ast.AST) -> Iterator[ast.Attribute]:
+    for each in ast.walk(node):
+        targets: list[ast.expr] = each.targets if isinstance(each, ast.Assign) else []
+        if isinstance(each, ast.AnnAssign | ast.AugAssign):
+            targets = [each.target]
+        for target in targets:
+            parts = target.elts if isinstance(target, ast.Tuple) else [target]
+            yield from (part for part in parts if isinstance(part, ast.Attribute))
+
+
+def is_own(target: ast.Attribute) -> bool:
+    return isinstance(target.value, ast.Name) and target.value.id == "self"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(CRAWL).as_posix())
+def test_nobody_completes_an_object_from_outside(path: Path) -> None:
+    fields = {field for record in RECORDS for field in record.__slots__}
+    allowed = OF_SCRAPY.get(path.relative_to(CRAWL).as_posix(), set())
+    others = [each for each in assigned(ast.parse(path.read_text("utf-8"))) if not is_own(each)]
+    found = {ast.unparse(each) for each in others if each.attr not in fields}
+    assert found == allowed
+
+
+def test_each_field_of_a_state_has_one_writer() -> None:
+    assert len(SiteState.__slots__) <= 10
+    writers: dict[str, set[str]] = {field: set() for field in WRITERS}
+    for path in FILES:
+        for kind in ast.parse(path.read_text("utf-8")).body:
+            for method in getattr(kind, "body", ()):
+                name = f"{getattr(kind, 'name', '')}.{getattr(method, 'name', '')}"
+                of_state = name.startswith("SiteState.")
+                for target in assigned(method):
+                    is_state = ast.unparse(target.value) == ("self" if of_state else "state")
+                    if is_state and target.attr in SiteState.__slots__:
+                        writers.setdefault(target.attr, set()).add(name)
+    built = "SiteState.__init__"
+    assert {field: names - {built} for field, names in writers.items()} == {
+        **WRITERS, "site": set(), "origin": set(),
+    }  # fmt: skip
+
+
+async def test_the_settings_are_read_once(
+    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    from_crawler = Config.from_crawler.__func__  # type: ignore[attr-defined]
+
+    def counted(cls: Any, crawler: Crawler) -> Config:
+        read.append(crawler)
+        config: Config = from_crawler(cls, crawler)
+        return config
+
+    monkeypatch.setattr(Config, "from_crawler", classmethod(counted))
+    settings = {"KOSTER_REPORT": str(tmp_path / "report.html"), "KOSTER_CRAWL_DELAY": "obey"}
+    result = await crawl(urls=server.site().urls(2), settings=settings)
+    assert read == [result.crawler]
+
+
+class Empty(BaseScheduler):
+    """Has nothing."""
+
+    def has_pending_requests(self) -> bool:
+        return False
+
+    def enqueue_request(self, request: Request) -> bool:
+        return False
+
+    def next_request(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_components_share_their_parts_in_whichever_order(order: int, tmp_path: Path) -> None:
+    settings = {
+        "ROBOTSTXT_OBEY": True,
+        "KOSTER_SQLITE_PATH": str(tmp_path / "robots.sqlite3"),
+        "KOSTER_FALLBACK_SCHEDULER": Empty,
+    }
+    crawler = Crawler(Spider, settings)
+    crawler.spider = Spider("ordered")
+    crawler.stats = MemoryStatsCollector(crawler)
+    kinds: list[Any] = [KosterMiddleware, DeferringScheduler][::order]
+    components = {kind: kind.from_crawler(crawler) for kind in kinds}
+    parts = assembly_of(crawler)
+    assert components[KosterMiddleware]._keeper is parts.keeper
+    assert components[DeferringScheduler]._keeper is parts.keeper
