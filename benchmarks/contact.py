@@ -21,7 +21,7 @@ from report import Table
 
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import Storage
+from scrapy_koster.storage import Claiming, Storage
 
 CONTACTS = 2_000
 AT_ONCE = 8
@@ -82,9 +82,14 @@ async def _all(storage: Storage, sites: list[Site], known: list[Copy]) -> None:
 
     async def some(first: int) -> None:
         for n in range(first, len(sites), AT_ONCE):
-            claim = {"now": time.time(), "secs": 35.0, "unless_known": True}
-            await use(storage.claim, sites[n], "worker", **claim)
-            await use(storage.put, sites[n], known[n % len(known)], "worker")
+            copy = known[n % len(known)]
+            if isinstance(storage, Claiming):
+                claim = {"now": time.time(), "secs": 35.0, "unless_known": True}
+                await use(storage.claim, sites[n], "worker", **claim)
+                await use(storage.put, sites[n], copy, "worker")
+            else:
+                await use(storage.get, sites[n])
+                await use(storage.put, sites[n], copy)
 
     await asyncio.gather(*(some(first) for first in range(AT_ONCE)))
 

@@ -128,7 +128,7 @@ def _open_storage(config: Config) -> closing[Storage]:
     in_file = issubclass(config.storage, SQLiteStorage)
     if in_file and not Path(config.sqlite_path).exists():
         return closing(MemoryStorage(1))
-    return closing(config.storage.from_config(config))
+    return closing(config.open_storage())
 
 
 def _sites_named(text: str, storage: Storage) -> list[Site]:

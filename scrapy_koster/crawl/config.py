@@ -5,17 +5,15 @@ from __future__ import annotations
 import difflib
 import math
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qsl, urlsplit
 from weakref import WeakKeyDictionary
 
 from scrapy.exceptions import NotConfigured
-from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import data_path
 
@@ -23,27 +21,33 @@ from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailab
 from scrapy_koster.protocol.delay import Over, Pace
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.storage.memory import MemoryStorage
+from scrapy_koster.storage.redis_settings import REDIS_SETTINGS
+from scrapy_koster.storage.setting import Setting
+from scrapy_koster.storage.sqlite import SQLiteStorage
 
 if TYPE_CHECKING:
     from scrapy.core.scheduler import BaseScheduler
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
-    from scrapy.settings import BaseSettings
 
-    from scrapy_koster.storage import Storage
+    from scrapy_koster.storage.port import Storage
 
 _E = TypeVar("_E", bound=Enum)
 
 FALLBACK_SCHEDULER = "KOSTER_FALLBACK_SCHEDULER"
 
+_STORAGE_SETTINGS: Mapping[str, Setting] = {
+    **MemoryStorage.SETTINGS,
+    **SQLiteStorage.SETTINGS,
+    **REDIS_SETTINGS,
+}
+"""Of the storages of the package: each is known, whichever storage a crawl has."""
+
 DEFAULTS: Mapping[str, Any] = {
     "KOSTER_PARSER": "scrapy_koster.KosterRobotParser",
     "KOSTER_STORAGE": "scrapy_koster.storage.sqlite.SQLiteStorage",
-    "KOSTER_SQLITE_PATH": "koster/robots.sqlite3",
-    "KOSTER_MEMORY_SITES": 10000,
-    "KOSTER_REDIS_URL": "redis://127.0.0.1:6379/0",
-    "KOSTER_REDIS_PREFIX": "koster",
-    "KOSTER_REDIS_TTL_SECS": 2592000,
+    **{name: setting.default for name, setting in _STORAGE_SETTINGS.items()},
     "KOSTER_EXPIRY_SECS": 604800,
     "KOSTER_EXPIRY_MIN_SECS": 300,
     "KOSTER_EXPIRY_MAX_SECS": 2592000,
@@ -70,11 +74,9 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """Every setting with the prefix KOSTER_, with the value it has by itself."""
 
-_REDIS_PREFIX = re.compile(r"[A-Za-z0-9.:_-]+")
-_REDIS_OPTION = re.compile(r"db|ssl_\w+")
-_REDIS_DB = re.compile(r"/?|/[0-9]{1,9}")
+_WRONG_CHARS = 500
 _PARSER = ("from_crawler", "allowed")
-_STORAGE = ("blocking", "from_config", "get", "put", "close")
+_STORAGE = ("blocking", "get", "put", "sites", "forget", "close")
 _SCHEDULER = ("open", "close", "has_pending_requests", "enqueue_request", "next_request")
 
 
@@ -105,13 +107,12 @@ class Config:
     parser_is_chosen: bool
     """Whether the settings name it."""
     storage: type[Storage]
+    crawler: Crawler = field(repr=False, compare=False)
+    storage_settings: BaseSettings = field(repr=False, compare=False)
+    """The settings as the storage gets them; a password may be in it."""
     sqlite_path: str
     memory_sites: int
     idle_limit_secs: float
-    redis_url: str = field(repr=False)
-    """It may have a password in it."""
-    redis_prefix: str
-    redis_ttl_secs: int
     timeout_secs: float
     max_bytes: int
     redirect_max: int
@@ -129,8 +130,11 @@ class Config:
         is none; the message names the setting and shows a right value.
         """
         settings = crawler.settings
-        _check_names(settings)
         read = _Reader(settings)
+        storage = _storage(read)
+        declared = {**_STORAGE_SETTINGS, **_declared(storage)}
+        _check_names(settings, {*DEFAULTS, *declared})
+        for_storage = _for_storage(settings, declared)
         # Scrapy builds the scheduler so late that an error of it would not be shown.
         scheduler = read.cls(
             FALLBACK_SCHEDULER, has=_SCHEDULER, is_not="scrapy_koster.crawl.scheduler"
@@ -146,13 +150,12 @@ class Config:
             ),
             parser=read.cls("KOSTER_PARSER", has=_PARSER),
             parser_is_chosen=read.is_set("KOSTER_PARSER"),
-            storage=read.cls("KOSTER_STORAGE", has=_STORAGE),
-            sqlite_path=_below_data_dir(read.text("KOSTER_SQLITE_PATH")),
-            memory_sites=read.whole("KOSTER_MEMORY_SITES", least=1),
+            storage=storage,
+            crawler=crawler,
+            storage_settings=for_storage,
+            sqlite_path=for_storage["KOSTER_SQLITE_PATH"],
+            memory_sites=for_storage["KOSTER_MEMORY_SITES"],
             idle_limit_secs=read.secs("KOSTER_IDLE_LIMIT_SECS"),
-            redis_url=read.redis_url("KOSTER_REDIS_URL"),
-            redis_prefix=read.redis_prefix("KOSTER_REDIS_PREFIX"),
-            redis_ttl_secs=read.whole("KOSTER_REDIS_TTL_SECS", least=1),
             timeout_secs=read.secs("KOSTER_TIMEOUT_SECS", above=0),
             max_bytes=read.whole("KOSTER_MAX_BYTES", least=1),
             redirect_max=read.whole("KOSTER_REDIRECT_MAX", least=0),
@@ -161,6 +164,12 @@ class Config:
             page_directives=frozenset(read.members("KOSTER_PAGE_DIRECTIVES", PageSource)),
             report=read.path_or_none("KOSTER_REPORT"),
         )
+
+    def open_storage(self) -> Storage:
+        """Open the storage, which may take its time if it is ``blocking``."""
+        if from_crawler := getattr(self.storage, "from_crawler", None):
+            return from_crawler(self.crawler)  # type: ignore[no-any-return]
+        return self.storage.from_settings(self.storage_settings)
 
 
 _CONFIGS: WeakKeyDictionary[Crawler, Config] = WeakKeyDictionary()
@@ -241,10 +250,48 @@ def _policy(read: _Reader) -> Policy:
     return policy
 
 
-def _check_names(settings: BaseSettings) -> None:
+def _storage(read: _Reader) -> type[Storage]:
+    storage: type[Storage] = read.cls("KOSTER_STORAGE", has=_STORAGE)
+    if hasattr(storage, "from_crawler"):
+        return storage
+    return read.cls("KOSTER_STORAGE", has=("from_settings",))  # type: ignore[no-any-return]
+
+
+def _declared(storage: type[Storage]) -> Mapping[str, Setting]:
+    """Return the settings that *storage* declares."""
+    declared = getattr(storage, "SETTINGS", {})
+    if isinstance(declared, Mapping) and all(isinstance(s, Setting) for s in declared.values()):
+        return declared
+    raise ValueError(
+        f"Invalid KOSTER_STORAGE: SETTINGS of {storage.__name__} is not a mapping of names to"
+        " scrapy_koster.storage.Setting. See docs/storage.md."
+    )
+
+
+def _for_storage(settings: BaseSettings, declared: Mapping[str, Setting]) -> BaseSettings:
+    """Return *settings* with a valid value for each setting that is *declared*."""
+    copy = BaseSettings(settings)
+    for name, setting in declared.items():
+        copy.set(name, _valid(name, setting, settings.get(name)), settings.maxpriority())
+    copy.freeze()
+    return copy
+
+
+def _valid(name: str, setting: Setting, value: Any) -> Any:
+    # No message and no traceback shows the value itself: it may be a password.
+    try:
+        read = setting.read(setting.default if value is None else value)
+    except (TypeError, ValueError, OverflowError) as error:
+        wrong = printable(str(error), _WRONG_CHARS)
+    else:
+        return _below_data_dir(read) if setting.in_data_dir else read
+    raise ValueError(f"Invalid {name}: {wrong}. For example: {name} = {setting.default!r}.")
+
+
+def _check_names(settings: BaseSettings, known: Collection[str]) -> None:
     for name in settings:
-        if str(name).startswith("KOSTER_") and name not in DEFAULTS:
-            near = difflib.get_close_matches(name, DEFAULTS, 1)
+        if str(name).startswith("KOSTER_") and name not in known:
+            near = difflib.get_close_matches(name, known, 1)
             hint = f"Did you mean {near[0]}?" if near else "Remove it."
             raise ValueError(f"{printable(str(name))} is not a setting of scrapy-koster. {hint}")
 
@@ -297,12 +344,6 @@ class _Reader:
         except (TypeError, ValueError):
             raise self._wrong(name, "True or False") from None
 
-    def text(self, name: str) -> str:
-        value = self._value(name)
-        if not isinstance(value, (str, os.PathLike)) or not (path := str(value)):
-            raise self._wrong(name, "a path")
-        return path
-
     def path_or_none(self, name: str) -> str | None:
         value = self._value(name)
         if value is None or value == "":  # as on the command line
@@ -313,24 +354,6 @@ class _Reader:
             f"{name} = {self.shown(name)} is not the path of a file, such as"
             f' {name} = "robots-report.html".'
         )
-
-    def redis_url(self, name: str) -> str:
-        """Return a URL for redis-py; the error does not show the value, nor a password in it."""
-        value = self._value(name)
-        wrong = _wrong_in_redis_url(value) if isinstance(value, str) else "it is no text"
-        if wrong is None:
-            return str(value)
-        raise ValueError(
-            f"{name} is not the URL of a Redis server: {wrong}. In a user name or a password"
-            " %2F stands for /, %40 for @, %3A for :, %23 for #, %3F for ? and %25 for %."
-            f" Without one it is such as {name} = {DEFAULTS[name]!r}."
-        )
-
-    def redis_prefix(self, name: str) -> str:
-        value = self._value(name)
-        if isinstance(value, str) and _REDIS_PREFIX.fullmatch(value):
-            return value
-        raise self._wrong(name, "of letters, digits and the characters . : _ - alone")
 
     def cls(self, name: str, *, has: Sequence[str], is_not: str = "") -> Any:
         """Return a class with the attributes *has*, and no base in the module *is_not*."""
@@ -372,25 +395,6 @@ class _Reader:
         if not all(isinstance(key, str) and key for key in keys):
             raise self._wrong(name, "a list of meta keys")
         return keys
-
-
-def _wrong_in_redis_url(url: str) -> str | None:
-    """Return what is wrong with *url*, in words that show nothing of it; None if nothing is."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018  # raises where it is no number
-    except ValueError:
-        return "its host or its port cannot be read"
-    options = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
-    if parts.scheme not in {"redis", "rediss", "unix"}:
-        return "it begins with none of redis://, rediss:// and unix://"
-    if parts.fragment or any(not _REDIS_OPTION.fullmatch(name) for name in options):
-        return "it has options other than db and those that begin with ssl_"
-    if parts.scheme == "unix":
-        return None if parts.path else "it has no path of a socket"
-    if not parts.hostname:
-        return "it names no host"
-    return None if _REDIS_DB.fullmatch(parts.path) else "its path is no number of a database"
 
 
 def _choices(kind: type[Enum]) -> str:

@@ -229,7 +229,7 @@ def stored_files(config: Config) -> Iterator[BodyOf]:
     with ExitStack() as stack:
         storage: Storage | None = None
         with suppress(Exception):  # a storage may be anybody's
-            storage = stack.enter_context(closing(config.storage.from_config(config)))
+            storage = stack.enter_context(closing(config.open_storage()))
 
         def body_of(name: str) -> bytes | None:
             with suppress(Exception):

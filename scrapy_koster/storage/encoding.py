@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.storage import StorageError
+from scrapy_koster.storage.port import StorageError
 
 _T = TypeVar("_T")
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from typing import ClassVar
 
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import Claimed, StorageConfig, StorageError, held_secs, supersedes
+from scrapy_koster.storage.latest import supersedes
+from scrapy_koster.storage.port import Settings, StorageError, held_secs
+from scrapy_koster.storage.setting import Setting
 
 
 class MemoryStorage:
     """Keeps at most *sites* sites; the least recently used goes out first."""
 
     blocking: ClassVar[bool] = False
+    SETTINGS: ClassVar[Mapping[str, Setting]] = {
+        "KOSTER_MEMORY_SITES": Setting.whole(10000, least=1)
+    }
 
     def __init__(self, sites: int) -> None:
         self._sites = sites
@@ -25,9 +30,9 @@ class MemoryStorage:
         self._visited: dict[str, float] = {}
 
     @classmethod
-    def from_config(cls, config: StorageConfig) -> MemoryStorage:
+    def from_settings(cls, settings: Settings) -> MemoryStorage:
         """Open a storage of KOSTER_MEMORY_SITES sites."""
-        return cls(config.memory_sites)
+        return cls(settings["KOSTER_MEMORY_SITES"])
 
     def get(self, site: Site) -> Known | None:
         """Return what is known of *site*, now the most recently used."""
@@ -36,12 +41,6 @@ class MemoryStorage:
             if found is not None:
                 known[site] = found
             return found
-
-    def claim(
-        self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
-    ) -> Claimed:
-        """Grant it: there is no other process."""
-        return Claimed(self.get(site), 0.0)
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
         """Note a visit to *host*, unless the last was less than *secs* ago."""
@@ -53,10 +52,7 @@ class MemoryStorage:
                 del self._visited[next(iter(self._visited))]
             return left
 
-    def release(self, site: Site, owner: str) -> None:
-        """Do nothing."""
-
-    def put(self, site: Site, copy: Known, owner: str = "") -> None:
+    def put(self, site: Site, copy: Known) -> None:
         """Keep *copy*, unless it is superseded already."""
         with self._locked() as known:
             old = known.pop(site, None)

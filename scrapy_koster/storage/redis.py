@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 from urllib.parse import quote
 
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import LATE_SECS, Claimed, StorageConfig, StorageError, learnt
 from scrapy_koster.storage.encoding import OCTETS_MAX, decoded, encoded, site_named
+from scrapy_koster.storage.latest import LATE_SECS, learnt
+from scrapy_koster.storage.port import Claimed, Settings, StorageError
+from scrapy_koster.storage.redis_settings import REDIS_SETTINGS
+from scrapy_koster.storage.setting import Setting
 
 try:
     import redis
@@ -30,7 +33,7 @@ _SCANNED_AT_ONCE = 1000
 # hold what somebody else put there, of any type: pcall returns a table then, which is no text.
 _RELEASE = "if redis.pcall('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end"
 # ARGV: owner, milliseconds, the last octet that is read, 1 for unless_known. A claim without an
-# end, or with one that is too late (see storage.held_secs), is void.
+# end, or with one that is too late (see port.held_secs), is void.
 _CLAIM = """
 local known = redis.pcall('GETRANGE', KEYS[1], 0, ARGV[3])
 if type(known) ~= 'string' then known = '' end
@@ -55,7 +58,7 @@ if left <= 0 or left > 2 * ARGV[1] then
 end
 return left
 """
-# ARGV: owner, time learnt, value, milliseconds to live, seconds (see storage.supersedes).
+# ARGV: owner, time learnt, value, milliseconds to live, seconds (see latest.supersedes).
 _PUT = f"""
 local old = redis.pcall('GETRANGE', KEYS[1], 0, 63)
 local late = type(old) == 'string' and tonumber(string.match(old, '^(%S+) '))
@@ -75,6 +78,7 @@ class RedisStorage:
     """
 
     blocking: ClassVar[bool] = True
+    SETTINGS: ClassVar[Mapping[str, Setting]] = REDIS_SETTINGS
 
     def __init__(self, url: str, prefix: str, ttl_secs: int) -> None:
         self._prefix = prefix
@@ -87,9 +91,9 @@ class RedisStorage:
         self._release = self._redis.register_script(_RELEASE)
 
     @classmethod
-    def from_config(cls, config: StorageConfig) -> RedisStorage:
+    def from_settings(cls, settings: Settings) -> RedisStorage:
         """Open the Redis KOSTER_REDIS_URL; it is connected to when it is first asked."""
-        return cls(config.redis_url, config.redis_prefix, config.redis_ttl_secs)
+        return cls(*(settings[name] for name in REDIS_SETTINGS))
 
     def get(self, site: Site) -> Known | None:
         """Return what is known of *site*; a value that is not valid is a miss."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -11,7 +11,6 @@ from typing import ClassVar
 
 from scrapy_koster.protocol.access import Failure, Known, last_copy
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import Claimed, StorageConfig, StorageError, held_secs, supersedes
 from scrapy_koster.storage.encoding import (
     BODY_MAX_BYTES,
     COPY_FIELDS,
@@ -22,6 +21,9 @@ from scrapy_koster.storage.encoding import (
     known_from,
     site_named,
 )
+from scrapy_koster.storage.latest import supersedes
+from scrapy_koster.storage.port import Claimed, Settings, StorageError, held_secs
+from scrapy_koster.storage.setting import Setting
 
 _APPLICATION_ID = 0x4B6F7374  # "Kost"
 _MIGRATIONS = (
@@ -80,6 +82,9 @@ class SQLiteStorage:
     """Keeps what is known in the file *path*, which is created if needed."""
 
     blocking: ClassVar[bool] = True
+    SETTINGS: ClassVar[Mapping[str, Setting]] = {
+        "KOSTER_SQLITE_PATH": Setting.path("koster/robots.sqlite3")
+    }
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -88,9 +93,9 @@ class SQLiteStorage:
             self._connection = _opened(path)
 
     @classmethod
-    def from_config(cls, config: StorageConfig) -> SQLiteStorage:
+    def from_settings(cls, settings: Settings) -> SQLiteStorage:
         """Open the file KOSTER_SQLITE_PATH."""
-        return cls(config.sqlite_path)
+        return cls(settings["KOSTER_SQLITE_PATH"])
 
     def get(self, site: Site) -> Known | None:
         """Return what is known of *site*; a row that is not valid is a miss."""

@@ -15,12 +15,13 @@ from harness.crawling import Crawl, RecordingSpider
 from harness.server import Server
 from harness.wrong_settings import WRONG
 from scrapy.exceptions import NotConfigured
-from scrapy.settings import Settings
+from scrapy.settings import Settings as ScrapySettings
 
 from scrapy_koster import KosterRobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
 from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.delay import Over, Pace
+from scrapy_koster.storage import Setting, Settings
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -29,8 +30,6 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("KOSTER_PARSER", KosterRobotParser, "parser_is_chosen", True),
     ("KOSTER_STORAGE", "scrapy_koster.storage.memory.MemoryStorage", "storage", MemoryStorage),
     ("KOSTER_MEMORY_SITES", "1", "memory_sites", 1),
-    ("KOSTER_REDIS_PREFIX", "a.b:c_d-1", "redis_prefix", "a.b:c_d-1"),
-    ("KOSTER_REDIS_TTL_SECS", "60", "redis_ttl_secs", 60),
     ("KOSTER_TIMEOUT_SECS", "0.5", "timeout_secs", 0.5),
     ("KOSTER_MAX_BYTES", 1, "max_bytes", 1),
     ("KOSTER_REDIRECT_MAX", 0, "redirect_max", 0),
@@ -73,7 +72,9 @@ RIGHT_POLICY = (
 
 
 def config(settings: dict[str, Any] | None = None, **spider: Any) -> Config:
-    crawler: Any = SimpleNamespace(settings=Settings(settings), spider=SimpleNamespace(**spider))
+    crawler: Any = SimpleNamespace(
+        settings=ScrapySettings(settings), spider=SimpleNamespace(**spider)
+    )
     return Config.from_crawler(crawler)
 
 
@@ -144,7 +145,7 @@ def test_a_wrong_value_is_named_and_a_right_one_shown(name: str, value: Any) -> 
     with pytest.raises(ValueError, match=name) as caught:
         config({name: value})
     message = str(caught.value)
-    shown = re.search(rf"such as {name} = (.+)\.$", message)
+    shown = re.search(rf"(?:such as|For example:) {name} = (.+)\.$", message)
     if shown is None:  # two settings that do not go together
         assert f"{name} = {value!r}" in message
         assert "is more than" in message
@@ -190,7 +191,7 @@ def test_names_of_others_are_not_ours() -> None:
 )
 def test_a_url_of_redis(url: str) -> None:
     read = config({"KOSTER_REDIS_URL": url})
-    assert read.redis_url == url
+    assert read.storage_settings["KOSTER_REDIS_URL"] == url
     assert url not in repr(read)
 
 
@@ -208,7 +209,7 @@ def test_a_url_of_redis(url: str) -> None:
     ],
 )
 def test_a_wrong_url_of_redis_shows_no_password(url: str) -> None:
-    with pytest.raises(ValueError, match="KOSTER_REDIS_URL is not the URL") as caught:
+    with pytest.raises(ValueError, match="Invalid KOSTER_REDIS_URL: it is not the URL") as caught:
         config({"KOSTER_REDIS_URL": url})
     said = "".join(format_exception(caught.value))
     assert not re.search("secret.|tail.", said.replace(repr(url), ""))
@@ -220,8 +221,6 @@ SAID = [
     ("KOSTER_MAX_BYTES", 0, "a whole number, 1 or more"),
     ("KOSTER_REDIRECT_MAX", -1, "a whole number, 0 or more"),
     ("KOSTER_DRY_RUN", "perhaps", "True or False"),
-    ("KOSTER_SQLITE_PATH", "", "a path"),
-    ("KOSTER_REDIS_PREFIX", "{a}", "of letters, digits and the characters . : _ - alone"),
     ("KOSTER_PARSER", 3, "a class or the path of one"),
     ("KOSTER_CRAWL_DELAY", 10, "one of 'ignore', 'obey'"),
     ("KOSTER_CRAWL_DELAY_MAX_SECS", 0, "a number of seconds, more than 0"),
@@ -242,27 +241,46 @@ def test_what_is_said_of_a_wrong_value(name: str, value: Any, wanted: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("KOSTER_SQLITE_PATH", "", "a path"),
+        ("KOSTER_MEMORY_SITES", 0, "a whole number, 1 or more"),
+        (
+            "KOSTER_REDIS_PREFIX",
+            "{a}",
+            "made of letters, digits and the characters . : _ - only",
+        ),
+    ],
+)
+def test_what_is_said_of_a_wrong_value_of_a_storage(name: str, value: Any, wanted: str) -> None:
+    with pytest.raises(ValueError, match="Invalid") as caught:
+        config({name: value})
+    example = f"For example: {name} = {DEFAULTS[name]!r}."
+    assert str(caught.value) == f"Invalid {name}: {value!r} is not {wanted}. {example}"
+
+
+@pytest.mark.parametrize(
     ("url", "wrong"),
     [
-        (3, "it is no text"),
+        (3, "it is not a string"),
         ("redis://[a", "its host or its port cannot be read"),
         ("redis://a:b", "its host or its port cannot be read"),
-        ("http://a", "it begins with none of redis://, rediss:// and unix://"),
+        ("http://a", "it does not begin with redis://, rediss:// or unix://"),
         ("redis://a?timeout=1", "it has options other than db and those that begin with ssl_"),
         ("redis://a?timeout", "it has options other than db and those that begin with ssl_"),
         ("redis://a/0#1", "it has options other than db and those that begin with ssl_"),
         ("unix://", "it has no path of a socket"),
-        ("redis://", "it names no host"),
-        ("redis://a/b", "its path is no number of a database"),
+        ("redis://", "it has no host"),
+        ("redis://a/b", "its path is not the number of a database"),
     ],
 )
 def test_what_is_said_of_a_wrong_url_of_redis(url: Any, wrong: str) -> None:
     with pytest.raises(ValueError, match="is not") as caught:
         config({"KOSTER_REDIS_URL": url})
     assert str(caught.value) == (
-        f"KOSTER_REDIS_URL is not the URL of a Redis server: {wrong}. In a user name or a password"
-        " %2F stands for /, %40 for @, %3A for :, %23 for #, %3F for ? and %25 for %. Without one"
-        f" it is such as KOSTER_REDIS_URL = {DEFAULTS['KOSTER_REDIS_URL']!r}."
+        f"Invalid KOSTER_REDIS_URL: it is not the URL of a Redis server: {wrong}. In a user name"
+        " or a password write %2F for /, %40 for @, %3A for :, %23 for #, %3F for ? and %25 for %."
+        f" For example: KOSTER_REDIS_URL = {DEFAULTS['KOSTER_REDIS_URL']!r}."
     )
 
 
@@ -298,6 +316,90 @@ def test_redis_py_is_missing() -> None:
     assert run.stderr.endswith(
         "ImportError: RedisStorage needs redis-py: pip install 'scrapy-koster[redis]'\n"
     )
+
+
+# The settings of a storage that somebody else wrote.
+
+
+class Theirs(MemoryStorage):
+    SETTINGS = {
+        "THEIR_FOLDER": Setting.path("theirs"),
+        "THEIR_SITES": Setting(3, int),
+        "KOSTER_THEIR_SITES": Setting.whole(4, least=2),
+    }
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings["THEIR_SITES"])
+        self.read = [settings[name] for name in ("THEIR_FOLDER", "KOSTER_THEIR_SITES", "BOT_NAME")]
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Theirs:
+        return cls(settings)
+
+
+def test_a_storage_gets_its_own_settings_and_those_of_scrapy() -> None:
+    storage = config({"KOSTER_STORAGE": Theirs, "KOSTER_THEIR_SITES": "5"}).open_storage()
+    assert isinstance(storage, Theirs)
+    folder, sites, bot = storage.read
+    assert Path(folder).parts[-2:] == (".scrapy", "theirs")
+    assert (sites, bot) == (5, "scrapybot")
+
+
+def test_they_override_any_priority() -> None:
+    settings = ScrapySettings()
+    settings.set("KOSTER_STORAGE", Theirs, 90)
+    settings.set("KOSTER_THEIR_SITES", "6", 90)
+    crawler: Any = SimpleNamespace(settings=settings, spider=None)
+    storage: Any = Config.from_crawler(crawler).open_storage()
+    assert storage.read[1] == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wrong"),
+    [
+        ("THEIR_SITES", "many", "invalid literal for int() with base 10: 'many'"),
+        ("THEIR_SITES", 1e999, "cannot convert float infinity to integer"),
+        ("THEIR_FOLDER", 3, "3 is not a path"),
+        ("KOSTER_THEIR_SITES", 1, "1 is not a whole number, 2 or more"),
+    ],
+)
+def test_a_wrong_value_of_theirs_stops_the_crawl(name: str, value: Any, wrong: str) -> None:
+    default = Theirs.SETTINGS[name].default
+    with pytest.raises(ValueError, match="Invalid") as caught:
+        config({"KOSTER_STORAGE": Theirs, name: value})
+    assert str(caught.value) == f"Invalid {name}: {wrong}. For example: {name} = {default!r}."
+
+
+def test_a_name_of_theirs_is_known_with_their_storage_alone() -> None:
+    with pytest.raises(ValueError, match="KOSTER_THEIR_SITES is not a setting"):
+        config({"KOSTER_THEIR_SITES": 5})
+    with pytest.raises(ValueError, match="Did you mean KOSTER_THEIR_SITES"):
+        config({"KOSTER_STORAGE": Theirs, "KOSTER_THEIR_SITE": 5})
+    config({"KOSTER_STORAGE": Theirs, "KOSTER_REDIS_PREFIX": "a"})  # to switch takes one line
+
+
+@pytest.mark.parametrize("declared", [{"THEIR_SITES": 3}, ["THEIR_SITES"], None])
+def test_settings_that_are_not_declared_well(declared: object) -> None:
+    storage = type("Bad", (MemoryStorage,), {"SETTINGS": declared})
+    with pytest.raises(ValueError, match="SETTINGS of Bad is not a mapping of names to"):
+        config({"KOSTER_STORAGE": storage})
+
+
+class FromCrawler(MemoryStorage):
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> FromCrawler:
+        return cls(crawler.settings.getint("THEIR_SITES"))
+
+
+def test_a_storage_that_is_built_from_the_crawler() -> None:
+    storage = config({"KOSTER_STORAGE": FromCrawler, "THEIR_SITES": 1}).open_storage()
+    assert isinstance(storage, FromCrawler)
+
+
+def test_a_storage_that_cannot_be_built() -> None:
+    names = dict.fromkeys(("get", "put", "sites", "forget", "close", "blocking"))
+    with pytest.raises(ValueError, match="is not a class with from_settings, such as"):
+        config({"KOSTER_STORAGE": type("Unbuilt", (), names)})
 
 
 # The name token.

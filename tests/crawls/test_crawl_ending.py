@@ -39,9 +39,9 @@ class Slow(MemoryStorage):
 
     blocking = True
 
-    def put(self, site: Site, copy: Known, owner: str = "") -> None:
+    def put(self, site: Site, copy: Known) -> None:
         time.sleep(1.1)
-        super().put(site, copy, owner)
+        super().put(site, copy)
 
 
 @in_both

@@ -22,8 +22,7 @@ from harness.storages import SHARED, Place, place_of
 from scrapy_koster.protocol.access import Failure, Known
 from scrapy_koster.protocol.site import Site as KosterSite
 from scrapy_koster.protocol.site import site_of
-from scrapy_koster.storage import Claimed, StorageConfig
-from scrapy_koster.storage.memory import MemoryStorage
+from scrapy_koster.storage import Claimed
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -244,14 +243,14 @@ async def test_what_a_killed_crawl_claimed_is_waited_for(
 # Storages without claims.
 
 
-class Old:
-    """A storage of the port as it was: no claims, no owner."""
+class Unclaimed:
+    """A storage that can do no more than it has to."""
 
     blocking = False
     known: dict[KosterSite, Known] = {}
 
     @classmethod
-    def from_config(cls, config: StorageConfig) -> Old:
+    def from_settings(cls, settings: object) -> Unclaimed:
         return cls()
 
     def get(self, site: KosterSite) -> Known | None:
@@ -260,26 +259,22 @@ class Old:
     def put(self, site: KosterSite, copy: Known) -> None:
         self.known[site] = copy
 
+    def sites(self) -> Iterator[tuple[KosterSite, Known]]:
+        return iter(list(self.known.items()))
+
+    def forget(self, site: KosterSite) -> bool:
+        return self.known.pop(site, None) is not None
+
     def close(self) -> None:
         pass
 
 
-class OldChild(MemoryStorage):
-    """A storage that overrides put as it was."""
-
-    def put(self, site: KosterSite, copy: Known) -> None:  # type: ignore[override]
-        super().put(site, copy)
-
-
-@pytest.mark.parametrize("storage", [Old, OldChild])
-async def test_a_storage_without_claims(
-    crawl: Crawl, server: Server, storage: type[object]
-) -> None:
+async def test_a_storage_without_claims(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
-    Old.known = {}
+    Unclaimed.known = {}
     for _ in range(2):
-        result = await crawl(urls=[site.url("/page")], settings={"KOSTER_STORAGE": storage})
+        result = await crawl(urls=[site.url("/page")], settings={"KOSTER_STORAGE": Unclaimed})
         assert result.fetched == (site.url("/page"),)
         assert "koster/storage/error" not in result.stats
-    assert site.asked("/robots.txt") == (1 if storage is Old else 2)
+    assert site.asked("/robots.txt") == 1

@@ -661,9 +661,9 @@ async def test_a_locked_storage_holds_nobody_up(crawl: Crawl, server: Server) ->
 
     class Opened(SQLiteStorage):
         @classmethod
-        def from_config(cls, config: Any) -> SQLiteStorage:
-            opened.append(config.sqlite_path)
-            return super().from_config(config)
+        def from_settings(cls, settings: Any) -> SQLiteStorage:
+            opened.append(settings["KOSTER_SQLITE_PATH"])
+            return super().from_settings(settings)
 
     path = path_of(crawl)
     SQLiteStorage(str(path)).close()
@@ -726,7 +726,7 @@ class Broken(MemoryStorage):
     def get(self, site: Any) -> Any:
         raise ZeroDivisionError
 
-    def put(self, site: Any, copy: Any, owner: str = "") -> Any:
+    def put(self, site: Any, copy: Any) -> Any:
         raise StorageError("full")
 
 

@@ -245,7 +245,7 @@ class Unconfigured(MemoryStorage):
     """A storage that somebody else wrote."""
 
     @classmethod
-    def from_config(cls, config: object) -> MemoryStorage:
+    def from_settings(cls, settings: object) -> MemoryStorage:
         raise NotConfigured("no luck")
 
 

@@ -154,8 +154,8 @@ class Full(SQLiteStorage):
     """There is no room for a long robots.txt in the file."""
 
     @classmethod
-    def from_config(cls, config: Any) -> Any:
-        storage = super().from_config(config)
+    def from_settings(cls, settings: Any) -> Any:
+        storage = super().from_settings(settings)
         storage._connection.execute("PRAGMA max_page_count = 1")
         return storage
 
@@ -168,13 +168,13 @@ class Broken(MemoryStorage):
     def get(self, site: Any) -> Any:
         raise ZeroDivisionError
 
-    def put(self, site: Any, known: Any, owner: str = "") -> Any:
+    def put(self, site: Any, known: Any) -> Any:
         raise StorageError("full")
 
 
 class Unconfigured(MemoryStorage):
     @classmethod
-    def from_config(cls, config: Any) -> Any:
+    def from_settings(cls, settings: Any) -> Any:
         raise NotConfigured("no luck")
 
 

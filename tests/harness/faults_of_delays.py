@@ -113,14 +113,20 @@ class Unvisited:
         self._storage = storage
 
     @classmethod
-    def from_config(cls, config: Any) -> Any:
-        return cls(MemoryStorage.from_config(config))
+    def from_settings(cls, settings: Any) -> Any:
+        return cls(MemoryStorage.from_settings(settings))
 
     def get(self, site: Any) -> Any:
         return self._storage.get(site)
 
     def put(self, site: Any, known: Any) -> None:
         self._storage.put(site, known)
+
+    def sites(self) -> Any:
+        return self._storage.sites()
+
+    def forget(self, site: Any) -> bool:
+        return self._storage.forget(site)
 
     def close(self) -> None:
         self._storage.close()

@@ -14,7 +14,6 @@ from typing import Any
 from scrapy.utils.misc import load_object
 
 from harness.redis_server import common_server
-from scrapy_koster.storage import Storage
 
 IMPLEMENTATIONS = {
     "memory": "scrapy_koster.storage.memory.MemoryStorage",
@@ -37,13 +36,12 @@ class Place:
     redis_prefix: str = "koster"
     redis_ttl_secs: int = 3600
 
-    def open(self) -> Storage:
-        storage: Storage = load_object(IMPLEMENTATIONS[self.name]).from_config(self)
-        return storage
+    def open(self) -> Any:
+        return load_object(IMPLEMENTATIONS[self.name]).from_settings(self.settings())
 
     def settings(self) -> dict[str, Any]:
         """Those of a crawl that has its storage there."""
-        given = {k: v for k, v in asdict(self).items() if k not in {"name", "memory_sites"}}
+        given = {name: value for name, value in asdict(self).items() if name != "name"}
         return {
             "KOSTER_STORAGE": IMPLEMENTATIONS[self.name],
             **{f"KOSTER_{name.upper()}": value for name, value in given.items()},

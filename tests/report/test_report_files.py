@@ -343,7 +343,7 @@ def stored(folder: Path, known: Known) -> Config:
     config = Config.from_crawler(crawler_of(KOSTER_SQLITE_PATH=path))
     site = site_of("http://a.example")
     assert site is not None
-    storage = SQLiteStorage.from_config(config)
+    storage = SQLiteStorage(path)
     storage.put(site, known)
     storage.close()
     return config
@@ -370,7 +370,7 @@ class Broken:
     closed = 0
 
     @classmethod
-    def from_config(cls, config: Config) -> Broken:
+    def from_settings(cls, settings: object) -> Broken:
         if not cls.opens:
             raise OSError
         return cls()

@@ -354,7 +354,7 @@ class Process:
 
         class Mine(Store):
             @classmethod
-            def from_config(cls, config: Any) -> Mine:
+            def from_settings(cls, settings: Any) -> Mine:
                 return cls(process.history.disk, process)
 
         return Mine

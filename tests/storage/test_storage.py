@@ -3,233 +3,125 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
+from typing import Any
 
 import pytest
-from harness.storages import IMPLEMENTATIONS, place_of
+from harness.storages import IMPLEMENTATIONS, SHARED, place_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scrapy.utils.misc import load_object
 
 from scrapy_koster.protocol.access import Copy, Failure, Known, Policy
-from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.storage import Storage, StorageError, is_news, judged
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.storage import Claimed, Claiming, Pacing, Storage, contract
+from scrapy_koster.storage.contract.check import COPY, FAILURE, A, B, Check
+from scrapy_koster.storage.latest import is_news, judged
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.redis import RedisStorage
-from scrapy_koster.storage.sqlite import SQLiteStorage
 
-DAY_SECS = 86400.0
+
+def opening(name: str, folder: Path) -> Callable[[], Storage]:
+    """Opens a storage again and again, as other processes do; that in memory is one for all."""
+    place = place_of(name, folder)
+    if name in SHARED:
+        return place.open
+    one = place.open()
+    return lambda: one
+
+
+CASES = [
+    pytest.param(name, check, id=f"{name}: {what}")
+    for name, path in IMPLEMENTATIONS.items()
+    for what, check in contract.checks(load_object(path)).items()
+]
+
+
+@pytest.mark.parametrize(("name", "check"), CASES)
+def test_the_contract(name: str, check: Check, tmp_path: Path) -> None:
+    check(opening(name, tmp_path))
+
+
+def test_the_part_of_the_contract_that_each_has() -> None:
+    classes = {name: load_object(path) for name, path in IMPLEMENTATIONS.items()}
+    count = {name: len(contract.checks(kind)) for name, kind in classes.items()}
+    assert count["sqlite"] == count["redis"] > count["memory"] > len(contract.checks(object))
+    assert issubclass(MemoryStorage, Pacing)
+    assert not issubclass(MemoryStorage, Claiming)
 
 
 @pytest.fixture(params=IMPLEMENTATIONS)
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
-    opened = place_of(request.param, tmp_path).open()
-    yield opened
-    opened.close()
+    with closing(place_of(request.param, tmp_path).open()) as opened:
+        yield opened
 
 
-A = Site("http", "a.example", 80)
-B = Site("http", "b.example", 80)
-
-COPY = Copy(
-    url="http://www.a.example/robots.txt",
-    status=200,
-    body=b"User-agent: *\nDisallow: /\n",
-    etag='W/"1"',
-    last_modified="Tue, 15 Nov 1994 12:45:26 GMT",
-    fetched=1000.25,
-    expires=605800.25,
-)
-FAILURE = Failure(
-    reason="503 Service Unavailable",
-    attempts=3,
-    since=2000.0,
-    asked=2030.5,
-    retry=2070.75,
-    stale=None,
-)
-
-KNOWN = {
-    "copy": COPY,
-    "copy without validators": replace(COPY, etag=None, last_modified=None),
-    "copy with one validator": replace(COPY, etag=None),
-    "empty validator": replace(COPY, etag=""),
-    "404 with an empty body": replace(COPY, status=404, body=b""),
-    "512 kB": replace(COPY, body=b"Disallow: /1234\n" * 32000),
-    "NULs": replace(COPY, body=b"\0" * 10),
-    "every octet": replace(COPY, body=bytes(range(256))),
-    "text that reads as a number": replace(COPY, etag="12", last_modified="1e3"),
-    "text that is not ASCII": replace(COPY, etag='"\xe9\u20ac"'),
-    "whole seconds": replace(COPY, fetched=1.0, expires=2.0),
-    "before the epoch": replace(COPY, fetched=-1.5, expires=-0.5),
-    "cut": replace(COPY, cut_bytes=512_000),
-    "life stated": replace(COPY, life_stated=True),
-    "failure": FAILURE,
-    "failure with a reason of two lines": replace(FAILURE, reason="a\nb\0c"),
-    "failure without a reason": replace(FAILURE, reason=""),
-    "failure with a stale copy": replace(FAILURE, stale=COPY),
-    "failure with a stale 404": replace(
-        FAILURE, stale=replace(COPY, status=404, body=b"", etag=None)
-    ),
-}
+# A contract that never fails would say nothing.
 
 
-def test_unknown_is_none(storage: Storage) -> None:
-    assert storage.get(A) is None
+class Keeps(MemoryStorage):
+    """One defect each, below."""
+
+    def __init__(self) -> None:
+        super().__init__(1000)
 
 
-@pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
-def test_get_returns_what_was_put(storage: Storage, known: Known) -> None:
-    storage.put(A, known)
-    assert storage.get(A) == known
+class Forgetful(Keeps):
+    def put(self, site: Site, copy: Known) -> None:
+        pass
 
 
-LATER = [
-    pytest.param(COPY, replace(COPY, body=b"", fetched=1001.0), id="copy, copy"),
-    pytest.param(COPY, replace(FAILURE, stale=COPY), id="copy, failure"),
-    pytest.param(FAILURE, replace(COPY, fetched=2031.0), id="failure, copy"),
-    pytest.param(FAILURE, replace(FAILURE, attempts=4, asked=2071.0), id="failure, failure"),
-]
+class LastWins(Keeps):
+    def put(self, site: Site, copy: Known) -> None:
+        self.forget(site)
+        super().put(site, copy)
 
 
-@pytest.mark.parametrize(("older", "newer"), LATER)
-def test_later_replaces_older(storage: Storage, older: Known, newer: Known) -> None:
-    storage.put(A, older)
-    storage.put(A, newer)
-    assert storage.get(A) == newer
+class OfHosts(Keeps):
+    def put(self, site: Site, copy: Known) -> None:
+        super().put(replace(site, port=80), copy)
 
 
-@pytest.mark.parametrize(("older", "newer"), LATER)
-def test_older_does_not_replace_later(storage: Storage, older: Known, newer: Known) -> None:
-    storage.put(A, newer)
-    storage.put(A, older)
-    assert storage.get(A) == newer
+class NeverClosed(Keeps):
+    def close(self) -> None:
+        pass
 
 
-def test_of_one_time_the_last_put_is_kept(storage: Storage) -> None:
-    storage.put(A, COPY)
-    storage.put(A, replace(COPY, status=404))
-    assert storage.get(A) == replace(COPY, status=404)
+class Undecided(Keeps):
+    blocking = None  # type: ignore[assignment]
+
+
+class GrantsAll(Keeps):
+    def claim(self, site: Site, owner: str, **how: Any) -> Claimed:
+        return Claimed(self.get(site), 0.0)
+
+    def release(self, site: Site, owner: str) -> None:
+        pass
+
+
+class Hasty(Keeps):
+    def visit(self, host: str, **how: Any) -> float:
+        return 0.0
 
 
 @pytest.mark.parametrize(
-    ("ahead_secs", "kept"),
-    [(DAY_SECS, "stored"), (DAY_SECS + 1, "put"), (1e300, "put")],
-)
-def test_a_time_of_a_wrong_clock_is_replaced(
-    storage: Storage, ahead_secs: float, kept: str
-) -> None:
-    stored = replace(COPY, fetched=1000.0 + ahead_secs)
-    put = replace(COPY, fetched=1000.0)
-    storage.put(A, stored)
-    storage.put(A, put)
-    assert storage.get(A) == {"stored": stored, "put": put}[kept]
-
-
-@pytest.mark.parametrize(
-    "url",
+    ("defective", "found"),
     [
-        "http://a.example",
-        "https://a.example",
-        "http://a.example:443",
-        "https://a.example:80",
-        "http://a.example:8080",
-        "http://[::1]",
-        "https://[2001:db8::1]:8443",
-        "http://xn--bcher-kva.example",
-        "http://b\xfccher.example",
-        "http://a.example';--",
+        (Forgetful, "sites_are_all_that_was_put"),
+        (LastWins, "older_does_not_replace_later: copy, copy"),
+        (OfHosts, "each_scheme_host_and_port_is_a_site: http://a.example:8080"),
+        (NeverClosed, "a_call_after_close_fails"),
+        (Undecided, "its_class_says_what_a_crawl_needs"),
+        (GrantsAll, "of_eight_owners_one_succeeds"),
+        (GrantsAll, "a_claim_that_fails_says_for_how_long"),
+        (Hasty, "of_eight_visits_at_once_one_may_begin"),
     ],
 )
-def test_each_scheme_host_and_port_is_a_site(storage: Storage, url: str) -> None:
-    site = site_of(url)
-    assert site is not None
-    others = [Site("http", "a.example", port) for port in (1, 2)]
-    for other in others:
-        storage.put(other, replace(COPY, url=other.robots_url))
-    storage.put(site, replace(COPY, url=site.robots_url))
-    expected = {each: replace(COPY, url=each.robots_url) for each in [site, *others]}
-    assert dict(storage.sites()) == expected
-    assert {each: storage.get(each) for each in expected} == expected
-
-
-def test_sites_of_an_empty_storage(storage: Storage) -> None:
-    assert list(storage.sites()) == []
-
-
-def test_sites(storage: Storage) -> None:
-    storage.put(A, COPY)
-    storage.put(B, FAILURE)
-    assert dict(storage.sites()) == {A: COPY, B: FAILURE}
-
-
-def test_sites_may_be_forgotten_while_they_are_iterated(storage: Storage) -> None:
-    storage.put(A, COPY)
-    storage.put(B, FAILURE)
-    for site, _ in storage.sites():
-        storage.forget(site)
-    assert storage.get(A) is None
-    assert storage.get(B) is None
-
-
-def test_forget(storage: Storage) -> None:
-    storage.put(A, COPY)
-    storage.put(B, COPY)
-    assert storage.forget(A)
-    assert not storage.forget(A)
-    assert dict(storage.sites()) == {B: COPY}
-
-
-def test_an_older_copy_may_be_put_after_forget(storage: Storage) -> None:
-    storage.put(A, FAILURE)
-    storage.forget(A)
-    storage.put(A, COPY)
-    assert storage.get(A) == COPY
-
-
-def test_close_twice(storage: Storage) -> None:
-    storage.close()
-    storage.close()
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda storage: storage.get(A),
-        lambda storage: storage.put(A, COPY),
-        lambda storage: storage.forget(A),
-        lambda storage: list(storage.sites()),
-    ],
-    ids=["get", "put", "forget", "sites"],
-)
-def test_use_after_close(storage: Storage, call: Callable[[Storage], object]) -> None:
-    storage.close()
-    with pytest.raises(StorageError):
-        call(storage)
-
-
-def test_eight_threads(storage: Storage) -> None:
-    threads, rounds = 8, 20
-    together = Barrier(threads, timeout=30)
-
-    def use(thread: int) -> None:
-        own = [Site("http", f"{thread}-{n}.example", 80) for n in range(rounds)]
-        together.wait()
-        for n, site in enumerate(own):
-            storage.put(site, replace(COPY, url=site.robots_url))
-            storage.put(A, replace(COPY, fetched=1000.0 + n))
-            assert storage.get(site) == replace(COPY, url=site.robots_url)
-            assert storage.get(A) is not None
-        assert storage.forget(own[0])
-        assert len(dict(storage.sites())) >= rounds - 1
-
-    with ThreadPoolExecutor(threads) as pool:
-        for result in [pool.submit(use, thread) for thread in range(threads)]:
-            result.result(timeout=60)
-    assert len(dict(storage.sites())) == threads * (rounds - 1) + 1
-    assert storage.get(A) == replace(COPY, fetched=1000.0 + rounds - 1)
+def test_the_contract_finds_a_defect(defective: type[Keeps], found: str) -> None:
+    one = defective()
+    with pytest.raises(AssertionError):
+        contract.checks(defective)[found](lambda: one)
 
 
 times = st.floats(allow_nan=False, allow_infinity=False)
@@ -281,12 +173,6 @@ def test_memory_of_no_site_keeps_nothing() -> None:
     storage = MemoryStorage(0)
     storage.put(A, COPY)
     assert storage.get(A) is None
-
-
-def test_what_the_caller_may_wait_for() -> None:
-    assert not MemoryStorage.blocking
-    assert SQLiteStorage.blocking
-    assert RedisStorage.blocking
 
 
 # What is read back, by the settings of today.

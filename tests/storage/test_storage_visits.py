@@ -1,151 +1,31 @@
-"""The contract of a visit: of those who share a storage, one visits a host at a time."""
+"""Visits of processes, of wrong clocks, and by somebody else; the rest is in the contract."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 import redis
-from harness.storages import IMPLEMENTATIONS, SHARED, Place, output, place_of, start
+from harness.storages import SHARED, output, place_of, start
 
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import Storage, StorageError
+from scrapy_koster.storage import Pacing, StorageError
 
 HOST = "a.example"
 SECS = 30.0
 BOUND_SECS = 30.0
 LATE_SECS = 5.0
 """What a slow machine may take between two calls."""
-Open: TypeAlias = Callable[[], Storage]
 
 
-@pytest.fixture(params=IMPLEMENTATIONS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return place_of(request.param, tmp_path)
-
-
-@pytest.fixture
-def another(place: Place) -> Iterator[Open]:
-    """Opens the storage once more, as another process does; that in memory is one for all."""
-    with ExitStack() as opened:
-        one = opened.enter_context(closing(place.open()))
-        shared = place.name in SHARED
-        yield lambda: opened.enter_context(closing(place.open())) if shared else one
-
-
-@pytest.fixture
-def storage(another: Open) -> Storage:
-    return another()
-
-
-@pytest.fixture
-def other(storage: Storage, another: Open) -> Storage:
-    return another()
-
-
-def visit(storage: Storage, host: str = HOST, *, secs: float = SECS, begun: bool = False) -> float:
+def visit(storage: Pacing, host: str = HOST, *, secs: float = SECS, begun: bool = False) -> float:
     return storage.visit(host, now=time.time(), secs=secs, begun=begun)
-
-
-# When it may begin.
-
-
-def test_the_first_may_begin(storage: Storage) -> None:
-    assert visit(storage) == 0.0
-
-
-def test_the_next_may_not_yet(storage: Storage, other: Storage) -> None:
-    visit(storage)
-    for each in (storage, other):
-        assert SECS - LATE_SECS < visit(each) <= SECS
-
-
-def test_asking_early_puts_nothing_off(storage: Storage, other: Storage) -> None:
-    visit(storage, secs=0.5)
-    began, asked = time.monotonic(), 0
-    while left := visit(other, secs=0.5):
-        assert time.monotonic() - began < BOUND_SECS
-        asked += 1
-        time.sleep(min(left, 0.05))
-    assert asked > 1
-    assert time.monotonic() - began <= 0.5 + LATE_SECS
-
-
-def test_not_before_its_time(storage: Storage, other: Storage) -> None:
-    began = time.monotonic()
-    visit(storage, secs=0.3)
-    while left := visit(other, secs=0.3):
-        assert time.monotonic() - began < BOUND_SECS
-        time.sleep(left)
-    assert time.monotonic() - began > 0.29
-
-
-def test_each_host_has_its_own(storage: Storage, other: Storage) -> None:
-    assert visit(storage, "a.example") == visit(other, "b.example") == 0.0
-    assert visit(storage, "b.example") > 0
-    assert visit(storage, "[::1]") == visit(other, "bücher.example") == 0.0
-
-
-def test_one_that_has_begun_is_noted(storage: Storage, other: Storage) -> None:
-    assert visit(storage, begun=True) == 0.0
-    assert SECS - LATE_SECS < visit(other) <= SECS
-
-
-def test_one_that_has_begun_counts_from_then(storage: Storage, other: Storage) -> None:
-    visit(storage, secs=10.0)
-    assert visit(other, secs=SECS, begun=True) == 0.0
-    assert visit(storage, secs=SECS) > 10.0
-
-
-def test_a_gap_of_nothing(storage: Storage) -> None:
-    visit(storage, secs=1e-9)
-    time.sleep(0.01)
-    assert visit(storage, secs=1e-9) == 0.0
-
-
-def test_a_gap_of_a_year(storage: Storage, other: Storage) -> None:
-    year = 366 * 86400.0
-    assert visit(storage, secs=year) == 0.0
-    assert year - LATE_SECS < visit(other, secs=year) <= year
-
-
-def test_visits_are_no_sites(storage: Storage) -> None:
-    visit(storage)
-    assert list(storage.sites()) == []
-    site = Site("http", HOST, 80)
-    assert storage.get(site) is None
-    assert not storage.forget(site)
-    assert visit(storage) > 0
-
-
-# One of many.
-
-
-def test_of_eight_threads_one_may(storage: Storage) -> None:
-    threads, rounds = 8, 25
-    together = Barrier(threads, timeout=BOUND_SECS)
-
-    def mine() -> list[int]:
-        won = []
-        for n in range(rounds):
-            together.wait()
-            if not visit(storage, f"{n}.example"):
-                won.append(n)
-        return won
-
-    with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(mine) for _ in range(threads)]
-        won = [n for future in futures for n in future.result(timeout=BOUND_SECS)]
-    assert sorted(won) == list(range(rounds))
 
 
 VISITOR = """
@@ -273,15 +153,6 @@ def test_in_redis_it_ends_by_itself(tmp_path: Path) -> None:
 
 
 # Errors.
-
-
-@pytest.mark.parametrize("name", IMPLEMENTATIONS)
-@pytest.mark.parametrize("begun", [False, True])
-def test_after_close(name: str, tmp_path: Path, begun: bool) -> None:
-    storage = place_of(name, tmp_path).open()
-    storage.close()
-    with pytest.raises(StorageError):
-        visit(storage, begun=begun)
 
 
 def test_a_file_without_the_table(tmp_path: Path) -> None:

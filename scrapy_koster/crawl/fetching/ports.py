@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol
 
-from scrapy_koster.storage import GRANTED, Claimed
+from scrapy_koster.storage.port import GRANTED, Claimed
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

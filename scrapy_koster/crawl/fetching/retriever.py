@@ -29,7 +29,8 @@ from scrapy_koster.protocol.access import (
 )
 from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage import Claimed, is_news
+from scrapy_koster.storage.latest import is_news
+from scrapy_koster.storage.port import Claimed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

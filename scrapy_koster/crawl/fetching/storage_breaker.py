@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from inspect import signature
 from secrets import token_hex
 from threading import Condition, Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.utils.asyncio import run_in_thread
 
 from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage import GRANTED, Claimed, StorageError, judged
+from scrapy_koster.storage.latest import judged
 from scrapy_koster.storage.memory import MemoryStorage
+from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.site import Site
-    from scrapy_koster.storage import Storage
+    from scrapy_koster.storage.port import Storage
 
 _T = TypeVar("_T")
 
@@ -55,8 +55,8 @@ class StorageBreaker:
         self._warned = False
         self._rests_until = LONG_AGO
         self._owner = token_hex(16)
-        self._has_claims = "owner" in signature(config.storage.put).parameters
-        self._has_visits = hasattr(config.storage, "visit")
+        self._has_claims = issubclass(config.storage, Claiming)
+        self._has_visits = issubclass(config.storage, Pacing)
         self._claims: set[Site] = set()
         self._claiming = Condition()
         self._under_way: set[Site] = set()
@@ -97,7 +97,7 @@ class StorageBreaker:
             self._stats.storage_miss()
         return claimed
 
-    def _claim(self, storage: Storage, *, site: Site, secs: float, unless_known: bool) -> Claimed:
+    def _claim(self, storage: Claiming, *, site: Site, secs: float, unless_known: bool) -> Claimed:
         with self._claiming:
             self._under_way.add(site)
             # Before the call: its answer may be lost, or come when nobody waits for it any more.
@@ -126,7 +126,7 @@ class StorageBreaker:
         if not self._has_visits:
             return 0.0
 
-        def visit(storage: Storage) -> float:
+        def visit(storage: Pacing) -> float:
             return float(storage.visit(host, now=self._clock.epoch(), secs=secs, begun=begun))
 
         return await self._tolerate(visit) or 0.0
@@ -135,7 +135,7 @@ class StorageBreaker:
         """Store what is known of *site*, which ends a claim of it."""
         await self._tolerate(lambda storage: self._put(storage, site, known))
 
-    def _put(self, storage: Storage, site: Site, known: Known) -> None:
+    def _put(self, storage: Any, site: Site, known: Known) -> None:
         if self._has_claims:
             storage.put(site, known, self._owner)
         else:
@@ -147,7 +147,7 @@ class StorageBreaker:
         if site in self._claims:
             await self._tolerate(lambda storage: self._release(storage, site))
 
-    def _release(self, storage: Storage, site: Site) -> None:
+    def _release(self, storage: Claiming, site: Site) -> None:
         # Whoever claimed it may be cancelled, and the claim be granted all the same.
         with self._claiming:
             if not self._claiming.wait_for(lambda: site not in self._under_way, _CLAIM_SECS):
@@ -162,14 +162,14 @@ class StorageBreaker:
             self._rests_until = LONG_AGO
             await self._tolerate(self._end)
 
-    def _end(self, storage: Storage) -> None:
+    def _end(self, storage: Any) -> None:
         try:
             for site in list(self._claims):
                 self._release(storage, site)
         finally:
             storage.close()
 
-    async def _tolerate(self, use: Callable[[Storage], _T]) -> _T | None:
+    async def _tolerate(self, use: Callable[[Any], _T]) -> _T | None:
         if self._rests():
             self._stats.storage_error()
             return None
@@ -193,7 +193,7 @@ class StorageBreaker:
     def _rests(self) -> bool:
         return self._clock.now() < self._rests_until
 
-    def _use(self, use: Callable[[Storage], _T]) -> _T | None:
+    def _use(self, use: Callable[[Any], _T]) -> _T | None:
         try:
             storage = self._opened()
             # Many may have come here before the first of them failed.
@@ -205,5 +205,5 @@ class StorageBreaker:
     def _opened(self) -> Storage | None:
         with self._opening:  # threads of the pool may come here at once
             if self._storage is None and not self._rests() and not self._closed:
-                self._storage = self._config.storage.from_config(self._config)
+                self._storage = self._config.open_storage()
             return self._storage

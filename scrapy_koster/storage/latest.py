@@ -1,0 +1,74 @@
+"""Which of two facts about a site is the later one, and what a stored one is worth today."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scrapy_koster.protocol.access import (
+    Copy,
+    Failure,
+    Known,
+    Policy,
+    has_been,
+    longest_deferral_secs,
+    longest_life_secs,
+)
+from scrapy_koster.protocol.line import whole_lines
+
+LATE_SECS = 86400.0
+"""A time that is later by more was read off a wrong clock. See ``supersedes``."""
+
+
+def supersedes(new: Known, old: Known | None) -> bool:
+    """Return whether *new* takes the place of *old*: the later one is kept.
+
+    Writers race by the time of one fetch. A time that is further ahead was
+    read off a wrong clock, and must not keep its place until that time comes.
+    """
+    if old is None:
+        return True
+    late_secs = learnt(old) - learnt(new)
+    return not 0 < late_secs <= LATE_SECS
+
+
+def is_news(found: Known, known: Known | None, *, now: float) -> bool:
+    """Return whether *found* says more of a site than what is *known* of it.
+
+    A time that is ahead of *now* was read off a wrong clock, and says nothing.
+    """
+    if known is None or not has_been(learnt(known), now):
+        return has_been(learnt(found), now)
+    return learnt(known) < learnt(found) and has_been(learnt(found), now)
+
+
+def judged(known: Known, *, policy: Policy, max_bytes: int) -> Known | None:
+    """Return *known*, which may have been stored under other settings, by those of today.
+
+    None for a copy that was cut where today more of the file is read: it must
+    be fetched again, for a 304 would renew what was cut.
+    """
+    match known:
+        case Copy():
+            return _judged(known, policy, max_bytes)
+        case Failure(stale=stale, asked=asked, retry=retry):  # pragma: no branch
+            return replace(
+                known,
+                stale=None if stale is None else _judged(stale, policy, max_bytes),
+                retry=min(retry, asked + longest_deferral_secs(policy)),
+            )
+
+
+def _judged(copy: Copy, policy: Policy, max_bytes: int) -> Copy | None:
+    if copy.cut_bytes is not None and copy.cut_bytes < max_bytes:
+        return None
+    return replace(
+        copy,
+        body=whole_lines(copy.body, max_bytes),
+        expires=min(copy.expires, copy.fetched + longest_life_secs(copy, policy)),
+        cut_bytes=copy.cut_bytes if len(copy.body) <= max_bytes else max_bytes,
+    )
+
+
+def learnt(known: Known) -> float:
+    """Return when it was learnt, in seconds since the epoch."""
+    return known.fetched if isinstance(known, Copy) else known.asked
