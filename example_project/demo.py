@@ -20,16 +20,12 @@ from scrapy import signals
 from scrapy.crawler import CrawlerProcess
 from scrapy.utils.project import get_project_settings
 
-from scrapy_koster.crawl.engine.compat import robots_parsed
-from scrapy_koster.protocol.line import lines
-from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.verdict import ExplainingParser
+from scrapy_koster import KosterRobotParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fict.site import Directed
-    from scrapy.robotstxt import RobotParser
     from scrapy.settings import Settings
 
 STATS = (
@@ -45,16 +41,15 @@ META_STATS = ("koster/meta/noindex", "koster/meta/nofollow")
 class Crawl:
     """A crawl of one spider of the project, and what came out of it."""
 
-    def __init__(self, process: CrawlerProcess, spider: str) -> None:
+    def __init__(self, process: CrawlerProcess, spider: str, robots_txt: bytes) -> None:
         self.spider = spider
-        self._parser: object = None
         self._visits: dict[str, Visit] = {}
         self._pages: set[str] = set()
         self._crawler = process.create_crawler(spider)
+        self._parser = KosterRobotParser.from_crawler(self._crawler, robots_txt)
         self.page = PAGES / f"{spider}.html"
         self._crawler.settings.set("KOSTER_REPORT", self.page, "cmdline")
         self._crawler.signals.connect(self._item_scraped, signals.item_scraped)
-        self._crawler.signals.connect(self._robots_parsed, robots_parsed)
         process.crawl(self._crawler)
 
     def _item_scraped(self, item: Visit | Page) -> None:
@@ -64,9 +59,6 @@ class Crawl:
                 self._visits[path] = item
             case Page():
                 self._pages.add(path)
-
-    def _robots_parsed(self, robotparser: RobotParser) -> None:
-        self._parser = robotparser
 
     def stat(self, name: str) -> int:
         value: int = self._crawler.stats.get_value(name, 0)
@@ -82,8 +74,6 @@ class Crawl:
         visit = self._visits.get(path)
         if visit is None or not visit.fetched:
             return visit.line if visit else None
-        if not isinstance(self._parser, ExplainingParser):
-            return None
         said = self._parser.ruling(visit.url, self.spider)
         return said.rule.number if said.rule else None
 
@@ -109,8 +99,8 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def numbered(robots_txt: bytes) -> str:
     return "\n".join(
-        f"  {number:3}  {printable(line)}".rstrip()
-        for number, line in enumerate(lines(robots_txt.rstrip()), 1)
+        f"  {number:3}  {line.decode(errors='backslashreplace')}".rstrip()
+        for number, line in enumerate(robots_txt.rstrip().splitlines(), 1)
     )
 
 
@@ -210,8 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     robots_txt = file.read_bytes() if file else ROBOTS_TXT.encode()
     with TemporaryDirectory() as folder:
         process = CrawlerProcess(settings(file, folder))
-        robots = [Crawl(process, name) for name in ROBOTS]
-        meta = Crawl(process, "meta")
+        robots = [Crawl(process, name, robots_txt) for name in ROBOTS]
+        meta = Crawl(process, "meta", robots_txt)
         process.start()
     print(report(robots_txt, robots, meta))
     print("The report of each crawl, to be opened in a browser:\n")

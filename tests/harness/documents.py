@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 from scrapy import Spider
@@ -44,6 +45,12 @@ def _without_code(markdown: str) -> str:
 def blocks(markdown: str, language: str) -> list[str]:
     """The code blocks in this language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", markdown, re.MULTILINE | re.DOTALL)
+
+
+def blocks_in(page: str, language: str) -> list[str]:
+    """The code blocks of a page or of a part of it, those in lists too."""
+    found = re.findall(rf"(?ms)^( *)```{language}\n(.*?)^\1```$", page)
+    return [dedent(block) for _, block in found]
 
 
 def rows(markdown: str) -> list[list[str]]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from harness.documents import blocks_in
 from scrapy.utils.misc import load_object
 
 import scrapy_koster
+from scrapy_koster import storage
 from scrapy_koster.crawl.config import DEFAULTS
 
 pytest.importorskip("importlinter", reason="pip install import-linter")
@@ -149,6 +154,44 @@ def test_the_package_offers_what_is_promised() -> None:
     assert set(scrapy_koster.__all__) == {name for name in direct if "." not in name}
 
 
+def imported(code: str) -> Iterator[str]:
+    """The paths of what a piece of code imports from the package, or names as settings do."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names):
+                yield from (f"{module}.{each.name}" for each in names)
+            case ast.Import(names=names):
+                yield from (each.name for each in names)
+            case ast.Constant(value=str(path)) if re.fullmatch(r"scrapy_koster[\w.]+", path):
+                yield path
+
+
+SHOWN = {
+    **{
+        f"{page.name} {n}": block
+        for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+        for n, block in enumerate(blocks_in(page.read_text("utf-8"), "python"))
+    },
+    **{path.name: path.read_text("utf-8") for path in sorted(ROOT.glob("example_project/**/*.py"))},
+}
+
+
+@pytest.mark.parametrize("code", SHOWN.values(), ids=SHOWN)
+def test_what_is_shown_imports_only_what_is_promised(code: str) -> None:
+    ours = {path for path in imported(code) if path.split(".")[0] == "scrapy_koster"}
+    offered = {f"scrapy_koster.storage.{name}" for name in storage.__all__}
+    assert ours <= {*PROMISED, *offered}
+
+
+def test_the_storage_offers_what_is_promised() -> None:
+    direct = {path.removeprefix("scrapy_koster.storage.").split(".")[0] for path in PROMISED}
+    modules = {"memory", "redis", "sqlite"}
+    values = {"Known", "Settings"}  # a union and a protocol, for annotations
+    assert {*storage.__all__} == {
+        name for name in direct if name != "scrapy_koster" and name not in modules
+    } | values
+
+
 @pytest.mark.parametrize("name", [name for name, value in DEFAULTS.items() if "." in str(value)])
 def test_the_default_of_a_setting_that_is_a_path(name: str) -> None:
     path = str(DEFAULTS[name])
@@ -159,6 +202,7 @@ IMPORTS = """
 import sys
 
 import scrapy_koster
+from scrapy_koster import storage
 assert not {"scrapy_koster.commands", "scrapy_koster.checker"} & set(sys.modules)
 
 import scrapy_koster.commands.robots  # as `scrapy` does before it runs any command

@@ -6,14 +6,13 @@ import logging
 import re
 import shlex
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
 from harness.commands import Ran
 from harness.commands import Sites as Commands
 from harness.crawling import Crawl, CrawlResult
-from harness.documents import section, settings_of, spider_of, text
+from harness.documents import blocks_in, section, settings_of, spider_of, text
 from harness.redis_server import common_server
 from harness.replies import Reply
 from harness.server import Server, Site
@@ -23,12 +22,6 @@ PAGES = ("start", "coming-from-scrapy", "recipes")
 RULES = "User-agent: *\nDisallow: /private\n"
 EXAMPLE = "https://example.com"
 GO_BACK = "ADDONS = {}\n"
-
-
-def blocks_in(page: str, language: str) -> list[str]:
-    """The code blocks of a page or of a part of it, those in lists too."""
-    found = re.findall(rf"(?ms)^( *)```{language}\n(.*?)^\1```$", page)
-    return [dedent(block) for _, block in found]
 
 
 def recipe(heading: str) -> str:
