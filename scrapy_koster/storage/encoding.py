@@ -84,7 +84,7 @@ def decoded(octets: bytes) -> Known:
     unpack = zlib.decompressobj()
     try:
         data = unpack.decompress(octets, _HEAD_MAX_BYTES + BODY_MAX_BYTES)
-    except zlib.error:
+    except (TypeError, zlib.error):
         raise ValueError("not of zlib") from None
     if not unpack.eof or unpack.unused_data:
         raise ValueError("cut, too long, or followed by something")

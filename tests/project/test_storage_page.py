@@ -1,0 +1,124 @@
+"""docs/storage.md: its storages pass the contract and serve a crawl, as they stand there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl
+from harness.documents import blocks_in, text
+from harness.server import Server
+
+from scrapy_koster.storage import Claiming, contract
+from scrapy_koster.storage.contract.check import Check
+
+PAGE = text("docs/storage.md")
+STORAGE, SETTINGS, TEST, SHARED = blocks_in(PAGE, "python")
+NAMES = ("TableStorage", "SharedTableStorage")
+RULES = "User-agent: *\nDisallow: /private\n"
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The module that a reader saves."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "robots_table.py").write_text(f"{STORAGE}\n\n{SHARED}", "utf-8")
+    sys.path.insert(0, str(folder))
+    try:
+        yield import_module("robots_table")
+    finally:
+        sys.path.remove(str(folder))
+        del sys.modules["robots_table"]
+
+
+class _Plain:
+    """Has what a storage has to have."""
+
+
+class _WithClaims(_Plain):
+    claim = release = put = None
+
+
+CASES = [
+    pytest.param(name, check, id=f"{name}: {what}")
+    for name, like in zip(NAMES, (_Plain, _WithClaims), strict=True)
+    for what, check in contract.checks(like).items()
+]
+
+
+@pytest.mark.parametrize(("name", "check"), CASES)
+def test_it_passes_the_contract(module: Any, name: str, check: Check, tmp_path: Path) -> None:
+    storage = getattr(module, name)
+    check(lambda: storage(str(tmp_path / "new" / "project.sqlite3")))
+
+
+def test_which_of_them_claims(module: Any) -> None:
+    assert [issubclass(getattr(module, name), Claiming) for name in NAMES] == [False, True]
+
+
+def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:
+    shown: dict[str, Any] = {}
+    exec(TEST, shown)
+    assert shown["CHECKS"].keys() == contract.checks(_Plain).keys()
+    for n, check in enumerate(shown["CHECKS"].values()):
+        shown["test_table_storage"](check, tmp_path / str(n))
+
+
+def test_how_long_it_is() -> None:
+    written = [line for line in STORAGE.splitlines() if line.strip()]
+    assert len(written) <= 66
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_crawl_with_it(
+    crawl: Crawl, server: Server, module: Any, name: str, tmp_path: Path
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    settings: dict[str, Any] = {}
+    exec(SETTINGS, settings)
+    path = tmp_path / settings["PROJECT_DATABASE"]
+    mine = {"KOSTER_STORAGE": f"robots_table.{name}", "PROJECT_DATABASE": path}
+    for _ in range(2):
+        result = await crawl(urls=[site.url("/"), site.url("/private")], settings=mine)
+        assert result.fetched == (site.url("/"),)
+        assert "koster/storage/error" not in result.stats
+    assert site.asked("/robots.txt") == 1
+    assert path.is_file()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_a_wrong_setting_of_it_stops_the_crawl(
+    crawl: Crawl, server: Server, module: Any
+) -> None:
+    site = server.site()
+    mine = {"KOSTER_STORAGE": module.TableStorage, "PROJECT_DATABASE": 3}
+    with pytest.raises(ValueError, match="Invalid PROJECT_DATABASE") as caught:
+        await crawl(urls=[site.url()], settings=mine)
+    assert f"`{caught.value}`" in PAGE
+    assert site.requests == ()
+
+
+async def test_a_crawl_goes_on_when_it_is_damaged(
+    crawl: Crawl, server: Server, module: Any, tmp_path: Path
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    path = tmp_path / "project.sqlite3"
+    path.write_bytes(b"no database" * 1000)
+    mine = {"KOSTER_STORAGE": module.TableStorage, "PROJECT_DATABASE": path}
+    result = await crawl(urls=[site.url("/"), site.url("/private")], settings=mine)
+    assert result.fetched == (site.url("/"),)
+    assert result.stats["koster/storage/error"] >= 1
+
+
+def test_every_name_that_is_offered_is_on_the_page() -> None:
+    from scrapy_koster import storage
+
+    reference = PAGE.partition("## Reference")[2]
+    for name in storage.__all__:
+        assert f"`{name}`" in reference, name
