@@ -100,6 +100,11 @@ class GrantsAll(Keeps):
         pass
 
 
+class HalfClaims(Keeps):
+    def claim(self, site: Site, owner: str, **how: Any) -> Claimed:
+        return Claimed(self.get(site), 0.0)
+
+
 class Hasty(Keeps):
     def visit(self, host: str, **how: Any) -> float:
         return 0.0
@@ -113,6 +118,7 @@ class Hasty(Keeps):
         (OfHosts, "each_scheme_host_and_port_is_a_site: http://a.example:8080"),
         (NeverClosed, "a_call_after_close_fails"),
         (Undecided, "its_class_says_what_a_crawl_needs"),
+        (HalfClaims, "its_class_says_what_a_crawl_needs"),
         (GrantsAll, "of_eight_owners_one_succeeds"),
         (GrantsAll, "a_claim_that_fails_says_for_how_long"),
         (Hasty, "of_eight_visits_at_once_one_may_begin"),

@@ -75,6 +75,8 @@ def its_class_says_what_a_crawl_needs(one: Any, two: Any) -> None:
     assert isinstance(one.blocking, bool)
     for setting in getattr(one, "SETTINGS", {}).values():
         setting.read(setting.default)
+    # One without the other would be taken for a storage without claims.
+    assert hasattr(one, "claim") == hasattr(one, "release")
 
 
 @CHECKS.add
