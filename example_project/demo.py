@@ -99,7 +99,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def numbered(robots_txt: bytes) -> str:
     return "\n".join(
-        f"  {number:3}  {line.decode(errors='backslashreplace')}".rstrip()
+        f"  {number:3}  {line.decode('latin-1').encode('unicode_escape').decode()}".rstrip()
         for number, line in enumerate(robots_txt.rstrip().splitlines(), 1)
     )
 

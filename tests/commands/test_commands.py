@@ -756,7 +756,7 @@ def test_cache_of_a_redis_that_is_away(robots: Robots, server: Server) -> None:
         ("cache show a:b", "no site in the URL"),
         ("cache forget", "name the sites to forget, or give --all"),
         ("cache forget --all a", "name the sites to forget, or give --all"),
-        ("cache list -s KOSTER_MEMORY_SITES=x", "KOSTER_MEMORY_SITES = 'x' is not a whole number"),
+        ("cache list -s KOSTER_MEMORY_SITES=x", "Invalid KOSTER_MEMORY_SITES: 'x' is not a whole"),
     ],
 )
 def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
