@@ -17,7 +17,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from timing import Times, by_turns, micros
 
 from scrapy_koster import KosterMiddleware
-from scrapy_koster.crawl.assembly import assemble
+from scrapy_koster.crawl.assembly import Parts, assembly_of
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site
 
@@ -120,7 +120,7 @@ class _Fetch:
 
 def _ours() -> KosterMiddleware:
     crawler = _crawler()
-    middleware = KosterMiddleware(crawler, assemble(crawler, fetch=_Fetch()))
+    middleware = KosterMiddleware(crawler, assembly_of(crawler, Parts(fetch=_Fetch())))
     waiting = middleware.process_request(Request(SITE))
     assert waiting is not None
     asyncio.run(waiting)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
-from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.crawl.engine.private import Engine, belonging
 from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.permits import Permits
@@ -79,36 +78,38 @@ class Assembly:
     """The JOBDIR, if the scheduler that is wrapped keeps its requests there."""
 
 
-_ASSEMBLIES: WeakKeyDictionary[Crawler, Assembly] = WeakKeyDictionary()
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What a crawl is to have in place of what is built for it: a test or a benchmark says so."""
+
+    config: Config | None = None
+    chance: Callable[[], float] = random.random
+    """Returns numbers from 0 to 1."""
+    sites: Callable[[int, Callable[[SiteState], bool]], Sites] = Sites
+    fetch: Fetch | None = None
+    permits: Permits | None = None
+    parking: Parking | None = None
 
 
-def assembly_of(crawler: Crawler) -> Assembly:
-    """Return the objects of the crawl of *crawler*; ValueError if a setting is wrong."""
-    return _ASSEMBLIES.get(crawler) or assemble(crawler)
+def assembly_of(crawler: Crawler, parts: Parts | None = None) -> Assembly:
+    """Return the objects of the crawl of *crawler*; ValueError if a setting is wrong.
 
-
-def assemble(
-    crawler: Crawler,
-    *,
-    config: Config | None = None,
-    chance: Callable[[], float] = random.random,
-    sites: Callable[[int, Callable[[SiteState], bool]], Sites] = Sites,
-    fetch: Fetch | None = None,
-    permits: Permits | None = None,
-    parking: Parking | None = None,
-) -> Assembly:
-    """Build the objects of a crawl, before Scrapy builds any component of it.
-
-    A test or a command that wants some part otherwise gives it: *chance* is from 0 to 1.
+    They are built when they are first asked for. *parts* are of no effect later.
     """
-    config = config or config_of(crawler)
+    return belonging(crawler, Assembly, lambda: _assembled(crawler, parts or Parts()))
+
+
+def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
+    config = parts.config or config_of(crawler)
     clock, engine, stats = clock_of(crawler), Engine(crawler), Stats(crawler.stats)
     robot, counts = Robot(crawler, config.robot), counts_of(crawler)
     announcer = announcer_of(crawler, config, counts)
     store = storage_of(crawler, config)
-    fetch = fetch or Fetcher(crawler, config, stats, clock)
+    fetch = parts.fetch or Fetcher(crawler, config, stats, clock)
     folder = folder_of(config.fallback_scheduler, crawler.settings)
-    parked = Parking(crawler, folder=folder) if parking is None else parking
+    parked = parts.parking
+    if parked is None:
+        parked = Parking(crawler, folder=folder)
 
     # The keeper and those whom it tells know each other: these find it when they are called.
     def ask_for(state: SiteState, request: Request) -> None:
@@ -120,18 +121,10 @@ def assemble(
     def is_busy(state: SiteState) -> bool:
         return keeper.is_busy(state)
 
-    met = sites(config.memory_sites, is_busy)
+    met = parts.sites(config.memory_sites, is_busy)
     pacer: Pacer | NoPacer = NoPacer()
     if config.pace.obeys:
         delays = Delays(config, stats, robot, _log(crawler, Delays))
-        hosts = Hosts(
-            engine,
-            delays,
-            clock,
-            limit=config.memory_sites,
-            own_secs=crawler.settings.getfloat("DOWNLOAD_DELAY"),
-            waiting_for_turn=lambda site: parked.waiting_for_turn(str(site)),
-        )
         pacer = Pacer(
             config,
             stats,
@@ -142,7 +135,7 @@ def assemble(
             sites=met,
             store=store,
             delays=delays,
-            hosts=hosts,
+            hosts=_hosts(crawler, config, engine, delays, parked),
             renew=renew,
         )
     waiting = Waiting(parked, engine=engine, pacer=pacer, ask_for=ask_for)
@@ -153,14 +146,14 @@ def assemble(
         fetch=CountedFetch(fetch, counts) if counts.is_on else fetch,
         store=store,
         sites=met,
-        chance=chance,
-        permits=permits,
+        chance=parts.chance,
+        permits=parts.permits,
         examiner=Examiner(robot, announcer, counts),
         parked=waiting,
         pacer=pacer,
         engine=engine,
     )
-    assembly = _ASSEMBLIES[crawler] = Assembly(
+    return Assembly(
         config=config,
         clock=clock,
         engine=engine,
@@ -175,7 +168,19 @@ def assemble(
         replay=_replay(crawler, config) if is_replay(crawler.settings) else NoReplay(),
         folder=folder,
     )
-    return assembly
+
+
+def _hosts(
+    crawler: Crawler, config: Config, engine: Engine, delays: Delays, parked: Parking
+) -> Hosts:
+    return Hosts(
+        engine,
+        delays,
+        clock_of(crawler),
+        limit=config.memory_sites,
+        own_secs=crawler.settings.getfloat("DOWNLOAD_DELAY"),
+        waiting_for_turn=lambda site: parked.waiting_for_turn(str(site)),
+    )
 
 
 def build_keeper(

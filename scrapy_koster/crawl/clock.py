@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
+
+from scrapy_koster.crawl.engine.private import belonging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,15 +100,12 @@ class Ticks:
         self._function()
 
 
-_CLOCKS: WeakKeyDictionary[Crawler, Clock] = WeakKeyDictionary()
-
-
 def clock_of(crawler: Crawler) -> Clock:
     """Return the clock of *crawler*: every part of its crawl has the same."""
-    return _CLOCKS.setdefault(crawler, Clock())
+    return belonging(crawler, Clock, Clock)
 
 
 def set_clock(crawler: Crawler, clock: Clock) -> None:
     """Have *crawler* use *clock*; RuntimeError if a part of its crawl has been built already."""
-    if _CLOCKS.setdefault(crawler, clock) is not clock:
+    if belonging(crawler, Clock, lambda: clock) is not clock:
         raise RuntimeError("the crawl has a clock already: set it before anything is built")

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import data_path
 
+from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.delay import Over, Pace
 from scrapy_koster.protocol.nametoken import name_token
@@ -76,7 +76,7 @@ DEFAULTS: Mapping[str, Any] = {
 
 _WRONG_CHARS = 500
 _PARSER = ("from_crawler", "allowed")
-_STORAGE = ("blocking", "get", "put", "sites", "forget", "close")
+_STORAGE = ("blocking", "from_settings", "get", "put", "sites", "forget", "close")
 _SCHEDULER = ("open", "close", "has_pending_requests", "enqueue_request", "next_request")
 
 
@@ -107,7 +107,6 @@ class Config:
     parser_is_chosen: bool
     """Whether the settings name it."""
     storage: type[Storage]
-    crawler: Crawler = field(repr=False, compare=False)
     storage_settings: BaseSettings = field(repr=False, compare=False)
     """The settings as the storage gets them; a password may be in it."""
     sqlite_path: str
@@ -131,7 +130,7 @@ class Config:
         """
         settings = crawler.settings
         read = _Reader(settings)
-        storage = _storage(read)
+        storage: type[Storage] = read.cls("KOSTER_STORAGE", has=_STORAGE)
         declared = {**_STORAGE_SETTINGS, **_declared(storage)}
         _check_names(settings, {*DEFAULTS, *declared})
         for_storage = _for_storage(settings, declared)
@@ -151,7 +150,6 @@ class Config:
             parser=read.cls("KOSTER_PARSER", has=_PARSER),
             parser_is_chosen=read.is_set("KOSTER_PARSER"),
             storage=storage,
-            crawler=crawler,
             storage_settings=for_storage,
             sqlite_path=for_storage["KOSTER_SQLITE_PATH"],
             memory_sites=for_storage["KOSTER_MEMORY_SITES"],
@@ -167,19 +165,12 @@ class Config:
 
     def open_storage(self) -> Storage:
         """Open the storage, which may take its time if it is ``blocking``."""
-        if from_crawler := getattr(self.storage, "from_crawler", None):
-            return from_crawler(self.crawler)  # type: ignore[no-any-return]
         return self.storage.from_settings(self.storage_settings)
-
-
-_CONFIGS: WeakKeyDictionary[Crawler, Config] = WeakKeyDictionary()
 
 
 def config_of(crawler: Crawler) -> Config:
     """Return the settings of *crawler*, which are read once; ValueError if one is wrong."""
-    if crawler not in _CONFIGS:
-        _CONFIGS[crawler] = Config.from_crawler(crawler)
-    return _CONFIGS[crawler]
+    return belonging(crawler, Config, lambda: Config.from_crawler(crawler))
 
 
 def checked_robot(robot: Any, where: str) -> str | None:
@@ -248,13 +239,6 @@ def _policy(read: _Reader) -> Policy:
                 " Lower the first or raise the second."
             )
     return policy
-
-
-def _storage(read: _Reader) -> type[Storage]:
-    storage: type[Storage] = read.cls("KOSTER_STORAGE", has=_STORAGE)
-    if hasattr(storage, "from_crawler"):
-        return storage
-    return read.cls("KOSTER_STORAGE", has=("from_settings",))  # type: ignore[no-any-return]
 
 
 def _declared(storage: type[Storage]) -> Mapping[str, Setting]:

@@ -50,8 +50,7 @@ class Storage(Protocol):
     storage fails or is closed. Whatever they raise, the crawl goes on without the storage.
 
     A class may also have ``SETTINGS``, a mapping of names to ``Setting``: its own settings, which
-    are checked when a crawl starts. If it has ``from_crawler(crawler)``, that is called in place
-    of ``from_settings``.
+    are checked when a crawl starts.
     """
 
     blocking: ClassVar[bool]

@@ -385,17 +385,6 @@ def test_settings_that_are_not_declared_well(declared: object) -> None:
         config({"KOSTER_STORAGE": storage})
 
 
-class FromCrawler(MemoryStorage):
-    @classmethod
-    def from_crawler(cls, crawler: Any) -> FromCrawler:
-        return cls(crawler.settings.getint("THEIR_SITES"))
-
-
-def test_a_storage_that_is_built_from_the_crawler() -> None:
-    storage = config({"KOSTER_STORAGE": FromCrawler, "THEIR_SITES": 1}).open_storage()
-    assert isinstance(storage, FromCrawler)
-
-
 def test_a_storage_that_cannot_be_built() -> None:
     names = dict.fromkeys(("get", "put", "sites", "forget", "close", "blocking"))
     with pytest.raises(ValueError, match="is not a class with from_settings, such as"):

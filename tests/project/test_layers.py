@@ -50,6 +50,14 @@ BROKEN = (
     pytest.param(
         "crawl/messages/stats.py", "import scrapy_koster.crawl.keeping.keeper", id="a circle"
     ),
+    pytest.param(
+        "crawl/fetching/fetcher.py", "import scrapy_koster.crawl.pacing.delays", id="back up"
+    ),
+    pytest.param(
+        "crawl/keeping/fate.py", "import scrapy_koster.crawl.assembly", id="up to the assembly"
+    ),
+    pytest.param("crawl/novelty.py", "import re", id="a new file in crawl/ that no room lists"),
+    pytest.param("crawl/engine/meter.py", "import scrapy_koster.crawl.clock", id="engine, clock"),
 )
 
 IMPURE = (
@@ -92,7 +100,7 @@ def add(file: Path, code: str) -> None:
 
 def test_the_layers_are_kept(copy: Path) -> None:
     status, told = lint_imports(copy)
-    assert (status, "5 kept, 0 broken" in told) == (0, True), told
+    assert (status, "6 kept, 0 broken" in told) == (0, True), told
 
 
 @pytest.mark.parametrize(("module", "code"), BROKEN)

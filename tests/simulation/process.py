@@ -18,7 +18,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import inlineCallbacks
 
-from scrapy_koster.crawl.assembly import assemble
+from scrapy_koster.crawl.assembly import Parts, assembly_of
 from scrapy_koster.crawl.clock import Clock, Instant, set_clock
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
@@ -331,15 +331,17 @@ class Process:
         set_clock(crawler, clock)
         folder = folder_of(fallback, crawler.settings)
         few = history.overflows and folder is None
-        self.parts = assemble(
+        self.parts = assembly_of(
             crawler,
-            config=config,
-            chance=history.chance.random,
-            sites=partial(WatchedSites, self),
-            fetch=WatchedFetcher(crawler, config, Stats(crawler.stats), clock),
-            permits=Permits(clock, at_once=history.turns, sockets=history.sockets, secs=0.3),
-            parking=WatchedParking(
-                crawler, in_memory=_IN_MEMORY if few else _MANY_IN_MEMORY, folder=folder
+            Parts(
+                config=config,
+                chance=history.chance.random,
+                sites=partial(WatchedSites, self),
+                fetch=WatchedFetcher(crawler, config, Stats(crawler.stats), clock),
+                permits=Permits(clock, at_once=history.turns, sockets=history.sockets, secs=0.3),
+                parking=WatchedParking(
+                    crawler, in_memory=_IN_MEMORY if few else _MANY_IN_MEMORY, folder=folder
+                ),
             ),
         )
         self.keeper = self.parts.keeper

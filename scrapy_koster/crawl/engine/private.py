@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager, nullcontext
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import signals
 from scrapy.settings import BaseSettings
@@ -24,8 +24,23 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 
+_T = TypeVar("_T")
+
 CANCELLED = (asyncio.CancelledError, CancelledError)
 """What a coroutine that is cancelled ends with, on either kind of loop."""
+
+
+def belonging(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
+    """Return the one object of *kind* that belongs to *crawler*; *make* it if there is none.
+
+    It is an attribute of the crawler, and gone with it: a weak dictionary would keep both, since
+    what belongs to a crawler knows it.
+    """
+    name = f"_koster_{kind.__name__.lower()}"
+    if name not in vars(crawler):
+        setattr(crawler, name, make())
+    found: _T = getattr(crawler, name)
+    return found
 
 
 class Engine:
