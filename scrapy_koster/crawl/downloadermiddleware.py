@@ -25,8 +25,9 @@ from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.step import Ask, Obey, Refuse, Step, waits
-from scrapy_koster.protocol.verdict import Ground, Settled, permission, verdict_on
+from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.step import Ask, Obey, Refuse, Settled, Step, waits
+from scrapy_koster.protocol.verdict import forbidden_spelling, permission, verdict_on
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.pacing.pacer import Pacer
     from scrapy_koster.protocol.delay import Delay
+    from scrapy_koster.protocol.verdict import Verdict
 
 
 class KosterMiddleware:
@@ -115,10 +117,11 @@ class KosterMiddleware:
             return self._wait(request, robot)
         if self._pacer is not None and self._pacer.concerns(state, robot):
             return self._wait(request, robot)
-        if not (state.allows(url, robot) and is_plain(path)) or "verbatim_url" in meta:
+        allowed = state.allows(url, robot)
+        if not (allowed and is_plain(path)) or "verbatim_url" in meta:
             if self._replay is not None and isinstance(state.step, Refuse):
                 return self._wait(request, robot)
-            self._decide(request, state, robot, state.step)
+            self._decide(request, state, robot, state.step, None if allowed else url)
         elif self._is_counting or state.hazard is not None:
             self._passes(request, state, robot)
         return None
@@ -158,14 +161,36 @@ class KosterMiddleware:
                 step = await self.keeper.wait(state, request)
         return step
 
-    def _decide(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
+    def _decide(
+        self,
+        request: Request,
+        state: SiteState,
+        robot: str,
+        step: Step,
+        forbidden: str | None = None,
+    ) -> None:
+        """Let *request* pass or refuse it; *forbidden* is a spelling that is known to be."""
         settled = _settled(step, self._clock())
-        allows = permission(settled, state.parser, self._config.policy)
-        allowed = all(allows(url, robot) for url in sent_as(request.url))
-        if allowed and self._too_long(request, state, robot) is None:
+        policy = self._config.policy
+        if forbidden is None:
+            allows = permission(settled, state.parser, policy)
+            forbidden = forbidden_spelling(request.url, robot, allows)
+        too_long = None if forbidden else self._too_long(request, state, robot)
+        if forbidden is None and too_long is None:
             self._passes(request, state, robot)
-        else:
-            self._refuse(request, state, robot, settled)
+            return
+        verdict = verdict_on(
+            request.url,
+            robot,
+            site=state.site,
+            step=settled,
+            parser=state.parser,
+            source=state.source,
+            policy=policy,
+            forbidden=forbidden,
+            too_long=too_long,
+        )
+        self._refuse(request, verdict)
 
     def _too_long(self, request: Request, state: SiteState, robot: str) -> Delay | None:
         return self._pacer.too_long(request, state, robot) if self._pacer else None
@@ -180,18 +205,8 @@ class KosterMiddleware:
             self._stats.hazard_met()
             self.keeper.announcer.summary.hazard_met(request.url)
 
-    def _refuse(self, request: Request, state: SiteState, robot: str, step: Settled) -> None:
-        verdict = verdict_on(
-            request.url,
-            robot,
-            site=state.site,
-            step=step,
-            parser=state.parser,
-            source=state.source,
-            policy=self._config.policy,
-            too_long=self._too_long(request, state, robot),
-        )
-        if verdict.delay is not None:
+    def _refuse(self, request: Request, verdict: Verdict) -> None:
+        if verdict.ground is Ground.DELAY:
             self._stats.delay_refused()
         self._counts.refused(request, verdict)
         if self._config.dry_run:

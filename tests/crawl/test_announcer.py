@@ -14,9 +14,10 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.stats import Stats
-from scrapy_koster.crawl.sites import SiteState, Standing
+from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
 
 SITE = Site("http", "fict.org", 80)

@@ -12,7 +12,8 @@ from test_crawl_ending import SCHEDULERS, WITHOUT_STORAGE
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Failure
-from scrapy_koster.protocol.verdict import Ground, Source
+from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.verdict import Source
 
 MIDDLEWARE = "scrapy_koster.crawl.downloadermiddleware"
 

@@ -18,16 +18,16 @@ from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.permits import NoTurnError, Order, Turns, socket_limit
 from scrapy_koster.crawl.messages.log import error_text
 from scrapy_koster.protocol.access import (
-    Access,
     Answer,
     Copy,
     Failure,
     Known,
     NoAnswer,
-    access,
     after_answer,
     last_copy,
+    standing_of,
 )
+from scrapy_koster.protocol.standing import Access
 from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage import Claimed, is_news
@@ -247,7 +247,7 @@ class Asker:
         self, state: SiteState, copy: Copy | None, page: Request
     ) -> RobotParser | None:
         """Return the parser of *copy*, which is that of the site where the file is the same."""
-        if copy is None or access(copy, self._config.policy) is not Access.RULES:
+        if copy is None or standing_of(copy, self._config.policy).access is not Access.BY_RULES:
             return None
         before = last_copy(state.known)
         if state.parser is not None and before is not None and before.body == copy.body:
