@@ -246,8 +246,9 @@ class KosterMiddleware:
             pacer.open()
             return
         self._log.warning(
-            'KOSTER_CRAWL_DELAY = "obey" has no effect: requests have nowhere to wait. Set'
-            ' SCHEDULER = "scrapy_koster.DeferringScheduler", or use the add-on.'
+            'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect: requests have nowhere to wait. Set'
+            ' SCHEDULER = "scrapy_koster.DeferringScheduler", or use the add-on.',
+            choice=self._config.pace.choice.value,
         )
 
     async def _spider_closed(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scrapy_koster.parsers.parser import Parser
+from scrapy_koster.parsers.scrapy_parser import ScrapyParser
 from scrapy_koster.protocol.pattern import is_special
 from scrapy_koster.protocol.reading import Record
 from scrapy_koster.protocol.rfc9309 import Rfc9309
@@ -14,7 +14,7 @@ def has_wildcards(record: Record) -> bool:
     return any(is_special(rule.value.decode("latin-1")) for _, rule in instructions(record))
 
 
-class KosterRobotParser(RobotsTxt, Parser):
+class KosterRobotParser(RobotsTxt, ScrapyParser):
     """A /robots.txt as Martijn Koster's 1996 draft reads it.
 
     For KOSTER_PARSER, and for the ROBOTSTXT_PARSER of Scrapy's own middleware.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from scrapy_koster.parsers.parser import Parser
+from scrapy_koster.parsers.scrapy_parser import ScrapyParser
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 
 
-class Rfc9309RobotParser(Rfc9309, Parser):
+class Rfc9309RobotParser(Rfc9309, ScrapyParser):
     """A /robots.txt as RFC 9309 reads it.
 
     For KOSTER_PARSER, and for the ROBOTSTXT_PARSER of Scrapy's own middleware.

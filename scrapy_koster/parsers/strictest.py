@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from scrapy_koster.parsers.parser import Parser
+from scrapy_koster.parsers.scrapy_parser import ScrapyParser
 from scrapy_koster.protocol.strictest import Strictest
 
 
-class StrictestRobotParser(Strictest, Parser):
+class StrictestRobotParser(Strictest, ScrapyParser):
     """A /robots.txt read twice: what either reading forbids is forbidden.
 
     For KOSTER_PARSER, and for the ROBOTSTXT_PARSER of Scrapy's own middleware.

@@ -178,9 +178,9 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
     is_file = stated is Standing.OBEYED
     if policy.missing is Missing.DISALLOW and not (is_file and has_record(copy.body)):
         return Standing.MISSING
-    if not is_file:
-        return Standing.WITHOUT_ROBOTS_TXT
-    return Standing.HTML if is_html(copy.body) and not has_record(copy.body) else Standing.OBEYED
+    if is_file and is_html(copy.body) and not has_record(copy.body):
+        return Standing.HTML
+    return stated
 
 
 def redirect_target(answer: Answer) -> str | None:

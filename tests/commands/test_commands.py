@@ -26,10 +26,12 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from scrapy.settings import Settings
 
+from scrapy_koster import KosterRobotParser
 from scrapy_koster.commands import ask
 from scrapy_koster.commands.ink import ink_for
 from scrapy_koster.commands.robots import RobotsCommand
 from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.line import Line as RobotsLine
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.step import Ask, Step
 from scrapy_koster.protocol.wording import utc
@@ -374,6 +376,19 @@ def test_explain_of_no_delay(robots: Robots, body: bytes) -> None:
     [verdict] = robots(*run, "--json", stdin=body, **OBEY).objects
     assert verdict["crawl_delay"] is None
     assert verdict["allowed"]
+
+
+class RaisesForTheDelay(KosterRobotParser):
+    def lines(self, _robot: str | bytes, /, *_fields: bytes) -> list[RobotsLine]:
+        raise ZeroDivisionError("no delay")
+
+
+def test_explain_of_a_parser_that_raises_for_the_delay(robots: Robots) -> None:
+    settings = {"KOSTER_PARSER": RaisesForTheDelay, "KOSTER_CRAWL_DELAY": "refuse"}
+    ran = robots("explain", "--robots", "-", "http://h/a", stdin=DELAY, **settings)
+    assert ran.status == 0
+    assert "60 s between two visits: kept" in ran.out
+    assert "KOSTER_CRAWL_DELAY_MAX_SECS is kept: ZeroDivisionError: no delay" in ran.err
 
 
 @pytest.mark.skipif(

@@ -17,10 +17,11 @@ from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import Record
 from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.standing import Ground, Standing
+from scrapy_koster.protocol.standing import Access, Ground, Standing
 from scrapy_koster.protocol.step import Pass
 from scrapy_koster.protocol.verdict import Source, Verdict
-from scrapy_koster.report.tally import START
+from scrapy_koster.report.numbers import OUTCOME_NAMES
+from scrapy_koster.report.tally import ALLOWED, START
 
 NAME = "http://a.example"
 ROBOTS_URL = f"{NAME}/robots.txt"
@@ -65,6 +66,11 @@ def verdict(
         source=Source.FETCHED,
         **given,
     )
+
+
+def test_every_outcome_has_its_places() -> None:
+    assert set(OUTCOME_NAMES) == set(Standing)
+    assert set(ALLOWED) == {each for each in Standing if each.access is not Access.RESTRICTED}
 
 
 def row_of(counts: Counts) -> dict[str, Any]:

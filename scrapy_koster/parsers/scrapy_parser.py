@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Parser(RobotParser):
+class ScrapyParser(RobotParser):
     """A reading of a robots.txt as a parser for Scrapy."""
 
     __slots__ = ()
