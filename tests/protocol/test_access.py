@@ -29,7 +29,17 @@ from scrapy_koster.protocol.access import (
     standing_of,
 )
 from scrapy_koster.protocol.standing import Standing
-from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, given_up_at, next_step
+from scrapy_koster.protocol.step import (
+    Ask,
+    Defer,
+    Obey,
+    Pass,
+    Refuse,
+    Step,
+    given_up_at,
+    next_step,
+    waits,
+)
 
 NOW = 1_700_000_000.0
 URL = "http://www.fict.org/robots.txt"
@@ -678,3 +688,17 @@ def test_any_answer_is_a_copy_or_a_failure(
 def test_a_step_that_lasts_ends_later_than_now(known: Known | None, policy: Policy) -> None:
     now_to_do = next_step(known, now=NOW, policy=policy)
     assert isinstance(now_to_do, Ask) or now_to_do.until > NOW
+
+
+@pytest.mark.parametrize(
+    ("step", "does"),
+    [
+        (Ask(None), True),
+        (Defer(FAILED, 0), True),
+        (Obey(FILE, 0), False),
+        (Pass(FAILED, 0), False),
+        (Refuse(FAILED, 0), False),
+    ],
+)
+def test_which_steps_wait(step: Step, *, does: bool) -> None:
+    assert waits(step) is does

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.protocol.access import Answer, Copy, Failure, Policy, Restricted
+from scrapy_koster.protocol.access import Answer, Copy, Failure, Missing, Policy, Restricted
 from scrapy_koster.protocol.delay import Delay, delay_of
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.robotstxt import RobotsTxt
@@ -168,6 +168,18 @@ def test_the_record_above_is_what_the_file_says() -> None:
             "forbidden by http://www.fict.org/robots.txt: it cannot be retrieved (HTTP 503),"
             " 1 attempt failed (3.1)",
             id="unavailable once",
+        ),
+        pytest.param(
+            {"ground": Ground.MISSING, "known": replace(COPY, status=404), "section": "3.1"},
+            "forbidden by https://fict.org/robots.txt: HTTP 404, missing, which KOSTER_MISSING"
+            " disallows (3.1)",
+            id="missing",
+        ),
+        pytest.param(
+            {"ground": Ground.MISSING, "section": "3.1"},
+            "forbidden by https://fict.org/robots.txt: HTTP 200 without a record, missing, which"
+            " KOSTER_MISSING disallows (3.1)",
+            id="no record",
         ),
         pytest.param(
             {"rule": HOSTILE},
@@ -500,10 +512,16 @@ def test_the_delay_of_a_parser_that_names_it() -> None:
             True,
             Ground.UNRESTRICTED,
         ),
+        (
+            Obey(replace(COPY, status=404), 0),
+            Policy(missing=Missing.DISALLOW),
+            False,
+            Ground.MISSING,
+        ),
         (Pass(FAILURE, 0), Policy(), True, Ground.UNAVAILABLE),
         (Refuse(FAILURE, 0), Policy(), False, Ground.UNAVAILABLE),
     ],
-    ids=["404", "403", "403 by choice", "unavailable and passed", "unavailable"],
+    ids=["404", "403", "403 by choice", "missing", "unavailable and passed", "unavailable"],
 )
 def test_without_rules(step: Settled, policy: Policy, allowed: bool, ground: Ground) -> None:
     verdict = judged("/x", step, None, policy)
