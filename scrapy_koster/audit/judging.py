@@ -16,7 +16,7 @@ from scrapy_koster.protocol.reading import Reading, Record
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.ruling import Standard
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.standing import Access, Standing
 from scrapy_koster.protocol.wording import text_of
 
 READINGS = (Standard.DRAFT, Standard.RFC_9309)
@@ -245,9 +245,9 @@ class Knowledge:
         if self.fetched is not None and secs < self.fetched:
             return  # a line that came late
         standing = Standing.OBEYED if status == 304 else standing_stated(status)
-        if standing in (Standing.OBEYED, Standing.WITHOUT_ROBOTS_TXT):
+        if standing.access is not Access.RESTRICTED:
             self.fetched = secs
-            self.version = files.at(secs) if standing is Standing.OBEYED else FREE
+            self.version = files.at(secs) if standing.access is Access.BY_RULES else FREE
 
     def versions(self, secs: float, grace_secs: float, files: Files) -> Sequence[int]:
         """Return the versions that it may still take for the file at a time.

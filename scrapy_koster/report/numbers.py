@@ -54,6 +54,12 @@ OUTCOME_NAMES = {
     Standing.UNAVAILABLE: "unavailable",
     Standing.LET_THROUGH: "unavailable",
 }
+ALLOWED_BECAUSE = {
+    Standing.WITHOUT_ROBOTS_TXT: "no robots.txt",
+    Standing.HTML: "an HTML page for robots.txt",
+    Standing.LET_THROUGH: "unavailable and let through",
+}
+"""Why requests are allowed to sites that are not obeyed."""
 _NAMES: dict[int | None, str] = {
     standing: standing.name.replace("_", " ").lower() for standing in Standing
 }
@@ -140,11 +146,9 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
         standings={_NAMES.get(number, NOT_KNOWN): count for number, count in standings.items()},
         totals=totals,
         allowed_because={
-            "by its rules": totals["allowed_rule"] - no_record,
+            "by its rules": totals[ALLOWED[Standing.OBEYED]] - no_record,
             "no record for this robot": no_record,
-            "no robots.txt": totals["allowed_none"],
-            "an HTML page for robots.txt": totals["allowed_html"],
-            "unavailable and let through": totals["allowed_unavailable"],
+            **{why: totals[ALLOWED[standing]] for standing, why in ALLOWED_BECAUSE.items()},
         },
         statuses=_statuses(connection),
         ages=_ages(connection, int(about.get("written") or 0)),

@@ -20,7 +20,7 @@ from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.standing import Access, Ground, Standing
 from scrapy_koster.protocol.step import Pass
 from scrapy_koster.protocol.verdict import Source, Verdict
-from scrapy_koster.report.numbers import OUTCOME_NAMES
+from scrapy_koster.report.numbers import ALLOWED_BECAUSE, OUTCOME_NAMES
 from scrapy_koster.report.tally import ALLOWED, START
 
 NAME = "http://a.example"
@@ -70,6 +70,7 @@ def verdict(
 
 def test_every_outcome_has_its_places() -> None:
     assert set(OUTCOME_NAMES) == set(Standing)
+    assert {Standing.OBEYED, *ALLOWED_BECAUSE} == set(ALLOWED)
     assert set(ALLOWED) == {each for each in Standing if each.access is not Access.RESTRICTED}
 
 
