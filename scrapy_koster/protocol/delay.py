@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 from scrapy_koster.protocol.line import Line, names_any
+from scrapy_koster.protocol.reading import LinesParser
 
 # "1/10", "30/1m", "1/5m 0600-0845": it holds at all times of the day, since that is not read.
 _RATE = re.compile(rb"([0-9]{1,9})[ \t]*/[ \t]*([0-9]{1,9})[ \t]*([smh]?)(?:[ \t].*)?", re.DOTALL)
@@ -58,15 +59,6 @@ class Pace:
     def kept(self, secs: float) -> float:
         """Return how far apart visits are if a site asks for *secs*, in seconds."""
         return min(secs, self.max_secs)
-
-
-@runtime_checkable
-class LinesParser(Protocol):
-    """A parser that returns the lines of a field."""
-
-    def lines(self, robot: str | bytes, /, *fields: bytes) -> Iterable[Line]:
-        """Return the lines with one of *fields*, in lower case, that *robot* obeys."""
-        ...
 
 
 def delay_of(parser: Any, robot: str | bytes) -> Delay | None:

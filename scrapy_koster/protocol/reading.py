@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from scrapy_koster.protocol.line import Line, names_any, with_line_feeds
 from scrapy_koster.protocol.nametoken import name_token
@@ -111,6 +111,15 @@ class Record(NamedTuple):
     agents: list[Line]
     rules: list[Line]
     """3.3: ruleline = (disallowline | allowline | extension)."""
+
+
+@runtime_checkable
+class LinesParser(Protocol):
+    """A parser that returns the lines of a field."""
+
+    def lines(self, robot: str | bytes, /, *fields: bytes) -> Iterable[Line]:
+        """Return the lines with one of *fields*, in lower case, that *robot* obeys."""
+        ...
 
 
 class Index(Protocol):

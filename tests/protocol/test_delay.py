@@ -15,7 +15,6 @@ from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.delay import (
     CrawlDelay,
     Delay,
-    LinesParser,
     Pace,
     delay_of,
     delay_or_limit,
@@ -23,6 +22,7 @@ from scrapy_koster.protocol.delay import (
     names_delay,
 )
 from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.reading import LinesParser
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.strictest import Strictest

@@ -9,10 +9,10 @@ from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.delay import (
     CrawlDelay,
     Delay,
-    LinesParser,
     delay_or_limit,
     names_delay,
 )
+from scrapy_koster.protocol.reading import LinesParser
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
