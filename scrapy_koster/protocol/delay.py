@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from scrapy_koster.protocol.line import Line, names_any
-from scrapy_koster.protocol.reading import LinesParser
+from scrapy_koster.protocol.reading import lines_of
 
 # "1/10", "30/1m", "1/5m 0600-0845": it holds at all times of the day, since that is not read.
 _RATE = re.compile(rb"([0-9]{1,9})[ \t]*/[ \t]*([0-9]{1,9})[ \t]*([smh]?)(?:[ \t].*)?", re.DOTALL)
@@ -66,8 +66,9 @@ def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
 
     Without a line if *parser* has no ``lines``, but the ``crawl_delay`` of Scrapy 2.18.
     """
-    if isinstance(parser, LinesParser):
-        return longest_delay(parser.lines(robot, *FIELDS))
+    lines = lines_of(parser, robot, *FIELDS)
+    if lines is not None:
+        return longest_delay(lines)
     crawl_delay = getattr(parser, "crawl_delay", None)
     secs = crawl_delay(robot) if crawl_delay else None
     return Delay(float(secs), None) if secs and 0 < secs < math.inf else None

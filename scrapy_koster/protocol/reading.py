@@ -122,6 +122,14 @@ class LinesParser(Protocol):
         ...
 
 
+def lines_of(parser: Any, robot: str | bytes, *fields: bytes) -> Iterable[Line] | None:
+    """Return the ``lines`` of *parser*, None if it is a class that has no such method.
+
+    Any class may be a parser: this may raise any exception.
+    """
+    return parser.lines(robot, *fields) if isinstance(parser, LinesParser) else None
+
+
 class Index(Protocol):
     """Where the rules that a robot must obey stand in a file."""
 
