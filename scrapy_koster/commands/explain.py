@@ -48,7 +48,6 @@ from scrapy_koster.protocol.wording import because_of, shown
 if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line
     from scrapy_koster.protocol.delay import Delay, Pace
-    from scrapy_koster.protocol.site import Site
 
 _ABOUT = """\
 Tell whether a robot may fetch a URL, and which line of the site's robots.txt says so.
@@ -107,7 +106,6 @@ class Explain(Verb):
             explained = explain(
                 url,
                 robot,
-                site=site_named(url),
                 learnt=learnt[url],
                 policy=config.policy,
                 pace=config.pace,
@@ -183,7 +181,6 @@ def explain(
     url: str,
     robot: str,
     *,
-    site: Site,
     learnt: Learnt,
     policy: Policy,
     pace: Pace,
@@ -197,7 +194,7 @@ def explain(
     verdict = verdict_on(
         url,
         robot,
-        site=site,
+        site=site_named(url),
         step=learnt.step,
         parser=learnt.parser,
         source=learnt.source,

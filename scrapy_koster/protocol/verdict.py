@@ -9,12 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from scrapy_koster.protocol.access import Copy, Failure, Policy
 from scrapy_koster.protocol.delay import Delay
-from scrapy_koster.protocol.jsonable import (
-    TEXT_CHARS,
-    delay_to_dict,
-    lines_to_dict,
-    ruling_to_dict,
-)
+from scrapy_koster.protocol.jsonable import TEXT_CHARS, delay_to_dict, lines_to_dict, ruling_to_dict
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import is_robots_txt

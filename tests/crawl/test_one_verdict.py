@@ -43,7 +43,6 @@ def explained(url: str, body: bytes, robot: str) -> Verdict:
     return explain(
         Request(url).url,
         robot,
-        site=site,
         learnt=learnt,
         policy=Policy(),
         pace=pace,

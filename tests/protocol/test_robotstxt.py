@@ -21,12 +21,7 @@ from hypothesis import strategies as st
 from scrapy_koster.protocol.line import Line, lines, whole_lines
 from scrapy_koster.protocol.path import unescape, url_path
 from scrapy_koster.protocol.reading import Record
-from scrapy_koster.protocol.robotstxt import (
-    RobotsTxt,
-    has_record,
-    instructions,
-    parse,
-)
+from scrapy_koster.protocol.robotstxt import RobotsTxt, has_record, instructions, parse
 from scrapy_koster.protocol.ruling import Heading, Ruling
 
 SECTION_3_2 = """\

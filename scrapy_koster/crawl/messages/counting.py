@@ -199,8 +199,7 @@ class Counts(Uncounted):
 
 def _unannounced(state: SiteState) -> str:
     """Return what allows a request to a site that was not announced: its /robots.txt, a replay."""
-    is_passed = isinstance(state.step, Pass)
-    return ALLOWED[Standing.LET_THROUGH if is_passed else Standing.OBEYED]
+    return ALLOWED[Standing.LET_THROUGH if isinstance(state.step, Pass) else Standing.OBEYED]
 
 
 def _copy_facts(site: Site, copy: Copy) -> dict[str, object]:

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import last_copy
-from scrapy_koster.protocol.delay import (
-    CrawlDelay,
-    Delay,
-    delay_or_limit,
-    names_delay,
-)
+from scrapy_koster.protocol.delay import CrawlDelay, Delay, delay_or_limit, names_delay
 from scrapy_koster.protocol.reading import LinesParser
 
 if TYPE_CHECKING:
