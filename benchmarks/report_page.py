@@ -18,8 +18,9 @@ from crawls import CRAWL, OURS, PAGES, settings_of
 from report import Table
 from web import Web
 
+from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.report.database import Writer
-from scrapy_koster.report.tally import Outcome, Sampled, Tally
+from scrapy_koster.report.tally import Tally
 
 SITES = 100
 NOW = 1_795_000_000
@@ -190,19 +191,19 @@ def _add(tally: Tally, number: int, chance: random.Random) -> None:
     row.update(asked=1, fetched=NOW - chance.randrange(900_000), expires=NOW + 600_000)
     kind = number % 20
     if kind < 13:
-        row.update(outcome=int(Outcome.OBEYED), status=200, answered=1, fetches=1, record_line=1)
+        row.update(outcome=int(Standing.OBEYED), status=200, answered=1, fetches=1, record_line=1)
         row.update(record="*", bytes=chance.randrange(30, 9000), crc=chance.getrandbits(32))
         row["allowed_rule"] = chance.randrange(1, 60)
         if kind < 7:
             _refuse(tally, site, chance)
     elif kind < 18:
-        row.update(outcome=int(Outcome.WITHOUT_ROBOTS_TXT), status=404, answered=1, fetches=1)
+        row.update(outcome=int(Standing.WITHOUT_ROBOTS_TXT), status=404, answered=1, fetches=1)
         row["allowed_none"] = chance.randrange(1, 60)
     elif kind == 18:
-        row.update(outcome=int(Outcome.RESTRICTED), status=403, answered=1, refused_restricted=2)
-        tally.sample(site, Sampled.RESTRICTED, 0, f"{site}/")
+        row.update(outcome=int(Standing.RESTRICTED), status=403, answered=1, refused_restricted=2)
+        tally.sample(site, "restricted", 0, f"{site}/")
     else:
-        row.update(outcome=int(Outcome.UNAVAILABLE), status=503, reason="HTTP 503", given_up=1)
+        row.update(outcome=int(Standing.UNAVAILABLE), status=503, reason="HTTP 503", given_up=1)
         tally.failures["HTTP 503"] += 1
 
 
@@ -211,6 +212,4 @@ def _refuse(tally: Tally, site: str, chance: random.Random) -> None:
     for _ in range(chance.randrange(1, 9)):
         tally.count(site, "refused_rule")
         tally.refused_by(site, line, f"Disallow: /private{line}/")
-        tally.sample(
-            site, Sampled.RULE, line, f"{site}/private/page-{chance.randrange(10**6)}.html"
-        )
+        tally.sample(site, "rule", line, f"{site}/private/page-{chance.randrange(10**6)}.html")

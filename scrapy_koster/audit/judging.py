@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from scrapy_koster.audit.kept import Kept
-from scrapy_koster.protocol.access import Access, access_stated
+from scrapy_koster.protocol.access import standing_stated
+from scrapy_koster.protocol.delay import delay_of
 from scrapy_koster.protocol.line import AGENT_LINE, with_line_feeds
 from scrapy_koster.protocol.path import origin_and_path
-from scrapy_koster.protocol.reading import Reading
+from scrapy_koster.protocol.reading import Reading, Record
 from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import Record, RobotsTxt
+from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.ruling import Standard
-from scrapy_koster.protocol.verdict import text_of
+from scrapy_koster.protocol.standing import Access, Standing
+from scrapy_koster.protocol.wording import text_of
 
 READINGS = (Standard.DRAFT, Standard.RFC_9309)
 GRACE_SECS = {Standard.DRAFT: 7 * 86400, Standard.RFC_9309: 86400}
@@ -147,7 +149,7 @@ class Judge(Kept["bytes | str", Answer]):
     def delay_secs(self, version: int) -> float | None:
         """Return the delay that the robot's record of a version asks for."""
         read = (reading for n, _, reading in self._read if n == version)
-        delays = (each.delay(self._name) for each in read if isinstance(each, RobotsTxt))
+        delays = (delay_of(each, self._name) for each in read if isinstance(each, RobotsTxt))
         return next((delay.secs for delay in delays if delay), None)
 
 
@@ -242,10 +244,10 @@ class Knowledge:
         """Take note of an answer to a request for /robots.txt (3.1)."""
         if self.fetched is not None and secs < self.fetched:
             return  # a line that came late
-        access = Access.RULES if status == 304 else access_stated(status)
-        if access is Access.RULES or access is Access.UNRESTRICTED:
+        standing = Standing.OBEYED if status == 304 else standing_stated(status)
+        if standing.access is not Access.RESTRICTED:
             self.fetched = secs
-            self.version = files.at(secs) if access is Access.RULES else FREE
+            self.version = files.at(secs) if standing.access is Access.BY_RULES else FREE
 
     def versions(self, secs: float, grace_secs: float, files: Files) -> Sequence[int]:
         """Return the versions that it may still take for the file at a time.

@@ -15,7 +15,7 @@ from scrapy_koster.audit.robots import CLIENTS_MOST, WINDOWS_SECS, Offence, Robo
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.verdict import utc
+from scrapy_koster.protocol.wording import utc
 
 KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
 _NAME_CHARS = 60

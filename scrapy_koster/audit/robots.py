@@ -8,7 +8,7 @@ from operator import sub
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.audit.judging import READINGS, Knowledge, method_and_path
-from scrapy_koster.protocol.verdict import shown
+from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
     from scrapy_koster.audit.judging import Decision, Judge, Rule

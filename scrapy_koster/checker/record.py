@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from scrapy_koster.checker.line import AGENT, NAME_TOKEN, RULES, Seen, Source
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.robotstxt import Record, instructions
+from scrapy_koster.protocol.reading import Record
+from scrapy_koster.protocol.robotstxt import instructions
 
 _COMPARED_BYTES = 16_000
 """Section 6: of names, which are looked for within names."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.sitemaps import sitemaps_of
 from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.verdict import shown, utc
+from scrapy_koster.protocol.sitemap import sitemaps_in
+from scrapy_koster.protocol.wording import shown, utc
 from scrapy_koster.storage import StorageError
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
@@ -188,7 +188,7 @@ def _show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator
     copy = last_copy(known)
     if copy is None or not copy.body:
         return
-    for sitemap in sitemaps_of(copy):
+    for sitemap in sitemaps_in(copy.body):
         yield ink.line("  ", ink.dim("sitemap  "), f" {sitemap}")
     yield ""
     for number, line in enumerate(lines(copy.body), 1):
@@ -200,7 +200,8 @@ def _show_as_json(site: Site, known: Known) -> str:
     """Return one JSON object in one line, with the file."""
     copy = last_copy(known)
     body = copy.body.decode(errors="backslashreplace") if copy else None
-    return json.dumps({**_as_dict(site, known), "sitemaps": sitemaps_of(copy), "body": body})
+    sitemaps = sitemaps_in(copy.body) if copy else []
+    return json.dumps({**_as_dict(site, known), "sitemaps": sitemaps, "body": body})
 
 
 def _facts(known: Known, now: float) -> Iterator[tuple[str, str]]:

@@ -20,8 +20,9 @@ from scrapy_koster.commands.verb import (
     is_url,
     requested,
 )
-from scrapy_koster.protocol.access import Access, Copy, access_stated
+from scrapy_koster.protocol.access import Copy, standing_stated
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 
 _ABOUT = """\
@@ -109,10 +110,10 @@ def _body(learnt: Learnt | None) -> bytes | str:
 
 
 def _answered(status: int, body: bytes) -> bytes | str:
-    match access_stated(status):
-        case Access.RULES:
+    match standing_stated(status):
+        case Standing.OBEYED:
             return body
-        case Access.RESTRICTED:
+        case Standing.RESTRICTED:
             return f"HTTP {status}: it may not be read, and restricts the whole site (section 3.1)"
         case _:
             return f"HTTP {status}: there is no robots.txt"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from time import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.misc import build_from_crawler
 
 from scrapy_koster.commands.ask import Learnt
-from scrapy_koster.commands.sitemaps import sitemaps_of
 from scrapy_koster.commands.verb import (
     NOT_RETRIEVED,
     Run,
@@ -21,8 +20,11 @@ from scrapy_koster.commands.verb import (
     requested,
     site_named,
 )
+from scrapy_koster.crawl.messages.log import error_text
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Copy, Policy
+from scrapy_koster.protocol.delay import delay_or_limit
+from scrapy_koster.protocol.jsonable import delay_to_dict, ruling_to_dict
 from scrapy_koster.protocol.line import lines, whole_lines
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
@@ -31,23 +33,21 @@ from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.ruling import Ruling, Standard
+from scrapy_koster.protocol.sitemap import sitemaps_in
+from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.verdict import (
-    Ground,
     Source,
     Verdict,
-    because_of,
-    delay_of,
-    delay_to_dict,
-    ruling_to_dict,
-    shown,
+    forbidden_spelling,
+    permission,
     verdict_on,
 )
+from scrapy_koster.protocol.wording import because_of, shown
 
 if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line
     from scrapy_koster.protocol.delay import Delay, Pace
-    from scrapy_koster.protocol.site import Site
 
 _ABOUT = """\
 Tell whether a robot may fetch a URL, and which line of the site's robots.txt says so.
@@ -57,6 +57,7 @@ exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not b
 4 the command failed; of several URLs the highest"""
 
 _ALLOWED, _FORBIDDEN = 0, 1
+_DELAY_NOT_READ = "Error while reading the delay, KOSTER_CRAWL_DELAY_MAX_SECS is kept: {}"
 
 _MAY = {True: "allowed", False: "forbidden"}
 _KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
@@ -103,7 +104,12 @@ class Explain(Verb):
                 run.warn(message, NOT_RETRIEVED)
                 continue
             explained = explain(
-                url, site_named(url), robot, learnt[url], config.policy, config.pace
+                url,
+                robot,
+                learnt=learnt[url],
+                policy=config.policy,
+                pace=config.pace,
+                failed=lambda error: run.streams.warn(_DELAY_NOT_READ.format(error_text(error))),
             )
             run.worse(explained.status)
             if opts.json:
@@ -150,8 +156,8 @@ class Explained:
             return None
         where = f" (line {self.delay.line.number})" if self.delay.line else ""
         told = f"{self.delay.secs:g} s between two visits{where}"
-        secs, obeying = self.pace.kept(self.delay.secs), replace(self.pace, obeys=True)
-        if obeying.refuses(self.delay.secs):
+        secs = self.pace.kept(self.delay.secs)
+        if self.pace.too_long(self.delay):
             fate = "too long, the site is not visited"
         elif secs < self.delay.secs:
             fate = f"{secs:g} s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"
@@ -171,24 +177,33 @@ class Explained:
         return isinstance(self.verdict.known, Copy) or is_robots_txt(self.verdict.url)
 
 
-def explain(  # noqa: PLR0917
-    url: str, site: Site, robot: str, learnt: Learnt, policy: Policy, pace: Pace
+def explain(
+    url: str,
+    robot: str,
+    *,
+    learnt: Learnt,
+    policy: Policy,
+    pace: Pace,
+    failed: Callable[[Exception], None],
 ) -> Explained:
-    """Return what a crawl would do with *url*, and why."""
-    delay = delay_of(learnt.parser, robot)
-    is_too_long = delay is not None and pace.refuses(delay.secs) and not is_robots_txt(url)
+    """Return what a crawl would do with *url*, and why.
+
+    *failed* is called if the parser raises when it is asked for the delay.
+    """
+    delay = delay_or_limit(learnt.parser, robot, pace=pace, failed=failed)
     verdict = verdict_on(
         url,
         robot,
-        site=site,
+        site=site_named(url),
         step=learnt.step,
         parser=learnt.parser,
         source=learnt.source,
         policy=policy,
-        too_long=delay if is_too_long else None,
+        forbidden=forbidden_spelling(url, robot, permission(learnt.step, learnt.parser, policy)),
+        too_long=None if is_robots_txt(url) else pace.too_long(delay),
     )
     rulings = None
-    if verdict.ground is Ground.RULE and isinstance(verdict.known, Copy):
+    if verdict.ground in (Ground.RULE, Ground.DELAY) and isinstance(verdict.known, Copy):
         readings = (RobotsTxt(verdict.known.body), Rfc9309(verdict.known.body))
         rulings = {reading.standard: _ruling(reading, url, robot) for reading in readings}
     return Explained(verdict, rulings, delay if delay and delay.secs else None, pace)
@@ -209,7 +224,9 @@ def _as_json(explained: Explained) -> str:
     for standard, ruling in (explained.rulings or {}).items():
         told[_KEYS[standard]] = ruling_to_dict(ruling, verdict.robot)
     copy = verdict.known if isinstance(verdict.known, Copy) else None
-    return json.dumps({**verdict.to_dict(), **told, "sitemaps": sitemaps_of(copy)})
+    return json.dumps(
+        {**verdict.to_dict(), **told, "sitemaps": sitemaps_in(copy.body if copy else b"")}
+    )
 
 
 def _as_text(explained: Explained, ink: Ink) -> Iterator[Line]:

@@ -18,7 +18,7 @@ from scrapy.utils.project import data_path
 
 from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
-from scrapy_koster.protocol.delay import Over, Pace
+from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.storage.memory import MemoryStorage
@@ -63,7 +63,6 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_IDLE_LIMIT_SECS": 30,
     "KOSTER_CRAWL_DELAY": "ignore",
     "KOSTER_CRAWL_DELAY_MAX_SECS": 60,
-    "KOSTER_CRAWL_DELAY_OVER": "clamp",
     "KOSTER_RESTRICTED": "disallow",
     "KOSTER_MISSING": "allow",
     "KOSTER_UNAVAILABLE": "defer",
@@ -78,13 +77,6 @@ _WRONG_CHARS = 500
 _PARSER = ("from_crawler", "allowed")
 _STORAGE = ("blocking", "from_settings", "get", "put", "sites", "forget", "close")
 _SCHEDULER = ("open", "close", "has_pending_requests", "enqueue_request", "next_request")
-
-
-class CrawlDelay(Enum):
-    """KOSTER_CRAWL_DELAY: whether the delays that sites ask for are kept."""
-
-    IGNORE = "ignore"
-    OBEY = "obey"
 
 
 class PageSource(Enum):
@@ -143,9 +135,8 @@ class Config:
             robot=_robot(crawler),
             policy=_policy(read),
             pace=Pace(
-                obeys=read.member("KOSTER_CRAWL_DELAY", CrawlDelay) is CrawlDelay.OBEY,
+                choice=read.member("KOSTER_CRAWL_DELAY", CrawlDelay),
                 max_secs=read.secs("KOSTER_CRAWL_DELAY_MAX_SECS", above=0),
-                over=read.member("KOSTER_CRAWL_DELAY_OVER", Over),
             ),
             parser=read.cls("KOSTER_PARSER", has=_PARSER),
             parser_is_chosen=read.is_set("KOSTER_PARSER"),

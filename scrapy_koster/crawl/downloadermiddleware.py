@@ -20,8 +20,9 @@ from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
 from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Refuse, Step, waits
-from scrapy_koster.protocol.verdict import Ground, Settled, permission, verdict_on
+from scrapy_koster.protocol.verdict import forbidden_spelling, permission, verdict_on
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.delay import Delay
+    from scrapy_koster.protocol.verdict import Verdict
 
 
 class KosterMiddleware:
@@ -111,10 +113,11 @@ class KosterMiddleware:
             return self._wait(request, robot)
         if self._is_paced and self._pacer.concerns(state, robot):
             return self._wait(request, robot)
-        if not (state.allows(url, robot) and is_plain(path)) or "verbatim_url" in meta:
+        allowed = state.allows(url, robot)
+        if not (allowed and is_plain(path)) or "verbatim_url" in meta:
             if isinstance(state.step, Refuse) and self._replay.is_on:
                 return self._wait(request, robot)
-            self._decide(request, state, robot, state.step)
+            self._decide(request, state, robot, state.step, None if allowed else url)
         elif self._is_counting or state.facts.hazard is not None:
             self._passes(request, state, robot)
         return None
@@ -154,14 +157,36 @@ class KosterMiddleware:
                 step = await self._keeper.wait(state, request)
         return step
 
-    def _decide(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
+    def _decide(
+        self,
+        request: Request,
+        state: SiteState,
+        robot: str,
+        step: Step,
+        forbidden: str | None = None,
+    ) -> None:
+        """Let *request* pass or refuse it; *forbidden* is a spelling that is known to be."""
         assert not waits(step)  # it has been waited for
-        allows = permission(step, state.parser, self._config.policy)
-        allowed = all(allows(url, robot) for url in sent_as(request.url))
-        if allowed and self._too_long(request, state, robot) is None:
+        policy = self._config.policy
+        if forbidden is None:
+            allows = permission(step, state.parser, policy)
+            forbidden = forbidden_spelling(request.url, robot, allows)
+        too_long = None if forbidden else self._too_long(request, state, robot)
+        if forbidden is None and too_long is None:
             self._passes(request, state, robot)
-        else:
-            self._refuse(request, state, robot, step)
+            return
+        verdict = verdict_on(
+            request.url,
+            robot,
+            site=state.site,
+            step=step,
+            parser=state.parser,
+            source=state.source,
+            policy=policy,
+            forbidden=forbidden,
+            too_long=too_long,
+        )
+        self._refuse(request, verdict)
 
     def _too_long(self, request: Request, state: SiteState, robot: str) -> Delay | None:
         return self._pacer.too_long(request, state, robot) if self._is_paced else None
@@ -176,18 +201,8 @@ class KosterMiddleware:
             self._stats.hazard_met()
             self._announcer.summary.hazard_met(request.url)
 
-    def _refuse(self, request: Request, state: SiteState, robot: str, step: Settled) -> None:
-        verdict = verdict_on(
-            request.url,
-            robot,
-            site=state.site,
-            step=step,
-            parser=state.parser,
-            source=state.source,
-            policy=self._config.policy,
-            too_long=self._too_long(request, state, robot),
-        )
-        if verdict.delay is not None:
+    def _refuse(self, request: Request, verdict: Verdict) -> None:
+        if verdict.ground is Ground.DELAY:
             self._stats.delay_refused()
         self._counts.refused(request, verdict)
         if self._config.dry_run:
@@ -212,8 +227,9 @@ class KosterMiddleware:
             self._pacer.open()
             return
         self._log.warning(
-            'KOSTER_CRAWL_DELAY = "obey" has no effect: requests have nowhere to wait. Set'
-            ' SCHEDULER = "scrapy_koster.DeferringScheduler", or use the add-on.'
+            'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect: requests have nowhere to wait. Set'
+            ' SCHEDULER = "scrapy_koster.DeferringScheduler", or use the add-on.',
+            choice=self._config.pace.choice.value,
         )
 
     async def _spider_closed(self) -> None:

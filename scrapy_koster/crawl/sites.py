@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.protocol.access import Policy
     from scrapy_koster.protocol.rfc9309 import Rfc9309
+    from scrapy_koster.protocol.standing import Standing
     from scrapy_koster.protocol.verdict import Permission
 
 # Sites that requests wait for stay; so many are passed over for each new one.
@@ -29,18 +29,6 @@ _SPELLING_CHARS = 300
 
 def _nothing(_url: str, _robot: str | bytes) -> bool:
     return False
-
-
-class Standing(Enum):
-    """What the summary counts a site as."""
-
-    OBEYED = "obeyed"
-    HTML = "with an HTML page for robots.txt"
-    WITHOUT_ROBOTS_TXT = "without robots.txt"
-    RESTRICTED = "restricted"
-    MISSING = "missing and disallowed (KOSTER_MISSING)"
-    UNAVAILABLE = "unavailable"
-    LET_THROUGH = "unavailable and let through"
 
 
 class Facts(NamedTuple):

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from scrapy.robotstxt import RobotParser
-
-from scrapy_koster.protocol.delay import delays
+from scrapy_koster.parsers.scrapy_parser import ScrapyParser
 from scrapy_koster.protocol.pattern import is_special
+from scrapy_koster.protocol.reading import Record
 from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import Record, RobotsTxt, instructions
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from typing_extensions import Self
+from scrapy_koster.protocol.robotstxt import RobotsTxt, instructions
 
 
 def has_wildcards(record: Record) -> bool:
@@ -21,7 +14,7 @@ def has_wildcards(record: Record) -> bool:
     return any(is_special(rule.value.decode("latin-1")) for _, rule in instructions(record))
 
 
-class KosterRobotParser(RobotsTxt, RobotParser):
+class KosterRobotParser(RobotsTxt, ScrapyParser):
     """A /robots.txt as Martijn Koster's 1996 draft reads it.
 
     For KOSTER_PARSER, and for the ROBOTSTXT_PARSER of Scrapy's own middleware.
@@ -35,17 +28,3 @@ class KosterRobotParser(RobotsTxt, RobotParser):
         """Return the file as RFC 9309 reads it, if the record of *robot* has wildcards (C6)."""
         record = self.record(robot)
         return Rfc9309(self._body) if record is not None and has_wildcards(record) else None
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler | None, robotstxt_body: bytes) -> Self:
-        """Parse the octets of a robots.txt. Never raises."""
-        return cls(robotstxt_body)
-
-    def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """Return the seconds of the first Crawl-delay in the robot's record.
-
-        Crawl-delay is an extension (3.2), not a part of the draft. None where
-        there is none, or where it is no number of seconds.
-        """
-        record = self.record(user_agent)
-        return next(delays(record.rules), None) if record else None

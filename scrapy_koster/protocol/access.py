@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum, auto
+from enum import Enum
 from typing import TypeAlias
 from urllib.parse import urldefrag, urljoin
 
 from scrapy_koster.protocol.freshness import expiry, retry_after, states_life
+from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import has_record
 from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.standing import Standing
 
 _VALIDATOR_CHARS = 1000
 _JITTER = 0.25
@@ -146,47 +148,39 @@ class Policy:
     unavailable: Unavailable = Unavailable.DEFER
 
 
-class Access(Enum):
-    """What a copy says about the site it was asked for."""
-
-    RULES = auto()
-    UNRESTRICTED = auto()
-    RESTRICTED = auto()
-    MISSING = auto()
-    """There are no instructions, and KOSTER_MISSING disallows that."""
-
-
-def access_stated(status: int) -> Access | None:
-    """Return what an HTTP status says about a site, None for a temporary failure."""
+def standing_stated(status: int) -> Standing:
+    """Return what an HTTP status says about a site, by itself; UNAVAILABLE: it may pass."""
     # 3.1: "If the server response indicates Success (HTTP 2xx Status Code,) the
     # robot must read the content, parse it, and follow any instructions"
     if 200 <= status <= 299:
-        return Access.RULES
+        return Standing.OBEYED
     # 3.1: "On server response indicating access restrictions (HTTP Status Code
     # 401 or 403) a robot should regard access to the site completely restricted."
     if status in (401, 403):
-        return Access.RESTRICTED
+        return Standing.RESTRICTED
     # 3.1: "indicates the resource does not exist (HTTP Status Code 404)". The
     # other 4xx are left open: unrestricted, but for those that pass with time,
     # and 407, which a proxy says of itself.
     if 400 <= status <= 499 and status not in (407, 408, 425, 429):
-        return Access.UNRESTRICTED
-    return None
+        return Standing.WITHOUT_ROBOTS_TXT
+    return Standing.UNAVAILABLE
 
 
-def access(copy: Copy, policy: Policy) -> Access:
-    """Return what *copy* says about its site."""
-    stated = access_stated(copy.status)
-    if stated is Access.RESTRICTED:
+def standing_of(copy: Copy, policy: Policy) -> Standing:
+    """Return what the site of *copy* is by it."""
+    stated = standing_stated(copy.status)
+    if stated is Standing.RESTRICTED:
         disallowed = policy.restricted is Restricted.DISALLOW
-        return Access.RESTRICTED if disallowed else Access.UNRESTRICTED
+        return Standing.RESTRICTED if disallowed else Standing.WITHOUT_ROBOTS_TXT
     # 3.1: "the robot can assume no instructions are available". The Russian retelling: where the
     # file "is empty, does not conform to the format and semantics, or is missing, then search
     # robots act according to their settings".
-    is_file = stated is Access.RULES
+    is_file = stated is Standing.OBEYED
     if policy.missing is Missing.DISALLOW and not (is_file and has_record(copy.body)):
-        return Access.MISSING
-    return Access.RULES if is_file else Access.UNRESTRICTED
+        return Standing.MISSING
+    if is_file and is_html(copy.body) and not has_record(copy.body):
+        return Standing.HTML
+    return stated
 
 
 def redirect_target(answer: Answer) -> str | None:
@@ -246,12 +240,12 @@ def _received(
 
 
 def _copied(answer: Answer, *, now: float, policy: Policy) -> Copy | None:
-    stated = access_stated(answer.status)
-    if stated is None:
+    stated = standing_stated(answer.status)
+    if stated is Standing.UNAVAILABLE:
         return None
     # Only a file has validators: with those of an error page the file that
     # takes its place later can be answered by 304, and is never seen.
-    is_file = stated is Access.RULES
+    is_file = stated is Standing.OBEYED
     return Copy(
         url=answer.url,
         status=answer.status,
@@ -291,7 +285,7 @@ def _expiry(answer: Answer, status: int, *, now: float, policy: Policy) -> float
 
 
 def _default_life_secs(status: int, policy: Policy) -> float:
-    if access_stated(status) is Access.RESTRICTED:
+    if standing_stated(status) is Standing.RESTRICTED:
         return policy.restricted_expiry_secs
     return policy.expiry_secs
 

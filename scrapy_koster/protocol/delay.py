@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.line import Line, names_any
+from scrapy_koster.protocol.reading import lines_of
 
 # "1/10", "30/1m", "1/5m 0600-0845": it holds at all times of the day, since that is not read.
 _RATE = re.compile(rb"([0-9]{1,9})[ \t]*/[ \t]*([0-9]{1,9})[ \t]*([smh]?)(?:[ \t].*)?", re.DOTALL)
 _UNIT_SECS = {b"": 1, b"s": 1, b"m": 60, b"h": 3600}
-_NAMES = re.compile(rb"crawl-delay|request-rate", re.IGNORECASE)
 
 
 class Delay(NamedTuple):
@@ -30,35 +29,68 @@ class Delay(NamedTuple):
     """None where the parser names none."""
 
 
-class Over(Enum):
-    """KOSTER_CRAWL_DELAY_OVER: what a delay longer than KOSTER_CRAWL_DELAY_MAX_SECS means."""
+class CrawlDelay(Enum):
+    """KOSTER_CRAWL_DELAY: whether the delays that sites ask for are kept."""
 
-    CLAMP = "clamp"
-    REFUSE = "refuse"
+    IGNORE = "ignore"
     OBEY = "obey"
+    """A delay longer than KOSTER_CRAWL_DELAY_MAX_SECS is kept as one of so many."""
+    REFUSE = "refuse"
+    """A site that asks for a longer delay than that is not visited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """Which delays a crawl obeys."""
 
-    obeys: bool
-    """KOSTER_CRAWL_DELAY."""
+    choice: CrawlDelay
     max_secs: float
-    over: Over
 
-    def refuses(self, secs: float) -> bool:
-        """Whether a site that asks for so long a delay is not visited."""
-        return self.obeys and self.over is Over.REFUSE and secs > self.max_secs
+    @property
+    def obeys(self) -> bool:
+        """Whether delays are kept at all."""
+        return self.choice is not CrawlDelay.IGNORE
+
+    def too_long(self, delay: Delay | None) -> Delay | None:
+        """Return *delay* if a site that asks for it is not visited, else None."""
+        refuses = self.choice is CrawlDelay.REFUSE
+        return delay if refuses and delay is not None and delay.secs > self.max_secs else None
 
     def kept(self, secs: float) -> float:
-        """Return how far apart visits are where *secs* are asked for, in seconds."""
-        return secs if self.over is Over.OBEY else min(secs, self.max_secs)
+        """Return how far apart visits are if a site asks for *secs*, in seconds."""
+        return min(secs, self.max_secs)
+
+
+def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
+    """Return the longest delay that *robot* is asked to keep, None if there is none.
+
+    Without a line if *parser* has no ``lines``, but the ``crawl_delay`` of Scrapy 2.18.
+    """
+    lines = lines_of(parser, robot, *FIELDS)
+    if lines is not None:
+        return longest_delay(lines)
+    crawl_delay = getattr(parser, "crawl_delay", None)
+    secs = crawl_delay(robot) if crawl_delay else None
+    return Delay(float(secs), None) if secs and 0 < secs < math.inf else None
+
+
+def delay_or_limit(
+    parser: Any, robot: str | bytes, *, pace: Pace, failed: Callable[[Exception], None]
+) -> Delay | None:
+    """Return ``delay_of``; if *parser* raises, call *failed* and return the longest that is kept.
+
+    Any class may be a parser, and none may have a site visited faster than it asks.
+    """
+    try:
+        return delay_of(parser, robot)
+    except Exception as error:  # noqa: BLE001
+        failed(error)
+        return Delay(pace.max_secs, None)
 
 
 def names_delay(body: bytes) -> bool:
     """Return whether a file may have one at all: most have none, and need not be read for it."""
-    return _NAMES.search(body) is not None
+    return names_any(body, FIELDS)
 
 
 def longest_delay(lines: Iterable[Line]) -> Delay | None:
@@ -69,13 +101,6 @@ def longest_delay(lines: Iterable[Line]) -> Delay | None:
         if line.field in _READ and (secs := _READ[line.field](line.value)) is not None
     ]
     return max(found, key=lambda delay: delay.secs, default=None)
-
-
-def delays(lines: Iterable[Line]) -> Iterator[float | None]:
-    """Yield the seconds of each Crawl-delay in *lines*, None where it is no number of them."""
-    for line in lines:
-        if line.field == b"crawl-delay":
-            yield _seconds(line.value)
 
 
 def _seconds(value: bytes) -> float | None:
@@ -94,3 +119,5 @@ def _seconds_of_rate(value: bytes) -> float | None:
 
 
 _READ = {b"crawl-delay": _seconds, b"request-rate": _seconds_of_rate}
+FIELDS = tuple(_READ)
+"""The fields of the lines that ask for a delay."""

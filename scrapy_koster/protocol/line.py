@@ -8,6 +8,7 @@ decision table in docs/semantics.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -62,6 +63,23 @@ def lines(body: bytes) -> list[bytes]:
 def with_line_feeds(body: bytes) -> str:
     """Return a file as a line feed before each line, and a character for each octet (B4)."""
     return "\n" + _with_line_feeds(body).decode("latin-1")
+
+
+def names_any(body: bytes, fields: Iterable[bytes]) -> bool:
+    """Return whether a file has the name of one of *fields*, in lower case, anywhere."""
+    lower = body.lower()
+    return any(field in lower for field in fields)
+
+
+def lines_with(body: bytes, field: bytes) -> Iterator[Line]:
+    """Yield all lines with *field*, in lower case, in records and outside of them."""
+    text, name = with_line_feeds(body), field.decode()
+    number = counted = 0
+    for found in LINE.finditer(text):
+        if found[1].lower() == name:
+            number += text.count("\n", counted, found.start() + 1)
+            counted = found.start() + 1
+            yield Line(number, field, found[2].encode("latin-1"))
 
 
 def line_around(text: str, position: int) -> Line:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from scrapy_koster.protocol.line import with_line_feeds
+from scrapy_koster.protocol.line import Line, names_any, with_line_feeds
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.precedence import starts_with_odd
@@ -105,6 +105,31 @@ class Decider(ABC):
         return self._unescape(path)[1:]
 
 
+class Record(NamedTuple):
+    """3.2: User-agent lines, followed by the instructions to those robots."""
+
+    agents: list[Line]
+    rules: list[Line]
+    """3.3: ruleline = (disallowline | allowline | extension)."""
+
+
+@runtime_checkable
+class LinesParser(Protocol):
+    """A parser that returns the lines of a field."""
+
+    def lines(self, robot: str | bytes, /, *fields: bytes) -> Iterable[Line]:
+        """Return the lines with one of *fields*, in lower case, that *robot* obeys."""
+        ...
+
+
+def lines_of(parser: Any, robot: str | bytes, *fields: bytes) -> Iterable[Line] | None:
+    """Return the ``lines`` of *parser*, None if it is a class that has no such method.
+
+    Any class may be a parser: this may raise any exception.
+    """
+    return parser.lines(robot, *fields) if isinstance(parser, LinesParser) else None
+
+
 class Index(Protocol):
     """Where the rules that a robot must obey stand in a file."""
 
@@ -146,6 +171,18 @@ class Reading(Decider):
         text = with_line_feeds(self._body)
         rulings = [index.ruling(text, path) for index in indexes]
         return next((ruling for ruling in rulings if not ruling.allowed), rulings[0])
+
+    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
+        """Return the lines with one of *fields*, in lower case, that *robot* obeys.
+
+        They are those of its records, in the order of the file.
+        """
+        records = self.records(robot) if names_any(self._body, fields) else []
+        return [line for record in records for line in record.rules if line.field in fields]
+
+    @abstractmethod
+    def records(self, robot: str | bytes) -> list[Record]:
+        """Return the records that *robot* must obey, with all their lines."""
 
     @abstractmethod
     def _read(self, text: str, token: str) -> Decision:

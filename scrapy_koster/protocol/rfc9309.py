@@ -15,7 +15,6 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
-from scrapy_koster.protocol.delay import Delay, longest_delay, names_delay
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
     ANY_CASE,
@@ -29,8 +28,8 @@ from scrapy_koster.protocol.nametoken import name_token, other_tokens
 from scrapy_koster.protocol.path import unescape_by_rfc9309
 from scrapy_koster.protocol.pattern import NO_RULE, Patterns, Rule, in_order, is_special
 from scrapy_koster.protocol.precedence import flatten
-from scrapy_koster.protocol.reading import Decision, Reading, by_prefixes
-from scrapy_koster.protocol.robotstxt import Record, records
+from scrapy_koster.protocol.reading import Decision, Reading, Record, by_prefixes
+from scrapy_koster.protocol.robotstxt import records
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard, heading
 
 # 2.2: rule = *WS ("allow" / "disallow") *WS ":" *WS (path-pattern / empty-pattern) EOL
@@ -113,11 +112,6 @@ class Rfc9309(Reading):
         text = with_line_feeds(self._body)
         found = sorted({g for name in self._names(text, robot) for g in groups(text, name)})
         return list(records(text, [(_start(text, group), group.end) for group in found]))
-
-    def delay(self, robot: str | bytes) -> Delay | None:
-        """Return the longest delay that the groups of *robot* ask for, None if for none."""
-        groups = self.records(robot) if names_delay(self._body) else []
-        return longest_delay(line for group in groups for line in group.rules)
 
     def _names(self, text: str, robot: str | bytes) -> list[str]:
         # Which token of a header is the product token cannot be told. The groups of the others

@@ -11,9 +11,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
-from scrapy_koster.protocol.delay import Delay, longest_delay, names_delay
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
     ANY_CASE,
@@ -28,23 +27,13 @@ from scrapy_koster.protocol.line import (
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import unescape
 from scrapy_koster.protocol.precedence import flatten, in_use
-from scrapy_koster.protocol.reading import Decision, Reading, by_prefixes
+from scrapy_koster.protocol.reading import Decision, Reading, Record, by_prefixes
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard, heading
 
 _PATH_LINE = re.compile(f"\n{SP}(?:(d)is|)allow{SP}:{SP}/{VALUE}", ANY_CASE)
 
 # 3.3: ruleline, which is a line with any other field.
 _RULE_LINE = re.compile(f"(?!\n{SP}user-agent{SP}:){LINE.pattern}", ANY_CASE)
-
-_T = TypeVar("_T")
-
-
-class Record(NamedTuple):
-    """3.2: User-agent lines, followed by the instructions to those robots."""
-
-    agents: list[Line]
-    rules: list[Line]
-    """3.3: ruleline = (disallowline | allowline | extension)."""
 
 
 def parse(body: bytes) -> list[Record]:
@@ -59,27 +48,6 @@ def has_record(body: bytes) -> bool:
     text = with_line_feeds(body)
     agent = AGENT_LINE.search(text)
     return agent is not None and _RULE_LINE.search(text, agent.end()) is not None
-
-
-def values_of(body: bytes, field: str) -> Iterator[bytes]:
-    """Yield the values of all lines with *field*, in lower case, in and outside of records."""
-    for line in LINE.finditer(with_line_feeds(body)):
-        if line[1].lower() == field and line[2]:
-            yield line[2].encode("latin-1")
-
-
-def select(records: Iterable[Record], token: str) -> Record | None:
-    """Return the record that the robot *token* must obey (3.2.1).
-
-    *token* is in lower case, as ``name_token`` returns it.
-    """
-    return _select(
-        (
-            ([agent.value.decode("latin-1") for agent in record.agents], record)
-            for record in records
-        ),
-        token,
-    )
 
 
 _Span: TypeAlias = tuple[int, int]
@@ -125,30 +93,26 @@ def records(text: str, spans: Iterable[_Span]) -> Iterator[Record]:
         yield record
 
 
-def _select(records: Iterable[tuple[list[str], _T]], token: str) -> _T | None:
-    named = token not in ("", "*")  # A10
+def _find(text: str, token: str) -> _Span | None:
+    """Return where the record stands that the robot *token* must obey."""
+    # Most files name few robots: then the first record for all is enough.
+    named = token not in ("", "*") and token in text.lower()  # A10
     default = None
-    for agents, record in records:
+    for agents, span in _spans(text):
         # "The robot must obey the first record in /robots.txt that contains a
         # User-Agent line whose value contains the name token of the robot as a
         # substring. The name comparisons are case-insensitive."
         if named and token in "\n".join(agents).lower():
-            return record
+            return span
         # "If no such record exists, it should obey the first record with a
         # User-agent line with a "*" value, if present."
         if default is None and "*" in agents:
-            default = record
+            default = span
             if not named:
                 break
     # "If no record satisfied either condition, or no records are present at
     # all, access is unlimited."
     return default
-
-
-def _find(text: str, token: str) -> _Span | None:
-    """Return where the record stands that the robot *token* must obey."""
-    # Most files name few robots: then the first record for all is enough.
-    return _select(_spans(text), token if token in text.lower() else "")
 
 
 def instructions(record: Record) -> Iterator[tuple[str, Line]]:
@@ -193,10 +157,10 @@ class RobotsTxt(Reading):
         span = _find(text, name_token(robot))
         return next(records(text, [span])) if span else None
 
-    def delay(self, robot: str | bytes) -> Delay | None:
-        """Return the longest delay that the record of *robot* asks for, None if for none."""
-        record = self.record(robot) if names_delay(self._body) else None
-        return longest_delay(record.rules) if record else None
+    def records(self, robot: str | bytes) -> list[Record]:
+        """Return the record that *robot* must obey (3.2.1), if there is one."""
+        record = self.record(robot)
+        return [record] if record else []
 
     def _read(self, text: str, token: str) -> Decision:
         return by_prefixes(*flatten(obeyed_rules(text, token)))

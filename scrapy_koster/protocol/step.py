@@ -6,7 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from scrapy_koster.protocol.access import Copy, Failure, Known, Policy, Unavailable, has_been
+from scrapy_koster.protocol.access import (
+    Copy,
+    Failure,
+    Known,
+    Policy,
+    Unavailable,
+    has_been,
+    standing_of,
+)
+from scrapy_koster.protocol.standing import Standing
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -57,6 +66,20 @@ class Refuse:
 
 Step: TypeAlias = Obey | Ask | Defer | Pass | Refuse
 """What to do with a request now."""
+
+Settled: TypeAlias = Obey | Pass | Refuse
+"""The steps by which a request is decided."""
+
+
+def standing_by(step: Settled, policy: Policy) -> Standing:
+    """Return what the site is to which *step* applies."""
+    match step:
+        case Obey(copy):
+            return standing_of(copy, policy)
+        case Pass():
+            return Standing.LET_THROUGH
+        case Refuse():  # pragma: no branch
+            return Standing.UNAVAILABLE
 
 
 def waits(step: Step) -> TypeIs[Ask | Defer]:

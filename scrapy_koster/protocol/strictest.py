@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scrapy_koster.protocol.delay import Delay
+from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import Decider, Decision, by_any
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import RobotsTxt
@@ -44,10 +44,10 @@ class Strictest(Decider):
             return draft
         return rfc9309 if draft.allowed else replace(draft, also=rfc9309)
 
-    def delay(self, robot: str | bytes) -> Delay | None:
-        """Return the longer of the delays that the two readings find."""
-        found = [self._draft.delay(robot), self._rfc9309.delay(robot)]
-        return max((each for each in found if each), key=lambda delay: delay.secs, default=None)
+    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
+        """Return the lines of the draft's record, then those of the groups of RFC 9309."""
+        lines = [*self._draft.lines(robot, *fields), *self._rfc9309.lines(robot, *fields)]
+        return list(dict.fromkeys(lines))
 
     def _decide(self, robot: str | bytes) -> Decision:
         return by_any([self._draft.decision(robot), self._rfc9309.decision(robot)])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scrapy_koster.report.tally import Tally
 
 _APPLICATION_ID = 0x4B727074  # "Krpt"
-_VERSION = 2
+_VERSION = 3
 _BUSY_SECS = 5.0
 _MINUTE_COUNTS = ("asked", "answered", "deferred", "allowed", "refused")
 # Of lines, sites and kinds that come later there are no samples.
@@ -126,7 +126,7 @@ class Writer:
         """Merge the samples; return how many there are then, or a few more."""
         samples = self._samples
         for (site, kind, line), urls in tally.samples.items():
-            key = (_named_site(site), kind.value, line)
+            key = (_named_site(site), kind, line)
             if (
                 samples >= _SAMPLES_MOST
                 and not connection.execute(f"SELECT 1 {_OF_A_KIND}", key).fetchone()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from scrapy_koster.checker.syntax import check
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.robotstxt import RobotsTxt
-from scrapy_koster.protocol.verdict import shown
-from scrapy_koster.report.tally import Outcome
+from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
     import sqlite3
@@ -28,7 +28,7 @@ _ROOM_BYTES = 60_000
 _ROOM_BYTES_A_SITE = 400
 _ROOM_MOST_BYTES = 1_000_000
 _FILES_MOST = 2000
-_HAVE_ONE = (Outcome.OBEYED, Outcome.HTML, Outcome.MISSING)
+_HAVE_ONE = (Standing.OBEYED, Standing.HTML, Standing.MISSING)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from scrapy_koster.protocol.standing import Access, Standing
 from scrapy_koster.report.database import reading
-from scrapy_koster.report.tally import COUNTS, FACTS, Outcome, Sampled
+from scrapy_koster.report.tally import ALLOWED, COUNTS, FACTS, REFUSED
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,15 +31,14 @@ _AGES = (
     ("a day to a week", 7 * _DAY),
     ("a week to 30 days", 30 * _DAY),
 )
-GROUNDS = ("rule", "restricted", "missing", "unavailable")
-_REFUSED = f"({' + '.join(f'refused_{ground}' for ground in GROUNDS)})"
-CLOSED_BY = (int(Outcome.RESTRICTED), int(Outcome.UNAVAILABLE), int(Outcome.MISSING))
+_REFUSED = f"({' + '.join(REFUSED.values())})"
+CLOSED_BY = tuple(int(each) for each in Standing if each.access is Access.RESTRICTED)
 """The outcomes of sites that are closed as a whole."""
-_ALLOWED = "(allowed_rule + allowed_none + allowed_html + allowed_unavailable)"
+_ALLOWED = f"({' + '.join(ALLOWED.values())})"
 _BY_MATTER = (
     f"ORDER BY {_REFUSED} DESC, outcome IN {CLOSED_BY} DESC, wildcards DESC, {_ALLOWED} DESC, site"
 )
-CLOSED = f"(outcome IN {CLOSED_BY} OR refused_rule > 0 AND {_ALLOWED} = 0)"
+CLOSED = f"(outcome IN {CLOSED_BY} OR refused_rule + refused_delay > 0 AND {_ALLOWED} = 0)"
 """What holds of sites of which we have nothing: closed as a whole, or all was refused."""
 _WORST_RULES = (
     "SELECT site, line, text, refused FROM rule ORDER BY refused DESC, site, line"
@@ -46,13 +46,22 @@ _WORST_RULES = (
 )
 
 OUTCOME_NAMES = {
-    Outcome.OBEYED: "obeyed",
-    Outcome.HTML: "without robots.txt",
-    Outcome.WITHOUT_ROBOTS_TXT: "without robots.txt",
-    Outcome.RESTRICTED: "restricted",
-    Outcome.MISSING: "restricted",
-    Outcome.UNAVAILABLE: "unavailable",
-    Outcome.LET_THROUGH: "unavailable",
+    Standing.OBEYED: "obeyed",
+    Standing.HTML: "without robots.txt",
+    Standing.WITHOUT_ROBOTS_TXT: "without robots.txt",
+    Standing.RESTRICTED: "restricted",
+    Standing.MISSING: "restricted",
+    Standing.UNAVAILABLE: "unavailable",
+    Standing.LET_THROUGH: "unavailable",
+}
+ALLOWED_BECAUSE = {
+    Standing.WITHOUT_ROBOTS_TXT: "no robots.txt",
+    Standing.HTML: "an HTML page for robots.txt",
+    Standing.LET_THROUGH: "unavailable and let through",
+}
+"""Why requests are allowed to sites that are not obeyed."""
+_NAMES: dict[int | None, str] = {
+    standing: standing.name.replace("_", " ").lower() for standing in Standing
 }
 NOT_KNOWN = "not known"
 """The outcome of a site that had not answered when the crawl ended."""
@@ -89,7 +98,7 @@ class Numbers:
     @property
     def refused(self) -> Counted:
         """How many requests were refused, by ground."""
-        return {ground: self.totals[f"refused_{ground}"] for ground in GROUNDS}
+        return {ground: self.totals[column] for ground, column in REFUSED.items()}
 
     @property
     def allowed(self) -> int:
@@ -134,14 +143,12 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
     return Numbers(
         about=about,
         outcomes=outcomes,
-        standings={_standing_name(number): count for number, count in standings.items()},
+        standings={_NAMES.get(number, NOT_KNOWN): count for number, count in standings.items()},
         totals=totals,
         allowed_because={
-            "by its rules": totals["allowed_rule"] - no_record,
+            "by its rules": totals[ALLOWED[Standing.OBEYED]] - no_record,
             "no record for this robot": no_record,
-            "no robots.txt": totals["allowed_none"],
-            "an HTML page for robots.txt": totals["allowed_html"],
-            "unavailable and let through": totals["allowed_unavailable"],
+            **{why: totals[ALLOWED[standing]] for standing, why in ALLOWED_BECAUSE.items()},
         },
         statuses=_statuses(connection),
         ages=_ages(connection, int(about.get("written") or 0)),
@@ -171,12 +178,6 @@ def _totals(connection: sqlite3.Connection) -> Counted:
 def _standings(connection: sqlite3.Connection) -> dict[int | None, int]:
     rows = connection.execute("SELECT outcome, count(*) FROM site GROUP BY 1")
     return dict(rows.fetchall())
-
-
-def _standing_name(number: int | None) -> str:
-    if number not in list(Outcome):
-        return NOT_KNOWN
-    return Outcome(number).name.replace("_", " ").lower()
 
 
 def _statuses(connection: sqlite3.Connection) -> Counted:
@@ -254,14 +255,14 @@ def _csv_cell(name: str) -> str:
 
 def samples_of(
     connection: sqlite3.Connection, sites: Iterable[str]
-) -> dict[str, dict[tuple[Sampled, int], list[str]]]:
+) -> dict[str, dict[tuple[str, int], list[str]]]:
     """Return the sample URLs of *sites*, by kind and line."""
-    found: dict[str, dict[tuple[Sampled, int], list[str]]] = {}
+    found: dict[str, dict[tuple[str, int], list[str]]] = {}
     wanted = set(sites)
     rows = connection.execute("SELECT site, kind, line, url FROM sample ORDER BY rank")
     for site, kind, line, url in rows:
         if site in wanted:
-            found.setdefault(site, {}).setdefault((Sampled(kind), line), []).append(
+            found.setdefault(site, {}).setdefault((kind, line), []).append(
                 f"{site}{url}" if url[:1] == "/" else url
             )
     return found

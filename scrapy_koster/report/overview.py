@@ -51,6 +51,7 @@ def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
             Tile("by a line of robots.txt", refused["rule"], "restricted"),
             Tile("restricted: HTTP 401 or 403", refused["restricted"], "restricted"),
             Tile("missing: KOSTER_MISSING", refused["missing"], "restricted"),
+            Tile("by too long a Crawl-delay", refused["delay"], "restricted"),
             Tile("unavailable: given up", refused["unavailable"], "unavailable"),
             Tile("of these, start requests", totals["start_refused"]),
             Tile("dropped: nofollow, noindex", totals["nofollow"] + totals["noindex"]),

@@ -107,7 +107,7 @@ def _rows(numbers: Numbers, tables: list[Table], samples: Samples) -> dict[str, 
         "robot": numbers.about.get("robot", ""),
         "tables": {table.name: table.packed() for table in tables if len(table)},
         "samples": {
-            site: [[kind.value, line, urls] for (kind, line), urls in kinds.items()]
+            site: [[kind, line, urls] for (kind, line), urls in kinds.items()]
             for site, kinds in samples.items()
         },
     }

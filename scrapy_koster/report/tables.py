@@ -6,26 +6,21 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scrapy_koster.protocol.verdict import utc
-from scrapy_koster.report.numbers import (
-    CLOSED_BY,
-    GROUNDS,
-    NOT_KNOWN,
-    OUTCOME_NAMES,
-    Numbers,
-    sites_of,
-)
-from scrapy_koster.report.tally import Outcome, Sampled
+from scrapy_koster.protocol.standing import Ground, Standing
+from scrapy_koster.protocol.wording import utc
+from scrapy_koster.report.numbers import CLOSED_BY, NOT_KNOWN, Numbers, sites_of
+from scrapy_koster.report.tally import ALLOWED, NOFOLLOW, NOINDEX, REFUSED, START
 
 if TYPE_CHECKING:
     import sqlite3
 
     from scrapy_koster.report.files import File
 
+_BY_LINE = (Ground.RULE.value, Ground.DELAY.value)
 SHOWN_FIRST = 25
 """Rows of a table that stand in the page itself, for those who have no JavaScript."""
 
-Samples = Mapping[str, Mapping[tuple[Sampled, int], list[str]]]
+Samples = Mapping[str, Mapping[tuple[str, int], list[str]]]
 
 
 @dataclass(frozen=True)
@@ -111,13 +106,7 @@ def duration(secs: float) -> str:
     return f"{secs:.0f} s"
 
 
-# Which sites are told apart in the table: more than are counted.
-_OUTCOMES = {
-    **OUTCOME_NAMES,
-    Outcome.HTML: "HTML for robots.txt",
-    Outcome.MISSING: "missing and disallowed",
-    Outcome.LET_THROUGH: "unavailable, let through",
-}
+_OUTCOMES: dict[int, str] = {standing: standing.words for standing in Standing}
 
 _SITES = [
     Column("site", "site"),
@@ -223,7 +212,7 @@ def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
     )
     for row in rows:
         by_line = row["outcome"] not in CLOSED_BY
-        if not by_line or (row["refused_rule"] and not _allowed(row)):
+        if not by_line or (any(row[REFUSED[ground]] for ground in _BY_LINE) and not _allowed(row)):
             how = "all was refused" if by_line else _OUTCOMES[row["outcome"]]
             why = (
                 f"line {worst.get(row['site'])}"
@@ -236,11 +225,11 @@ def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
 
 
 def _refused(row: sqlite3.Row) -> dict[str, int]:
-    return {ground: row[f"refused_{ground}"] for ground in GROUNDS}
+    return {ground: row[column] for ground, column in REFUSED.items()}
 
 
 def _allowed(row: sqlite3.Row) -> int:
-    return sum(int(row[f"allowed_{how}"]) for how in ("rule", "none", "html", "unavailable"))
+    return sum(int(row[column]) for column in ALLOWED.values())
 
 
 def _closed_by(row: sqlite3.Row, refused: Mapping[str, int]) -> str:
@@ -268,7 +257,8 @@ def _rules(numbers: Numbers, samples: Samples) -> Table:
         ],
     )
     for site, line, text, refused in numbers.rules:
-        urls = samples.get(site, {}).get((Sampled.RULE, line), [])
+        of_site = samples.get(site, {})
+        urls = [url for ground in _BY_LINE for url in of_site.get((ground, line), ())]
         table.add(refused, site, line or None, text, urls[0] if urls else "")
     return table
 
@@ -282,7 +272,7 @@ def _starts(rows: Iterable[sqlite3.Row], samples: Samples) -> Table:
     )
     for row in rows:
         if row["start_refused"]:
-            urls = samples.get(row["site"], {}).get((Sampled.START, 0), [""])
+            urls = samples.get(row["site"], {}).get((START, 0), [""])
             table.add(row["start_refused"], row["site"], urls[0])
     return table
 
@@ -343,6 +333,6 @@ def _drops(rows: Iterable[sqlite3.Row], samples: Samples) -> Table:
     for row in rows:
         if row["nofollow"] or row["noindex"]:
             of_site = samples.get(row["site"], {})
-            urls = of_site.get((Sampled.NOFOLLOW, 0)) or of_site.get((Sampled.NOINDEX, 0)) or [""]
+            urls = of_site.get((NOFOLLOW, 0)) or of_site.get((NOINDEX, 0)) or [""]
             table.add(row["nofollow"], row["noindex"], row["site"], urls[0])
     return table

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from enum import Enum, IntEnum
 from typing import Any
+
+from scrapy_koster.protocol.standing import Ground, Standing
 
 SAMPLES = 5
 """URLs that are kept of a kind, for each site or line."""
@@ -15,32 +16,24 @@ _MOST = 10_000
 _RANKS = 1 << 32
 
 
-class Outcome(IntEnum):
-    """What became of a site."""
+START, NOFOLLOW, NOINDEX = "start", "nofollow", "noindex"
+"""What URLs are samples of, besides the grounds of refusals: refused start requests, and pages
+of which requests or items were dropped."""
 
-    OBEYED = 1
-    HTML = 2
-    WITHOUT_ROBOTS_TXT = 3
-    RESTRICTED = 4
-    UNAVAILABLE = 5
-    LET_THROUGH = 6
-    MISSING = 7
-    """And disallowed (KOSTER_MISSING)."""
+ALLOWED = {
+    Standing.OBEYED: "allowed_rule",
+    Standing.WITHOUT_ROBOTS_TXT: "allowed_none",
+    Standing.HTML: "allowed_html",
+    Standing.LET_THROUGH: "allowed_unavailable",
+}
+"""Columns that count the requests that were allowed, by what their site is."""
 
-
-class Sampled(str, Enum):
-    """What URLs are samples of. The kinds of refusal have the names of ``verdict.Ground``."""
-
-    RULE = "rule"
-    RESTRICTED = "restricted"
-    MISSING = "missing"
-    UNAVAILABLE = "unavailable"
-    START = "start"
-    """Of the requests that a crawl starts with: refused."""
-    NOFOLLOW = "nofollow"
-    """Pages that say so, of which requests were dropped."""
-    NOINDEX = "noindex"
-
+REFUSED = {
+    ground.value: f"refused_{ground.value}"
+    for ground in Ground
+    if ground is not Ground.UNRESTRICTED
+}
+"""Columns that count the requests that were refused, by the name of the ground."""
 
 FACTS = (
     "outcome",
@@ -65,14 +58,8 @@ COUNTS = (
     "fetches",
     "from_storage",
     "renewed",
-    "allowed_rule",
-    "allowed_none",
-    "allowed_html",
-    "allowed_unavailable",
-    "refused_rule",
-    "refused_restricted",
-    "refused_missing",
-    "refused_unavailable",
+    *ALLOWED.values(),
+    *REFUSED.values(),
     "start_refused",
     "deferrals",
     "given_up",
@@ -94,7 +81,7 @@ class Tally:
     def __init__(self) -> None:
         self.sites: dict[str, dict[str, Any]] = {}
         self.rules: Counter[tuple[str, int, str]] = Counter()
-        self.samples: dict[tuple[str, Sampled, int], list[tuple[int, str]]] = {}
+        self.samples: dict[tuple[str, str, int], list[tuple[int, str]]] = {}
         """By site, kind and line: a rank by chance, and the URL."""
         self.failures: Counter[str] = Counter()
         self.minute: Counter[str] = Counter()
@@ -129,7 +116,7 @@ class Tally:
         else:
             self.lost += 1
 
-    def sample(self, site: str, kind: Sampled, line: int, url: str) -> None:
+    def sample(self, site: str, kind: str, line: int, url: str) -> None:
         """Keep *url* as one of five that chance has chosen out of all that come here.
 
         Those with the lowest ranks are chosen, so what several batches have

@@ -26,13 +26,15 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from scrapy.settings import Settings
 
+from scrapy_koster import KosterRobotParser
 from scrapy_koster.commands import ask
 from scrapy_koster.commands.ink import ink_for
 from scrapy_koster.commands.robots import RobotsCommand
 from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.line import Line as RobotsLine
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.step import Ask, Refuse, Step
-from scrapy_koster.protocol.verdict import utc
+from scrapy_koster.protocol.wording import utc
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 HOSTILE = (
@@ -332,11 +334,9 @@ IGNORED = 'ignored; with KOSTER_CRAWL_DELAY = "obey"'
     [
         ({}, f"{IGNORED} 60 s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"),
         ({"KOSTER_CRAWL_DELAY_MAX_SECS": 300}, f"{IGNORED} kept"),
-        ({"KOSTER_CRAWL_DELAY_OVER": "refuse"}, f"{IGNORED} too long, the site is not visited"),
         (OBEY, "60 s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"),
         (OBEY | {"KOSTER_CRAWL_DELAY_MAX_SECS": 300.0}, "kept"),
-        (OBEY | {"KOSTER_CRAWL_DELAY_OVER": "obey"}, "kept"),
-        (OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse", "KOSTER_CRAWL_DELAY_MAX_SECS": 300}, "kept"),
+        (OBEY | {"KOSTER_CRAWL_DELAY": "refuse", "KOSTER_CRAWL_DELAY_MAX_SECS": 300}, "kept"),
     ],
 )
 def test_explain_names_the_delay(robots: Robots, settings: dict[str, Any], fate: str) -> None:
@@ -350,7 +350,7 @@ def test_explain_names_the_delay(robots: Robots, settings: dict[str, Any], fate:
 
 
 def test_explain_forbids_what_asks_for_too_long_a_delay(robots: Robots) -> None:
-    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse"}
+    settings = OBEY | {"KOSTER_CRAWL_DELAY": "refuse"}
     urls = ["http://h/a", "http://h/no", "http://h/robots.txt"]
     ran = robots("explain", "--json", "--robots", "-", *urls, stdin=DELAY, **settings)
     assert ran.status == 1
@@ -378,13 +378,28 @@ def test_explain_of_no_delay(robots: Robots, body: bytes) -> None:
     assert verdict["allowed"]
 
 
+class RaisesForTheDelay(KosterRobotParser):
+    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[RobotsLine]:
+        if b"crawl-delay" in fields:
+            raise ZeroDivisionError("no delay")
+        return super().lines(robot, *fields)
+
+
+def test_explain_of_a_parser_that_raises_for_the_delay(robots: Robots) -> None:
+    settings = {"KOSTER_PARSER": RaisesForTheDelay, "KOSTER_CRAWL_DELAY": "refuse"}
+    ran = robots("explain", "--robots", "-", "http://h/a", stdin=DELAY, **settings)
+    assert ran.status == 0
+    assert "60 s between two visits: kept" in ran.out
+    assert "KOSTER_CRAWL_DELAY_MAX_SECS is kept: ZeroDivisionError: no delay" in ran.err
+
+
 @pytest.mark.skipif(
     not hasattr(RobotParser, "crawl_delay"), reason="the parsers of Scrapy 2.17 tell no delay"
 )
 def test_explain_of_a_parser_that_names_no_line(robots: Robots) -> None:
     settings = OBEY | {
         "KOSTER_PARSER": "scrapy.robotstxt.ProtegoRobotParser",
-        "KOSTER_CRAWL_DELAY_OVER": "refuse",
+        "KOSTER_CRAWL_DELAY": "refuse",
     }
     urls = ["http://h/a", "http://h/no"]
     ran = robots("explain", "--json", "--robots", "-", *urls, stdin=DELAY, **settings)

@@ -38,7 +38,7 @@ def test_json(robots: Robots, database: Path, tmp_path: Path) -> None:
     }  # fmt: skip
     assert found["requests"] == {
         "allowed": sum(range(61)) + 11,
-        "refused": {"rule": 21, "restricted": 3, "missing": 0, "unavailable": 2},
+        "refused": {"rule": 21, "restricted": 3, "missing": 0, "unavailable": 2, "delay": 0},
     }
     assert found["rules"][:2] == [
         {"site": site_named(1), "line": 5, "text": "Disallow: /private/", "refused": 12},

@@ -254,7 +254,7 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server) -> None:
     assert as_json.json["sites"] == 3
     assert as_json.json["requests"] == {
         "allowed": 5,
-        "refused": {"rule": 2, "restricted": 1, "missing": 0, "unavailable": 0},
+        "refused": {"rule": 2, "restricted": 1, "missing": 0, "unavailable": 0, "delay": 0},
     }
     rule = {"site": ruled.url(""), "line": 2, "text": "Disallow: /private", "refused": 2}
     assert as_json.json["rules"] == [rule]

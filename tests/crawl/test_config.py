@@ -20,7 +20,7 @@ from scrapy.settings import Settings as ScrapySettings
 from scrapy_koster import KosterRobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
 from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
-from scrapy_koster.protocol.delay import Over, Pace
+from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.storage import Setting, Settings
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
@@ -91,7 +91,7 @@ def test_the_defaults() -> None:
     assert by_default.max_bytes == 512_000
     assert by_default.redirect_max == 5
     assert by_default.page_meta == ("proxy", "bindaddress", "impersonate", "impersonate_args")
-    assert by_default.pace == Pace(obeys=False, max_secs=60, over=Over.CLAMP)
+    assert by_default.pace == Pace(choice=CrawlDelay.IGNORE, max_secs=60)
     assert by_default.dry_run is False
     assert by_default.page_directives == frozenset(PageSource)
 
@@ -109,13 +109,11 @@ def test_a_right_value_of_the_policy(name: str, value: Any, field: str, read: An
 @pytest.mark.parametrize(
     ("name", "value", "field", "read"),
     [
-        ("KOSTER_CRAWL_DELAY", "obey", "obeys", True),
-        ("KOSTER_CRAWL_DELAY", "ignore", "obeys", False),
+        ("KOSTER_CRAWL_DELAY", "ignore", "choice", CrawlDelay.IGNORE),
+        ("KOSTER_CRAWL_DELAY", "obey", "choice", CrawlDelay.OBEY),
+        ("KOSTER_CRAWL_DELAY", "refuse", "choice", CrawlDelay.REFUSE),
         ("KOSTER_CRAWL_DELAY_MAX_SECS", "0.5", "max_secs", 0.5),
         ("KOSTER_CRAWL_DELAY_MAX_SECS", 86400, "max_secs", 86400.0),
-        ("KOSTER_CRAWL_DELAY_OVER", "clamp", "over", Over.CLAMP),
-        ("KOSTER_CRAWL_DELAY_OVER", "refuse", "over", Over.REFUSE),
-        ("KOSTER_CRAWL_DELAY_OVER", "obey", "over", Over.OBEY),
     ],
 )
 def test_a_right_value_of_the_pace(name: str, value: Any, field: str, read: Any) -> None:
@@ -222,9 +220,8 @@ SAID = [
     ("KOSTER_REDIRECT_MAX", -1, "a whole number, 0 or more"),
     ("KOSTER_DRY_RUN", "perhaps", "True or False"),
     ("KOSTER_PARSER", 3, "a class or the path of one"),
-    ("KOSTER_CRAWL_DELAY", 10, "one of 'ignore', 'obey'"),
+    ("KOSTER_CRAWL_DELAY", 10, "one of 'ignore', 'obey', 'refuse'"),
     ("KOSTER_CRAWL_DELAY_MAX_SECS", 0, "a number of seconds, more than 0"),
-    ("KOSTER_CRAWL_DELAY_OVER", "x", "one of 'clamp', 'refuse', 'obey'"),
     ("KOSTER_RESTRICTED", "x", "one of 'disallow', 'allow'"),
     ("KOSTER_PAGE_DIRECTIVES", ["x"], "a list of 'meta', 'header'"),
     ("KOSTER_PAGE_META", [""], "a list of meta keys"),

@@ -13,14 +13,17 @@ from scrapy import Request
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.messages.counting import Counts, Uncounted
 from scrapy_koster.crawl.messages.summary import Learnt
-from scrapy_koster.crawl.sites import Facts, SiteState, Standing
+from scrapy_koster.crawl.sites import Facts, SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.robotstxt import Record
+from scrapy_koster.protocol.reading import Record
+from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.standing import Access, Ground, Standing
 from scrapy_koster.protocol.step import Pass
-from scrapy_koster.protocol.verdict import Ground, Source, Verdict
-from scrapy_koster.report.tally import Outcome, Sampled
+from scrapy_koster.protocol.verdict import Source, Verdict
+from scrapy_koster.report.numbers import ALLOWED_BECAUSE, OUTCOME_NAMES
+from scrapy_koster.report.tally import ALLOWED, START
 
 NAME = "http://a.example"
 ROBOTS_URL = f"{NAME}/robots.txt"
@@ -53,15 +56,25 @@ def state_of(standing: Standing | None, known: Copy | Failure | None = None) -> 
     return state
 
 
-def verdict(ground: Ground, rule: Line | None = None, **given: Any) -> Verdict:
-    known = copy_of() if ground is not Ground.UNAVAILABLE else failure("HTTP 503")
+def verdict(
+    ground: Ground, rule: Line | None = None, section: str = "3.2.2", **given: Any
+) -> Verdict:
     return Verdict(
-        **{
-            "allowed": False, "url": f"{NAME}/private", "site": SITE, "robot": "fig",
-            "ground": ground, "section": "3.2.2", "known": known, "source": Source.FETCHED,
-            "rule": rule, **given,
-        }
-    )  # fmt: skip
+        url=f"{NAME}/private",
+        site=SITE,
+        robot="fig",
+        ground=ground,
+        ruling=Ruling(allowed=False, section=section, record=None, rule=rule),
+        known=copy_of() if ground is not Ground.UNAVAILABLE else failure("HTTP 503"),
+        source=Source.FETCHED,
+        **given,
+    )
+
+
+def test_every_outcome_has_its_places() -> None:
+    assert set(OUTCOME_NAMES) == set(Standing)
+    assert {Standing.OBEYED, *ALLOWED_BECAUSE} == set(ALLOWED)
+    assert set(ALLOWED) == {each for each in Standing if each.access is not Access.RESTRICTED}
 
 
 def row_of(counts: Counts) -> dict[str, Any]:
@@ -173,14 +186,14 @@ def test_the_end_of_deferring(counts: Counts) -> None:
     assert counts.tally.minute == {"deferred": 1}
     counts.stands(state_of(None), Standing.UNAVAILABLE)
     counts.stands(state_of(Standing.UNAVAILABLE), Standing.UNAVAILABLE)
-    assert row_of(counts) == {**deferred, "outcome": Outcome.UNAVAILABLE}
+    assert row_of(counts) == {**deferred, "outcome": Standing.UNAVAILABLE}
     counts.stands(state_of(Standing.UNAVAILABLE), Standing.OBEYED)
-    assert row_of(counts) == {**deferred, "outcome": Outcome.OBEYED, "resumed": int(NOW)}
+    assert row_of(counts) == {**deferred, "outcome": Standing.OBEYED, "resumed": int(NOW)}
 
 
 def test_what_was_never_unavailable_has_not_resumed(counts: Counts) -> None:
     counts.stands(state_of(Standing.OBEYED), Standing.RESTRICTED)
-    assert row_of(counts) == {"outcome": Outcome.RESTRICTED}
+    assert row_of(counts) == {"outcome": Standing.RESTRICTED}
 
 
 def test_given_up(counts: Counts) -> None:
@@ -234,7 +247,7 @@ def test_refused_by_a_rule(counts: Counts) -> None:
     assert row_of(counts) == {"refused_rule": 2}
     assert counts.tally.minute == {"refused": 2}
     assert counts.tally.rules == {(NAME, 2, "Disallow: /private"): 2}
-    assert sampled(counts) == {(NAME, Sampled.RULE, 2): [request.url] * 2}
+    assert sampled(counts) == {(NAME, "rule", 2): [request.url] * 2}
     assert counts.tally.compared == [(RULES, request.url, "fig", False)] * 2
 
 
@@ -242,7 +255,7 @@ def test_refused_by_a_parser_that_names_no_line(counts: Counts) -> None:
     told = verdict(Ground.RULE, section="ProtegoRobotParser", is_explained=False)
     counts.refused(Request(f"{NAME}/private"), told)
     assert counts.tally.rules == {(NAME, 0, "ProtegoRobotParser"): 1}
-    assert sampled(counts) == {(NAME, Sampled.RULE, 0): [f"{NAME}/private"]}
+    assert sampled(counts) == {(NAME, "rule", 0): [f"{NAME}/private"]}
 
 
 def test_a_long_rule_is_cut(counts: Counts) -> None:
@@ -257,7 +270,7 @@ def test_a_long_rule_is_cut(counts: Counts) -> None:
 def test_refused_without_a_rule(counts: Counts, ground: Ground) -> None:
     counts.refused(Request(f"{NAME}/a"), verdict(ground))
     assert row_of(counts) == {f"refused_{ground.value}": 1}
-    assert sampled(counts) == {(NAME, Sampled(ground.value), 0): [f"{NAME}/a"]}
+    assert sampled(counts) == {(NAME, ground.value, 0): [f"{NAME}/a"]}
     assert (counts.tally.rules, counts.tally.compared) == ({}, [])
 
 
@@ -266,7 +279,7 @@ def test_refused_at_the_start(counts: Counts) -> None:
         request = Request(f"{NAME}/a", meta={"is_start_request": start})
         counts.refused(request, verdict(Ground.RESTRICTED))
     assert row_of(counts) == {"refused_restricted": 3, "start_refused": 2}
-    assert sampled(counts)[NAME, Sampled.START, 0] == [f"{NAME}/a"] * 2
+    assert sampled(counts)[NAME, START, 0] == [f"{NAME}/a"] * 2
 
 
 @pytest.mark.parametrize("word", ["nofollow", "noindex"])
@@ -276,7 +289,7 @@ def test_what_a_page_asks_for(counts: Counts, word: str) -> None:
     counts.dropped(word, NAME)
     assert row_of(counts) == {word: 2}
     shown = [NAME, page[:297] + "..."]
-    assert sampled(counts) == {(NAME, Sampled(word), 0): shown}
+    assert sampled(counts) == {(NAME, word, 0): shown}
 
 
 def test_a_long_url_is_cut(counts: Counts) -> None:
@@ -285,7 +298,7 @@ def test_a_long_url_is_cut(counts: Counts) -> None:
     assert {tuple(urls) for urls in sampled(counts).values()} == {(url[:297] + "...",)}
 
 
-def sampled(counts: Counts) -> dict[tuple[str, Sampled, int], list[str]]:
+def sampled(counts: Counts) -> dict[tuple[str, str, int], list[str]]:
     return {key: sorted(url for _, url in urls) for key, urls in counts.tally.samples.items()}
 
 

@@ -16,7 +16,7 @@ from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.explain import explain
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Copy, Policy
-from scrapy_koster.protocol.delay import Over, Pace
+from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.verdict import Source, Verdict
@@ -39,8 +39,15 @@ def explained(url: str, body: bytes, robot: str) -> Verdict:
     assert site is not None
     copy = Copy(site.robots_url, 200, body, None, None, time(), time())
     learnt = Learnt(Obey(copy, time()), Source.FILE, KosterRobotParser(body))
-    pace = Pace(obeys=False, max_secs=60, over=Over.CLAMP)
-    return explain(Request(url).url, site, robot, learnt, Policy(), pace).verdict
+    pace = Pace(choice=CrawlDelay.IGNORE, max_secs=60)
+    return explain(
+        Request(url).url,
+        robot,
+        learnt=learnt,
+        policy=Policy(),
+        pace=pace,
+        failed=lambda error: pytest.fail(repr(error)),
+    ).verdict
 
 
 @pytest.mark.long

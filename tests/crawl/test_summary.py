@@ -11,7 +11,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.messages.summary import Learnt, Summary
-from scrapy_koster.crawl.sites import Standing
+from scrapy_koster.protocol.standing import Standing
 
 WILDCARDS = (
     "Files with wildcards (* or $) in the record that was obeyed: 7 (a, b, c, d, e). To the draft"
@@ -82,7 +82,7 @@ def test_a_site_is_counted_as_what_it_is_in_the_end(caplog: pytest.LogCaptureFix
     for how in [*[Learnt.FETCHED] * 3, *[Learnt.FROM_STORAGE] * 2, Learnt.REVALIDATED]:
         counting.learnt(how)
     sites = ", ".join(
-        f"{count} {standing.value}"
+        f"{count} {standing.words}"
         for standing in Standing
         if (count := {"OBEYED": 3, "RESTRICTED": 1, "UNAVAILABLE": 1}.get(standing.name))
     )

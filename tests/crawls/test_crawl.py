@@ -20,7 +20,8 @@ from typing_extensions import Self
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.protocol.access import Copy
-from scrapy_koster.protocol.verdict import Ground, Verdict
+from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.verdict import Verdict
 
 FORBIDDEN = "User-agent: *\nDisallow: /\n"
 BY_ROBOT = """\

@@ -39,7 +39,7 @@ from scrapy import Request
 from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.protocol.verdict import Ground
+from scrapy_koster.protocol.standing import Ground
 
 DOCS = Path(__file__).parents[2] / "docs"
 README = Path(__file__).parents[2] / "README.md"

@@ -13,7 +13,7 @@ from harness.server import Server, Site
 from scrapy import Request
 
 from scrapy_koster import RobotsForbidden
-from scrapy_koster.protocol.verdict import Ground
+from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.numbers import read
 
 PAGE = {"Content-Type": "text/html"}

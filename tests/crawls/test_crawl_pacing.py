@@ -181,7 +181,7 @@ async def test_a_day_is_clamped(crawl: Crawl, server: Server) -> None:
 async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(86400)
-    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse"}
+    settings = OBEY | {"KOSTER_CRAWL_DELAY": "refuse"}
     urls = [site.url("/a"), site.url("/private"), site.url("/b")]
     result = await crawl(urls=urls, settings=settings)
     assert not site.pages_asked
@@ -196,7 +196,8 @@ async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     )
     assert verdicts[site.url("/private")].line == 3
     assert result.stats["koster/crawl_delay/refused"] == 2
-    assert result.stats["koster/forbidden/rule"] == 3
+    assert result.stats["koster/forbidden/delay"] == 2
+    assert result.stats["koster/forbidden/rule"] == 1
     assert result.finish_reason == "finished"
 
 
@@ -218,7 +219,7 @@ async def test_a_name_that_is_asked_for_a_day_is_refused_alone(
     site = server.site()
     site.robots = NAMED
     slow = Request(site.url("/slow"), meta={"robotstxt_user_agent": "slow"}, priority=1)
-    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse", "ROBOTSTXT_USER_AGENT": own}
+    settings = OBEY | {"KOSTER_CRAWL_DELAY": "refuse", "ROBOTSTXT_USER_AGENT": own}
     urls = [slow, site.url("/a"), site.url("/b"), slow.replace(url=site.url("/slower"))]
     result = await crawl(urls=urls, settings=settings)
     assert sorted(result.fetched) == [site.url("/a"), site.url("/b")]
@@ -233,7 +234,7 @@ async def test_what_is_refused_for_its_delay_waits_for_nothing(
     site.robots = NAMED.replace("0.2", "1")
     slow = {"meta": {"robotstxt_user_agent": "slow"}, "priority": -1}
     urls = [site.url("/a"), *(Request(site.url(f"/slow{n}"), **slow) for n in range(6))]  # type: ignore[arg-type]
-    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "refuse", "ROBOTSTXT_USER_AGENT": "other"}
+    settings = OBEY | {"KOSTER_CRAWL_DELAY": "refuse", "ROBOTSTXT_USER_AGENT": "other"}
     result = await crawl(urls=urls, settings=settings)
     assert (result.fetched, len(result.refused)) == ((site.url("/a"),), 6)
     assert result.seconds < 5
@@ -244,7 +245,7 @@ async def test_a_day_is_waited_for_and_the_crawl_can_be_closed(
 ) -> None:
     site = server.site()
     site.robots = robots(86400)
-    settings = OBEY | {"KOSTER_CRAWL_DELAY_OVER": "obey", "KOSTER_IDLE_LIMIT_SECS": 0.2}
+    settings = OBEY | {"KOSTER_CRAWL_DELAY_MAX_SECS": 1e6, "KOSTER_IDLE_LIMIT_SECS": 0.2}
     running = crawl.start(urls=site.urls(3), settings=settings)
     await crawl.until(lambda: any("Nothing to do until" in each for each in caplog.messages))
     result = await running.stop()
@@ -325,7 +326,7 @@ async def test_a_crawl_ends_though_a_turn_would_come_later(
     site.robots = robots(3600, rules="Disallow: /")
     settings = OBEY | {
         "JOBDIR": str(tmp_path / "job"),
-        "KOSTER_CRAWL_DELAY_OVER": "obey",
+        "KOSTER_CRAWL_DELAY_MAX_SECS": 1e6,
         "KOSTER_IDLE_LIMIT_SECS": 1,
         "KOSTER_DEFER_FIRST_SECS": 0.3,
         "KOSTER_DEFER_MAX_SECS": 0.6,

@@ -153,7 +153,7 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
     storages = {"KOSTER_SQLITE_PATH": str(folder), "KOSTER_MAX_BYTES": 40}  # no file; half of one
     kept = settings | {"JOBDIR": str(folder / "job"), "KOSTER_IDLE_LIMIT_SECS": 0}
     clamps = {"KOSTER_CRAWL_DELAY": "obey", "KOSTER_CRAWL_DELAY_MAX_SECS": 0.1}
-    refuses = clamps | {"KOSTER_CRAWL_DELAY_OVER": "refuse"}
+    refuses = clamps | {"KOSTER_CRAWL_DELAY": "refuse"}
     return [
         await crawl(urls=slow.urls(2), settings=clamps),
         await crawl(urls=slow.urls(1), settings=refuses),

@@ -138,9 +138,9 @@ def _deleted(stage: Stage) -> AbstractContextManager[Mapping[str, Any]]:
 
 
 class Fails(KosterRobotParser):
-    """Its method for the delay fails."""
+    """Its method for the lines fails."""
 
-    def delay(self, robot: Any) -> Any:
+    def lines(self, robot: Any, /, *fields: bytes) -> Any:
         raise ZeroDivisionError
 
 
@@ -185,7 +185,7 @@ FAULTS = (
         "a page whose connection is reset", reply=Reset(body="x" * 10_000, sent=500), long=True
     ),
     DelayFault(
-        "a parser whose `delay` raises",
+        "a parser whose `lines` raises",
         _with(KOSTER_PARSER=Fails),
         secs=DELAY_SECS * 2,
         error=_READING,

@@ -25,8 +25,9 @@ from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotsmeta import directives_of_headers, directives_of_page
-from scrapy_koster.protocol.robotstxt import RobotsTxt, has_record, parse, values_of
+from scrapy_koster.protocol.robotstxt import RobotsTxt, has_record, parse
 from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.sitemap import sitemaps_in
 from scrapy_koster.storage import StorageError, redis, sqlite
 from scrapy_koster.storage.encoding import copy_fields, known_from, site_named
 
@@ -121,7 +122,7 @@ def _records(text: str) -> None:
     body = text.encode("latin-1")
     has_record.__wrapped__(body)  # and not what is remembered of it
     parse(body)
-    list(values_of(body, "sitemap"))
+    sitemaps_in(body)
 
 
 def _decide_by_rfc9309(text: str) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.report.database import Writer
 from scrapy_koster.report.page import write_page
-from scrapy_koster.report.tally import Outcome, Sampled, Tally
+from scrapy_koster.report.tally import START, Tally
 
 NOW = 1_795_000_000
 ROBOTS = b"User-agent: other\nDisallow: /\n\nUser-agent: *\nDisallow: /private/\nDisallow: /*.pdf\n"
@@ -31,7 +32,7 @@ def site_named(number: int) -> str:
 
 def obeyed(tally: Tally, site: str, *, allowed: int = 3, crc: int = 0, **facts: Any) -> None:
     tally.row(site).update(
-        outcome=int(Outcome.OBEYED), status=200, asked=1, answered=1, fetches=1, fetched=NOW - 60,
+        outcome=int(Standing.OBEYED), status=200, asked=1, answered=1, fetches=1, fetched=NOW - 60,
         expires=NOW + 600, bytes=len(ROBOTS), crc=crc, record_line=4, record="*",
         allowed_rule=allowed, **facts,
     )  # fmt: skip
@@ -41,7 +42,7 @@ def refused(tally: Tally, site: str, line: int, text: str, times: int) -> None:
     for n in range(times):
         tally.count(site, "refused_rule")
         tally.refused_by(site, line, text)
-        tally.sample(site, Sampled.RULE, line, f"{site}/private/{n}")
+        tally.sample(site, "rule", line, f"{site}/private/{n}")
 
 
 def every_kind() -> Tally:
@@ -55,22 +56,22 @@ def every_kind() -> Tally:
     tally.row(site_named(2))["wildcards"] = 1
     tally.row(site_named(4)).update(redirect="http://www.site4.example/robots.txt", delay="5")
     tally.row(site_named(5)).update(nofollow=4, noindex=1)
-    tally.sample(site_named(5), Sampled.NOFOLLOW, 0, f"{site_named(5)}/page")
+    tally.sample(site_named(5), "nofollow", 0, f"{site_named(5)}/page")
     tally.row("http://closed.example").update(
-        outcome=int(Outcome.RESTRICTED), status=403, asked=1, answered=1, refused_restricted=3,
+        outcome=int(Standing.RESTRICTED), status=403, asked=1, answered=1, refused_restricted=3,
         start_refused=1, expires=NOW + 3600, bytes=0,
     )  # fmt: skip
-    tally.sample("http://closed.example", Sampled.RESTRICTED, 0, "http://closed.example/a")
-    tally.sample("http://closed.example", Sampled.START, 0, "http://closed.example/a")
+    tally.sample("http://closed.example", "restricted", 0, "http://closed.example/a")
+    tally.sample("http://closed.example", START, 0, "http://closed.example/a")
     tally.row("http://down.example").update(
-        outcome=int(Outcome.UNAVAILABLE), status=503, asked=4, reason="HTTP 503",
+        outcome=int(Standing.UNAVAILABLE), status=503, asked=4, reason="HTTP 503",
         deferred=NOW - 500, resumed=0, deferrals=1, refused_unavailable=2, given_up=1,
     )  # fmt: skip
     tally.row("http://bare.example").update(
-        outcome=int(Outcome.WITHOUT_ROBOTS_TXT), status=404, asked=1, allowed_none=9
+        outcome=int(Standing.WITHOUT_ROBOTS_TXT), status=404, asked=1, allowed_none=9
     )
     tally.row("http://page.example").update(
-        outcome=int(Outcome.HTML), status=200, asked=1, allowed_html=2, cut=1
+        outcome=int(Standing.HTML), status=200, asked=1, allowed_html=2, cut=1
     )
     tally.row("http://asked.example").update(asked=1)
     tally.failures["HTTP 503"] = 4

@@ -53,7 +53,6 @@ WRONG = {
     "KOSTER_IDLE_LIMIT_SECS": NOT_SECS,
     "KOSTER_CRAWL_DELAY": ("Obey", "clamp", "", True, 10, ["obey"]),
     "KOSTER_CRAWL_DELAY_MAX_SECS": (0, *NOT_SECS),
-    "KOSTER_CRAWL_DELAY_OVER": ("Clamp", "ignore", "", False, 60, ["obey"]),
     "KOSTER_RESTRICTED": ("Disallow", "defer", "", True, ["allow"]),
     "KOSTER_MISSING": ("Disallow", "defer", "", False, ["allow"]),
     "KOSTER_UNAVAILABLE": ("Defer", "wait", "", True, ["allow"]),

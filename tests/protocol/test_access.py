@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_koster.protocol.access import (
-    Access,
     Answer,
     Copy,
     Failure,
@@ -22,14 +21,25 @@ from scrapy_koster.protocol.access import (
     Policy,
     Restricted,
     Unavailable,
-    access,
     after_answer,
     conditional_headers,
     longest_deferral_secs,
     longest_life_secs,
     redirect_target,
+    standing_of,
 )
-from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, given_up_at, next_step
+from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.step import (
+    Ask,
+    Defer,
+    Obey,
+    Pass,
+    Refuse,
+    Step,
+    given_up_at,
+    next_step,
+    waits,
+)
 
 NOW = 1_700_000_000.0
 URL = "http://www.fict.org/robots.txt"
@@ -79,25 +89,27 @@ def failed(
 @pytest.mark.parametrize(
     ("status", "meaning", "body", "life_secs"),
     [
-        pytest.param(200, Access.RULES, BODY, WEEK, id="200 rules"),
-        pytest.param(204, Access.RULES, BODY, WEEK, id="204 rules"),
-        pytest.param(206, Access.RULES, BODY, WEEK, id="206 rules"),
-        pytest.param(299, Access.RULES, BODY, WEEK, id="299 rules"),
-        pytest.param(404, Access.UNRESTRICTED, b"", WEEK, id="404 unrestricted"),
-        pytest.param(410, Access.UNRESTRICTED, b"", WEEK, id="410 unrestricted"),
-        pytest.param(400, Access.UNRESTRICTED, b"", WEEK, id="400 unrestricted"),
-        pytest.param(402, Access.UNRESTRICTED, b"", WEEK, id="402 unrestricted"),
-        pytest.param(405, Access.UNRESTRICTED, b"", WEEK, id="405 unrestricted"),
-        pytest.param(451, Access.UNRESTRICTED, b"", WEEK, id="451 unrestricted"),
-        pytest.param(499, Access.UNRESTRICTED, b"", WEEK, id="499 unrestricted"),
-        pytest.param(401, Access.RESTRICTED, b"", HOUR, id="401 restricted"),
-        pytest.param(403, Access.RESTRICTED, b"", HOUR, id="403 restricted"),
+        pytest.param(200, Standing.OBEYED, BODY, WEEK, id="200 rules"),
+        pytest.param(204, Standing.OBEYED, BODY, WEEK, id="204 rules"),
+        pytest.param(206, Standing.OBEYED, BODY, WEEK, id="206 rules"),
+        pytest.param(299, Standing.OBEYED, BODY, WEEK, id="299 rules"),
+        pytest.param(404, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="404 unrestricted"),
+        pytest.param(410, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="410 unrestricted"),
+        pytest.param(400, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="400 unrestricted"),
+        pytest.param(402, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="402 unrestricted"),
+        pytest.param(405, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="405 unrestricted"),
+        pytest.param(451, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="451 unrestricted"),
+        pytest.param(499, Standing.WITHOUT_ROBOTS_TXT, b"", WEEK, id="499 unrestricted"),
+        pytest.param(401, Standing.RESTRICTED, b"", HOUR, id="401 restricted"),
+        pytest.param(403, Standing.RESTRICTED, b"", HOUR, id="403 restricted"),
     ],
 )
-def test_answers_that_are_kept(status: int, meaning: Access, body: bytes, life_secs: float) -> None:
+def test_answers_that_are_kept(
+    status: int, meaning: Standing, body: bytes, life_secs: float
+) -> None:
     copy = copied(answer(status), FAILED)
     assert copy == Copy(URL, status, body, None, None, NOW, NOW + life_secs)
-    assert access(copy, POLICY) is meaning
+    assert standing_of(copy, POLICY) is meaning
 
 
 @pytest.mark.parametrize("status", [200, 401, 403, 404])
@@ -128,32 +140,32 @@ def test_life_by_the_policy() -> None:
 @pytest.mark.parametrize("status", [401, 403])
 def test_restricted_sites_are_opened_by_the_setting(status: int) -> None:
     policy = Policy(restricted=Restricted.ALLOW)
-    assert access(copied(answer(status)), policy) is Access.UNRESTRICTED
-    assert access(copied(answer(200)), policy) is Access.RULES
+    assert standing_of(copied(answer(status)), policy) is Standing.WITHOUT_ROBOTS_TXT
+    assert standing_of(copied(answer(200)), policy) is Standing.OBEYED
 
 
 @pytest.mark.parametrize(
     ("status", "body", "meaning"),
     [
-        (200, BODY, Access.RULES),
-        (204, b"", Access.MISSING),
-        (200, b"<html>", Access.MISSING),
-        (200, b"User-agent: *\n", Access.MISSING),
-        (200, b"User-agent: a\nDisallow:", Access.RULES),
-        (404, BODY, Access.MISSING),
-        (499, BODY, Access.MISSING),
-        (401, BODY, Access.RESTRICTED),
+        (200, BODY, Standing.OBEYED),
+        (204, b"", Standing.MISSING),
+        (200, b"<html>", Standing.MISSING),
+        (200, b"User-agent: *\n", Standing.MISSING),
+        (200, b"User-agent: a\nDisallow:", Standing.OBEYED),
+        (404, BODY, Standing.MISSING),
+        (499, BODY, Standing.MISSING),
+        (401, BODY, Standing.RESTRICTED),
     ],
 )
 def test_what_is_missing_is_closed_by_the_setting(
-    status: int, body: bytes, meaning: Access
+    status: int, body: bytes, meaning: Standing
 ) -> None:
     copy = copied(replace(answer(status), body=body))
-    assert access(copy, Policy(missing=Missing.DISALLOW)) is meaning
+    assert standing_of(copy, Policy(missing=Missing.DISALLOW)) is meaning
     opened = Policy(missing=Missing.DISALLOW, restricted=Restricted.ALLOW)
-    restricted = meaning is Access.RESTRICTED
-    assert access(copy, opened) is (Access.UNRESTRICTED if restricted else meaning)
-    assert access(copy, POLICY) is not Access.MISSING
+    restricted = meaning is Standing.RESTRICTED
+    assert standing_of(copy, opened) is (Standing.WITHOUT_ROBOTS_TXT if restricted else meaning)
+    assert standing_of(copy, POLICY) is not Standing.MISSING
 
 
 @pytest.mark.parametrize("status", [100, 300, 301, 302, 303, 305, 307, 308, 399])
@@ -676,3 +688,17 @@ def test_any_answer_is_a_copy_or_a_failure(
 def test_a_step_that_lasts_ends_later_than_now(known: Known | None, policy: Policy) -> None:
     now_to_do = next_step(known, now=NOW, policy=policy)
     assert isinstance(now_to_do, Ask) or now_to_do.until > NOW
+
+
+@pytest.mark.parametrize(
+    ("step", "does"),
+    [
+        (Ask(None), True),
+        (Defer(FAILED, 0), True),
+        (Obey(FILE, 0), False),
+        (Pass(FAILED, 0), False),
+        (Refuse(FAILED, 0), False),
+    ],
+)
+def test_which_steps_wait(step: Step, *, does: bool) -> None:
+    assert waits(step) is does

@@ -5,15 +5,27 @@ from __future__ import annotations
 import math
 
 import pytest
+from harness import strategies as some
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.delay import Delay, Over, Pace, longest_delay, names_delay
+from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
+from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.protocol.delay import (
+    CrawlDelay,
+    Delay,
+    Pace,
+    delay_of,
+    delay_or_limit,
+    longest_delay,
+    names_delay,
+)
 from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.reading import LinesParser
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.strictest import Strictest
-from scrapy_koster.protocol.verdict import PacingParser
 
 DELAY, RATE = b"crawl-delay", b"request-rate"
 NUMBERS = {
@@ -167,10 +179,10 @@ def found(delay: Delay | None) -> tuple[float, int] | None:
 
 @pytest.mark.parametrize("robot", BY_DRAFT)
 def test_of_a_file(robot: str) -> None:
-    assert found(RobotsTxt(FILE).delay(robot)) == BY_DRAFT[robot]
-    assert found(Rfc9309(FILE).delay(robot)) == BY_RFC_9309[robot]
-    assert found(Strictest(FILE).delay(robot)) == BY_RFC_9309[robot]
-    assert found(RobotsTxt(FILE).delay(robot.encode())) == BY_DRAFT[robot]
+    assert found(delay_of(RobotsTxt(FILE), robot)) == BY_DRAFT[robot]
+    assert found(delay_of(Rfc9309(FILE), robot)) == BY_RFC_9309[robot]
+    assert found(delay_of(Strictest(FILE), robot)) == BY_RFC_9309[robot]
+    assert found(delay_of(RobotsTxt(FILE), robot.encode())) == BY_DRAFT[robot]
 
 
 @pytest.mark.parametrize("reading", [RobotsTxt, Rfc9309, Strictest])
@@ -190,7 +202,7 @@ def test_of_a_file(robot: str) -> None:
 def test_of_a_file_that_asks_for_none(
     reading: type[RobotsTxt | Rfc9309 | Strictest], body: bytes
 ) -> None:
-    assert reading(body).delay("fig") is None
+    assert delay_of(reading(body), "fig") is None
 
 
 @pytest.mark.parametrize(
@@ -203,7 +215,7 @@ def test_of_a_file_that_asks_for_none(
     ],
 )
 def test_the_longer_of_two_readings(body: bytes, secs: float) -> None:
-    delay = Strictest(body).delay("fig")
+    delay = delay_of(Strictest(body), "fig")
     assert delay is not None
     assert delay.secs == secs
 
@@ -211,21 +223,21 @@ def test_the_longer_of_two_readings(body: bytes, secs: float) -> None:
 def test_agents_without_a_rule_between_them_are_one_group_by_rfc_9309() -> None:
     """2.2.4: a Crawl-delay is one of the "other records", which end no list of agents."""
     body = b"User-agent: slow\nCrawl-delay: 9\n\nUser-agent: *\nDisallow: /a\n"
-    assert RobotsTxt(body).delay("fig") is None
-    assert found(Rfc9309(body).delay("fig")) == (9.0, 2)
+    assert delay_of(RobotsTxt(body), "fig") is None
+    assert found(delay_of(Rfc9309(body), "fig")) == (9.0, 2)
 
 
 def test_every_token_of_a_header_counts_by_rfc_9309() -> None:
     header = "Mozilla/5.0 (compatible; fig/1.0)"
-    assert found(Rfc9309(FILE).delay(header)) == (60.0, 13)
-    assert found(RobotsTxt(FILE).delay(header)) == (10.0, 8)
+    assert found(delay_of(Rfc9309(FILE), header)) == (60.0, 13)
+    assert found(delay_of(RobotsTxt(FILE), header)) == (10.0, 8)
 
 
 @pytest.mark.parametrize("reading", [RobotsTxt, Rfc9309, Strictest])
 def test_line_ends_of_all_kinds(reading: type[RobotsTxt | Rfc9309 | Strictest]) -> None:
     for end in (b"\n", b"\r", b"\r\n"):
-        assert found(reading(FILE.replace(b"\n", end)).delay("other")) == (10.0, 8)
-    assert isinstance(reading(FILE), PacingParser)
+        assert found(delay_of(reading(FILE.replace(b"\n", end)), "other")) == (10.0, 8)
+    assert isinstance(reading(FILE), LinesParser)
 
 
 @given(st.binary(), st.sampled_from([b"Crawl-delay: ", b"request-RATE:1/"]), st.binary(max_size=9))
@@ -233,7 +245,7 @@ def test_never_raises(before: bytes, field: bytes, value: bytes) -> None:
     body = before + b"\nUser-agent: *\n" + field + value
     assert names_delay(body)
     for reading in (RobotsTxt(body), Rfc9309(body), Strictest(body)):
-        delay = reading.delay("fig")
+        delay = delay_of(reading, "fig")
         assert delay is None or delay.secs >= 0
 
 
@@ -241,16 +253,71 @@ def test_never_raises(before: bytes, field: bytes, value: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("over", "obeys", "kept", "refuses"),
+    ("choice", "obeys", "refuses"),
     [
-        (Over.CLAMP, True, 60.0, False),
-        (Over.OBEY, True, 86400.0, False),
-        (Over.REFUSE, True, 60.0, True),
-        (Over.REFUSE, False, 60.0, False),
+        (CrawlDelay.IGNORE, False, False),
+        (CrawlDelay.OBEY, True, False),
+        (CrawlDelay.REFUSE, True, True),
     ],
 )
-def test_a_day(over: Over, obeys: bool, kept: float, refuses: bool) -> None:
-    pace = Pace(obeys=obeys, max_secs=60.0, over=over)
-    assert (pace.kept(86400.0), pace.refuses(86400.0)) == (kept, refuses)
-    assert (pace.kept(60.0), pace.refuses(60.0)) == (60.0, False)
-    assert (pace.kept(0.5), pace.refuses(0.5)) == (0.5, False)
+def test_a_day(choice: CrawlDelay, *, obeys: bool, refuses: bool) -> None:
+    pace = Pace(choice=choice, max_secs=60.0)
+    day, minute = Delay(86400.0, None), Delay(60.0, None)
+    assert pace.obeys is obeys
+    assert pace.too_long(day) is (day if refuses else None)
+    assert (pace.too_long(minute), pace.too_long(None)) == (None, None)
+    assert (pace.kept(86400.0), pace.kept(60.0), pace.kept(0.5)) == (60.0, 60.0, 0.5)
+
+
+class Raises:
+    """A parser that fails."""
+
+    def lines(self, _robot: str | bytes, /, *_fields: bytes) -> list[Line]:
+        raise ZeroDivisionError
+
+    def crawl_delay(self, _robot: str | bytes) -> float:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("choice", CrawlDelay)
+def test_the_delay_of_a_parser_that_raises_is_the_limit(choice: CrawlDelay) -> None:
+    pace, errors = Pace(choice=choice, max_secs=60.0), list[Exception]()
+    delay = delay_or_limit(Raises(), "fig", pace=pace, failed=errors.append)
+    assert delay == Delay(60.0, None)
+    assert [type(error) for error in errors] == [ZeroDivisionError]
+    assert pace.too_long(delay) is None
+    found = delay_or_limit(RobotsTxt(FILE), "fig", pace=pace, failed=errors.append)
+    assert len(errors) == 1
+    assert found == delay_of(RobotsTxt(FILE), "fig")
+
+
+@given(some.bodies(), some.ROBOTS, st.sampled_from(["", *BY_DRAFT]))
+def test_crawl_delay_is_the_seconds_of_delay(body: bytes, robot: str, name: str) -> None:
+    for text in (body, FILE + body, body + b"\nCrawl-delay: 3\nRequest-rate: 1/9\n"):
+        for parser_class in (KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser):
+            parser = parser_class.from_crawler(None, text)
+            for each in (robot, name, name.encode()):
+                delay = parser.delay(each)
+                assert parser.crawl_delay(each) == (delay.secs if delay else None)
+                assert delay == delay_of(parser, each)
+
+
+# The lines of a field.
+
+
+@pytest.mark.parametrize(
+    ("robot", "by_draft", "by_rfc9309"),
+    [("fig", [2, 3, 4], [2, 3, 4, 13]), ("other", [8], [8]), ("fast", [], [])],
+)
+def test_the_lines_of_fields(robot: str, by_draft: list[int], by_rfc9309: list[int]) -> None:
+    fields = (DELAY, RATE)
+    assert [line.number for line in RobotsTxt(FILE).lines(robot, *fields)] == by_draft
+    assert [line.number for line in Rfc9309(FILE).lines(robot, *fields)] == by_rfc9309
+    assert [line.number for line in Strictest(FILE).lines(robot, *fields)] == by_rfc9309
+    assert RobotsTxt(FILE).lines(robot) == []
+
+
+def test_the_lines_of_both_readings_are_those_of_the_draft_first() -> None:
+    body = b"User-agent: slow\nCrawl-delay: 9\n\nUser-agent: *\nCrawl-delay: 9\nDisallow: /a\n"
+    assert [line.number for line in Strictest(body).lines("fig", DELAY)] == [5, 2]
+    assert found(delay_of(Strictest(body), "fig")) == (9.0, 5)

@@ -15,25 +15,23 @@ from hypothesis import strategies as st
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.protocol.access import Answer, Copy, Failure, Policy, Restricted
-from scrapy_koster.protocol.delay import Delay
+from scrapy_koster.protocol.access import Answer, Copy, Failure, Missing, Policy, Restricted
+from scrapy_koster.protocol.delay import Delay, delay_of
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.step import Obey, Pass, Refuse
+from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled
 from scrapy_koster.protocol.strictest import Strictest
 from scrapy_koster.protocol.verdict import (
-    Ground,
-    Settled,
     Source,
     Verdict,
-    delay_of,
-    shown,
-    text_of,
-    utc,
+    forbidden_spelling,
+    permission,
     verdict_on,
 )
+from scrapy_koster.protocol.wording import shown, text_of, utc
 
 SITE = Site("http", "www.fict.org", 80)
 BODY = b"User-agent: fig\nUser-agent: tree\nDisallow: /org/plans.html\n"
@@ -41,17 +39,15 @@ COPY = Copy("https://fict.org/robots.txt", 200, BODY, None, None, 1e9, 1e9 + 604
 FAILURE = Failure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
 HEADING = Heading([Line(1, b"user-agent", b"fig"), Line(2, b"user-agent", b"tree")])
 RULE = Line(3, b"disallow", b"/org/plans.html")
+RULING = Ruling(allowed=False, section="3.2.2", record=HEADING, rule=RULE)
 FORBIDDEN = Verdict(
-    allowed=False,
     url="http://www.fict.org/org/plans.html",
     site=SITE,
     robot="fig",
     ground=Ground.RULE,
-    section="3.2.2",
+    ruling=RULING,
     known=COPY,
     source=Source.STORAGE,
-    record=HEADING,
-    rule=RULE,
 )
 BY_RFC_9309 = Ruling(
     allowed=False,
@@ -63,6 +59,12 @@ BY_RFC_9309 = Ruling(
 MANY = Heading([Line(n, b"user-agent", b"a%d" % n) for n in range(4, 9)])
 SLOW = Delay(90.5, Line(4, b"crawl-delay", b"90.5"))
 HOSTILE = Line(3, b"disallow", b"/\x1b[2J\x00\xff\xc3\xbc" + b"x" * 100_000)
+
+
+def changed(**changes: Any) -> Verdict:
+    """The verdict above with other values, be they of its ruling."""
+    ruled = {name: changes.pop(name) for name in [*changes] if hasattr(RULING, name)}
+    return replace(FORBIDDEN, ruling=replace(RULING, **ruled), **changes)
 
 
 def test_the_record_above_is_what_the_file_says() -> None:
@@ -168,6 +170,18 @@ def test_the_record_above_is_what_the_file_says() -> None:
             id="unavailable once",
         ),
         pytest.param(
+            {"ground": Ground.MISSING, "known": replace(COPY, status=404), "section": "3.1"},
+            "forbidden by https://fict.org/robots.txt: HTTP 404, missing, which KOSTER_MISSING"
+            " disallows (3.1)",
+            id="missing",
+        ),
+        pytest.param(
+            {"ground": Ground.MISSING, "section": "3.1"},
+            "forbidden by https://fict.org/robots.txt: HTTP 200 without a record, missing, which"
+            " KOSTER_MISSING disallows (3.1)",
+            id="no record",
+        ),
+        pytest.param(
             {"rule": HOSTILE},
             "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /\\x1b[2J\\x00\\xffü"
             + "x" * 170
@@ -177,7 +191,7 @@ def test_the_record_above_is_what_the_file_says() -> None:
     ],
 )
 def test_in_one_line(changes: dict[str, Any], said: str) -> None:
-    verdict = replace(FORBIDDEN, **changes)
+    verdict = changed(**changes)
     assert str(verdict) == said
     assert str(verdict).endswith(f": {verdict.because()}")
 
@@ -259,15 +273,15 @@ IN_JSON = {
     ],
 )
 def test_in_json(changes: dict[str, Any], differing: dict[str, Any]) -> None:
-    changed = replace(FORBIDDEN, **changes)
-    verdict = changed.to_dict()
-    assert verdict == IN_JSON | {"because": changed.because()} | differing
+    other = changed(**changes)
+    verdict = other.to_dict()
+    assert verdict == IN_JSON | {"because": other.because()} | differing
     assert json.loads(json.dumps(verdict)) == verdict
 
 
 def test_json_is_bounded() -> None:
     agents = [Line(n, b"user-agent", b"a" * 5000) for n in range(5000)]
-    verdict = replace(FORBIDDEN, record=Heading(agents), rule=HOSTILE).to_dict()
+    verdict = changed(record=Heading(agents), rule=HOSTILE).to_dict()
     assert len(verdict["record"]["agents"]) == 100
     assert len(json.dumps(verdict)) < 110_000
 
@@ -308,7 +322,7 @@ def test_what_is_cut_of_utf_8_is_whole_characters(text: str) -> None:
 
 def test_a_verdict_is_frozen() -> None:
     with pytest.raises(FrozenInstanceError):
-        FORBIDDEN.allowed = True  # type: ignore[misc]
+        FORBIDDEN.ruling = replace(RULING, allowed=True)  # type: ignore[misc]
 
 
 class YesOrNo:
@@ -325,15 +339,17 @@ def judged(
     policy: Policy = Policy(),  # noqa: B008
     too_long: Delay | None = None,
 ) -> Verdict:
-    assert parser is None or isinstance(parser, RobotsTxt | Strictest | YesOrNo)
+    assert parser is None or isinstance(parser, RobotsTxt | Strictest | YesOrNo | Counting)
+    url, robot = f"{SITE}{path}", "Fig/0.1"
     return verdict_on(
-        f"{SITE}{path}",
-        "Fig/0.1",
+        url,
+        robot,
         site=SITE,
         step=step,
         parser=parser,
         source=Source.STORAGE,
         policy=policy,
+        forbidden=forbidden_spelling(url, robot, permission(step, parser, policy)),
         too_long=too_long,
     )
 
@@ -367,7 +383,7 @@ def test_both_standards_have_their_say() -> None:
 
 def test_what_the_other_standard_has_no_line_for() -> None:
     also = Ruling(True, "2.2.1", None, None, Standard.RFC_9309)
-    verdict = replace(FORBIDDEN, also=also)
+    verdict = changed(also=also)
     assert str(verdict).endswith(" (3.2.2) and no group for fig (RFC 9309, 2.2.1)")
     assert verdict.to_dict()["also"] == {
         "allowed": True,
@@ -390,6 +406,49 @@ def test_a_parser_that_cannot_tell_why_decides_too(path: str, allowed: bool) -> 
     assert not verdict.is_explained
 
 
+class Counting:
+    """A parser that counts how often its rules are evaluated."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def allowed(self, url: str, robot: str | bytes, /) -> bool:
+        self.calls.append(f"allowed {url.removeprefix(str(SITE))}")
+        return RobotsTxt(BODY).allowed(url, robot)
+
+
+class CountingAndExplaining(Counting):
+    def ruling(self, url: str, robot: str | bytes, /) -> Ruling:
+        self.calls.append(f"ruling {url.removeprefix(str(SITE))}")
+        return RobotsTxt(BODY).ruling(url, robot)
+
+
+@pytest.mark.parametrize(
+    ("parser", "calls"),
+    [
+        (Counting(), ["allowed /org/plans.html"]),
+        (CountingAndExplaining(), ["allowed /org/plans.html", "ruling /org/plans.html"]),
+    ],
+    ids=["yes or no", "explaining"],
+)
+def test_a_refusal_evaluates_the_rules_once_and_its_line_once(
+    parser: Counting, calls: list[str]
+) -> None:
+    assert not judged("/org/plans.html", Obey(COPY, 0), parser).allowed
+    assert parser.calls == calls
+
+
+class Contradicting(YesOrNo):
+    def ruling(self, _url: str, _robot: str | bytes, /) -> Ruling:
+        return Ruling(allowed=True, section="3.2.2", record=HEADING, rule=None)
+
+
+def test_a_ruling_does_not_open_what_is_forbidden() -> None:
+    verdict = judged("/org/plans.html", Obey(COPY, 0), Contradicting())
+    assert (verdict.allowed, verdict.record) == (False, HEADING)
+    assert judged("/", Obey(COPY, 0), Contradicting()).allowed
+
+
 # A delay that is too long.
 
 TOO_LONG = "which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
@@ -399,7 +458,7 @@ TOO_LONG = "which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
 @pytest.mark.parametrize("parser", [RobotsTxt(BODY), Strictest(BODY), YesOrNo()], ids=repr)
 def test_what_the_rules_allow_is_forbidden_by_a_delay(step: Settled, parser: object) -> None:
     verdict = judged("/", step, parser, too_long=SLOW)
-    assert (verdict.allowed, verdict.ground, verdict.section) == (False, Ground.RULE, "3.2")
+    assert (verdict.allowed, verdict.ground, verdict.section) == (False, Ground.DELAY, "3.2")
     assert (verdict.delay, verdict.rule, verdict.record) == (SLOW, SLOW.line, None)
     assert verdict.because() == f"line 4 'Crawl-delay: 90.5', {TOO_LONG}"
 
@@ -453,10 +512,16 @@ def test_the_delay_of_a_parser_that_names_it() -> None:
             True,
             Ground.UNRESTRICTED,
         ),
+        (
+            Obey(replace(COPY, status=404), 0),
+            Policy(missing=Missing.DISALLOW),
+            False,
+            Ground.MISSING,
+        ),
         (Pass(FAILURE, 0), Policy(), True, Ground.UNAVAILABLE),
         (Refuse(FAILURE, 0), Policy(), False, Ground.UNAVAILABLE),
     ],
-    ids=["404", "403", "403 by choice", "unavailable and passed", "unavailable"],
+    ids=["404", "403", "403 by choice", "missing", "unavailable and passed", "unavailable"],
 )
 def test_without_rules(step: Settled, policy: Policy, allowed: bool, ground: Ground) -> None:
     verdict = judged("/x", step, None, policy)
@@ -474,8 +539,8 @@ def test_what_reaches_an_errback_is_short_and_printable(
     failure = replace(FAILURE, stale=copy)
     agents = [Line(n, b"user-agent", b"\x1b" * 5000) for n in range(100)]
     for known in (copy, failure):
-        verdict = replace(
-            FORBIDDEN, url="http://h/\x1b" + "x" * 100_000, known=known, record=Heading(agents),
+        verdict = changed(
+            url="http://h/\x1b" + "x" * 100_000, known=known, record=Heading(agents),
             rule=HOSTILE,
         )  # fmt: skip
         told = [repr(error(verdict)), str(error(verdict)), repr(TwistedFailure(error(verdict)))]

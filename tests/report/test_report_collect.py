@@ -23,12 +23,13 @@ from scrapy.http import Response
 from scrapy_koster import RobotsReport
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.messages.counting import Counts
-from scrapy_koster.crawl.sites import Facts, SiteState, Standing
+from scrapy_koster.crawl.sites import Facts, SiteState
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.report.database import DatabaseError, Writer, reading
 from scrapy_koster.report.numbers import Numbers, csv_lines, read
-from scrapy_koster.report.tally import SAMPLES, Sampled, Tally
+from scrapy_koster.report.tally import SAMPLES, Tally
 
 RULES = "User-agent: *\nDisallow: /no\nCrawl-delay: 5"
 HTML = {"Content-Type": "text/html"}
@@ -220,7 +221,7 @@ def test_samples_of_many_batches_are_chosen_alike(tmp_path: Path) -> None:
         tally = Tally()
         for site in range(100):
             for n in range(3):
-                tally.sample(f"http://{site}.example", Sampled.RULE, 1, f"/{batch}-{n}")
+                tally.sample(f"http://{site}.example", "rule", 1, f"/{batch}-{n}")
         writer.write(tally, now=0)
     writer.close()
     with reading(writer.path) as connection:
@@ -235,7 +236,7 @@ def test_what_there_is_too_much_of_is_counted_as_lost() -> None:
     for n in range(10_002):
         tally.count(f"http://{n}.example", "asked")
         tally.refused_by(f"http://{n}.example", 1, "Disallow: /")
-        tally.sample(f"http://{n}.example", Sampled.RULE, 1, "/")
+        tally.sample(f"http://{n}.example", "rule", 1, "/")
     assert (len(tally.sites), len(tally.rules), tally.lost) == (10_000, 10_000, 4)
 
 

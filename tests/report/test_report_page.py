@@ -11,7 +11,7 @@ import pytest
 from harness.browser import IN_CHROMIUM, Open, checked_by_axe, rows, sort_by, tables
 from harness.reports import ROBOTS, every_kind, obeyed, page_of, refused, site_named, written
 
-from scrapy_koster.report.tally import Sampled, Tally
+from scrapy_koster.report.tally import Tally
 
 pytestmark = IN_CHROMIUM
 
@@ -174,7 +174,7 @@ def test_hostile_text_does_nothing(tmp_path: Path, opened: Open) -> None:
         obeyed(tally, site, redirect=text, reason=text)
         tally.row(site).update(record=text, delay=text)
         refused(tally, site, 1, text, 2)
-        tally.sample(site, Sampled.RULE, 1, f"{site}/{text}")
+        tally.sample(site, "rule", 1, f"{site}/{text}")
         tally.failures[text] = n + 1
     lines = "\n".join(HOSTILE).encode("utf-8", "surrogatepass")
     body = b"User-agent: *\n" + lines + b"\nDisallow: /" + b"x" * 1_000_000 + b"\n"

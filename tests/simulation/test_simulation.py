@@ -126,9 +126,9 @@ def test_one_deferred_that_waiters_share_is_found(
         return step
 
     class Credulous(KosterMiddleware):
-        def _decide(self, request: Any, state: Any, robot: Any, step: Any) -> None:
+        def _decide(self, request: Any, state: Any, robot: Any, step: Any, *known: Any) -> None:
             if step is not None:
-                super()._decide(request, state, robot, step)
+                super()._decide(request, state, robot, step, *known)
 
     monkeypatch.setattr(Keeper, "wait", wait)
     monkeypatch.setattr("simulation.process.KosterMiddleware", Credulous)

@@ -27,16 +27,10 @@ from scrapy_koster.crawl.engine.private import CANCELLED, MeteredHandlers
 from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.crawl.messages.log import error_text
-from scrapy_koster.protocol.access import (
-    Access,
-    Answer,
-    Copy,
-    NoAnswer,
-    access_stated,
-    redirect_target,
-)
+from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target, standing_stated
 from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.standing import Standing
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -183,7 +177,7 @@ class Fetcher:
     def _check_whole(self, response: Response) -> None:
         codings = response.headers.getlist("Content-Encoding")
         coding = b",".join(codings).decode("latin-1")
-        if access_stated(response.status) is not Access.RULES:
+        if standing_stated(response.status) is not Standing.OBEYED:
             return
         if not is_whole(response.body, coding, self._config.max_bytes):
             raise ResponseDataLossError(f"its body is not whole: Content-Encoding {coding}")

@@ -17,16 +17,16 @@ from scrapy_koster.crawl.fetching.permits import NoPermitError, Order
 from scrapy_koster.crawl.messages.log import error_text
 from scrapy_koster.crawl.sites import Facts
 from scrapy_koster.protocol.access import (
-    Access,
     Answer,
     Copy,
     Failure,
     Known,
     NoAnswer,
-    access,
     after_answer,
     last_copy,
+    standing_of,
 )
+from scrapy_koster.protocol.standing import Access
 from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import is_news
@@ -240,7 +240,7 @@ class Retriever:
         self, state: SiteState, copy: Copy | None, page: Request
     ) -> tuple[RobotParser | None, Rfc9309 | None]:
         """Return the parser of *copy*, and its hazard: the site's own if the file is the same."""
-        if copy is None or access(copy, self._config.policy) is not Access.RULES:
+        if copy is None or standing_of(copy, self._config.policy).access is not Access.BY_RULES:
             return None, None
         before = last_copy(state.known)
         if state.parser is not None and before is not None and before.body == copy.body:

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.sites import Sites, SiteState
     from scrapy_koster.protocol.access import Known
-    from scrapy_koster.protocol.step import Step
-    from scrapy_koster.protocol.verdict import Settled
+    from scrapy_koster.protocol.step import Settled, Step
 
 
 class _Awaited:

@@ -6,20 +6,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.messages.summary import Learnt
-from scrapy_koster.crawl.sites import SiteState, Standing
-from scrapy_koster.protocol.access import (
-    Access,
-    Answer,
-    Copy,
-    Failure,
-    Known,
-    NoAnswer,
-    access,
-)
-from scrapy_koster.protocol.html_page import is_html
-from scrapy_koster.protocol.robotstxt import has_record
-from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
-from scrapy_koster.protocol.verdict import utc
+from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
+from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
+from scrapy_koster.protocol.wording import utc
 
 if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
@@ -27,7 +18,6 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.messages.summary import Summary
-    from scrapy_koster.protocol.access import Policy
     from scrapy_koster.protocol.site import Site
 
 _TO_GO_ON = (
@@ -36,13 +26,6 @@ _TO_GO_ON = (
 )
 # Of each kind; the summary has how many there are.
 _SITES_NAMED = 20
-
-_STANDING = {
-    Access.RULES: Standing.OBEYED,
-    Access.UNRESTRICTED: Standing.WITHOUT_ROBOTS_TXT,
-    Access.RESTRICTED: Standing.RESTRICTED,
-    Access.MISSING: Standing.MISSING,
-}
 
 
 class Announcer:
@@ -151,7 +134,7 @@ class Announcer:
         before = state.standing
         match step:
             case Obey(copy):
-                self._stands(state, _standing_by(copy, self._policy))
+                self._stands(state, standing_by(step, self._policy))
                 if before in (Standing.UNAVAILABLE, Standing.LET_THROUGH):
                     self._answers_again(state, copy)
                 if before is not state.standing:
@@ -259,10 +242,3 @@ def _without_what(standing: Standing | None, copy: Copy) -> str:
             )
         case _:
             return ""
-
-
-def _standing_by(copy: Copy, policy: Policy) -> Standing:
-    standing = _STANDING[access(copy, policy)]
-    if standing is Standing.OBEYED and is_html(copy.body) and not has_record(copy.body):
-        return Standing.HTML
-    return standing

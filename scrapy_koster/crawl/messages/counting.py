@@ -6,12 +6,12 @@ import zlib
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.messages.summary import Learnt
-from scrapy_koster.crawl.sites import Standing
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, last_copy
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.step import Pass
-from scrapy_koster.protocol.verdict import Ground, shown, text_of
-from scrapy_koster.report.tally import Outcome, Sampled, Tally
+from scrapy_koster.protocol.wording import shown, text_of
+from scrapy_koster.report.tally import ALLOWED, START, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.sites import SiteState
-    from scrapy_koster.protocol.robotstxt import Record
+    from scrapy_koster.protocol.reading import Record
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.verdict import Verdict
 
@@ -37,21 +37,7 @@ _COMPARED_EACH = 64
 _COMPARED_BYTES = 65536
 _COMPARED_MOST = 500  # in a batch: they hold files in memory
 
-_OUTCOMES = {
-    Standing.OBEYED: Outcome.OBEYED,
-    Standing.HTML: Outcome.HTML,
-    Standing.WITHOUT_ROBOTS_TXT: Outcome.WITHOUT_ROBOTS_TXT,
-    Standing.RESTRICTED: Outcome.RESTRICTED,
-    Standing.MISSING: Outcome.MISSING,
-    Standing.UNAVAILABLE: Outcome.UNAVAILABLE,
-    Standing.LET_THROUGH: Outcome.LET_THROUGH,
-}
-_ALLOWED = {
-    Standing.OBEYED: "allowed_rule",
-    Standing.HTML: "allowed_html",
-    Standing.WITHOUT_ROBOTS_TXT: "allowed_none",
-    Standing.LET_THROUGH: "allowed_unavailable",
-}
+_BY_LINE = (Ground.RULE, Ground.DELAY)
 _HOW = {
     Learnt.FETCHED: "fetches",
     Learnt.FROM_STORAGE: "from_storage",
@@ -156,7 +142,7 @@ class Counts(Uncounted):
 
     def stands(self, state: SiteState, standing: Standing) -> None:
         row = self.tally.row(str(state.site))
-        row["outcome"] = int(_OUTCOMES[standing])
+        row["outcome"] = int(standing)
         if state.standing is Standing.UNAVAILABLE is not standing:
             row["resumed"] = int(self._clock.epoch())
         if len(self.tally) > _MANY:
@@ -174,7 +160,7 @@ class Counts(Uncounted):
     def allowed(self, state: SiteState, url: str, robot: str | bytes) -> None:
         tally = self.tally
         row = tally.row(state.origin[:-1])
-        column = _ALLOWED[state.standing] if state.standing in _ALLOWED else _unannounced(state)
+        column = ALLOWED[state.standing] if state.standing in ALLOWED else _unannounced(state)
         row[column] = row.get(column, 0) + 1
         tally.minute["allowed"] += 1
         if state.standing is Standing.OBEYED:
@@ -187,19 +173,19 @@ class Counts(Uncounted):
         tally.minute["refused"] += 1
         if request.meta.get("is_start_request"):
             tally.count(site, "start_refused")
-            tally.sample(site, Sampled.START, 0, url)
+            tally.sample(site, START, 0, url)
         line = verdict.line or 0
-        if ground is Ground.RULE:
+        if ground in _BY_LINE:
             text = text_of(verdict.rule, _RULE_CHARS) if verdict.rule else verdict.section
             tally.refused_by(site, line, text)
-            if verdict.delay is None:  # it decided, and not the rules
+            if ground is Ground.RULE:
                 self._compare(verdict.known, request.url, verdict.robot, allowed=False)
-        tally.sample(site, Sampled(ground.value), line, url)
+        tally.sample(site, ground.value, line, url)
 
     def dropped(self, word: str, page: str) -> None:
         site = "/".join(page.split("/", 3)[:3])
         self.tally.count(site, word)
-        self.tally.sample(site, Sampled(word), 0, printable(page, _URL_CHARS))
+        self.tally.sample(site, word, 0, printable(page, _URL_CHARS))
 
     def _compare(self, known: Known | None, url: str, robot: str | bytes, *, allowed: bool) -> None:
         """Have a decision by rules compared with RFC 9309, if its turn has come."""
@@ -214,7 +200,7 @@ class Counts(Uncounted):
 
 def _unannounced(state: SiteState) -> str:
     """Return what allows a request to a site that was not announced: its /robots.txt, a replay."""
-    return "allowed_unavailable" if isinstance(state.step, Pass) else "allowed_rule"
+    return ALLOWED[Standing.LET_THROUGH if isinstance(state.step, Pass) else Standing.OBEYED]
 
 
 def _copy_facts(site: Site, copy: Copy) -> dict[str, object]:

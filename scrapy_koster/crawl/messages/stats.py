@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
-    from scrapy_koster.protocol.verdict import Ground
+    from scrapy_koster.protocol.standing import Ground
 
 
 class Stats:

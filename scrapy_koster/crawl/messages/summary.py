@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.sites import Standing
+from scrapy_koster.protocol.standing import Standing
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -78,7 +78,7 @@ class Summary:
         )
 
     def _counted_sites(self) -> str:
-        counts = ((self._sites[standing], standing.value) for standing in Standing)
+        counts = ((self._sites[standing], standing.words) for standing in Standing)
         return ", ".join(f"{count} {what}" for count, what in counts if count) or "none"
 
     def _warn_of_wildcards(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy_koster.protocol.access import last_copy
-from scrapy_koster.protocol.delay import Delay, Over, names_delay
-from scrapy_koster.protocol.verdict import PacingParser, delay_of
+from scrapy_koster.protocol.delay import CrawlDelay, Delay, delay_or_limit, names_delay
+from scrapy_koster.protocol.reading import LinesParser
 
 if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
@@ -59,15 +59,14 @@ class Delays:
 
     def too_long(self, state: SiteState, robot: str) -> Delay | None:
         """Return the delay for which *robot* does not visit a site, None where it does."""
-        if self._pace.over is not Over.REFUSE:
+        if self._pace.choice is not CrawlDelay.REFUSE:
             return None
         self.kept(state, robot)
         if state.delay is NEVER:
             return None
         if (state, robot) not in self._read:
             self._keep(state, robot, self._found(state, robot))
-        delay = self._read[state, robot]
-        return delay if delay is not None and self._pace.refuses(delay.secs) else None
+        return self._pace.too_long(self._read[state, robot])
 
     def _meet(self, state: SiteState, robot: str) -> None:
         """Have the site visited as slowly as it asks of *robot*, too."""
@@ -76,7 +75,7 @@ class Delays:
             self._keep(state, robot, delay)
         if delay is None or not delay.secs:
             return
-        is_refused = self._pace.refuses(delay.secs)
+        is_refused = self._pace.too_long(delay) is not None
         secs = min(self._pace.kept(delay.secs), _LONGEST_SECS)
         if self._is_new(state):
             self._tell(state, delay, secs, is_refused=is_refused)
@@ -98,14 +97,13 @@ class Delays:
         self._read[state, robot] = delay
 
     def _found(self, state: SiteState, robot: str) -> Delay | None:
-        try:
-            return delay_of(state.parser, robot)
-        except Exception as error:  # noqa: BLE001  # a parser may be anybody's
+        def failed(error: Exception) -> None:
             self._log.defect(
                 "Error while reading how long a delay %(site)s asks for", error, site=state.site
             )
             self._is_new(state)  # it has been said
-            return Delay(self._pace.max_secs, None)
+
+        return delay_or_limit(state.parser, robot, pace=self._pace, failed=failed)
 
     def _tell(self, state: SiteState, delay: Delay, secs: float, *, is_refused: bool) -> None:
         is_clamped = secs < delay.secs and not is_refused
@@ -130,5 +128,5 @@ class Delays:
 def _may_name_one(state: SiteState) -> bool:
     copy = last_copy(state.known)
     return copy is not None and (
-        names_delay(copy.body) or not isinstance(state.parser, PacingParser)
+        names_delay(copy.body) or not isinstance(state.parser, LinesParser)
     )

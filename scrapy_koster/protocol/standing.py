@@ -1,0 +1,62 @@
+"""What a site is to a robot: by its rules, by its answers (3.1) and by the settings.
+
+A new outcome is a member of ``Standing``, and a line in each of the tables that show it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum, auto
+
+
+class Access(Enum):
+    """Which pages of a site a robot may fetch. /robots.txt itself is always allowed (3.2.2)."""
+
+    BY_RULES = auto()
+    """Those that the rules of its robots.txt allow (3.2)."""
+    UNLIMITED = auto()
+    """All pages."""
+    RESTRICTED = auto()
+    """None: "a robot should regard access to the site completely restricted" (3.1)."""
+
+
+class Ground(Enum):
+    """Why a request is allowed or refused."""
+
+    RULE = "rule"
+    """The site's instructions, or that none of them applies (3.2)."""
+    UNRESTRICTED = "unrestricted"
+    """There is no /robots.txt (3.1)."""
+    RESTRICTED = "restricted"
+    """The site answered 401 or 403 (3.1)."""
+    MISSING = "missing"
+    """There is no /robots.txt, or it has no record, and KOSTER_MISSING disallows that (3.1)."""
+    UNAVAILABLE = "unavailable"
+    """The /robots.txt could not be retrieved (3.1)."""
+    DELAY = "delay"
+    """The Crawl-delay is longer than KOSTER_CRAWL_DELAY_MAX_SECS allows."""
+
+
+class Standing(IntEnum):
+    """What a site is to a crawl. The number is what a report's database holds: it never changes."""
+
+    access: Access
+    """Which of its pages may be fetched."""
+    ground: Ground
+    """Of the requests to it that are decided."""
+    words: str
+    """As the summary and the report name it."""
+
+    def __new__(cls, number: int, access: Access, ground: Ground, words: str) -> Standing:  # noqa: PYI034
+        """*number* is the value."""
+        member = int.__new__(cls, number)
+        member._value_ = number
+        member.access, member.ground, member.words = access, ground, words
+        return member
+
+    OBEYED = 1, Access.BY_RULES, Ground.RULE, "obeyed"
+    HTML = 2, Access.BY_RULES, Ground.RULE, "with an HTML page for robots.txt"
+    WITHOUT_ROBOTS_TXT = 3, Access.UNLIMITED, Ground.UNRESTRICTED, "without robots.txt"
+    RESTRICTED = 4, Access.RESTRICTED, Ground.RESTRICTED, "restricted"
+    MISSING = 7, Access.RESTRICTED, Ground.MISSING, "missing and disallowed (KOSTER_MISSING)"
+    UNAVAILABLE = 5, Access.RESTRICTED, Ground.UNAVAILABLE, "unavailable"
+    LET_THROUGH = 6, Access.UNLIMITED, Ground.UNAVAILABLE, "unavailable and let through"

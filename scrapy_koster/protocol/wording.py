@@ -1,0 +1,66 @@
+"""Rulings, delays, lines and times in words. Text from the network is made printable and cut."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
+
+if TYPE_CHECKING:
+    from scrapy_koster.protocol.delay import Delay
+    from scrapy_koster.protocol.line import Line
+
+_LAST_SECOND = 253402300799.0  # of the year 9999
+
+
+def shown(text: bytes, limit: int) -> str:
+    """Return octets that are UTF-8 if they can be as printable text."""
+    # A character is four octets at most: what is cut here is not shown.
+    return printable(text[: 4 * limit + 4].decode(errors="backslashreplace"), limit)
+
+
+def text_of(line: Line, limit: int) -> str:
+    """Return a line as printable text, "Field: value"."""
+    field = shown(line.field.capitalize(), limit)
+    return printable(f"{field}: {shown(line.value, limit)}", limit)
+
+
+def utc(seconds: float) -> str:
+    """Return a time, in seconds since the epoch, as ISO 8601 has it."""
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    whole = int(min(max(seconds, 0.0), _LAST_SECOND))
+    return (epoch + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def because_of(ruling: Ruling, robot: str) -> str:
+    """Return what decided of a file that *robot* obeys, by one standard or by both."""
+    why = _because_of_one(ruling, robot)
+    return f"{why} and {because_of(ruling.also, robot)}" if ruling.also else why
+
+
+def _because_of_one(ruling: Ruling, robot: str) -> str:
+    by_draft = ruling.standard is Standard.DRAFT
+    noun = "record" if by_draft else "group"
+    section = ruling.section if by_draft else f"{ruling.standard.value}, {ruling.section}"
+    if ruling.record is None:
+        return f"no {noun} for {robot or '*'} ({section})"
+    title = f"{noun} {_title(ruling.record)}"
+    if ruling.rule is None:
+        return f"no rule of the {title} matches ({section})"
+    return f"line {ruling.rule.number} '{text_of(ruling.rule, 200)}' of the {title} ({section})"
+
+
+def because_of_delay(delay: Delay) -> str:
+    """Return what a site asks for if it is too long."""
+    asked = f"it asks for {delay.secs:g} s between two visits"
+    if delay.line is not None:
+        asked = f"line {delay.line.number} '{text_of(delay.line, 200)}'"
+    return f"{asked}, which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
+
+
+def _title(record: Heading) -> str:
+    agents = ", ".join(shown(agent.value, 40) for agent in record.agents[:3])
+    more = ", ..." if len(record.agents) > 3 else ""
+    return f"at line {record.agents[0].number} for {agents}{more}"

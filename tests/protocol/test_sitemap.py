@@ -1,0 +1,46 @@
+"""The lines of a field wherever they stand in a file, and the Sitemap lines among them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_koster.protocol.line import Line, lines, lines_with
+from scrapy_koster.protocol.sitemap import sitemaps_in
+
+FILE = b"""\xef\xbb\xbfSitemap: http://h/1.xml
+# Sitemap: http://h/comment.xml
+User-agent: *
+Disallow: /a
+SITEMAP :\thttp://h/2.xml # the other
+
+Sitemap:
+X-Sitemap: http://h/x.xml
+Sitemap http://h/no-colon.xml
+sitemap: \xff\x1b"""
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_in_and_outside_of_records(end: bytes) -> None:
+    body = FILE.replace(b"\n", end)
+    assert list(lines_with(body, b"sitemap")) == [
+        Line(1, b"sitemap", b"http://h/1.xml"),
+        Line(5, b"sitemap", b"http://h/2.xml"),
+        Line(7, b"sitemap", b""),
+        Line(10, b"sitemap", b"\xff\x1b"),
+    ]
+    assert sitemaps_in(body) == ["http://h/1.xml", "http://h/2.xml", r"\xff\x1b"]
+
+
+def test_many_and_long_ones_are_cut() -> None:
+    found = sitemaps_in(b"Sitemap: " + b"x" * 2000 + b"\nSitemap: /a" * 200)
+    assert len(found) == 100
+    assert len(found[0]) == 1000
+
+
+@given(st.binary())
+def test_the_number_is_that_of_the_line(body: bytes) -> None:
+    text = body + b"\nSitemap: a\n" + body
+    for line in lines_with(text, b"sitemap"):
+        assert b"sitemap" in lines(text)[line.number - 1].lower()
