@@ -60,7 +60,7 @@ class Patience:
 
     def busy(self) -> None:
         """There is something else to do."""
-        if self.crawl is not Crawl.CLOSING:
+        if self.crawl in (Crawl.IDLE, Crawl.OVER):
             self._stop()
             self.crawl = Crawl.OVER if self.is_by_hand else Crawl.BUSY
 
