@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from scrapy_koster.audit.access_log import NAMELESS, Visit
+from scrapy_koster.audit.audited_robot import CLIENTS_MOST, AuditedRobot, Charge, Violation
 from scrapy_koster.audit.clients import Shown
 from scrapy_koster.audit.judging import READINGS, Answer, Asked, Court, Decision, Files, Rule
-from scrapy_koster.audit.log import NAMELESS, Visit
 from scrapy_koster.audit.naming import By, Namer
-from scrapy_koster.audit.robots import CLIENTS_MOST, Charge, Offence, Robot
 from scrapy_koster.protocol.ruling import Standard
 
 ROBOTS_MOST = 1000
 """So many names are kept apart: those that came most often."""
-OFFENCES_MOST = 20_000
+VIOLATIONS_MOST = 20_000
 """So many lines are kept apart, of all robots."""
 
 _MERGED_AT_ONCE = 250
@@ -28,13 +28,13 @@ class Rest:
 
     def __init__(self) -> None:
         self.names = self.requests = self.asked = self.excused = 0
-        self.offences: dict[Standard, dict[Rule, Offence]] = {each: {} for each in READINGS}
+        self.violated: dict[Standard, dict[Rule, Violation]] = {each: {} for each in READINGS}
         self.unknown_names = self.unknown_requests = 0
         """Of what may have been no robot."""
         self.clients = 0
         """Clients without a name that asked for /robots.txt, and were not told from the others."""
 
-    def add(self, robot: Robot, by: By) -> None:
+    def add(self, robot: AuditedRobot, by: By) -> None:
         """Take what is known of a robot."""
         if by is By.NOTHING:
             self.unknown_names += 1
@@ -43,16 +43,16 @@ class Rest:
         self.names += 1
         self.requests += robot.requests
         self.asked += robot.asking.count
-        for reading, offences in robot.offences.items():
-            for rule, offence in offences.items():
-                self.offences[reading].setdefault(rule, Offence()).merge(offence)
+        for reading, violations in robot.violated.items():
+            for rule, violation in violations.items():
+                self.violated[reading].setdefault(rule, Violation()).merge(violation)
 
-    def disobeyed(self, reading: Standard) -> int:
+    def violations(self, reading: Standard) -> int:
         """Return how many requests disobeyed."""
-        return sum(offence.count for offence in self.offences[reading].values())
+        return sum(violation.count for violation in self.violated[reading].values())
 
 
-class Auditor(dict[str, Robot]):
+class Auditor(dict[str, AuditedRobot]):
     """The robots that came, by name."""
 
     def __init__(self, files: Files, namer: Namer, show: Shown) -> None:
@@ -65,33 +65,33 @@ class Auditor(dict[str, Robot]):
         self._show = show
         self._court = Court(files)
         self._askers: dict[Any, str] = {}
-        self._offences = 0
+        self._violations = 0
         self.nameless = self._made(NAMELESS)
         """What came without a User-Agent header, and did not ask for /robots.txt."""
 
-    def __missing__(self, name: str) -> Robot:
+    def __missing__(self, name: str) -> AuditedRobot:
         if len(self) >= ROBOTS_MOST:
             self._merge()
         robot = self[name] = self._made(name)
         return robot
 
-    def _made(self, name: str) -> Robot:
-        return Robot(name, self._court.judge_of(name), self.unseen_until)
+    def _made(self, name: str) -> AuditedRobot:
+        return AuditedRobot(name, self._court.judge_of(name), self.unseen_until)
 
-    def by(self, robot: Robot) -> By:
+    def by(self, robot: AuditedRobot) -> By:
         """Return by what it is known that this is a robot."""
         by = self._namer.by(robot.name)
         return By.ASKED if by is By.NOTHING and robot.asking.count else by
 
     def _merge(self) -> None:
-        def matters(robot: Robot) -> tuple[bool, int]:
+        def matters(robot: AuditedRobot) -> tuple[bool, int]:
             return self._namer.by(robot.name) is By.FILE, robot.requests
 
         for robot in sorted(self.values(), key=matters)[:_MERGED_AT_ONCE]:
             self.unseen_until = max(self.unseen_until, robot.last_secs)
             self._settle(robot)
             self.rest.add(robot, self.by(robot))
-            self._offences -= sum(map(len, robot.offences.values()))
+            self._violations -= sum(map(len, robot.violated.values()))
             del self[robot.name]
 
     def take(self, visits: Iterable[Visit], *, late: bool = False) -> None:
@@ -121,7 +121,7 @@ class Auditor(dict[str, Robot]):
             robot.pace.count()
             self._settle(robot)
 
-    def _client(self, client: Any, request: Any) -> Robot:
+    def _client(self, client: Any, request: Any) -> AuditedRobot:
         """Return the robot that has no name: its address, once it has asked for /robots.txt."""
         if client in self._askers:
             return self[self._askers[client]]
@@ -133,7 +133,7 @@ class Auditor(dict[str, Robot]):
         name = self._askers[client] = f"client {self._show(client)}"
         return self[name]
 
-    def _answered(self, robot: Robot, answer: Answer, visit: Visit) -> None:
+    def _answered(self, robot: AuditedRobot, answer: Answer, visit: Visit) -> None:
         secs, _, _, _, status, _ = visit
         if type(answer) is Decision:
             self._judge(robot, answer, visit)
@@ -144,7 +144,7 @@ class Auditor(dict[str, Robot]):
                 self._settle(robot)
                 robot.knowledge.fetch(secs, code, self.files)
 
-    def _judge(self, robot: Robot, decision: Decision, visit: Visit) -> None:
+    def _judge(self, robot: AuditedRobot, decision: Decision, visit: Visit) -> None:
         if visit[0] >= robot.charges_hold_until:
             self._settle(robot)
             robot.charges_hold_until = robot.knowledge.holds_until(visit[0], self.files)
@@ -153,12 +153,12 @@ class Auditor(dict[str, Robot]):
             charge = self._charged(robot, decision, visit[0])
         charge.add(visit)
 
-    def _charged(self, robot: Robot, decision: Decision, secs: int) -> Charge:
+    def _charged(self, robot: AuditedRobot, decision: Decision, secs: int) -> Charge:
         if len(robot.charges) >= _CHARGES_MOST:
             self._settle(robot)
         against, excused = {}, []
         for reading in READINGS:
-            rule, is_excused = robot.knowledge.disobeyed(decision, reading, secs, self.files)
+            rule, is_excused = robot.knowledge.violations(decision, reading, secs, self.files)
             if rule is not None and is_excused:
                 excused.append(reading)
             elif rule is not None:
@@ -167,28 +167,28 @@ class Auditor(dict[str, Robot]):
         charge.versions.add(self.files.at(secs))
         return charge
 
-    def _settle(self, robot: Robot) -> None:
-        """Have the charges among the offences: from now on others may hold."""
+    def _settle(self, robot: AuditedRobot) -> None:
+        """Have the charges among the violations: from now on others may hold."""
         for charge in robot.charges.values():
             charge.by_both = charge.count if len(charge.against) == len(READINGS) else 0
             for reading, rule in charge.against.items():
-                first = robot.first_offence.setdefault(reading, charge.first)
-                robot.first_offence[reading] = min(first, charge.first)
-                self._offence(robot, reading, rule).merge(charge)
+                first = robot.first_violation.setdefault(reading, charge.first)
+                robot.first_violation[reading] = min(first, charge.first)
+                self._violation(robot, reading, rule).merge(charge)
             for reading in charge.excused:
                 robot.excused[reading] += charge.count
         robot.charges.clear()
         robot.charges_hold_until = float("-inf")
 
-    def _offence(self, robot: Robot, reading: Standard, rule: Rule) -> Offence:
-        offences = robot.offences[reading]
-        if rule not in offences:
-            if self._offences >= OFFENCES_MOST:
+    def _violation(self, robot: AuditedRobot, reading: Standard, rule: Rule) -> Violation:
+        violations = robot.violated[reading]
+        if rule not in violations:
+            if self._violations >= VIOLATIONS_MOST:
                 rule = OTHER_LINES
-            if rule not in offences:
-                self._offences += 1
-                offences[rule] = Offence()
-        return offences[rule]
+            if rule not in violations:
+                self._violations += 1
+                violations[rule] = Violation()
+        return violations[rule]
 
 
 OTHER_LINES = Rule(0, "(lines that were not kept apart)", 0)

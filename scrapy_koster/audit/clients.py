@@ -33,6 +33,6 @@ def masked(client: bytes | str) -> str:
     return str(ip_network(f"{address}/{bits}", strict=False))
 
 
-def shown(clients: Iterable[Any], show: Shown) -> list[str]:
+def clients_shown(clients: Iterable[Any], show: Shown) -> list[str]:
     """Return how *clients* are shown, each once."""
     return sorted({show(client) for client in clients})

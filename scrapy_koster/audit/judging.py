@@ -265,7 +265,7 @@ class Knowledge:
         ends = [start + grace for start in starts for grace in (0, *GRACE_SECS.values())]
         return min((end for end in ends if end > secs), default=float("inf"))
 
-    def disobeyed(
+    def violations(
         self, decision: Decision, standard: Standard, secs: float, files: Files
     ) -> tuple[Rule | None, bool]:
         """Return the rule that a request disobeys, and whether that is excused.

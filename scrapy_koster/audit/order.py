@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-from scrapy_koster.audit.log import Log, Visit
+from scrapy_koster.audit.access_log import AccessLog, Visit
 
 SLACK_SECS = 60
 """So far may a line stand behind one of a later time."""
@@ -21,7 +21,7 @@ _SECS = itemgetter(0)
 class Ordered:
     """The logs as one."""
 
-    def __init__(self, logs: Sequence[Log]) -> None:
+    def __init__(self, logs: Sequence[AccessLog]) -> None:
         self._logs = logs
         self.began = float("-inf")
         """When the first line of all is from, once the first visits are there."""

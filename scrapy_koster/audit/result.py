@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scrapy_koster.audit.access_log import AccessLog
+from scrapy_koster.audit.audited_robot import CLIENTS_MOST, WINDOWS_SECS, AuditedRobot, Violation
 from scrapy_koster.audit.auditor import Auditor
-from scrapy_koster.audit.clients import Shown, shown
+from scrapy_koster.audit.clients import Shown, clients_shown
 from scrapy_koster.audit.judging import Files, Rule
-from scrapy_koster.audit.log import Log
 from scrapy_koster.audit.naming import By
-from scrapy_koster.audit.robots import CLIENTS_MOST, WINDOWS_SECS, Offence, Robot
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
@@ -29,7 +29,7 @@ class Result:
     """An audit that has come to its end."""
 
     auditor: Auditor
-    logs: Sequence[Log]
+    logs: Sequence[AccessLog]
     reading: Standard
     show: Shown
     site: Site | None = None
@@ -39,7 +39,7 @@ class Result:
         robots = [robot for robot in self.auditor.values() if self._is_one(robot)]
         unknown = [robot for robot in self.auditor.values() if not self._is_one(robot)]
         found = [self._robot(robot) for robot in robots]
-        found.sort(key=lambda each: (-each["disobeyed"], -each["requests"], each["name"]))
+        found.sort(key=lambda each: (-each["violations"], -each["requests"], each["name"]))
         logs = self.logs
         return {
             "reading": KEYS[self.reading],
@@ -61,7 +61,7 @@ class Result:
             "robots": found,
         }
 
-    def _is_one(self, robot: Robot) -> bool:
+    def _is_one(self, robot: AuditedRobot) -> bool:
         return self.auditor.by(robot) is not By.NOTHING
 
     def _version(self, number: int) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Result:
         since = None if version.since == float("-inf") else utc(version.since)
         return {"file": printable(version.name) or None, "since": since}
 
-    def _unknown(self, robots: Sequence[Robot]) -> dict[str, Any]:
+    def _unknown(self, robots: Sequence[AuditedRobot]) -> dict[str, Any]:
         rest = self.auditor.rest
         most = sorted(robots, key=lambda robot: (-robot.requests, robot.name))[:_UNKNOWN_SHOWN]
         return {
@@ -79,7 +79,7 @@ class Result:
                 {
                     "name": printable(robot.name, _NAME_CHARS),
                     "requests": robot.requests,
-                    "disobeyed": robot.disobeyed(self.reading),
+                    "violations": robot.violations(self.reading),
                 }
                 for robot in most
             ],
@@ -87,31 +87,31 @@ class Result:
 
     def _rest(self) -> dict[str, Any]:
         rest = self.auditor.rest
-        violations = self._violations(rest.offences)
+        violations = self._violated_rules(rest.violated)
         return {
             "names": rest.names,
             "requests": rest.requests,
             "robots_txt_requests": rest.asked,
             "clients": rest.clients,
-            "disobeyed": sum(each["count"] for each in violations),
-            "violations": violations,
+            "violations": sum(each["count"] for each in violations),
+            "violated_rules": violations,
         }
 
-    def _robot(self, robot: Robot) -> dict[str, Any]:
-        violations = self._violations(robot.offences)
+    def _robot(self, robot: AuditedRobot) -> dict[str, Any]:
+        violations = self._violated_rules(robot.violated)
         asking = robot.asking
         return {
             "name": printable(robot.name, _NAME_CHARS),
             "known_by": self.auditor.by(robot).value,
             "requests": robot.requests,
             "robots_txt_requests": asking.count,
-            "disobeyed": sum(each["count"] for each in violations),
-            "violations": violations,
+            "violations": sum(each["count"] for each in violations),
+            "violated_rules": violations,
             "by_reading": {
-                "draft": robot.disobeyed(Standard.DRAFT),
-                "rfc9309": robot.disobeyed(Standard.RFC_9309),
-                "only_draft": robot.disobeyed(Standard.DRAFT) - _by_both(robot, Standard.DRAFT),
-                "only_rfc9309": robot.disobeyed(Standard.RFC_9309)
+                "draft": robot.violations(Standard.DRAFT),
+                "rfc9309": robot.violations(Standard.RFC_9309),
+                "only_draft": robot.violations(Standard.DRAFT) - _by_both(robot, Standard.DRAFT),
+                "only_rfc9309": robot.violations(Standard.RFC_9309)
                 - _by_both(robot, Standard.RFC_9309),
             },
             "in_grace": robot.excused[self.reading],
@@ -124,29 +124,31 @@ class Result:
             "last": _time(robot.pace.last),
         }
 
-    def _violations(self, offences: dict[Standard, dict[Rule, Offence]]) -> list[dict[str, Any]]:
-        found = [self._violation(*item) for item in offences[self.reading].items()]
+    def _violated_rules(
+        self, violations: dict[Standard, dict[Rule, Violation]]
+    ) -> list[dict[str, Any]]:
+        found = [self._violated_rule(*item) for item in violations[self.reading].items()]
         return sorted(found, key=lambda each: (-each["count"], each["line"]))
 
-    def _violation(self, rule: Rule, offence: Offence) -> dict[str, Any]:
+    def _violated_rule(self, rule: Rule, violation: Violation) -> dict[str, Any]:
         return {
             "line": rule.line,
             "rule": rule.text,
             "record": rule.record,
-            "versions": [self._version(n) for n in sorted(offence.versions)],
-            "count": offence.count,
-            "by_both": offence.by_both,
-            "only_by_this": offence.count - offence.by_both,
-            "bytes": offence.octets,
-            "first": utc(offence.first),
-            "last": utc(offence.last),
-            "samples": offence.samples,
-            "clients": shown(offence.clients, self.show),
+            "versions": [self._version(n) for n in sorted(violation.versions)],
+            "count": violation.count,
+            "by_both": violation.by_both,
+            "only_by_this": violation.count - violation.by_both,
+            "bytes": violation.octets,
+            "first": utc(violation.first),
+            "last": utc(violation.last),
+            "samples": violation.samples,
+            "clients": clients_shown(violation.clients, self.show),
         }
 
-    def _asked(self, robot: Robot) -> dict[str, Any]:
+    def _asked(self, robot: AuditedRobot) -> dict[str, Any]:
         asking, first = robot.asking, robot.pace.first
-        offended = robot.first_offence.get(self.reading)
+        offended = robot.first_violation.get(self.reading)
         asked = asking.first if asking.count else None
         late = None if asked is None or first is None else max(asked - first, 0)
         return {
@@ -163,11 +165,11 @@ class Result:
         }
 
 
-def _by_both(robot: Robot, reading: Standard) -> int:
-    return sum(offence.by_both for offence in robot.offences[reading].values())
+def _by_both(robot: AuditedRobot, reading: Standard) -> int:
+    return sum(violation.by_both for violation in robot.violated[reading].values())
 
 
-def _speed(robot: Robot, files: Files) -> dict[str, Any]:
+def _speed(robot: AuditedRobot, files: Files) -> dict[str, Any]:
     pace = robot.pace
     delay = robot.judge.delay_secs(len(files.versions) - 1)
     return {

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from scrapy_koster.audit.access_log import AccessLog, Names, Opened
 from scrapy_koster.audit.auditor import Auditor
-from scrapy_koster.audit.log import Log, Names, Opened
 from scrapy_koster.audit.naming import Namer
 from scrapy_koster.audit.order import Ordered
 
 if TYPE_CHECKING:
+    from scrapy_koster.audit.access_log import Format
     from scrapy_koster.audit.clients import Shown
     from scrapy_koster.audit.judging import Files
-    from scrapy_koster.audit.log import Format
     from scrapy_koster.protocol.site import Site
 
 
@@ -26,7 +26,7 @@ def audit(
     *,
     given: Format | None = None,
     site: Site | None = None,
-) -> tuple[Auditor, list[Log]]:
+) -> tuple[Auditor, list[AccessLog]]:
     """Read *logs*, each a name and what opens it, and return what was found.
 
     *given* is the format of their lines, where that is not to be found out. With *site*
@@ -34,7 +34,7 @@ def audit(
     """
     namer = Namer(version.body for version in files.versions)
     names = Names(namer)
-    found = [Log(name, opened, names, given=given, site=site) for name, opened in logs]
+    found = [AccessLog(name, opened, names, given=given, site=site) for name, opened in logs]
     auditor = Auditor(files, namer, show)
     ordered = Ordered(found)
     with _no_collections():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from scrapy_koster.checker.line import Seen
+from scrapy_koster.checker.seen import Seen
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.reading import Record

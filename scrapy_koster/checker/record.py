@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from scrapy_koster.checker.line import AGENT, NAME_TOKEN, RULES, Seen, Source
+from scrapy_koster.checker.seen import AGENT, NAME_TOKEN, RULES, Seen, SourceLine
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import Record
 from scrapy_koster.protocol.robotstxt import instructions
@@ -16,7 +16,7 @@ _COMPARED_BYTES = 16_000
 """Section 6: of names, which are looked for within names."""
 
 
-def seen_outside(sources: list[Source], records: list[Record]) -> Iterator[Seen]:
+def seen_outside(sources: list[SourceLine], records: list[Record]) -> Iterator[Seen]:
     """Yield the lines that belong to no record."""
     for source in sources:
         if source.field == AGENT:

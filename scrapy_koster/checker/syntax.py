@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from scrapy_koster.checker.checks import CHECKS, Check
 from scrapy_koster.checker.hazard import HAZARDS, Hazards
-from scrapy_koster.checker.line import AGENT, RULES, SPACE, Seen, seen_in_line, taken_apart
 from scrapy_koster.checker.record import seen_between, seen_in_names, seen_in_order, seen_outside
+from scrapy_koster.checker.seen import AGENT, RULES, SPACE, Seen, seen_in_line, taken_apart
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import lines, whole_lines
 from scrapy_koster.protocol.printable import printable

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from scrapy.exceptions import UsageError
 
+from scrapy_koster.audit.audit_page import write_audit
 from scrapy_koster.audit.clients import masked, whole
 from scrapy_koster.audit.judging import Files, Version
-from scrapy_koster.audit.page import write_audit
 from scrapy_koster.audit.result import KEYS, Result
 from scrapy_koster.audit.run import audit
 from scrapy_koster.audit.textlines import nginx_format
@@ -28,7 +28,7 @@ from scrapy_koster.commands.verb import (
 from scrapy_koster.protocol.line import whole_lines
 
 if TYPE_CHECKING:
-    from scrapy_koster.audit.log import Opened
+    from scrapy_koster.audit.access_log import Opened
     from scrapy_koster.commands.ink import Ink, Line
 
 _ABOUT = """\
@@ -86,7 +86,7 @@ class Audit(Verb):
         result = _audited(run)
         found = result.to_dict()
         rest = found["not_kept_apart"]
-        if rest["disobeyed"] or any(robot["disobeyed"] for robot in found["robots"]):
+        if rest["violations"] or any(robot["violations"] for robot in found["robots"]):
             run.worse(_DISOBEYED)
         for each in found["damaged"]:
             run.warn(f"{each['log']}: {each['why']}", NOT_RETRIEVED)
@@ -164,17 +164,17 @@ def _as_text(found: dict[str, Any], ink: Ink) -> Iterator[Line]:
         )  # fmt: skip
     else:
         yield "no robot came"
-    offences = [(robot["name"], each) for robot in robots for each in robot["violations"]]
-    offences += [("(others)", each) for each in found["not_kept_apart"]["violations"]]
-    if offences:
+    violations = [(robot["name"], each) for robot in robots for each in robot["violated_rules"]]
+    violations += [("(others)", each) for each in found["not_kept_apart"]["violated_rules"]]
+    if violations:
         yield ""
         yield from ink.table(
             {"DISOBEYED": "right", "ROBOT": "left", "LINE": "right", "": "left", "FIRST": "left",
              "LAST": "left", "FOR EXAMPLE": "left"},
-            [_offence(*each) for each in offences[:_LINES_SHOWN]],
+            [_violation(*each) for each in violations[:_LINES_SHOWN]],
         )  # fmt: skip
     yield ""
-    yield from _sums(found, len(offences))
+    yield from _sums(found, len(violations))
 
 
 def _row(robot: dict[str, Any]) -> tuple[str, ...]:
@@ -184,8 +184,8 @@ def _row(robot: dict[str, Any]) -> tuple[str, ...]:
         robot["name"],
         str(robot["requests"]),
         str(robot["robots_txt_requests"]),
-        str(robot["disobeyed"]),
-        str(sum(each["only_by_this"] for each in robot["violations"])),
+        str(robot["violations"]),
+        str(sum(each["only_by_this"] for each in robot["violated_rules"])),
         str(robot["in_grace"]),
         "" if gap is None else f"{gap} s",
         str(speed["worst"]["10s"]),
@@ -206,7 +206,7 @@ def _notes(robot: dict[str, Any]) -> Iterator[str]:
         yield f"kept Crawl-delay {speed['crawl_delay_secs']:g} in {kept:.0%} of gaps"
 
 
-def _offence(name: str, each: dict[str, Any]) -> tuple[str, ...]:
+def _violation(name: str, each: dict[str, Any]) -> tuple[str, ...]:
     return (
         str(each["count"]),
         name,
@@ -218,7 +218,7 @@ def _offence(name: str, each: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _sums(found: dict[str, Any], offences: int) -> Iterator[Line]:
+def _sums(found: dict[str, Any], violations: int) -> Iterator[Line]:
     rest, unknown = found["not_kept_apart"], found["unknown"]
     yield f"lines: {found['lines']}"
     for count, what in (
@@ -230,13 +230,13 @@ def _sums(found: dict[str, Any], offences: int) -> Iterator[Line]:
         (rest["requests"], f"of {rest['names']} robots that were not kept apart"),
         (rest["clients"], "of clients without a name that were not kept apart"),
         (max(len(found["robots"]) - _ROBOTS_SHOWN, 0), "more robots: --json has them"),
-        (max(offences - _LINES_SHOWN, 0), "more lines disobeyed: --json has them"),
+        (max(violations - _LINES_SHOWN, 0), "more lines disobeyed: --json has them"),
     ):
         if count:
             yield f"  {count} {what}"
     for sample in found["unread_samples"]:
         yield f"    not read: {sample}"
     for each in unknown["most"]:
-        if each["disobeyed"]:
-            name, count = each["name"], each["disobeyed"]
+        if each["violations"]:
+            name, count = each["name"], each["violations"]
             yield f"    not accused: {name}, {count} of its requests are disallowed"

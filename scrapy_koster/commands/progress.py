@@ -24,7 +24,7 @@ _LINE_EACH_SECS = 5.0
 _WIDE = 75
 
 
-class Lines:
+class ProgressLines:
     """Says it by *say*, a line every five seconds."""
 
     def __init__(self, urls: int, say: Callable[[str], None]) -> None:
@@ -54,10 +54,10 @@ class Bar:
 
 
 @contextmanager
-def progress_of(urls: int, say: Callable[[str], None]) -> Iterator[Bar | Lines]:
+def progress_of(urls: int, say: Callable[[str], None]) -> Iterator[Bar | ProgressLines]:
     """Show how many of *urls* are decided, on standard error, while it is open."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield Lines(urls, say)
+        yield ProgressLines(urls, say)
         return
     coloured = ink_for(sys.stderr, os.environ).coloured
     console = Console(

@@ -19,7 +19,7 @@ from scrapy_koster.crawl.fetching.permits import Permits
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
 from scrapy_koster.crawl.keeping.keeper import Keeper
-from scrapy_koster.crawl.keeping.ports import NothingParked
+from scrapy_koster.crawl.keeping.parked import NothingParked
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.messages.log import Log
@@ -28,7 +28,7 @@ from scrapy_koster.crawl.messages.summary import Summary
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.pacing.hosts import Hosts
 from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
-from scrapy_koster.crawl.parking.memory import Parking
+from scrapy_koster.crawl.parking.parking import Parking
 from scrapy_koster.crawl.parking.waiting import Waiting
 from scrapy_koster.crawl.parking.wrapped import folder_of
 from scrapy_koster.crawl.replaying.replay import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.fetching.ports import Fetch, Store
-    from scrapy_koster.crawl.keeping.ports import Parked
+    from scrapy_koster.crawl.keeping.parked import Parked
     from scrapy_koster.crawl.sites import SiteState
 
 
@@ -122,22 +122,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         return keeper.is_busy(state)
 
     met = parts.sites(config.memory_sites, is_busy)
-    pacer: Pacer | NoPacer = NoPacer()
-    if config.pace.obeys:
-        delays = Delays(config, stats, robot, _log(crawler, Delays))
-        pacer = Pacer(
-            config,
-            stats,
-            _log(crawler, Pacer),
-            clock=clock,
-            engine=engine,
-            robot=robot,
-            sites=met,
-            store=store,
-            delays=delays,
-            hosts=_hosts(crawler, config, engine, delays, parked),
-            renew=renew,
-        )
+    pacer = _pacer(crawler, config, robot, met, store, parked=parked, renew=renew)
     waiting = Waiting(parked, engine=engine, pacer=pacer, ask_for=ask_for)
     keeper = build_keeper(
         crawler,
@@ -170,16 +155,40 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     )
 
 
-def _hosts(
-    crawler: Crawler, config: Config, engine: Engine, delays: Delays, parked: Parking
-) -> Hosts:
-    return Hosts(
+def _pacer(
+    crawler: Crawler,
+    config: Config,
+    robot: Robot,
+    sites: Sites,
+    store: Store,
+    *,
+    parked: Parking,
+    renew: Callable[[SiteState], None],
+) -> Pacer | NoPacer:
+    if not config.pace.obeys:
+        return NoPacer()
+    clock, engine, stats = clock_of(crawler), Engine(crawler), Stats(crawler.stats)
+    delays = Delays(config, stats, robot, _log(crawler, Delays))
+    hosts = Hosts(
         engine,
         delays,
-        clock_of(crawler),
+        clock,
         limit=config.memory_sites,
         own_secs=crawler.settings.getfloat("DOWNLOAD_DELAY"),
         waiting_for_turn=lambda site: parked.waiting_for_turn(str(site)),
+    )
+    return Pacer(
+        config,
+        stats,
+        _log(crawler, Pacer),
+        clock=clock,
+        engine=engine,
+        robot=robot,
+        sites=sites,
+        store=store,
+        delays=delays,
+        hosts=hosts,
+        renew=renew,
     )
 
 
@@ -220,7 +229,7 @@ def build_keeper(
         fetch=fetch,
         store=store,
         permits=permits or Permits.of_crawl(clock, concurrent),
-        pace=pacer,
+        pacer=pacer,
         examiner=examiner or NoExaminer(),
         is_awaited=is_awaited,
         retrieved=retrieved,
@@ -233,7 +242,7 @@ def build_keeper(
         retriever=retriever,
         announcer=announcer,
         parked=parked or NothingParked(),
-        pace=pacer,
+        pacer=pacer,
     )
     return keeper
 

@@ -110,7 +110,7 @@ class SurveyMiddleware:
             raise PageNotFetched(request.url)
 
 
-class Seeds(Protocol):
+class SeedUrls(Protocol):
     """The URLs of a survey, each once."""
 
     def __len__(self) -> int:
@@ -139,7 +139,7 @@ class SurveySpider(Spider):
 
     name = "survey"
 
-    def __init__(self, *, seeds: Seeds, progress: Progress, **kwargs: Any) -> None:
+    def __init__(self, *, seeds: SeedUrls, progress: Progress, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.report_title = f"Survey of {len(seeds)} URLs"
         self.began = False

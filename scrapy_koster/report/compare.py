@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.report.numbers import CLOSED_BY, NOT_KNOWN, OUTCOME_NAMES, numbers_of
-from scrapy_koster.report.tables import Column, Table, shown
+from scrapy_koster.report.tables import Column, Table, formatted
 
 if TYPE_CHECKING:
     import sqlite3
@@ -51,7 +51,7 @@ def compared_with(old: sqlite3.Connection, new: sqlite3.Connection) -> Compared:
             if len(rules) < _ROWS_MOST:
                 rules.add(site, line or None, text, then and then[4], now and now[4])
     about = before.about
-    title = f"{about.get('title')}, {shown(about.get('written'), 'time')} UTC"
+    title = f"{about.get('title')}, {formatted(about.get('written'), 'time')} UTC"
     return Compared(title, counts, [sites, rules])
 
 

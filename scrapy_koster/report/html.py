@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 
 from scrapy_koster.report import pictures
-from scrapy_koster.report.tables import SHOWN_FIRST, shown
+from scrapy_koster.report.tables import SHOWN_FIRST, formatted
 
 _HERE = Path(__file__).parent
 _PATTERNS = {
@@ -73,7 +73,7 @@ def _environment(folder: Path) -> Environment:
     environment.globals.update(
         number=lambda count: f"{count:,}",
         share=lambda part, whole: f"{100 * part / whole:.1f} %",
-        time=lambda secs: shown(secs, "time"),
+        time=lambda secs: formatted(secs, "time"),
         swatch=pictures.swatch,
         line_key=pictures.key,
     )

@@ -67,7 +67,7 @@ class Table:
         rows = zip(*(column[:SHOWN_FIRST] for column in self.values), strict=True)
         kinds = [column.kind for column in self.columns]
         return [
-            [shown(value, kind) for value, kind in zip(row, kinds, strict=True)] for row in rows
+            [formatted(value, kind) for value, kind in zip(row, kinds, strict=True)] for row in rows
         ]
 
     def packed(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Table:
         }
 
 
-def shown(value: Any, kind: str) -> str:
+def formatted(value: Any, kind: str) -> str:
     """Return a value as the page shows it. The script does the same."""
     if value is None or value == "":
         return ""

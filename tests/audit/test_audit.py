@@ -26,9 +26,11 @@ from scrapy_koster.audit.textlines import nginx_format
 
 def guilty(found: dict[str, Any]) -> dict[str, dict[Line, int]]:
     return {
-        robot["name"]: {(each["line"], each["rule"]): each["count"] for each in robot["violations"]}
+        robot["name"]: {
+            (each["line"], each["rule"]): each["count"] for each in robot["violated_rules"]
+        }
         for robot in found["robots"]
-        if robot["violations"]
+        if robot["violated_rules"]
     }
 
 

@@ -19,9 +19,9 @@ from harness.audit_logs import BEGAN, FIRST, SECOND, Hit, log_of, sinners, writt
 from harness.audits import STANDARDS, audited
 from harness.doubling import MOST, Reader, growth
 
+from scrapy_koster.audit import access_log as audit_log
 from scrapy_koster.audit import auditor as audit_auditor
 from scrapy_koster.audit import judging, order
-from scrapy_koster.audit import log as audit_log
 from scrapy_koster.audit.clients import masked, whole
 from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.judging import Files, Version, method_and_path
@@ -108,7 +108,7 @@ def test_ten_megabytes_without_an_end_are_one_line() -> None:
     log = written(rude())
     found = judged(log + b"\xff" * 10_000_000)
     assert (found["lines"], found["unread"]) == (4, 1)
-    assert found["robots"][0]["disobeyed"] == 3
+    assert found["robots"][0]["violations"] == 3
 
 
 ODD: tuple[Any, ...] = (None, [], {}, 1e400, -1, "\ud800")
@@ -160,7 +160,7 @@ def test_whatever_is_there_is_read() -> None:
         for _ in range(50_000)
     )
     found = judged(log)
-    assert found["robots"][0]["disobeyed"] == 3
+    assert found["robots"][0]["violations"] == 3
     assert json.dumps(found).isprintable()
     for name in ("caddy", "nginx-json", "cloudflare"):
         line = json.loads(written(rude(1), name))
@@ -170,7 +170,7 @@ def test_whatever_is_there_is_read() -> None:
             odd += [{**line, "request": {**asked, key: {}}} for key in asked]
         more = b"".join(json.dumps(each).encode() + b"\n" for each in odd)
         found = judged(written(rude(), name) + more + b"[" * 60_000 + b"\n" + b"9" * 9000)
-        assert found["robots"][0]["disobeyed"] >= 3
+        assert found["robots"][0]["violations"] >= 3
         assert found["unread"] >= 2
         json.dumps(found)
 
@@ -179,10 +179,10 @@ def test_escapes_of_a_text_log_are_read() -> None:
     target = "/private/\\xc3\\xa9\\x22\\\\\\n"
     log = written([Hit(BEGAN, RUDE + ' \\"x\\" \\\\', target)])
     [robot] = judged(log)["robots"]
-    [each] = robot["violations"]
+    [each] = robot["violated_rules"]
     assert each["samples"] == ['/private/\xe9"\\\\n']
     hidden = written([Hit(BEGAN, RUDE, "/pri\\x76ate/1"), Hit(BEGAN, RUDE, "/pri%76ate/1")])
-    assert judged(hidden)["robots"][0]["disobeyed"] == 2
+    assert judged(hidden)["robots"][0]["violations"] == 2
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_logs_of_several_servers_at_once() -> None:
     found, together = judged(*apart), judged(written(hits))
     for robot in (*found["robots"], *together["robots"]):
         # In one second the order is that of the logs.
-        for each in robot["violations"]:
+        for each in robot["violated_rules"]:
             del each["samples"], each["clients"]
         del robot["asked"]["pages_before"]
     assert found["robots"] == together["robots"]
@@ -296,8 +296,8 @@ def test_lines_out_of_order_within_a_minute_make_no_difference() -> None:
     late = sorted(hits, key=lambda hit: hit.secs + chance.randrange(60))
     found, together = judged(written(late)), judged(written(hits))
     assert [r["out_of_order"] for r in found["robots"]] == [0] * 50
-    assert {r["name"]: (r["disobeyed"], r["speed"]) for r in found["robots"]} == {
-        r["name"]: (r["disobeyed"], r["speed"]) for r in together["robots"]
+    assert {r["name"]: (r["violations"], r["speed"]) for r in found["robots"]} == {
+        r["name"]: (r["violations"], r["speed"]) for r in together["robots"]
     }
 
 
@@ -305,7 +305,7 @@ def test_a_line_that_is_late_is_judged_all_the_same() -> None:
     hits = [Hit(BEGAN + n, RUDE, "/") for n in range(50_000)]
     log = written([*hits, Hit(BEGAN + 5, RUDE, "/private/late"), *rude(1)])
     [robot] = judged(log)["robots"]
-    assert (robot["disobeyed"], robot["requests"]) == (2, 50_002)
+    assert (robot["violations"], robot["requests"]) == (2, 50_002)
     assert robot["speed"]["gap_secs"] == {"p10": 1, "p50": 1, "p90": 1}
 
 
@@ -330,21 +330,21 @@ def test_more_robots_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> Non
     hits += [Hit(BEGAN + n, f"program{n:x}x/1", "/") for n in range(3000)]
     found = judged(written(sorted(hits, key=lambda hit: hit.secs)))
     rest, robots = found["not_kept_apart"], found["robots"]
-    assert robots[0]["disobeyed"] == 100
+    assert robots[0]["violations"] == 100
     assert rest["names"] > 4000
-    assert rest["disobeyed"] + sum(robot["disobeyed"] for robot in robots) == 5100
+    assert rest["violations"] + sum(robot["violations"] for robot in robots) == 5100
     requests = rest["requests"] + found["unknown"]["requests"] + sum(r["requests"] for r in robots)
     assert requests == found["lines"]
 
 
 def test_more_lines_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_auditor, "OFFENCES_MOST", 10)
+    monkeypatch.setattr(audit_auditor, "VIOLATIONS_MOST", 10)
     body = b"User-agent: *\n" + b"".join(b"Disallow: /%d/\n" % n for n in range(100))
     log = written([Hit(BEGAN + n, RUDE, f"/{n}/") for n in range(100)])
     found = audited(log, versions=[Version("robots.txt", float("-inf"), body)])
     [robot] = found["robots"]
-    assert robot["disobeyed"] == 100
-    assert robot["violations"][0]["rule"] == "(lines that were not kept apart)"
+    assert robot["violations"] == 100
+    assert robot["violated_rules"][0]["rule"] == "(lines that were not kept apart)"
 
 
 def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
@@ -377,7 +377,7 @@ def test_a_fetch_that_comes_late_does_not_take_the_place_of_a_later_one() -> Non
     log = written([*hits, Hit(BEGAN + 5, RUDE, "/robots.txt"), Hit(BEGAN + 49_999, RUDE, "/old/1")])
     versions = (*ONE, Version("second.txt", BEGAN + 30_000, SECOND))
     [robot] = audited(log, versions=versions)["robots"]
-    assert (robot["disobeyed"], robot["robots_txt_requests"]) == (1, 2)
+    assert (robot["violations"], robot["robots_txt_requests"]) == (1, 2)
 
 
 def test_more_clients_without_a_name_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,7 +444,7 @@ def test_without_a_header_a_client_that_asks_is_a_robot() -> None:
     for name in ("combined", "common"):
         found = judged(written(hits, name))
         [robot] = found["robots"]
-        assert (robot["name"], robot["disobeyed"]) == ("client 192.0.2.0/24", 1)
+        assert (robot["name"], robot["violations"]) == ("client 192.0.2.0/24", 1)
         assert found["nameless"] == 2
 
 
@@ -467,5 +467,5 @@ def test_addresses_are_masked(client: bytes | str, network: str) -> None:
 def test_of_a_site_alone() -> None:
     log = written(rude(3), "vhost") + written(rude(4, host="other.example"), "vhost")
     found = judged(log, site=site_of("http://WWW.fict.org/"))
-    assert (found["elsewhere"], found["robots"][0]["disobeyed"]) == (4, 3)
+    assert (found["elsewhere"], found["robots"][0]["violations"]) == (4, 3)
     assert found["lines"] == 7

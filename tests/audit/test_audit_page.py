@@ -9,7 +9,7 @@ from harness.audit_logs import BEGAN, Hit, log_of, sinners, written
 from harness.audits import audited
 from harness.browser import IN_CHROMIUM, Open, checked_by_axe, rows, sort_by, tables
 
-from scrapy_koster.audit.page import write_audit
+from scrapy_koster.audit.audit_page import write_audit
 
 pytestmark = IN_CHROMIUM
 
@@ -31,7 +31,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_table_is_there_and_sorts(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
-    assert tables(page) == ["robots", "offences", "pace", "unread"]
+    assert tables(page) == ["robots", "violations", "pace", "unread"]
     for column in range(11):
         sort_by(page, "robots", column)
     page.fill("#q-robots", "stalebot1")

@@ -54,7 +54,7 @@ def test_json_has_the_shape_that_is_promised(robots: Robots, log: Path) -> None:
     assert {key: robot[key] for key in ("name", "requests", "robots_txt_requests")} == {
         "name": "rudebot", "requests": 3, "robots_txt_requests": 0,
     }  # fmt: skip
-    [violation] = robot["violations"]
+    [violation] = robot["violated_rules"]
     assert violation == {
         "line": 7,
         "rule": "Disallow: /private/",
@@ -70,7 +70,7 @@ def test_json_has_the_shape_that_is_promised(robots: Robots, log: Path) -> None:
         "clients": ["192.0.2.0/24"],
     }
     whole = robots("audit", "--robots", "robots.txt", "--json", "--clients", log).objects[0]
-    assert whole["robots"][0]["violations"][0]["clients"] == ["192.0.2.77"]
+    assert whole["robots"][0]["violated_rules"][0]["clients"] == ["192.0.2.77"]
 
 
 def test_the_page(robots: Robots, log: Path, tmp_path: Path) -> None:
@@ -131,15 +131,17 @@ def test_versions_readings_and_a_format_of_nginx(robots: Robots, log: Path) -> N
     given = ["--robots", dated, "--robots", "robots.txt", "--log-format", NGINX, "--json"]
     [found] = robots("audit", *given, log).objects
     expected = audited(written(hits))
-    assert found["robots"][0]["violations"] == [
+    assert found["robots"][0]["violated_rules"] == [
         {**each, "versions": violation["versions"]}
         for each, violation in zip(
-            expected["robots"][0]["violations"], found["robots"][0]["violations"], strict=True
+            expected["robots"][0]["violated_rules"],
+            found["robots"][0]["violated_rules"],
+            strict=True,
         )
     ]
     [strict] = robots("audit", *given, "--reading", "rfc9309", log).objects
     assert strict["reading"] == "rfc9309"
-    assert sum(r["disobeyed"] for r in strict["robots"]) == sum(
+    assert sum(r["violations"] for r in strict["robots"]) == sum(
         r["by_reading"]["rfc9309"] for r in found["robots"]
     )
 
@@ -147,9 +149,9 @@ def test_versions_readings_and_a_format_of_nginx(robots: Robots, log: Path) -> N
 def test_standard_input_and_a_file_with_an_at(robots: Robots, log: Path, tmp_path: Path) -> None:
     (tmp_path / "robots@home").write_bytes(FIRST)
     ran = robots("audit", "--robots", "robots@home", "--json", "-", stdin=log.read_bytes())
-    assert ran.objects[0]["robots"][0]["disobeyed"] == 3
+    assert ran.objects[0]["robots"][0]["violations"] == 3
     both = robots("audit", "--robots", "robots.txt", "--json", "-", log, stdin=log.read_bytes())
-    assert both.objects[0]["robots"][0]["disobeyed"] == 6
+    assert both.objects[0]["robots"][0]["violations"] == 6
 
 
 def test_many_robots_and_those_that_are_not_accused(robots: Robots, log: Path) -> None:
@@ -206,7 +208,7 @@ async def test_a_server_that_was_crawled_by_us(crawl: Crawl, server: Server) -> 
     await crawl(urls=[site.url(path) for path in paths], settings={"USER_AGENT": "KindBot/1.0"})
     found = audited(written(hits_of(site)), versions=[Version("r", float("-inf"), FIRST)])
     [robot] = found["robots"]
-    assert (robot["name"], robot["disobeyed"], robot["robots_txt_requests"]) == ("kindbot", 0, 1)
+    assert (robot["name"], robot["violations"], robot["robots_txt_requests"]) == ("kindbot", 0, 1)
     assert robot["requests"] == 1 + 4
     assert robot["asked"]["pages_before"] == 0
 
@@ -225,8 +227,8 @@ async def test_a_server_that_was_crawled_by_scrapys_own_middleware(
     leaked = site.pages_asked
     found = audited(written(hits_of(site)), versions=[Version("r", float("-inf"), CLOSED)])
     [robot] = found["robots"]
-    [violation] = robot["violations"]
-    assert violation["count"] == robot["disobeyed"] == len(leaked) > 0
+    [violation] = robot["violated_rules"]
+    assert violation["count"] == robot["violations"] == len(leaked) > 0
     assert violation["line"] == 2
     assert set(violation["samples"]) <= set(leaked)
     assert len(violation["samples"]) == min(5, len(leaked))

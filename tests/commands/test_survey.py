@@ -24,7 +24,7 @@ from scrapy.settings import Settings
 
 from scrapy_koster.commands import progress
 from scrapy_koster.commands.ink import Ink
-from scrapy_koster.commands.progress import Lines
+from scrapy_koster.commands.progress import ProgressLines
 from scrapy_koster.commands.seeds import LINE_MAX_BYTES, Seeds, url_of
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +136,7 @@ def test_memory_is_bounded() -> None:
 def test_lines_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     now, said = 1000.0, list[str]()
     monkeypatch.setattr(progress, "monotonic", lambda: now)
-    lines = Lines(10, said.append)
+    lines = ProgressLines(10, said.append)
     for now, decided in ((1004.9, 1), (1005.0, 2), (1009.9, 3), (1010.1, 4)):  # noqa: B007
         lines.show(decided=decided, sites=1, refused=1)
     assert said == [f"{n} of 10 URLs, 1 sites; 1 refused" for n in (2, 4)]

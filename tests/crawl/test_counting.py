@@ -12,7 +12,7 @@ from scrapy import Request
 
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.messages.counting import Counts, Uncounted
-from scrapy_koster.crawl.messages.summary import Learnt
+from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.sites import Facts, SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.line import Line
@@ -100,12 +100,12 @@ def test_a_site_that_is_asked_and_answers(counts: Counts) -> None:
 @pytest.mark.parametrize(
     ("how", "column"),
     [
-        (Learnt.FETCHED, "fetches"),
-        (Learnt.FROM_STORAGE, "from_storage"),
-        (Learnt.REVALIDATED, "renewed"),
+        (Retrieval.FETCHED, "fetches"),
+        (Retrieval.FROM_STORAGE, "from_storage"),
+        (Retrieval.REVALIDATED, "renewed"),
     ],
 )
-def test_a_copy(counts: Counts, how: Learnt, column: str) -> None:
+def test_a_copy(counts: Counts, how: Retrieval, column: str) -> None:
     for _ in range(2):
         counts.knows(SITE, copy_of(), how)
     assert row_of(counts) == {
@@ -117,7 +117,7 @@ def test_a_copy(counts: Counts, how: Learnt, column: str) -> None:
 def test_a_copy_that_was_redirected_to_and_never_expires(counts: Counts) -> None:
     url = f"http://b.example/\x1b{'x' * 500}"
     copy = Copy(url, 200, b"", None, None, 0.0, float("inf"))
-    counts.knows(SITE, copy, Learnt.FETCHED)
+    counts.knows(SITE, copy, Retrieval.FETCHED)
     row = row_of(counts)
     assert row["expires"] == 2**62  # an integer of SQLite has 64 bits
     assert row["redirect"].startswith("http://b.example/\\x1bxxx")
@@ -138,7 +138,7 @@ def test_a_copy_that_was_redirected_to_and_never_expires(counts: Counts) -> None
 def test_a_failure(counts: Counts, reason: str, status: int, shown: str, kind: str) -> None:
     """The status is that of the answer, 0 where there was none; a kind ends at the colon."""
     for _ in range(2):
-        counts.knows(SITE, failure(reason), Learnt.FETCHED)
+        counts.knows(SITE, failure(reason), Retrieval.FETCHED)
     assert row_of(counts) == {"status": status, "reason": shown}
     assert counts.tally.failures == {kind: 2}
 

@@ -24,7 +24,7 @@ from scrapy.spiders import Spider
 
 from scrapy_koster.crawl.parking.file import ParkedFile
 from scrapy_koster.crawl.parking.journal import NoJournal
-from scrapy_koster.crawl.parking.memory import Parking
+from scrapy_koster.crawl.parking.parking import Parking
 
 TESTS = str(Path(__file__).parents[1])
 

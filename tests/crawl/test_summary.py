@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.messages.summary import Learnt, Summary
+from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.protocol.standing import Standing
 
 WILDCARDS = (
@@ -79,7 +79,7 @@ def test_a_site_is_counted_as_what_it_is_in_the_end(caplog: pytest.LogCaptureFix
     ):
         for before, now in zip([None, *standings], standings, strict=False):
             counting.stands(now, before)
-    for how in [*[Learnt.FETCHED] * 3, *[Learnt.FROM_STORAGE] * 2, Learnt.REVALIDATED]:
+    for how in [*[Retrieval.FETCHED] * 3, *[Retrieval.FROM_STORAGE] * 2, Retrieval.REVALIDATED]:
         counting.learnt(how)
     sites = ", ".join(
         f"{count} {standing.words}"

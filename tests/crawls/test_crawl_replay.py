@@ -36,6 +36,9 @@ FORBIDDING = b"User-agent: *\nDisallow: /no"
 GIVEN_UP_SOON = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.3}
 
 
+REPLAYED = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_IGNORE_MISSING": True}
+
+
 class Recorded:
     """A site whose pages have been crawled into a cache, without a look at its robots.txt."""
 
@@ -354,7 +357,7 @@ async def test_a_copy_that_cannot_be_read_closes_the_site(recorded: Recorded) ->
 
 
 async def test_what_this_crawl_has_learnt_goes_before_what_is_stored(recorded: Recorded) -> None:
-    crawler = get_crawler(RecordingSpider, recorded.crawl.settings(None, {}))
+    crawler = get_crawler(RecordingSpider, recorded.crawl.settings(None, REPLAYED))
     crawler.spider = RecordingSpider()
     replay = assembly_of(crawler).replay
     assert isinstance(replay, Replay)

@@ -328,7 +328,7 @@ async def test_what_waits_for_a_moment_is_not_written(server: Server, fleet: Fle
     site = server.site()
     site.robots = Reply(body="", delay=0.3)
     fleet.client.config_resetstat()
-    fleet.end(fleet.start(site.urls(50), constants={"_YOUNG_SECS": 2}))
+    fleet.end(fleet.start(site.urls(50), constants={"YOUNG_SECS": 2}))
     assert each_once(site, 50)
     assert "cmdstat_hset" not in fleet.client.info("commandstats")
 

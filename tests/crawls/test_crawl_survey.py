@@ -172,7 +172,7 @@ async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
     gate.open()
     assert numbers(result)["requests"] == {
         "allowed": 50,
-        "refused": {"rule": 0, "restricted": 0, "missing": 0, "unavailable": 50},
+        "refused": {"rule": 0, "restricted": 0, "missing": 0, "unavailable": 50, "delay": 0},
     }
     assert hanging.asked("/robots.txt") == 1
     assert result.seconds < 10

@@ -183,7 +183,7 @@ def test_the_log_of_the_site_is_audited(tmp_path: Path) -> None:
     ran = run("-m", "scrapy", "robots", "audit", "--robots", "robots.txt", "--json", log)
     assert ran.returncode == 1, ran.stderr
     found = {robot["name"]: robot for robot in json.loads(ran.stdout)["robots"]}
-    assert {name: robot["disobeyed"] for name, robot in found.items()} == {
+    assert {name: robot["violations"] for name, robot in found.items()} == {
         "figtree": 0,
         "rudebot": sum(words[COLUMNS["figtree"]] == "No" for words in MATRIX.values()),
     }

@@ -26,7 +26,7 @@ from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.permits import Permits
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.parking.file import ParkedFile
-from scrapy_koster.crawl.parking.memory import Parking
+from scrapy_koster.crawl.parking.parking import Parking
 from scrapy_koster.crawl.parking.wrapped import folder_of
 from scrapy_koster.crawl.scheduler import DeferringScheduler
 from scrapy_koster.crawl.sites import Sites

@@ -154,7 +154,7 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
                     result = await self._fetch.fetch(state.site, page, last_copy(state.known))
             except NoPermitError:
                 return 1.0
-            known = self._pace.lengthened(state, self._after(result, state.known, began))
+            known = self._pacer.lengthened(state, self._after(result, state.known, began))
             await self._store.put(state.site, known)
             await self._take(state, known, Source.FETCHED, page)
             return 0.0

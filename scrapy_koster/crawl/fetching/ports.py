@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from scrapy_koster.storage.port import GRANTED, Claimed
@@ -58,7 +57,7 @@ class Store(Protocol):
         """Release all claims, and give back what is held open."""
 
 
-class Pace(Protocol):
+class FetchPacer(Protocol):
     """The pace at which hosts are visited. See ``pacing.pacer``."""
 
     async def turn_to_ask(self, state: SiteState) -> None:
@@ -69,21 +68,6 @@ class Pace(Protocol):
 
     def lengthened(self, state: SiteState, known: Known) -> Known:
         """Return *known*, fresh for some visits at least."""
-
-
-class NoPace:
-    """Lets every host be visited at once: no delay is kept."""
-
-    async def turn_to_ask(self, state: SiteState) -> None:
-        """Do not wait."""
-
-    def asking(self, state: SiteState) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Note nothing."""
-        return nullcontext()
-
-    def lengthened(self, state: SiteState, known: Known) -> Known:  # noqa: ARG002
-        """Return *known* as it is."""
-        return known
 
 
 class Unshared:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
     from scrapy_koster.crawl.fetching.permits import Permits
-    from scrapy_koster.crawl.fetching.ports import Fetch, Pace, Store
+    from scrapy_koster.crawl.fetching.ports import Fetch, FetchPacer, Store
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.access import Policy
@@ -73,7 +73,7 @@ class Retriever:
         fetch: Fetch,
         store: Store,
         permits: Permits,
-        pace: Pace,
+        pacer: FetchPacer,
         examiner: Examiner | NoExaminer,
         is_awaited: Callable[[SiteState], bool],
         retrieved: Callable[[SiteState], None],
@@ -89,7 +89,7 @@ class Retriever:
         self._fetch = fetch
         self._store = store
         self._permits = permits
-        self._pace = pace
+        self._pacer = pacer
         self._examiner = examiner
         self._is_awaited = is_awaited
         self._retrieved = retrieved
@@ -149,7 +149,7 @@ class Retriever:
             if stored is not None:
                 await self._take_stored(state, stored, page)
         while isinstance(self._step(state), Ask):
-            await self._pace.turn_to_ask(state)
+            await self._pacer.turn_to_ask(state)
             try:
                 held_secs = await self._ask(state, page, began)
             finally:
@@ -173,12 +173,12 @@ class Retriever:
                 self._fetching.add(state)
                 if claimed.held_secs:
                     return claimed.held_secs
-                with self._pace.asking(state):
+                with self._pacer.asking(state):
                     result = await self._fetch.fetch(state.site, page, last_copy(state.known))
         except NoPermitError:
             result = _NO_PERMIT
         if not self._cancelled:
-            known = self._pace.lengthened(state, self._after(result, state.known, began))
+            known = self._pacer.lengthened(state, self._after(result, state.known, began))
             self._announcer.answered(state.site, result, known)
             if result is not _NO_PERMIT:  # that says nothing about the site to anybody else
                 await self._store.put(state.site, known)

@@ -56,7 +56,7 @@ class Fate(Enum):
 def fate(step: Step, crawl: Crawl, place: Place, *, has_failed: bool) -> Fate:
     """Return what becomes of a request in *place* whose site has this *step*.
 
-    *has_failed*: the last attempt at the site failed, and none is under way.
+    *has_failed*: the last attempt at the site failed, and it is not fetched from at this moment.
     """
     match step:
         case Obey() | Pass():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.fetching.retriever import Retriever
-    from scrapy_koster.crawl.keeping.ports import Pace, Parked
+    from scrapy_koster.crawl.keeping.parked import Parked, TurnPacer
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.sites import Sites, SiteState
     from scrapy_koster.protocol.access import Known
@@ -57,9 +57,9 @@ class Keeper:
         retriever: Retriever,
         announcer: Announcer,
         parked: Parked,
-        pace: Pace,
+        pacer: TurnPacer,
     ) -> None:
-        """*parked* has the requests that wait in the scheduler, *pace* those that wait for a turn
+        """*parked* has the requests that wait in the scheduler, *pacer* those that wait for a turn
         of their host.
         """
         self._policy = config.policy
@@ -69,7 +69,7 @@ class Keeper:
         self._retriever = retriever
         self._announcer = announcer
         self._parked = parked
-        self._pace = pace
+        self._pacer = pacer
         self.state_of = sites.state_of
         self._awaited: dict[SiteState, _Awaited] = {}
         self._retries: Timetable[SiteState] = Timetable(clock, self._due)
@@ -94,7 +94,7 @@ class Keeper:
         return (
             state in self._retriever.under_way
             or self.waiting_for(state) > 0
-            or self._pace.is_waited_for(state)
+            or self._pacer.is_waited_for(state)
         )
 
     def is_retrieving(self) -> bool:
@@ -208,7 +208,7 @@ class Keeper:
     def _close(self) -> None:
         self.patience.close()
         self._retries.clear()
-        self._pace.close()
+        self._pacer.close()
         self._retriever.cancel()
         for state, awaited in list(self._awaited.items()):
             if awaited.waiters:

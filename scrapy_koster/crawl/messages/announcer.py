@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.messages.summary import Learnt
+from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
 from scrapy_koster.protocol.standing import Standing
@@ -43,22 +43,22 @@ class Announcer:
 
     def from_storage(self, site: Site, copy: Copy) -> None:
         """A copy was found in the storage, and is fresh."""
-        self._read(site, copy, Learnt.FROM_STORAGE, "from storage")
+        self._read(site, copy, Retrieval.FROM_STORAGE, "from storage")
 
     def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
         """A site was asked, and *known* is what is known now."""
         match result, known:
             case Answer(status=304), Copy():
                 self._stats.revalidated()
-                self._read(site, known, Learnt.REVALIDATED, "revalidated")
+                self._read(site, known, Retrieval.REVALIDATED, "revalidated")
             case _, Copy():
                 moved = known.url != site.robots_url
-                self._read(site, known, Learnt.FETCHED, "redirected" if moved else "fetched")
+                self._read(site, known, Retrieval.FETCHED, "redirected" if moved else "fetched")
             case _, Failure():  # pragma: no branch
-                self._counts.knows(site, known, Learnt.FETCHED)
+                self._counts.knows(site, known, Retrieval.FETCHED)
                 self._not_read(site, known)
 
-    def _read(self, site: Site, copy: Copy, how: Learnt, whence: str) -> None:
+    def _read(self, site: Site, copy: Copy, how: Retrieval, whence: str) -> None:
         self._counts.knows(site, copy, how)
         self.summary.learnt(how)
         self._log.debug(

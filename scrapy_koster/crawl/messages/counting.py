@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.messages.summary import Learnt
+from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, last_copy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Ground, Standing
@@ -39,9 +39,9 @@ _COMPARED_MOST = 500  # in a batch: they hold files in memory
 
 _BY_LINE = (Ground.RULE, Ground.DELAY)
 _HOW = {
-    Learnt.FETCHED: "fetches",
-    Learnt.FROM_STORAGE: "from_storage",
-    Learnt.REVALIDATED: "renewed",
+    Retrieval.FETCHED: "fetches",
+    Retrieval.FROM_STORAGE: "from_storage",
+    Retrieval.REVALIDATED: "renewed",
 }
 
 
@@ -56,7 +56,7 @@ class Uncounted:
     def heard(self, site: Site, result: Answer | NoAnswer) -> None:
         """A site was asked, and that is how it ended."""
 
-    def knows(self, site: Site, known: Known, how: Learnt) -> None:
+    def knows(self, site: Site, known: Known, how: Retrieval) -> None:
         """What is known of a site has become *known*."""
 
     def parsed(self, site: str, record: Record | None) -> None:
@@ -113,7 +113,7 @@ class Counts(Uncounted):
             self.tally.count(str(site), "answered")
             self.tally.minute["answered"] += 1
 
-    def knows(self, site: Site, known: Known, how: Learnt) -> None:
+    def knows(self, site: Site, known: Known, how: Retrieval) -> None:
         row = self.tally.row(str(site))
         match known:
             case Copy():

@@ -20,7 +20,7 @@ _WHICH = (
 )
 
 
-class Learnt(Enum):
+class Retrieval(Enum):
     """How a copy came to be known."""
 
     FETCHED = "fetched"
@@ -36,7 +36,7 @@ class Summary:
         self._config = config
         self._log = Log(__name__, crawler)
         self._sites: Counter[Standing] = Counter()
-        self._copies: Counter[Learnt] = Counter()
+        self._copies: Counter[Retrieval] = Counter()
         self._wildcards: list[str] = []
         self._hazards: list[str] = []
 
@@ -46,7 +46,7 @@ class Summary:
             self._sites[before] -= 1
         self._sites[now] += 1
 
-    def learnt(self, how: Learnt) -> None:
+    def learnt(self, how: Retrieval) -> None:
         """Count a copy."""
         self._copies[how] += 1
 
@@ -74,7 +74,7 @@ class Summary:
             fate="that would be refused (KOSTER_DRY_RUN)" if dry_run else "refused",
             refused=refused,
             hint=_WHICH if refused and not is_told else "",
-            **{learnt.value: self._copies[learnt] for learnt in Learnt},
+            **{learnt.value: self._copies[learnt] for learnt in Retrieval},
         )
 
     def _counted_sites(self) -> str:

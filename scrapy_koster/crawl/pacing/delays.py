@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LONGEST_SECS = 366 * 86400.0
 _READ_AT_MOST = 1000
 _SITES_NAMED = 20
-NEVER = float("-0")
+NO_DELAY = float("-0")
 """The delay of a site that asks nobody for one: this very object, so that it is seen at once."""
 
 
@@ -48,10 +48,10 @@ class Delays:
         """Return how far apart visits are to be, in seconds; 0 where that does not matter."""
         if state.delay is None:
             self._read = {key: delay for key, delay in self._read.items() if key[0] is not state}
-            state.delay = 0.0 if _may_name_one(state) else NEVER
-            if state.delay is not NEVER:
+            state.delay = 0.0 if _may_name_one(state) else NO_DELAY
+            if state.delay is not NO_DELAY:
                 self._meet(state, self._robot.name)
-        if state.delay is NEVER:
+        if state.delay is NO_DELAY:
             return 0.0
         if robot and robot != self._robot.name and (state, robot) not in self._read:
             self._meet(state, robot)
@@ -62,7 +62,7 @@ class Delays:
         if self._pace.choice is not CrawlDelay.REFUSE:
             return None
         self.kept(state, robot)
-        if state.delay is NEVER:
+        if state.delay is NO_DELAY:
             return None
         if (state, robot) not in self._read:
             self._keep(state, robot, self._found(state, robot))

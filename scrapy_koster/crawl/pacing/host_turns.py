@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.pacing.hosts import LATE_MOST_SECS, Asked, Open
+from scrapy_koster.crawl.pacing.hosts import LATE_MOST_SECS, Checking, Open
 from scrapy_koster.crawl.timetable import Timetable
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class HostTurns:
 
     def want(self, host: Host) -> None:
         """Have the turn of *host* given to those who wait for it, once it comes."""
-        if self._closed or isinstance(host.turn, Asked) or host.under_way:
+        if self._closed or isinstance(host.turn, Checking) or host.under_way:
             return
         if self._hosts.is_ready(host):
             self._give(host)
@@ -85,7 +85,7 @@ class HostTurns:
         if host is None:
             yield
             return
-        if not isinstance(host.turn, Asked):
+        if not isinstance(host.turn, Checking):
             host.turn = None
         host.under_way += 1
         began, gap = self._clock.now(), self._hosts.gap(host)
@@ -131,7 +131,7 @@ class HostTurns:
         elif host.next_visit > self._clock.now():
             self._look_at(host, host.next_visit)
         else:
-            host.turn = Asked()
+            host.turn = Checking()
             self._run(self._ask(host))
 
     async def _ask(self, host: Host) -> None:

@@ -29,7 +29,7 @@ LATE_MOST_SECS = 0.5
 the machine has time for it. What one is late by, so much at most, shortens the gap behind it."""
 
 
-class Asked:
+class Checking:
     """The storage is being asked whether another process has had the turn."""
 
 
@@ -39,7 +39,7 @@ class Open(NamedTuple):
     until: Instant
 
 
-Turn: TypeAlias = Request | Asked | Open | None
+Turn: TypeAlias = Request | Checking | Open | None
 """Who has the turn: a request, nobody yet, or nobody."""
 
 
@@ -169,7 +169,7 @@ class Hosts:
         """Whether a request has its turn, or one is about to."""
         if isinstance(host.turn, Request):
             return host.turn in self._engine.under_way
-        return isinstance(host.turn, Asked)
+        return isinstance(host.turn, Checking)
 
     def _new(self, state: SiteState) -> Host:
         self._make_room()

@@ -8,14 +8,13 @@ there. It takes no place of the downloader meanwhile. See docs/pacing.md.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.clock import LONG_AGO
-from scrapy_koster.crawl.fetching.ports import NoPace
-from scrapy_koster.crawl.pacing.delays import NEVER
+from scrapy_koster.crawl.pacing.delays import NO_DELAY
 from scrapy_koster.crawl.pacing.host_turns import HostTurns
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.path import is_robots_txt
@@ -104,7 +103,7 @@ class Pacer:
         """
         try:
             state = self._sites.state_of(request.url)
-            if state is None or (state.delay is NEVER and not self._hosts):
+            if state is None or (state.delay is NO_DELAY and not self._hosts):
                 return None
             host = self.held(request, state, self._robot.name_of(request))
         except Exception:  # noqa: BLE001  # the middleware says so to the request's errback
@@ -132,7 +131,7 @@ class Pacer:
 
     def concerns(self, state: SiteState, robot: str) -> bool:
         """Whether a site asks for a delay, or another of its host does."""
-        if state.delay is NEVER and not self._hosts:
+        if state.delay is NO_DELAY and not self._hosts:
             return False
         return (
             self._hosts.of_site(state, robot) is not None
@@ -245,8 +244,19 @@ class Pacer:
         return None if host is None else self._turns.visit(host)
 
 
-class NoPacer(NoPace):
+class NoPacer:
     """Keeps no delay (KOSTER_CRAWL_DELAY = "ignore")."""
+
+    async def turn_to_ask(self, _state: SiteState) -> None:
+        """Do not wait."""
+
+    def asking(self, _state: SiteState) -> AbstractContextManager[None]:
+        """Note nothing."""
+        return nullcontext()
+
+    def lengthened(self, _state: SiteState, known: Known) -> Known:
+        """Return *known* as it is."""
+        return known
 
     def open(self) -> None:
         """Note no visits."""

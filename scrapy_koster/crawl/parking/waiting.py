@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
-    from scrapy_koster.crawl.parking.memory import Parking
+    from scrapy_koster.crawl.parking.parking import Parking
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.step import Step
 

@@ -11,8 +11,8 @@ from scrapy_koster.audit.judging import READINGS, Knowledge, method_and_path
 from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
+    from scrapy_koster.audit.access_log import Visit
     from scrapy_koster.audit.judging import Decision, Judge, Rule
-    from scrapy_koster.audit.log import Visit
     from scrapy_koster.protocol.ruling import Standard
 
 CLIENTS_MOST = 64
@@ -26,7 +26,7 @@ _EXACT_GAP_SECS = 120
 _DIGITS = 2
 
 
-class Offence:
+class Violation:
     """How often a robot disobeyed one line."""
 
     __slots__ = (
@@ -61,7 +61,7 @@ class Offence:
         ):
             self.clients.append(client)
 
-    def merge(self, other: Offence) -> None:
+    def merge(self, other: Violation) -> None:
         """Add what another one has counted."""
         self.first = min(self.first, other.first) if self.count else other.first
         self.last = max(self.last, other.last)
@@ -73,7 +73,7 @@ class Offence:
         self.clients = list(dict.fromkeys(self.clients + other.clients))[:_SAMPLES]
 
 
-class Charge(Offence):
+class Charge(Violation):
     """Requests to which the same rules apply, with the same copy, until something changes."""
 
     __slots__ = ("against", "excused")
@@ -184,12 +184,23 @@ class Asking:
         self.statuses[status] += 1
 
 
-class Robot:
+class AuditedRobot:
     """One robot."""
 
     __slots__ = (
-        "asking", "charges", "charges_hold_until", "clients", "excused", "first_offence",
-        "judge", "knowledge", "late", "name", "offences", "pace", "times",
+        "asking",
+        "charges",
+        "charges_hold_until",
+        "clients",
+        "excused",
+        "first_violation",
+        "judge",
+        "knowledge",
+        "late",
+        "name",
+        "pace",
+        "times",
+        "violated",
     )  # fmt: skip
 
     def __init__(self, name: str, judge: Judge, unseen_until: float) -> None:
@@ -203,12 +214,12 @@ class Robot:
         """Requests that stand in the log long after their time: they are not in the pace."""
         self.clients: set[Any] = set()
         self.charges: dict[Decision, Charge] = {}
-        """What is not among the offences yet."""
+        """What is not among the violations yet."""
         self.charges_hold_until = float("-inf")
-        self.offences: dict[Standard, dict[Rule, Offence]] = {each: {} for each in READINGS}
+        self.violated: dict[Standard, dict[Rule, Violation]] = {each: {} for each in READINGS}
         self.excused: Counter[Standard] = Counter()
         """Requests that a copy allowed that it could still go by."""
-        self.first_offence: dict[Standard, int] = {}
+        self.first_violation: dict[Standard, int] = {}
 
     @property
     def last_secs(self) -> float:
@@ -221,6 +232,6 @@ class Robot:
         """How many there were."""
         return self.pace.counted + len(self.pace.times) + self.late
 
-    def disobeyed(self, reading: Standard) -> int:
+    def violations(self, reading: Standard) -> int:
         """Return how many requests disobeyed."""
-        return sum(offence.count for offence in self.offences[reading].values())
+        return sum(violation.count for violation in self.violated[reading].values())

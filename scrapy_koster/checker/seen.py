@@ -26,7 +26,7 @@ class Seen(NamedTuple):
     texts: tuple[bytes | int, ...] = ()
 
 
-class Source(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of the file, taken apart as ``robotstxt.parse`` does."""
 
     number: int
@@ -48,18 +48,18 @@ class Source(NamedTuple):
         return self.text.find(self.value, self.colon + 1) + 1
 
 
-def taken_apart(number: int, text: bytes) -> Source:
+def taken_apart(number: int, text: bytes) -> SourceLine:
     """Return the line *number*, which is *text*, as field and value."""
     said = text.partition(b"#")[0]
     field, colon, value = said.partition(b":")
     if not colon:
-        return Source(number, text, b"", -1, b"", len(said))
+        return SourceLine(number, text, b"", -1, b"", len(said))
     field_end = len(field)
     field = field.strip(SPACE).lower()
-    return Source(number, text, field, field_end, value.strip(SPACE), len(said))
+    return SourceLine(number, text, field, field_end, value.strip(SPACE), len(said))
 
 
-def seen_in_line(source: Source) -> Iterator[Seen]:
+def seen_in_line(source: SourceLine) -> Iterator[Seen]:
     """Yield what one line shows by itself."""
     if len(source.text) > _LINE_MAX:
         said = "the line has {} octets"
@@ -88,7 +88,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1b\x1f\x7f]")
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
 
 
-def _seen_in_octets(source: Source) -> Iterator[Seen]:
+def _seen_in_octets(source: SourceLine) -> Iterator[Seen]:
     """Yield the odd octets: controls anywhere, others where they are compared.
 
     The comments of real files are in all languages: nothing is at stake there.
@@ -115,7 +115,7 @@ def _seen_in_octets(source: Source) -> Iterator[Seen]:
 _WORDS = re.compile(rb"([A-Za-z_-]+)(?:[ \t]+[A-Za-z]+)?")
 
 
-def _no_colon(source: Source) -> Seen:
+def _no_colon(source: SourceLine) -> Seen:
     said = source.text[: source.said_end].strip(SPACE)
     if _begins_with_field(said):
         return Seen("K010", source.number, source.column, "no colon: {}", (said,))
@@ -128,7 +128,7 @@ def _begins_with_field(text: bytes) -> bool:
     return words is not None and any(_spelt(word) in _SPELT for word in words.group(1, 0))
 
 
-def _seen_in_field(source: Source) -> Iterator[Seen]:
+def _seen_in_field(source: SourceLine) -> Iterator[Seen]:
     number, column, field = source.number, source.column, source.field
     meant, is_token = _meant(field), NAME_TOKEN.fullmatch(field)
     if not is_token and _spelt(field) not in _SPELT and _begins_with_field(field):
@@ -171,7 +171,7 @@ def _meant(field: bytes) -> bytes | None:
     return _MEANT.get(_spelt(field)) if len(field) <= _FIELD_MAX else None
 
 
-def _seen_in_agent(source: Source) -> Iterator[Seen]:
+def _seen_in_agent(source: SourceLine) -> Iterator[Seen]:
     number, value = source.number, source.value
     if not value:
         said = "no robot is named"
@@ -202,7 +202,7 @@ _TELLING = re.compile(
 )
 
 
-def _seen_in_rule(source: Source) -> Iterator[Seen]:
+def _seen_in_rule(source: SourceLine) -> Iterator[Seen]:
     """Yield what the path of an Allow or Disallow line shows by itself."""
     number, path, start = source.number, source.value, source.value_column
     if not path:

@@ -41,7 +41,7 @@ class NothingParked:
         """Nobody waits."""
 
 
-class Pace(Protocol):
+class TurnPacer(Protocol):
     """The requests that wait for a turn of their host. See ``pacing.pacer``."""
 
     def is_waited_for(self, state: SiteState) -> bool:

@@ -14,14 +14,14 @@ from scrapy_koster.report.tables import Column, Table
 
 _HERE = Path(__file__).parent
 _ROBOTS_MOST = 1000
-_OFFENCES_MOST = 10_000
+_VIOLATIONS_MOST = 10_000
 
 Found = dict[str, Any]
 """What ``Result.to_dict`` returns."""
 
 _ROBOTS = [
     Column("robot"),
-    Column("disobeyed", "number"),
+    Column("violations", "number"),
     Column("requests", "number"),
     Column("asked for robots.txt", "number"),
     Column("first asked", "time"),
@@ -44,8 +44,8 @@ _PACE = [
     Column("gaps that keep it, %", "number"),
     Column("addresses", "number", minor=True),
 ]
-_OFFENCES = [
-    Column("disobeyed", "number"),
+_VIOLATIONS = [
+    Column("violations", "number"),
     Column("robot"),
     Column("line", "number"),
     Column("text"),
@@ -69,8 +69,8 @@ def write_audit(found: Found, out: str) -> None:
         found=found,
         about={"site": found["site"]},
         rest=found["not_kept_apart"],
-        guilty=sum(robot["disobeyed"] > 0 for robot in robots),
-        disobeyed=sum(robot["disobeyed"] for robot in robots),
+        guilty=sum(robot["violations"] > 0 for robot in robots),
+        violations=sum(robot["violations"] for robot in robots),
         requests=sum(robot["requests"] for robot in robots),
         tiles=list(_tiles(found)),
         pictures=list(_pictures(found)),
@@ -87,11 +87,11 @@ def _tables(found: Found) -> Iterator[Table]:
         map(_robot, robots),
     )
     about = "Each line of the robots.txt that was disobeyed, by whom, and for example where."
-    offences = [(robot["name"], each) for robot in robots for each in robot["violations"]]
-    offences += [("(others)", each) for each in found["not_kept_apart"]["violations"]]
+    violations = [(robot["name"], each) for robot in robots for each in robot["violated_rules"]]
+    violations += [("(others)", each) for each in found["not_kept_apart"]["violated_rules"]]
     yield _filled(
-        Table("offences", "Lines that were disobeyed", about, _OFFENCES),
-        (_offence(*each) for each in offences[:_OFFENCES_MOST]),
+        Table("violations", "Lines that were disobeyed", about, _VIOLATIONS),
+        (_violation(*each) for each in violations[:_VIOLATIONS_MOST]),
     )
     about = "The time between two requests, in whole seconds, and the worst bursts."
     yield _filled(Table("pace", "Speed", about, _PACE, sort=1), map(_pace, robots))
@@ -102,7 +102,7 @@ def _tables(found: Found) -> Iterator[Table]:
     )
     yield _filled(
         Table("unknown", "Not accused", about, columns),
-        ((e["requests"], e["name"], e["disobeyed"]) for e in found["unknown"]["most"]),
+        ((e["requests"], e["name"], e["violations"]) for e in found["unknown"]["most"]),
     )
     about = "Lines of the log that could not be read: some of them."
     yield _filled(
@@ -121,7 +121,7 @@ def _robot(robot: Found) -> tuple[Any, ...]:
     asked, by = robot["asked"], robot["by_reading"]
     return (
         robot["name"],
-        robot["disobeyed"],
+        robot["violations"],
         robot["requests"],
         robot["robots_txt_requests"],
         asked["first"] and seconds_of(asked["first"]),
@@ -147,7 +147,7 @@ def _pace(robot: Found) -> tuple[Any, ...]:
     )
 
 
-def _offence(name: str, each: Found) -> tuple[Any, ...]:
+def _violation(name: str, each: Found) -> tuple[Any, ...]:
     return (
         each["count"],
         name,
@@ -167,8 +167,8 @@ def _tiles(found: Found) -> Iterator[tuple[str, list[Tile]]]:
     yield (
         f"Robots: {len(robots):,}",
         [
-            Tile("disobeyed", sum(each["disobeyed"] > 0 for each in robots), "restricted"),
-            Tile("obeyed", sum(not each["disobeyed"] for each in robots), "obeyed"),
+            Tile("violations", sum(each["violations"] > 0 for each in robots), "restricted"),
+            Tile("obeyed", sum(not each["violations"] for each in robots), "obeyed"),
             Tile("never asked", sum(not each["asked"]["ever"] for each in robots), "unavailable"),
             Tile(
                 "asked after disobeying",
@@ -191,18 +191,18 @@ def _tiles(found: Found) -> Iterator[tuple[str, list[Tile]]]:
 
 def _pictures(found: Found) -> Iterator[pictures.Picture]:
     robots = found["robots"]
-    disobeyed = sum(each["disobeyed"] for each in robots)
+    violations = sum(each["violations"] for each in robots)
     excused = sum(each["in_grace"] for each in robots)
-    rest = sum(each["requests"] for each in robots) - disobeyed - excused
+    rest = sum(each["requests"] for each in robots) - violations - excused
     yield pictures.whole(
         "obedience",
         "Requests of robots",
         "In grace are those that a copy allowed that the robot could still go by.",
         [("obeyed", rest, "obeyed"), ("in grace", excused, "unavailable"),
-         ("disobeyed", disobeyed, "restricted")],
+         ("violations", violations, "restricted")],
     )  # fmt: skip
     for name, title, key in (
-        ("worst", "Who disobeyed most", "disobeyed"),
+        ("worst", "Who disobeyed most", "violations"),
         ("most", "Who came most often", "requests"),
     ):
         ordered = sorted(robots, key=lambda each: -each[key])

@@ -73,7 +73,7 @@ class _Hosts(Kept["bytes | str", bool]):
 Opened = Callable[[], AbstractContextManager[BinaryIO]]
 
 
-class Log:
+class AccessLog:
     """One log, and what is counted of its lines."""
 
     def __init__(
