@@ -48,7 +48,7 @@ class KosterMiddleware:
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
         """See ``from_crawler``, which has the parts built."""
         self._log = Log(__name__, crawler)
-        self._clock = parts.clock
+        self._epoch = parts.clock.epoch
         self._config = parts.config
         self._stats = parts.stats
         self._keeper = parts.keeper
@@ -109,7 +109,7 @@ class KosterMiddleware:
             robot = self._robot.name_of(request)
         else:
             robot = self._name
-        if self._clock.epoch() >= state.until_epoch:
+        if self._epoch() >= state.until_epoch:
             return self._wait(request, robot)
         if self._is_paced and self._pacer.concerns(state, robot):
             return self._wait(request, robot)
@@ -136,7 +136,7 @@ class KosterMiddleware:
             return page
         if failure := self._waiting.given_up.pop(request, None):
             step = Refuse(failure, 0.0)
-        elif self._clock.epoch() < state.until_epoch:
+        elif self._epoch() < state.until_epoch:
             step = state.step
         else:
             step = await self._keeper.wait(state, request)
@@ -152,8 +152,8 @@ class KosterMiddleware:
         while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
             with self._keeper.in_place.waiting(request, gives_place=True):
                 if not await pacer.turn(state, host, request):
-                    return closing(self._clock.epoch())
-            if self._clock.epoch() >= state.until_epoch and not is_robots_txt(request.url):
+                    return closing(self._epoch())
+            if self._epoch() >= state.until_epoch and not is_robots_txt(request.url):
                 step = await self._keeper.wait(state, request)
         return step
 

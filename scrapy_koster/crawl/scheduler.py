@@ -55,7 +55,7 @@ class DeferringScheduler(BaseScheduler):
         self._scheduler = scheduler
         self._parts = parts
         self._log = Log(__name__, crawler)
-        self._clock = parts.clock
+        self._epoch = parts.clock.epoch
         self._keeper = parts.keeper
         self._parking = parts.parking
         self._waiting = parts.waiting
@@ -212,7 +212,7 @@ class DeferringScheduler(BaseScheduler):
         except ValueError:  # the middleware says so to the request's errback
             return None
         # In this order: most requests are to a site that is open.
-        if state is None or self._clock.epoch() < state.until_epoch or is_robots_txt(request.url):
+        if state is None or self._epoch() < state.until_epoch or is_robots_txt(request.url):
             return None
         return state if waits(self._keeper.current_step(state)) else None
 
