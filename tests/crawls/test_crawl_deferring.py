@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Answer, Asked, Hang, Raw, Reply, Reset, redirect, truncated
 from harness.server import Server, Site
@@ -254,7 +255,7 @@ def in_a_process(
 ) -> subprocess.Popen[str]:
     script = SCRIPT.format(urls=urls, settings=settings)
     pipe = subprocess.PIPE
-    return subprocess.Popen(
+    return forks.Popen(
         [sys.executable, "-c", script], stdout=pipe, stderr=pipe, text=True, cwd=tmp_path
     )
 

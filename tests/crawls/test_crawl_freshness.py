@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.comparison import RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Answer, Asked, Gate, Reply, Reset, redirect
@@ -542,7 +542,7 @@ async def test_kill_in_the_middle_loses_no_stored_copy(crawl: Crawl, server: Ser
         site.robots = Reply(200, RULES, gate=gate)
     script = crawl.folder / "crawl.py"
     script.write_text(SCRIPT)
-    process = subprocess.Popen(
+    process = forks.Popen(
         [sys.executable, str(script), str(path_of(crawl)), *(site.url("/page") for site in sites)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
