@@ -173,7 +173,8 @@ def said_by(script: str, *arguments: object) -> str:
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": TESTS},
     )
     assert run.returncode == 0, run.stderr
-    return run.stderr
+    said: str = run.stderr
+    return said
 
 
 NO_ROOM = """

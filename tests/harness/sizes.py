@@ -7,7 +7,7 @@ from hypothesis import settings
 
 def so_many(some: int, many: int) -> int:
     """One of the two, as hypothesis tries few or many examples of each property."""
-    return many if settings.default.max_examples > EXAMPLES else some
+    return many if settings().max_examples > EXAMPLES else some
 
 
 EXAMPLES = 30

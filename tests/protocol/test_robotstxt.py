@@ -31,7 +31,7 @@ from scrapy_koster.protocol.robotstxt import (
 )
 from scrapy_koster.protocol.ruling import Heading, Ruling
 
-EXAMPLES = settings.default.max_examples
+EXAMPLES = settings().max_examples
 
 SECTION_3_2 = """\
 User-agent: webcrawler
