@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from harness import virtual
 from harness.browser import browser, opened  # noqa: F401  # fixtures
 from harness.commands import in_a_process, robots, sites  # noqa: F401
 from harness.crawling import Crawl
@@ -38,6 +39,12 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         parser.addoption("--reactor", help="not used: there is no reactor without pytest-twisted")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-twisted installs one
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    if config.pluginmanager.hasplugin("twisted") and config.getoption("reactor") == "asyncio":
+        virtual.install()
+
+
 @pytest.hookimpl(trylast=True)  # after pytest-twisted has installed its reactor
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
@@ -51,6 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line(
         "markers", "timed: measures how fast something is, and so runs by itself, once"
+    )
+    config.addinivalue_line(
+        "markers", "real_time: its crawls wait in real time, see harness/virtual.py"
     )
     config.addinivalue_line(
         "markers", "browser: needs a Chromium, and no other loop than that of Playwright"
@@ -102,6 +112,26 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
     else:
         pyfuncitem.obj(**arguments)
     return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if is_virtual(item):
+        virtual.TIME.begin()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    virtual.TIME.end()
+
+
+def is_virtual(item: pytest.Item) -> bool:
+    """Whether its waits are jumped over: see harness/virtual.py."""
+    return (
+        item.config.stash[LOOP].is_virtual
+        and item.get_closest_marker("crawl") is not None
+        and item.get_closest_marker("real_time") is None
+    )
 
 
 def bound_secs(item: pytest.Item) -> float:

@@ -7,7 +7,6 @@ import os
 import signal
 import sqlite3
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +19,8 @@ from harness.comparison import RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Answer, Asked, Gate, Reply, Reset, redirect
 from harness.server import Server, Site
+from harness.sizes import so_many
+from harness.virtual import time
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
@@ -40,7 +41,7 @@ from scrapy_koster.storage.sqlite import SQLiteStorage
 
 WEEK = 604_800
 MONDAY = "Mon, 13 Nov 2023 00:00:00 GMT"
-SITES = 300
+SITES = so_many(60, 300)
 
 
 class Clock:

@@ -8,7 +8,6 @@ import random
 import signal
 import socket
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from harness import forks
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
+from harness.virtual import time
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider

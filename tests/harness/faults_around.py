@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import sqlite3
-import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -26,6 +25,7 @@ from typing_extensions import Self
 from harness.defects import NoFile, NoUrl
 from harness.redis_server import answering, common_server, redis_server
 from harness.server import Server, Site
+from harness.virtual import time
 from scrapy_koster import KosterMiddleware
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.keeping.keeper import Keeper

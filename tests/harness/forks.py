@@ -23,6 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.virtual import TIME
+
 SERVER = Path(__file__).with_name("fork_server.py")
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class Popen(TextPopen):
         }
         p2cread, _, _, c2pwrite, _, errwrite, *_ = streams
         its = [own if fd == -1 else fd for own, fd in enumerate((p2cread, c2pwrite, errwrite))]
+        TIME.end()  # a process lives in real time, and so does who waits for it
         self._told, telling = os.pipe()
         _ask(json.dumps(request).encode(), [*its, telling])
         os.close(telling)
