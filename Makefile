@@ -2,10 +2,12 @@
 #
 #   make demo         the example project: four robots meet the site of the draft's section 4
 #   make demo-fleet   the same project: four workers out of one Redis, one of them killed (needs redis-server)
-#   make test         the whole suite; on every kind of reactor and without one what depends on that
-#   make test-floor   the same without coverage and without the long tests, mostly on asyncio
-#   make test-middle  a part of it, for the Pythons in between
-#   make test-quick   the suite on the asyncio reactor alone, without the long tests
+#   make test         every promise once, on the asyncio reactor: all units, crawls and faults
+#   make test-rest    the other kinds of loop, many examples, long and timed tests, coverage
+#   make test-all     both
+#   make test-quick   units only
+#   make test-floor   make test, and the first of the crawl tests on the other kinds of loop
+#   make test-middle  what depends on the Python, for those in between
 #   make test-ecosystem  real crawls beside other plugins; ecosystem-page writes docs/ecosystem.md from it
 #   make lint         ruff, import-linter and mypy
 #   make docs         the site of docs/, in build/docs; a warning is an error
@@ -22,7 +24,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 SCRAPY ?= scrapy
-JOBS ?= 5
+JOBS ?= 4
+WORKERS ?= 4
 REQUESTS ?= 1000000
 SITES ?= 20000
 
@@ -43,31 +46,19 @@ CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 # Where make can, it does not mix the lines of what runs at the same time.
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-# The files of tests of these names, in whichever folder.
-files = $(foreach name,$(1),$(wildcard tests/*/test_$(name).py))
-
-# What is kept from one run to the next, by processes that are stopped and killed.
-KEPT := $(call files,crawl_jobdir crawl_redis crawl_scrapy_redis)
-# What waits for time-outs, delays and faults. Apart, because it takes as long as all other crawls.
-SLOW := $(call files,crawl_deferring crawl_fleet crawl_freshness crawl_pacing crawl_waiting faults wire)
-OTHERS := $(addprefix --ignore=,$(KEPT) $(SLOW))
-# In test-reactor and test-reactorless: all, or those named; without those that look at what is
-# said, counted and kept, which does not depend on the kind of loop.
+# A crawl waits more than it works: twice as many at a time as there are cores on a small machine.
+PARALLEL := --numprocesses=$(WORKERS) --dist=worksteal
+SHORT := not long and not timed
+UNITS := tests/audit tests/checker tests/crawl tests/protocol tests/report tests/storage
+# Folders of what depends on the Python more than on Scrapy, and the first of the crawl tests.
+MIDDLE := tests/checker tests/crawl tests/protocol tests/storage tests/crawls/test_crawl.py
+# In test-reactor and test-reactorless: all crawls that tests/loops.md does not leave out, or those.
 LOOP_TESTS ?=
-ONE_LOOP := $(addprefix --ignore=,$(call files,announcer crawl_announcer crawl_log \
-	crawl_meta crawl_missing crawl_projects crawl_refused crawl_robot crawl_stored crawl_survey \
-	example_project first_crawl recipes report_collect spidermiddleware)) $(addprefix --ignore=,$(KEPT))
-MIDDLE_TESTS := $(call files,conformance robotstxt robotsmeta access freshness storage storage_sqlite \
-	parking verdict crawl)
-
-PAGE_TESTS := tests/report/test_report_page.py tests/audit/test_audit_page.py
-
-CRAWLS := crawl and not long and not timed
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
-RUNS := test-long-crawls test-units test-reactorless test-reactor test-asyncio test-slow test-kept test-long
+RUNS := test-covered-crawls test-covered-units test-long-crawls test-reactorless test-reactor test-long test-browser
 
-.PHONY: demo demo-fleet test $(RUNS) test-timed test-floor floor-units floor-asyncio floor-slow floor-kept test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
+.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-timed test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -76,6 +67,18 @@ demo-fleet: $(TEST)
 	cd example_project && $(abspath $(BIN))/python demo_fleet.py
 
 test: $(TEST)
+	$(PYTEST) $(PARALLEL) -m '$(SHORT)'
+
+test-quick: $(TEST)
+	$(PYTEST) $(PARALLEL) -m '$(SHORT) and not crawl' $(UNITS)
+
+test-all:
+	@failed=0; \
+	$(MAKE) --no-print-directory test || failed=1; \
+	$(MAKE) --no-print-directory test-rest || failed=1; \
+	exit $$failed
+
+test-rest: $(TEST)
 	@$(BIN)/coverage erase
 	@echo '$(words $(RUNS)) runs, $(JOBS) at a time; the output of each comes when it ends. Then one alone.'
 	@failed=0; \
@@ -88,57 +91,40 @@ test: $(TEST)
 
 # Without greenlets, to look after which takes twice the time. What a test runs in a process of its
 # own is not measured: that would take as long again.
-test-units: $(TEST)
-	$(BIN)/coverage run --concurrency=thread -m pytest -m 'not crawl and not long and not timed'
+test-covered-units: $(TEST)
+	$(BIN)/coverage run --concurrency=thread -m pytest --many -m '$(SHORT) and not crawl'
 
-test-asyncio: $(TEST)
-	$(BIN)/coverage run -m pytest -m '$(CRAWLS)' $(OTHERS)
-
-test-slow: $(TEST)
-	$(BIN)/coverage run -m pytest -m '$(CRAWLS)' $(SLOW)
-
-test-kept: $(TEST)
-	$(BIN)/coverage run -m pytest -m '$(CRAWLS)' $(KEPT)
+test-covered-crawls: $(TEST)
+	$(BIN)/coverage run -m pytest --many -m '$(SHORT) and crawl'
 
 test-reactor: $(TEST)
-	$(PYTEST) --reactor=default -m '$(CRAWLS)' $(ONE_LOOP) $(LOOP_TESTS)
+	$(PYTEST) --reactor=default -m '$(SHORT) and crawl' $(LOOP_TESTS)
 
 test-reactorless: $(TEST)
-	$(PYTEST) -p no:twisted -m '$(CRAWLS)' $(ONE_LOOP) $(LOOP_TESTS)
+	$(PYTEST) -p no:twisted -m '$(SHORT) and crawl' $(LOOP_TESTS)
 
 test-long: $(TEST)
-	$(PYTEST) -m 'long and not timed' --ignore-glob='*/test_crawl_*.py' \
-		$(addprefix --ignore=,$(PAGE_TESTS))
-	$(PYTEST) -p no:twisted $(PAGE_TESTS)  # Playwright has a loop of its own
+	$(PYTEST) -m 'long and not timed and not crawl and not browser'
 
 test-long-crawls: $(TEST)
-	$(PYTEST) -m 'long and not timed' $(wildcard tests/crawls/test_crawl_*.py)
+	$(PYTEST) -m 'long and not timed and crawl'
+
+test-browser: $(TEST)
+	$(PYTEST) -p no:twisted -m browser
 
 # By themselves, because they measure; coverage would take longer than what is measured.
 test-timed: $(TEST)
 	$(PYTEST) -m timed
 
-# Without coverage, and on the other kinds of reactor the first of the crawl tests alone.
 test-floor: $(TEST)
-	@$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(SYNC) \
-		LOOP_TESTS=tests/crawls/test_crawl.py \
-		floor-units floor-slow floor-kept floor-asyncio test-reactor test-reactorless
+	@failed=0; \
+	$(MAKE) --no-print-directory test || failed=1; \
+	$(MAKE) --no-print-directory --keep-going LOOP_TESTS=tests/crawls/test_crawl.py \
+		test-reactor test-reactorless || failed=1; \
+	exit $$failed
 
-floor-units: $(TEST)
-	$(PYTEST) -m 'not crawl and not long and not timed'
-
-floor-asyncio: $(TEST)
-	$(PYTEST) -m '$(CRAWLS)' $(OTHERS)
-
-floor-slow: $(TEST)
-	$(PYTEST) -m '$(CRAWLS)' $(SLOW)
-
-floor-kept: $(TEST)
-	$(PYTEST) -m '$(CRAWLS)' $(KEPT)
-
-# What depends on the Python more than on Scrapy, and the first of the crawl tests.
 test-middle: $(TEST)
-	$(PYTEST) $(MIDDLE_TESTS)
+	$(PYTEST) $(PARALLEL) -m '$(SHORT)' $(MIDDLE)
 
 # A real crawl beside each plugin, and beside what Scrapy has.
 test-ecosystem: $(ECOSYSTEM)
@@ -146,11 +132,7 @@ test-ecosystem: $(ECOSYSTEM)
 
 # The same, what the table has of other tests, and that of scrapyd where it is installed.
 ecosystem-page: $(ECOSYSTEM)
-	$(PYTEST) -m beside --write-page tests/ecosystem \
-		tests/crawls/test_crawl_replay.py tests/crawls/test_crawl_scrapy_redis.py tests/project/test_scrapyd.py
-
-test-quick: $(TEST)
-	$(PYTEST) -m 'not long and not timed'
+	$(PYTEST) -m beside --write-page tests/ecosystem tests/crawls tests/project
 
 lint: lint-rules lint-format lint-imports lint-types
 

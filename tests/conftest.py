@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from harness import virtual
 from harness.browser import browser, opened  # noqa: F401  # fixtures
 from harness.commands import in_a_process, robots, sites  # noqa: F401
 from harness.crawling import Crawl
 from harness.loops import Loop, choose_loop
+from harness.one_loop import is_left_out
 from harness.real_files import CORPUS, NO_CORPUS, File, real_files
 from harness.server import Server
+from harness.sizes import EXAMPLES, MANY_EXAMPLES
 from hypothesis import settings
 
 BOUND_SECS = 60.0
@@ -25,13 +28,21 @@ STOP_SECS = 15.0
 LOOP = pytest.StashKey[Loop]()
 
 # How long an example takes says more of the machine than of what is tested.
-settings.register_profile("any machine", deadline=None)
-settings.load_profile("any machine")
+settings.register_profile("some", deadline=None, max_examples=EXAMPLES)
+settings.register_profile("many", deadline=None, max_examples=MANY_EXAMPLES)
+settings.load_profile("some")
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    parser.addoption("--many", action="store_true", help="so many examples of each property")
     if not pluginmanager.hasplugin("twisted"):
         parser.addoption("--reactor", help="not used: there is no reactor without pytest-twisted")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-twisted installs one
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    if config.pluginmanager.hasplugin("twisted") and config.getoption("reactor") == "asyncio":
+        virtual.install()
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-twisted has installed its reactor
@@ -40,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "bound(seconds): how long a coroutine test may take, in place of 60 seconds"
     )
     config.addinivalue_line(
-        "markers", "crawl: runs on every kind of reactor and without one; coroutine tests have it"
+        "markers", "crawl: runs on the loops that tests/loops.md says; coroutine tests have it"
     )
     config.addinivalue_line(
         "markers", "long: takes so long that one kind of reactor, and one Python, have to do"
@@ -49,8 +60,16 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "timed: measures how fast something is, and so runs by itself, once"
     )
     config.addinivalue_line(
+        "markers", "real_time: its crawls wait in real time, see harness/virtual.py"
+    )
+    config.addinivalue_line(
+        "markers", "browser: needs a Chromium, and no other loop than that of Playwright"
+    )
+    config.addinivalue_line(
         "markers", "beside(package, part): what the test is about, see tests/ecosystem"
     )
+    if config.getoption("many"):
+        settings.load_profile("many")
     config.stash[LOOP] = choose_loop(config)
 
 
@@ -62,10 +81,19 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"loop: {config.stash[LOOP].name}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             item.add_marker("crawl")
+    loop = config.getoption("reactor") if config.pluginmanager.hasplugin("twisted") else "none"
+    left_out = [
+        item
+        for item in items
+        if item.get_closest_marker("crawl") and is_left_out(item.nodeid, loop)
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:
@@ -84,6 +112,26 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
     else:
         pyfuncitem.obj(**arguments)
     return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if is_virtual(item):
+        virtual.TIME.begin()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    virtual.TIME.end()
+
+
+def is_virtual(item: pytest.Item) -> bool:
+    """Whether its waits are jumped over: see harness/virtual.py."""
+    return (
+        item.config.stash[LOOP].is_virtual
+        and item.get_closest_marker("crawl") is not None
+        and item.get_closest_marker("real_time") is None
+    )
 
 
 def bound_secs(item: pytest.Item) -> float:

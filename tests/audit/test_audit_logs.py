@@ -347,6 +347,7 @@ def test_more_lines_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None
     assert robot["violated_rules"][0]["rule"] == "(lines that were not kept apart)"
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

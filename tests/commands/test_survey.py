@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.replies import Asked, Reply
 from harness.server import Server, Site
 from scrapy import cmdline
@@ -193,7 +194,7 @@ class Survey:
         return path
 
     def start(self, *arguments: object, **given: Any) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        return forks.Popen(
             self.command(*arguments),
             cwd=self.folder,
             env=self.env,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request
@@ -166,17 +166,16 @@ def test_what_cannot_be_written_stays_in_memory(crawler: Crawler) -> None:
 
 def said_by(script: str, *arguments: object) -> str:
     """What a process of its own that has limits writes to its standard error."""
-    run = subprocess.run(
+    run = forks.run(
         [sys.executable, "-c", script, *map(str, arguments)],
         cwd=Path(__file__).parent,
-        capture_output=True,
         text=True,
         timeout=60,
-        check=False,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": TESTS},
     )
     assert run.returncode == 0, run.stderr
-    return run.stderr
+    said: str = run.stderr
+    return said
 
 
 NO_ROOM = """

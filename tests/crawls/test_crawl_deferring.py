@@ -8,7 +8,6 @@ import random
 import resource
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from itertools import pairwise
@@ -16,9 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Answer, Asked, Hang, Raw, Reply, Reset, redirect, truncated
 from harness.server import Server, Site
+from harness.sizes import so_many
+from harness.virtual import time
 from scrapy import Request
 from scrapy.http import Response
 from twisted.python.failure import Failure
@@ -254,7 +256,7 @@ def in_a_process(
 ) -> subprocess.Popen[str]:
     script = SCRIPT.format(urls=urls, settings=settings)
     pipe = subprocess.PIPE
-    return subprocess.Popen(
+    return forks.Popen(
         [sys.executable, "-c", script], stdout=pipe, stderr=pipe, text=True, cwd=tmp_path
     )
 
@@ -496,7 +498,8 @@ async def test_whatever_sites_answer_each_request_ends_once(
     for site in sites:
         site.robots = lambda asked: row(rng)
     urls = [
-        rng.choice(sites).url(f"/{rng.choice(['yes', 'no'])}/{number}") for number in range(2000)
+        rng.choice(sites).url(f"/{rng.choice(['yes', 'no'])}/{number}")
+        for number in range(so_many(600, 2000))
     ]
     settings = QUICK | {
         "CONCURRENT_REQUESTS": 32,

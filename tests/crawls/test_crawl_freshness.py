@@ -6,9 +6,7 @@ import logging
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +14,14 @@ from threading import Event
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.clocks import JumpingClock
 from harness.comparison import RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Answer, Asked, Gate, Reply, Reset, redirect
 from harness.server import Server, Site
+from harness.sizes import so_many
+from harness.virtual import time
 from scrapy import Request
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.asyncio import call_later
@@ -36,7 +37,7 @@ from scrapy_koster.storage.sqlite import SQLiteStorage
 
 WEEK = 604_800
 MONDAY = "Mon, 13 Nov 2023 00:00:00 GMT"
-SITES = 300
+SITES = so_many(60, 300)
 
 
 @pytest.fixture
@@ -525,7 +526,7 @@ async def test_kill_in_the_middle_loses_no_stored_copy(crawl: Crawl, server: Ser
         site.robots = Reply(200, RULES, gate=gate)
     script = crawl.folder / "crawl.py"
     script.write_text(SCRIPT)
-    process = subprocess.Popen(
+    process = forks.Popen(
         [sys.executable, str(script), str(path_of(crawl)), *(site.url("/page") for site in sites)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +14,7 @@ from harness.fleet import work
 from harness.replies import Reply
 from harness.server import Server, Site
 from harness.storages import SHARED, place_of
+from harness.virtual import time
 from scrapy import Request
 from scrapy.http import Response
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
 from harness.server import Site as Served
+from harness.virtual import time
 from scrapy import Request
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.exceptions import IgnoreRequest

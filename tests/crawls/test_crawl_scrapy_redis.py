@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.crawling import Crawl, RecordingSpider, reactor_settings
 from harness.fleet import of_scrapy_redis
 from harness.redis_server import RedisServer, redis_server
@@ -88,7 +89,7 @@ class Fleet:
         )
         script.write_text(code)
         pipe = subprocess.PIPE
-        worker = subprocess.Popen(
+        worker = forks.Popen(
             [sys.executable, script], stdout=pipe, stderr=pipe, text=True, cwd=self._folder
         )
         self._started.append(worker)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.defects import NoFile, NoUrl
 from harness.server import Server
@@ -330,7 +331,7 @@ def test_the_commands_without_a_scrapy_cfg(
 
     def robots(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "scrapy", "robots", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        return forks.run(command, text=True, timeout=30)
 
     for command, status, says in (
         (("explain", site.url("/private")), 1, "forbidden"),

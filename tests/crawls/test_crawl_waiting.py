@@ -7,18 +7,18 @@ import os
 import random
 import signal
 import socket
-import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.clocks import sleep
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
+from harness.virtual import time
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
@@ -345,7 +345,7 @@ async def test_two_sigints_leave_no_error_of_ours(
     script, log = tmp_path / "crawl.py", tmp_path / "log"
     picture = pictures.url("/picture")
     script.write_text(STUCK.format(urls=[site.url("/")], picture=picture, settings=settings))
-    process = subprocess.Popen([sys.executable, script], cwd=tmp_path)
+    process = forks.Popen([sys.executable, script], cwd=tmp_path)
     await crawl.until(lambda: pictures.asked("/robots.txt") > 0, seconds=20)
     process.send_signal(signal.SIGINT)
     await crawl.until(lambda: "shutting down gracefully" in log.read_text(), seconds=20)
@@ -455,15 +455,12 @@ def test_a_command_for_one_page_waits_for_one_answer(
     (tmp_path / "project.py").write_text(PROJECT)
     arguments = [each.format(site.url("/page")) for each in COMMANDS[command]]
     began = time.monotonic()
-    run = subprocess.run(
+    run = forks.run(
         [sys.executable, "-m", "scrapy", *arguments],
         cwd=tmp_path,
         env={**os.environ, "SCRAPY_SETTINGS_MODULE": "project", "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
         text=True,
         timeout=25,
-        check=False,
-        stdin=subprocess.DEVNULL,
     )
     assert time.monotonic() - began < 20
     assert site.asked("/robots.txt") == 1

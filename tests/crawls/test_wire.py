@@ -16,6 +16,7 @@ import pytest
 from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.server import Server, Site
+from harness.sizes import so_many
 from scrapy import Request
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.misc import load_object
@@ -28,7 +29,7 @@ from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.site import Site as SiteName
 from scrapy_koster.protocol.site import site_of
 
-URLS = int(os.environ.get("WIRE_URLS", "300"))
+URLS = int(os.environ.get("WIRE_URLS", so_many(100, 300)))
 
 PIECES = [
     "/", "/", "/", "//", ".", "..", "/../", "/./", "/.", ";", ";x", "?", "&", "=", "#", "a", "b",

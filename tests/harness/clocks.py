@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from harness.virtual import TestClock
 from scrapy_koster.crawl.clock import Clock, Instant
 
 sleep = Clock().sleep
 
 
-class JumpingClock(Clock):
+class JumpingClock(TestClock):
     """The clock of a machine that is put forward: what waits in the process waits as long."""
 
     def __init__(self) -> None:
@@ -17,7 +18,7 @@ class JumpingClock(Clock):
         return super().epoch() + self.ahead
 
 
-class StillClock(Clock):
+class StillClock(TestClock):
     """Tells the time that a test has set. Its timers are those of the loop."""
 
     def __init__(self, secs: float = 1000.0) -> None:

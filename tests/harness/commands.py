@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import pytest
 from scrapy import cmdline
 from scrapy.settings import Settings
 
+from harness import forks
 from harness.server import Server
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def robots(
 
 @pytest.fixture
 def in_a_process(tmp_path: Path) -> Robots:
-    """Run it as a program, in a project whose settings are those given."""
+    """Run it in a process of its own, in a project whose settings are those given."""
 
     def run(*arguments: object, stdin: bytes = b"", env: Any = (), **settings: Any) -> Ran:
         settings = {"COMMANDS_MODULE": "scrapy_koster.commands"} | settings
@@ -66,14 +66,12 @@ def in_a_process(tmp_path: Path) -> Robots:
         (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = the_settings\n")
         (tmp_path / "the_settings.py").write_text("\n".join(lines))
         path = os.pathsep.join([str(ROOT), *sys.path])
-        ran = subprocess.run(
+        ran = forks.run(
             [sys.executable, "-m", "scrapy", "robots", *map(str, arguments)],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "ascii", **dict(env)},
             input=stdin,
-            capture_output=True,
             timeout=60,
-            check=False,
         )
         return Ran(ran.returncode, ran.stdout.decode("ascii"), ran.stderr.decode())
 

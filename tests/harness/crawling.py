@@ -39,7 +39,6 @@ it takes longer than 60 s, or `@pytest.mark.bound(seconds)`.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,6 +56,7 @@ from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
 from harness.clocks import sleep
+from harness.virtual import TIME, TestClock
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.clock import Clock, set_clock
 from scrapy_koster.protocol.verdict import Verdict
@@ -208,7 +208,7 @@ class Running:
         return engine is not None and engine.running
 
     async def _run(self, arguments: Mapping[str, Any]) -> CrawlResult:
-        began = time.monotonic()
+        began = TIME.now()
         with kept_log(self.crawler.settings["LOG_LEVEL"]) as log:
             await (
                 self.crawler.crawl_async(**arguments)
@@ -224,7 +224,7 @@ class Running:
             refused=tuple(getattr(spider, "refused", ())),
             items=tuple(self._items),
             log=tuple(log),
-            seconds=time.monotonic() - began,
+            seconds=TIME.now() - began,
         )
 
     def _item_scraped(self, item: Any) -> None:
@@ -291,8 +291,7 @@ class Crawl:
         arguments: Mapping[str, Any] | None = None,
     ) -> Running:
         crawler = Crawler(spider, self.settings(robots, settings or {}))
-        if self.clock is not None:
-            set_clock(crawler, self.clock)
+        set_clock(crawler, self.clock or TestClock())
         given = {"urls": urls, "meta": meta, "headers": headers}
         running = Running(
             crawler, {name: value for name, value in given.items() if value} | dict(arguments or {})
@@ -332,9 +331,11 @@ class Crawl:
     @staticmethod
     async def until(condition: Callable[[], object], *, seconds: float = 20.0) -> None:
         """Wait until it is true, and fail if it does not become so."""
-        end = time.monotonic() + seconds
+        end = TIME.now() + seconds
+        if TIME.is_virtual:
+            await TIME.until(lambda: condition() or TIME.now() > end, at=end)
         while not condition():
-            if time.monotonic() > end:
+            if TIME.now() > end:
                 raise AssertionError(f"not so after {seconds} s")
             await sleep(0.01)
 

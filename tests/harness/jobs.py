@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from harness import forks
 from harness.crawling import Crawl
 from harness.replies import Reply
 
@@ -83,7 +84,7 @@ class Job:
         )
         script.write_text(code)
         pipe = subprocess.PIPE
-        return subprocess.Popen(
+        return forks.Popen(
             [sys.executable, script], stdout=pipe, stderr=pipe, text=True, cwd=self.folder
         )
 

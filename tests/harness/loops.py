@@ -23,6 +23,7 @@ from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublish
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from harness import virtual
 from harness.clocks import sleep
 
 GRACE_SECS = 1.0
@@ -37,6 +38,8 @@ class Loop(ABC):
     """What runs coroutines."""
 
     name: str
+    is_virtual = False
+    """Whether its time can jump."""
 
     def __init__(self) -> None:
         self._stderr = os.fdopen(os.dup(2), "w")
@@ -73,6 +76,7 @@ class ReactorLoop(Loop):
     def __init__(self) -> None:
         super().__init__()
         self.name = f"{type(_reactor()).__name__} of Twisted"
+        self.is_virtual = isinstance(getattr(_reactor(), "_asyncioEventloop", None), virtual.Loop)
 
     def drive(self, test: Test, bound_secs: float) -> None:
         import pytest_twisted

@@ -35,7 +35,7 @@ class Asked:
     body: bytes
     client_port: int
     at: float
-    """When it had come in, by time.monotonic()."""
+    """When it had come in, by the monotonic clock of the test."""
 
     @property
     def path(self) -> str:

@@ -36,7 +36,6 @@ import contextlib
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -48,6 +47,7 @@ import h2.events
 
 from harness.certificate import tls_context
 from harness.replies import Asked, Chooser, Gate, Handler, Reply, Wire, chooser
+from harness.virtual import TIME, Loop
 
 HEAD_LIMIT_BYTES = 1 << 20
 CALL_LIMIT_SECS = 10.0
@@ -266,9 +266,7 @@ class Http2Site(Site):
     def _reply(self, talk: h2.connection.H2Connection, event: h2.events.RequestReceived) -> None:
         fields = [(name.decode(), value.decode("latin-1")) for name, value in event.headers]
         given = dict(fields)
-        asked = Asked(
-            given[":method"], given[":path"], tuple(fields), b"", self.port, time.monotonic()
-        )
+        asked = Asked(given[":method"], given[":path"], tuple(fields), b"", self.port, TIME.now())
         self._requests.append(asked)
         reply = (self._handler(asked) or self._default)(asked)
         talk.send_headers(event.stream_id, [(":status", str(reply.status))])
@@ -282,7 +280,7 @@ class Server:
         self.errors: list[Exception] = []
         """What handlers raised."""
         self._sites: list[Site] = []
-        self._loop = asyncio.new_event_loop()
+        self._loop = Loop()
         self._thread = threading.Thread(target=self._run, name="test server", daemon=True)
         self._thread.start()
 
@@ -382,7 +380,7 @@ async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> A
     length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
     body = await reader.readexactly(length)
     port: int = writer.get_extra_info("peername")[1]
-    return Asked(method, target, headers, body, port, time.monotonic())
+    return Asked(method, target, headers, body, port, TIME.now())
 
 
 async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

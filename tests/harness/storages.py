@@ -13,6 +13,7 @@ from typing import Any
 
 from scrapy.utils.misc import load_object
 
+from harness import forks
 from harness.redis_server import common_server
 
 IMPLEMENTATIONS = {
@@ -64,7 +65,7 @@ def place_of(name: str, folder: Path) -> Place:
 
 def start(script: str, *arguments: object) -> subprocess.Popen[str]:
     """Start a Python that imports what this one does."""
-    return subprocess.Popen(
+    return forks.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdin=subprocess.PIPE,

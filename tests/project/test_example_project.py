@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.draft import COLUMNS, MATRIX
 from harness.redis_server import MISSING
 from harness.replies import Reply
@@ -24,14 +25,12 @@ BOUND_SECS = 60
 
 def run(*command: object, bound_secs: float = BOUND_SECS) -> subprocess.CompletedProcess[str]:
     """Run a Python with the project as its working directory."""
-    return subprocess.run(
+    return forks.run(
         [sys.executable, *map(str, command)],
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
-        capture_output=True,
         text=True,
         timeout=bound_secs,
-        check=False,
     )
 
 

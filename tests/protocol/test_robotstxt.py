@@ -24,6 +24,8 @@ from scrapy_koster.protocol.reading import Record
 from scrapy_koster.protocol.robotstxt import RobotsTxt, has_record, instructions, parse
 from scrapy_koster.protocol.ruling import Heading, Ruling
 
+EXAMPLES = settings().max_examples
+
 SECTION_3_2 = """\
 User-agent: webcrawler
 User-agent: infoseek
@@ -610,7 +612,7 @@ class TestAnyFile:
     @given(
         body=some.bodies(), urls=st.lists(some.urls(), min_size=1, max_size=6), robot=some.ROBOTS
     )
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=4 * EXAMPLES)
     @example(b"User-agent: *\nAllow: /a/b\nDisallow: /a\n", ["http://h/a/b", "http://h/a/c"], "x")
     def test_is_decided_as_the_oracle_does(self, body: bytes, urls: list[str], robot: str) -> None:
         robots = RobotsTxt(body)
@@ -624,7 +626,7 @@ class TestAnyFile:
             assert robots.ruling(octets, robot) == ruling
 
     @given(chance=st.randoms(use_true_random=False), rules=st.integers(40, 200))
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=EXAMPLES // 2)
     def test_of_many_rules_too(self, chance: Random, rules: int) -> None:
         def path() -> str:
             return "/" + "".join(chance.choices(some.PIECES, k=chance.randint(0, 4)))

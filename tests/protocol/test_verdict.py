@@ -455,7 +455,11 @@ TOO_LONG = "which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
 
 
 @pytest.mark.parametrize("step", [Obey(COPY, 0), Pass(FAILURE, 0)], ids=["known", "passed"])
-@pytest.mark.parametrize("parser", [RobotsTxt(BODY), Strictest(BODY), YesOrNo()], ids=repr)
+@pytest.mark.parametrize(
+    "parser",
+    [RobotsTxt(BODY), Strictest(BODY), YesOrNo()],
+    ids=lambda parser: type(parser).__name__,
+)
 def test_what_the_rules_allow_is_forbidden_by_a_delay(step: Settled, parser: object) -> None:
     verdict = judged("/", step, parser, too_long=SLOW)
     assert (verdict.allowed, verdict.ground, verdict.section) == (False, Ground.DELAY, "3.2")
@@ -470,7 +474,9 @@ def test_a_delay_without_a_line() -> None:
 
 
 @pytest.mark.parametrize("delay", [SLOW, Delay(90.5, None)], ids=["a line", "no line"])
-@pytest.mark.parametrize("parser", [RobotsTxt(BODY), YesOrNo()], ids=repr)
+@pytest.mark.parametrize(
+    "parser", [RobotsTxt(BODY), YesOrNo()], ids=lambda parser: type(parser).__name__
+)
 def test_what_the_rules_forbid_is_forbidden_by_them(parser: object, delay: Delay) -> None:
     verdict = judged("/org/plans.html", Obey(COPY, 0), parser, too_long=delay)
     assert verdict == judged("/org/plans.html", Obey(COPY, 0), parser)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.clocks import StillClock
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Reply
@@ -298,7 +298,7 @@ def killed(tmp_path: Path, server: Server) -> tuple[Site, Path]:
     site = server.site()
     site.robots = RULES
     storage = tmp_path / "robots.sqlite3"
-    crawl = subprocess.Popen([sys.executable, "-c", SPIDER, site.url(), str(storage)], cwd=tmp_path)
+    crawl = forks.Popen([sys.executable, "-c", SPIDER, site.url(), str(storage)], cwd=tmp_path)
     try:
         end = time.monotonic() + 90
         while _allowed(tmp_path) < 20:
@@ -325,9 +325,8 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     site, file = killed
     command = [sys.executable, "-m", "scrapy", "robots", "report", str(file), "--json"]
     options = ["-o", "page.html", "-s", f"KOSTER_SQLITE_PATH={tmp_path / 'robots.sqlite3'}"]
-    run = subprocess.run(
-        [*command, *options], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    run = forks.run([*command, *options], cwd=tmp_path, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
     numbers = json.loads(run.stdout)
     assert (numbers["sites"], numbers["outcomes"]["obeyed"]) == (1, 1)
     allowed, pages = numbers["requests"]["allowed"], len(site.pages_asked)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from harness.storages import IMPLEMENTATIONS, SHARED, place_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.utils.misc import load_object
 
@@ -156,7 +156,6 @@ failures = st.builds(
 
 def test_whatever_is_valid_comes_back(storage: Storage) -> None:
     @given(copies | failures)
-    @settings(deadline=None)
     def check(known: Known) -> None:
         storage.forget(A)
         storage.put(A, known)

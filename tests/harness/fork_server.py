@@ -1,0 +1,202 @@
+"""The process that the programs of forks.py are forked from. It runs as a script."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import io
+import json
+import os
+import runpy
+import socket
+import struct
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+# What a crawl and the commands import, and what does not install a reactor.
+IMPORTED = (
+    "asyncio",
+    "encodings.charmap",
+    "json",
+    "logging",
+    "random",
+    "resource",
+    "signal",
+    "sqlite3",
+    "subprocess",
+    "scrapy",
+    "scrapy.cmdline",
+    "scrapy.crawler",
+    "scrapy.core.engine",
+    "scrapy.core.scheduler",
+    "scrapy.core.scraper",
+    "scrapy.core.downloader",
+    "scrapy.core.downloader.handlers.http11",
+    "scrapy.core.downloader.contextfactory",
+    "scrapy.commands.check",
+    "scrapy.commands.crawl",
+    "scrapy.commands.fetch",
+    "scrapy.commands.list",
+    "scrapy.commands.parse",
+    "scrapy.commands.shell",
+    "scrapy.commands.startproject",
+    "scrapy.extensions.logcount",
+    "scrapy.core.downloader.handlers.datauri",
+    "scrapy.core.downloader.handlers.file",
+    "unittest",
+    "scrapy.pqueues",
+    "scrapy.squeues",
+    "scrapy.dupefilters",
+    "scrapy.extensions.corestats",
+    "scrapy.extensions.logstats",
+    "scrapy.extensions.memusage",
+    "scrapy.extensions.feedexport",
+    "scrapy.extensions.spiderstate",
+    "scrapy.extensions.throttle",
+    "scrapy.extensions.closespider",
+    "scrapy.statscollectors",
+    "scrapy.logformatter",
+    "scrapy.spiderloader",
+    "scrapy.downloadermiddlewares.offsite",
+    "scrapy.downloadermiddlewares.httpauth",
+    "scrapy.downloadermiddlewares.downloadtimeout",
+    "scrapy.downloadermiddlewares.defaultheaders",
+    "scrapy.downloadermiddlewares.useragent",
+    "scrapy.downloadermiddlewares.retry",
+    "scrapy.downloadermiddlewares.redirect",
+    "scrapy.downloadermiddlewares.httpcompression",
+    "scrapy.downloadermiddlewares.cookies",
+    "scrapy.downloadermiddlewares.httpproxy",
+    "scrapy.downloadermiddlewares.stats",
+    "scrapy.downloadermiddlewares.robotstxt",
+    "scrapy.spidermiddlewares.start",
+    "scrapy.spidermiddlewares.httperror",
+    "scrapy.spidermiddlewares.referer",
+    "scrapy.spidermiddlewares.urllength",
+    "scrapy.spidermiddlewares.depth",
+    "twisted.internet.asyncioreactor",
+    "twisted.internet.ssl",
+    "twisted.internet.epollreactor",
+    "twisted.internet.threads",
+    "twisted.web.client",
+    "twisted.names.client",
+    "aiohttp",
+    "itemadapter",
+    "jinja2",
+    "rich.console",
+    "rich.table",
+    "rich.progress",
+    "rich.traceback",
+    "scrapy.extensions.remote_control",
+    "scrapy.extensions.telnet",
+    "scrapy.extensions.debug",
+    "scrapy_koster",
+    "scrapy_koster.addon",
+    "scrapy_koster.crawl.scheduler",
+    "scrapy_koster.commands.robots",
+    "scrapy_koster.storage.memory",
+    "scrapy_koster.storage.redis",
+    "scrapy_koster.storage.sqlite",
+)
+
+
+def serve(server: socket.socket) -> None:
+    """Start what is asked for, until nobody can ask any more."""
+    while True:
+        head, fds, _, _ = socket.recv_fds(server, 4, 4)
+        if not head:
+            return
+        (length,) = struct.unpack("i", head)
+        request = b""
+        while len(request) < length:
+            request += server.recv(length - len(request))
+        if os.fork() == 0:
+            server.close()
+            _keep(json.loads(request), fds)
+            return
+        for fd in fds:
+            os.close(fd)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _keep(request: dict[str, Any], fds: list[int]) -> None:
+    """Fork the program, tell its number and how it ended; return in the program alone."""
+    *streams, telling = fds
+    program = os.fork()
+    if program == 0:
+        os.close(telling)
+        for number, fd in enumerate(streams):
+            os.dup2(fd, number)
+        for fd in streams:
+            if fd > 2:
+                os.close(fd)
+        _become(request)
+        return
+    for fd in streams:
+        os.close(fd)
+    with suppress(BrokenPipeError):
+        os.write(telling, struct.pack("i", program))
+        os.write(telling, struct.pack("i", os.waitpid(program, 0)[1]))
+    os._exit(0)
+
+
+def _become(request: dict[str, Any]) -> None:
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.path[:] = [*given, *(path for path in sys.path if path not in given)]
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    encoding, _, errors = os.environ.get("PYTHONIOENCODING", "utf-8").partition(":")
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = io.TextIOWrapper(
+            open(fd, "rb" if fd == 0 else "wb", closefd=False),  # noqa: SIM115
+            encoding=encoding,
+            errors=errors or ("backslashreplace" if fd == 2 else "strict"),
+            line_buffering=fd == 2 or os.isatty(fd),
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    sys.argv = request["arguments"]
+
+
+def main() -> None:
+    """Serve; in a process that was forked, run its program to its end."""
+    importlib.invalidate_caches()
+    for name in IMPORTED:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    assert "twisted.internet.reactor" not in sys.modules
+    gc.collect()
+    gc.freeze()
+    server = socket.socket(fileno=int(sys.argv[1]))
+    ours = os.getpid()
+    serve(server)
+    if os.getpid() == ours:
+        return
+    importlib.invalidate_caches()
+    first = sys.argv[0]
+    if first == "-c":
+        sys.path.insert(0, "")
+        code = sys.argv[1]
+        sys.argv = ["-c", *sys.argv[2:]]
+        space = sys.modules["__main__"].__dict__
+        for name in set(space) - {"__name__", "__builtins__"}:
+            del space[name]
+        exec(compile(code, "<string>", "exec"), space)
+    elif first == "-m":
+        sys.path.insert(0, str(Path.cwd()))
+        sys.argv = sys.argv[1:]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, str(Path(first).parent))
+        runpy.run_path(first, run_name="__main__")
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # this folder
+    main()

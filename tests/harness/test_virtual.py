@@ -1,0 +1,153 @@
+"""Virtual time: waits are jumped over, what is on its way is not, and no thread is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time as real
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import pytest
+from scrapy.utils.asyncio import run_in_thread
+
+from harness.crawling import Crawl
+from harness.replies import Hang, Reply
+from harness.server import Server
+from harness.virtual import STILL_SECS, TIME, Loop, time
+
+T = TypeVar("T")
+FAR_SECS = 500.0
+SOON_SECS = 30.0
+"""Of the real clock: far less than what is waited for."""
+
+
+@pytest.fixture(autouse=True)
+def _virtual(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("crawl") and not TIME.is_virtual:
+        pytest.skip("on the loop of the asyncio reactor alone")
+
+
+@pytest.mark.bound(3 * FAR_SECS)
+async def test_a_long_wait_is_jumped_over(crawl: Crawl, server: Server) -> None:
+    began, virtual, epoch = real.monotonic(), time.monotonic(), time.time()
+    site = server.site()
+    site.page("/late", Reply(delay=FAR_SECS))
+    result = await crawl(urls=[site.url("/late")], settings={"DOWNLOAD_TIMEOUT": 2 * FAR_SECS})
+    assert result.fetched == (site.url("/late"),)
+    assert FAR_SECS <= result.seconds <= time.monotonic() - virtual < FAR_SECS + 60
+    assert time.time() - epoch == pytest.approx(time.monotonic() - virtual, abs=1e-3)
+    assert real.monotonic() - began < SOON_SECS
+
+
+@pytest.mark.parametrize(("delay", "is_fetched"), [(9.9, True), (10.1, False)])
+async def test_an_answer_is_not_overtaken(
+    crawl: Crawl, server: Server, delay: float, is_fetched: bool
+) -> None:
+    sites = [server.site() for _ in range(20)]
+    for site in sites:
+        site.page("/late", Reply(delay=delay))
+    result = await crawl(
+        urls=[site.url("/late") for site in sites],
+        settings={"DOWNLOAD_TIMEOUT": 10, "RETRY_ENABLED": False},
+    )
+    assert len(result.fetched) == (len(sites) if is_fetched else 0)
+
+
+async def test_a_thread_holds_time(crawl: Crawl) -> None:
+    began = TIME.now()
+
+    def work() -> float:
+        real.sleep(0.2)
+        return TIME.now() - began
+
+    assert await run_in_thread(work) < 0.001
+    await crawl.sleep(10)
+    assert 10 <= TIME.now() - began < 11
+
+
+async def test_a_wait_for_what_never_comes_ends(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.page("/", Hang())
+    running = crawl.start(urls=[site.url()], settings={"DOWNLOAD_TIMEOUT": 30})
+    began = TIME.now()
+    with pytest.raises(AssertionError, match="not so after"):
+        await crawl.until(lambda: site.asked("/nowhere"), seconds=20)
+    assert 20 <= TIME.now() - began < 21
+    await running.stop()
+
+
+async def test_to_wait_for_a_fact_lets_no_time_pass(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    running = crawl.start(urls=site.urls(50))
+    began = TIME.now()
+    await crawl.until(lambda: len(site.pages_asked) == 50)
+    assert TIME.now() - began < 1
+    await running.result()
+
+
+async def test_a_condition_that_fails_is_the_failure_of_the_test(crawl: Crawl) -> None:
+    number = 0
+
+    def condition() -> bool:
+        nonlocal number
+        number += 1
+        if number > 1:
+            raise KeyError(number)
+        return False
+
+    with pytest.raises(KeyError):
+        await crawl.until(condition)
+
+
+# Of loops alone: in threads of their own, for that of the reactor runs in this one.
+
+
+def in_a_thread(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    def run() -> None:
+        loop = Loop()
+        try:
+            ended.set_result(loop.run_until_complete(coroutine))
+        except BaseException as error:  # noqa: BLE001  # for who takes the result
+            ended.set_exception(error)
+        finally:
+            loop.close()
+
+    ended: Future[T] = Future()
+    threading.Thread(target=run).start()
+    return ended
+
+
+@pytest.fixture
+def virtual() -> Iterator[None]:
+    TIME.begin()
+    yield
+    TIME.end()
+
+
+def test_work_without_end_does_not_hold_time(virtual: None) -> None:
+    async def work() -> None:
+        end = TIME.now() + 0.05
+        while TIME.now() < end:
+            await asyncio.sleep(0)
+
+    began = real.monotonic()
+    in_a_thread(work()).result(SOON_SECS)
+    assert real.monotonic() - began >= STILL_SECS
+
+
+@pytest.mark.bound(3 * FAR_SECS)
+async def test_one_that_works_holds_the_time_of_one_that_waits(crawl: Crawl) -> None:
+    working, enough = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        working.set()
+        real.sleep(0.2)
+        enough.set()
+
+    worker = in_a_thread(work())
+    assert working.wait(SOON_SECS)
+    await crawl.sleep(FAR_SECS)
+    assert enough.is_set()
+    worker.result(SOON_SECS)

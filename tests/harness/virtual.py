@@ -1,0 +1,260 @@
+"""Virtual time: while a crawl and its server only wait, time jumps to the next timer.
+
+    virtual.TIME.begin()       # the time of one test
+    virtual.TIME.now()         # the monotonic clock of everything that runs in it
+    virtual.TIME.epoch()       # the same for the clock on the wall
+    virtual.TIME.end()         # real time again
+
+The loop of the crawls and that of the test's server (`Loop`) share it. As long as one of them
+works, or a thread works for one of them, time stands still, however slow the machine is: for
+STILL_SECS, after which it passes as it does outside, so that what works without end is ended by its
+time-out. When both have had nothing to do for GRACE_SECS, it jumps: what is on its way through the
+kernel has to arrive before.
+
+What reads the time of the machine by a name of its own is patched by `installed`, here alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import math
+import selectors
+import sys
+import threading
+import time as real
+from collections.abc import Callable, Mapping
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from scrapy_koster.crawl.clock import Clock, Instant
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+GRACE_SECS = 0.01
+"""For so long, in real time, nothing may have happened before time jumps."""
+SLICE_SECS = 0.002
+"""How often a loop that waits looks whether time may jump."""
+STILL_SECS = 2.0
+"""For so long time stands still while something works."""
+_TICK_SECS = 1e-6
+
+
+class Time:
+    """What is read off the clocks, real or virtual."""
+
+    def __init__(self) -> None:
+        self.is_virtual = False
+        self.jumps = 0
+        self._lock = threading.Lock()
+        self._base = self._since = real.monotonic()
+        self._epoch = 0.0
+        self._loops: dict[Loop, _State] = {}
+        self._last_event = 0.0
+        self._waiting: list[tuple[Callable[[], object], asyncio.Future[None]]] = []
+
+    def now(self) -> float:
+        passed = real.monotonic() - self._since
+        return self._base + (max(0.0, passed - STILL_SECS) if self.is_virtual else passed)
+
+    def epoch(self) -> float:
+        return self._epoch + self.now() if self.is_virtual else real.time()
+
+    def begin(self) -> None:
+        """Let time be virtual from now on."""
+        self._turn(is_virtual=True)
+        self._epoch = real.time() - self._base
+
+    def end(self) -> None:
+        """Let time be real again; the monotonic clock does not go back."""
+        self._turn(is_virtual=False)
+
+    def _turn(self, *, is_virtual: bool) -> None:
+        with self._lock:
+            self._base, self._since = self.now(), real.monotonic()
+            self.is_virtual = is_virtual
+
+    async def until(self, condition: Callable[[], object], *, at: float) -> None:
+        """Wait until it is true, or until *at*; to look lets no time pass."""
+        if condition():
+            return
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        self._waiting.append((condition, future))
+        timer = loop.call_at(at, lambda: None)
+        try:
+            await future
+        finally:
+            timer.cancel()
+
+    # For the loops.
+
+    def look(self) -> bool:
+        """Wake who waits for what has become true; return whether there is one."""
+        true = []
+        for entry in self._waiting:
+            condition, future = entry
+            try:
+                is_true = future.done() or condition()
+            except Exception as error:  # noqa: BLE001  # for the test
+                future.set_exception(error)
+                is_true = True
+            if is_true:
+                true.append(entry)
+        for entry in true:
+            self._waiting.remove(entry)
+            if not entry[1].done():
+                entry[1].set_result(None)
+        return bool(true)
+
+    def works(self, loop: Loop) -> None:
+        """Note that it does not wait."""
+        with self._lock:
+            self._loops[loop] = _State()
+            self._last_event = real.monotonic()
+
+    def waits(self, loop: Loop, until: float) -> None:
+        """Note that nothing is ready for it, at this moment; jump if so it is for all."""
+        with self._lock:
+            now = real.monotonic()
+            self._loops[loop] = _State(until, now)
+            quiet = min(state.looked for state in self._loops.values()) - self._last_event
+            first = min(state.until for state in self._loops.values())
+            if quiet < GRACE_SECS or first == math.inf or any(map(_has_threads, self._loops)):
+                return
+            self._base, self._since = max(self.now(), first) + _TICK_SECS, now
+            self._last_event = now
+            self.jumps += 1
+
+    def forget(self, loop: Loop) -> None:
+        with self._lock:
+            self._loops.pop(loop, None)
+
+
+class _State:
+    """Of a loop: until when it waits, and when it last saw that nothing was ready."""
+
+    def __init__(self, until: float = math.inf, looked: float = -math.inf) -> None:
+        self.until = until
+        self.looked = looked
+
+
+class _Selector(selectors.DefaultSelector):
+    loop: Loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if not TIME.is_virtual:
+            return super().select(timeout)
+        try:
+            return self._ready_by(math.inf if timeout is None else TIME.now() + timeout)
+        finally:
+            TIME.works(self.loop)
+
+    def _ready_by(self, until: float) -> list[tuple[selectors.SelectorKey, int]]:
+        wait = 0.0
+        while True:
+            if self.loop.takes_conditions and TIME.look():
+                return super().select(0)
+            ready = super().select(wait)
+            if ready or TIME.now() >= until or not TIME.is_virtual:
+                return ready
+            TIME.waits(self.loop, until)
+            wait = SLICE_SECS
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop in that time, of this process's crawls or of a server."""
+
+    def __init__(self, *, takes_conditions: bool = False) -> None:
+        self.takes_conditions = takes_conditions
+        self.threads = 0
+        selector = _Selector()
+        selector.loop = self
+        super().__init__(selector)
+
+    def time(self) -> float:
+        return TIME.now()
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Any, *args: Any
+    ) -> asyncio.Future[Any]:
+        self.threads += 1
+        future: asyncio.Future[Any] = super().run_in_executor(executor, func, *args)
+        future.add_done_callback(self._thread_ended)
+        return future
+
+    def _thread_ended(self, _future: asyncio.Future[Any]) -> None:
+        self.threads -= 1
+
+    def close(self) -> None:
+        TIME.forget(self)
+        super().close()
+
+
+def _has_threads(loop: Loop) -> bool:
+    if loop.threads:
+        return True
+    reactor = sys.modules.get("twisted.internet.reactor")
+    pool: Any = getattr(reactor, "threadpool", None)
+    if not loop.takes_conditions or pool is None:
+        return False
+    of_pool = pool._team.statistics()
+    return bool(of_pool.busyWorkerCount or of_pool.backloggedWorkCount)
+
+
+class TestClock(Clock):
+    """The clock of each crawl of a test."""
+
+    __test__ = False
+
+    def epoch(self) -> float:
+        return TIME.epoch()
+
+    def now(self) -> Instant:
+        return Instant(TIME.now())
+
+
+TIME = Time()
+
+
+class _TimeModule:
+    """What tests import in place of the module `time`: its clocks are those above."""
+
+    monotonic = staticmethod(TIME.now)
+    time = staticmethod(TIME.epoch)
+    process_time = staticmethod(real.process_time)
+    thread_time = staticmethod(real.thread_time)
+    sleep = staticmethod(real.sleep)
+
+
+time = _TimeModule()
+
+
+class _Datetime(datetime):
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return cls.fromtimestamp(TIME.epoch(), tz)
+
+
+# Modules of Scrapy that have a clock of their own, and its name there.
+_NAMES: Mapping[str, Mapping[str, object]] = {
+    "scrapy.core.downloader": {"monotonic": TIME.now},
+    "scrapy.core.downloader.handlers.http11": {"monotonic": TIME.now},
+    "scrapy.core.engine": {"time": TIME.epoch},
+    "scrapy.extensions.corestats": {"monotonic": TIME.now, "datetime": _Datetime},
+    "scrapy.utils.asyncio": {"time": time},
+}
+
+
+def install() -> None:
+    """Install Twisted's asyncio reactor on such a loop, and have Scrapy read its time."""
+    from twisted.internet import asyncioreactor
+
+    asyncioreactor.install(Loop(takes_conditions=True))  # type: ignore[no-untyped-call]
+    reactor: Any = sys.modules["twisted.internet.reactor"]
+    reactor.seconds = TIME.now
+    for module, names in _NAMES.items():
+        for name, clock in names.items():
+            assert hasattr(importlib.import_module(module), name), (module, name)
+            setattr(sys.modules[module], name, clock)
