@@ -83,7 +83,8 @@ class Keeper:
     def waiting_for(self, state: SiteState) -> int:
         """Return how many requests wait for the site."""
         awaited = self._awaited.get(state)
-        return self._parked.count(state) + (len(awaited.waiters) if awaited else 0)
+        # Parked requests are counted by site: one that left the memory may have a new state.
+        return 0 if awaited is None else self._parked.count(state) + len(awaited.waiters)
 
     def is_awaited(self, state: SiteState) -> bool:
         """Whether requests wait for the site, or have since it was last settled."""
