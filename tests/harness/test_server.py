@@ -7,7 +7,6 @@ import http.client
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -26,6 +25,7 @@ from harness.replies import (
     truncated,
 )
 from harness.server import Server, Site
+from harness.virtual import time
 
 RULES = "User-agent: *\nDisallow: /"
 
