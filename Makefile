@@ -70,7 +70,7 @@ test: $(TEST)
 	$(PYTEST) $(PARALLEL) -m '$(SHORT)'
 
 test-quick: $(TEST)
-	$(PYTEST) $(PARALLEL) -m '$(SHORT) and not crawl' $(UNITS)
+	$(PYTEST) --numprocesses=2 --dist=worksteal -m '$(SHORT) and not crawl and not slow' $(UNITS)
 
 test-all:
 	@failed=0; \

@@ -57,6 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "long: takes so long that one kind of reactor, and one Python, have to do"
     )
     config.addinivalue_line(
+        "markers", "slow: a unit test that takes so long that make test-quick is without it"
+    )
+    config.addinivalue_line(
         "markers", "timed: measures how fast something is, and so runs by itself, once"
     )
     config.addinivalue_line(

@@ -48,6 +48,7 @@ def rude(count: int = 3, **more: Any) -> list[Hit]:
 # Compressed.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 def test_what_is_compressed(compress: Callable[[bytes], bytes]) -> None:
     log = written(log_of(sinners()))
@@ -56,6 +57,7 @@ def test_what_is_compressed(compress: Callable[[bytes], bytes]) -> None:
     assert judged(members) == judged(log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 @pytest.mark.parametrize("harm", ["cut", "garbled", "followed"])
 def test_what_is_damaged_counts_as_far_as_it_goes(
@@ -75,6 +77,7 @@ def test_what_is_damaged_counts_as_far_as_it_goes(
     assert (found["lines"] == 3000) is (harm == "followed")
 
 
+@pytest.mark.slow
 def test_a_bomb_takes_no_memory() -> None:
     bomb = gzip.compress(bytes(1000) * 100_000)
     tracemalloc.start()
@@ -250,6 +253,7 @@ def test_a_log_format_that_cannot_be_read(text: str, why: str) -> None:
 # Many logs, and lines out of order.
 
 
+@pytest.mark.slow
 def test_logs_of_one_server_in_any_order() -> None:
     hits = log_of(sinners())
     parts = [written(hits[start : start + 700]) for start in range(0, len(hits), 700)]
@@ -259,6 +263,7 @@ def test_logs_of_one_server_in_any_order() -> None:
         assert judged(*parts) == together
 
 
+@pytest.mark.slow
 def test_logs_that_are_files_are_opened_when_their_time_has_come(tmp_path: Path) -> None:
     hits = log_of(sinners())
     opened: list[str] = []
@@ -278,6 +283,7 @@ def test_logs_that_are_files_are_opened_when_their_time_has_come(tmp_path: Path)
     assert opened[len(logs) :] == sorted(opened[len(logs) :], reverse=True)
 
 
+@pytest.mark.slow
 def test_logs_of_several_servers_at_once() -> None:
     hits = log_of(sinners())
     apart = [written(hits[n::3], name) for n, name in enumerate(("combined", "caddy", "vhost"))]
@@ -301,6 +307,7 @@ def test_lines_out_of_order_within_a_minute_make_no_difference() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_line_that_is_late_is_judged_all_the_same() -> None:
     hits = [Hit(BEGAN + n, RUDE, "/") for n in range(50_000)]
     log = written([*hits, Hit(BEGAN + 5, RUDE, "/private/late"), *rude(1)])
@@ -309,6 +316,7 @@ def test_a_line_that_is_late_is_judged_all_the_same() -> None:
     assert robot["speed"]["gap_secs"] == {"p10": 1, "p50": 1, "p90": 1}
 
 
+@pytest.mark.slow
 def test_one_wrong_time_does_no_harm() -> None:
     hits = [Hit(BEGAN + n, RUDE, "/") for n in range(20_000)]
     hits.insert(10_000, Hit(BEGAN + 10**9, RUDE, "/"))
@@ -320,6 +328,7 @@ def test_one_wrong_time_does_no_harm() -> None:
 # What is kept is bounded.
 
 
+@pytest.mark.slow
 def test_more_robots_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_auditor, "ROBOTS_MOST", 500)
     hits = [
@@ -372,6 +381,7 @@ def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
     assert most(4000) < 1.2 * most(2000)
 
 
+@pytest.mark.slow
 def test_a_fetch_that_comes_late_does_not_take_the_place_of_a_later_one() -> None:
     hits = [Hit(BEGAN + n, RUDE, "/") for n in range(50_000)]
     hits[1] = Hit(BEGAN + 40_000, RUDE, "/robots.txt")

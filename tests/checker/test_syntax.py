@@ -496,11 +496,13 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_files_have_bounded_findings(body: bytes) -> None:
     assert len(check(body)) <= 20 * len(CHECKS)
 
 
+@pytest.mark.slow
 def test_real_files(corpus: list[File]) -> None:
     rule = re.compile(rb"(?im)^[ \t]*(?:dis)?allow[ \t]*:[^#\r\n]*?([*$])")
     assert len(corpus) == 1000

@@ -77,6 +77,7 @@ def test_what_unpacks_to_more_is_refused_elsewhere(
     assert is_whole(compress(RULES), coding, len(RULES) - 1)
 
 
+@pytest.mark.slow
 @each_whole
 def test_no_more_is_unpacked_than_may_be(coding: str, compress: Callable[[bytes], bytes]) -> None:
     """Of what is small on the wire, and 5 MB behind that."""

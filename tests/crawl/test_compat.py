@@ -52,6 +52,7 @@ def test_a_newer_one_is_not(version: str) -> None:
     refuse_older(version)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

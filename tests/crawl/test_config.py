@@ -306,6 +306,7 @@ import scrapy_koster.storage.redis
 """
 
 
+@pytest.mark.slow
 def test_redis_py_is_missing() -> None:
     run = subprocess.run(
         [sys.executable, "-c", WITHOUT_REDIS], capture_output=True, text=True, check=False

@@ -195,6 +195,7 @@ parking.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
 @pytest.mark.parametrize("room", [0, 6_000, 300_000])
 def test_nothing_is_lost_when_the_disk_is_full(room: int) -> None:
@@ -591,6 +592,7 @@ parking.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
 @pytest.mark.parametrize("room", [0, 300_000])
 def test_a_full_disk_is_one_warning_and_loses_nothing(room: int, tmp_path: Path) -> None:
@@ -598,6 +600,7 @@ def test_a_full_disk_is_one_warning_and_loses_nothing(room: int, tmp_path: Path)
     assert said_by(DISK_FULL, room, tmp_path).count("kept in memory alone") == 1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_deleted_does_not_come_out_again(
     crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -638,6 +641,7 @@ def test_another_process_that_has_the_file_is_not_waited_for(
     assert caplog.text.count("is locked") == 1
 
 
+@pytest.mark.slow
 def test_len_does_not_look_at_each_site(crawler: Crawler) -> None:
     """The engine asks at each turn."""
     times = []

@@ -68,6 +68,7 @@ def popped(queue: Any) -> list[str]:
     return [request.url.removeprefix("http://a.example/").replace("/", " ") for request in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", QUEUES)
 def test_what_a_dead_worker_left_is_moved(client: redis.Redis, kind: Any) -> None:
     queue = kind(client, SPIDER, f"{uuid4().hex}:requests")

@@ -291,6 +291,7 @@ def test_the_delay_of_a_parser_that_raises_is_the_limit(choice: CrawlDelay) -> N
     assert found == delay_of(RobotsTxt(FILE), "fig")
 
 
+@pytest.mark.slow
 @given(some.bodies(), some.ROBOTS, st.sampled_from(["", *BY_DRAFT]))
 def test_crawl_delay_is_the_seconds_of_delay(body: bytes, robot: str, name: str) -> None:
     for text in (body, FILE + body, body + b"\nCrawl-delay: 3\nRequest-rate: 1/9\n"):

@@ -143,6 +143,7 @@ def test_conformance_cases(case: Case) -> None:
     assert allowed is (case.allowed and rfc9309)
 
 
+@pytest.mark.slow
 def test_real_files(corpus: list[File]) -> None:
     counts: dict[tuple[bool, ...], int] = {}
     for body, urls in corpus:

@@ -447,6 +447,7 @@ def compared(pairs: int, seed: str) -> None:
             assert reading.allowed(url, robot) is plain.allowed, (body, url, robot)
 
 
+@pytest.mark.slow
 def test_the_plain_reading_says_the_same() -> None:
     compared(10_000, "1996")
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 from harness.real_files import File
 from scrapy.robotstxt import ProtegoRobotParser
 
@@ -46,6 +47,7 @@ def cause_of(body: bytes, url: str, robot: str) -> str:
     return f"{robot} {url}"
 
 
+@pytest.mark.slow
 def test_each_difference_has_a_cause(corpus: list[File]) -> None:
     causes: Counter[str] = Counter()
     for body, urls in corpus:

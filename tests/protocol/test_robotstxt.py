@@ -609,6 +609,7 @@ def test_a_name_is_looked_for_in_each_agent_line_by_itself() -> None:
 
 
 class TestAnyFile:
+    @pytest.mark.slow
     @given(
         body=some.bodies(), urls=st.lists(some.urls(), min_size=1, max_size=6), robot=some.ROBOTS
     )
@@ -625,6 +626,7 @@ class TestAnyFile:
             assert robots.allowed(octets, robot) is ruling.allowed
             assert robots.ruling(octets, robot) == ruling
 
+    @pytest.mark.slow
     @given(chance=st.randoms(use_true_random=False), rules=st.integers(40, 200))
     @settings(max_examples=EXAMPLES // 2)
     def test_of_many_rules_too(self, chance: Random, rules: int) -> None:
@@ -760,6 +762,7 @@ class TestHostileFile:
         assert peak < 40 * len(body)
         assert kept < 15 * len(body)
 
+    @pytest.mark.slow
     def test_is_decided_as_the_oracle_does(self, kind: str) -> None:
         body = HOSTILE[kind](4_000)
         robots = RobotsTxt(body)

@@ -52,6 +52,7 @@ storage.close()
 """
 
 
+@pytest.mark.slow
 def test_of_four_processes_one_is_granted(place: Place) -> None:
     processes = [start(CLAIMANT, place, owner) for owner in "abcd"]
     for process in processes:

@@ -214,6 +214,7 @@ def test_a_time_that_is_none(
     assert storage.get(A) == COPY
 
 
+@pytest.mark.slow
 def test_unpacking_is_bounded() -> None:
     bomb = zlib.compress(bytes(300 * 2**20))
     tracemalloc.start()
@@ -267,6 +268,7 @@ def test_what_would_not_be_read_back_is_not_stored(storage: RedisStorage, known:
     assert storage.get(A) == COPY
 
 
+@pytest.mark.slow
 def test_the_largest_body(storage: RedisStorage) -> None:
     chance = b"".join(zlib.crc32(b"%d" % n).to_bytes(4, "big") for n in range(10 * 2**18))
     largest = replace(COPY, body=chance)
@@ -312,6 +314,7 @@ def test_tls(tmp_path: Path) -> None:
             assert "CERTIFICATE_VERIFY_FAILED" in failure_of(distrusted)
 
 
+@pytest.mark.slow
 def test_a_cluster_of_one_node() -> None:
     with redis_server("--cluster-enabled", "yes") as server, server.client() as admin:
         admin.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)

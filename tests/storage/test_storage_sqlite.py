@@ -115,6 +115,7 @@ def test_the_file_says_what_it_is(storage: SQLiteStorage, path: Path) -> None:
     assert execute(path, "PRAGMA journal_mode") == [("wal",)]
 
 
+@pytest.mark.slow
 def test_opens_when_the_journal_cannot_be_switched(path: Path) -> None:
     SQLiteStorage(str(path)).close()
     execute(path, "PRAGMA journal_mode = DELETE")
@@ -165,6 +166,7 @@ def test_processes_that_open_and_write_at_once_lose_nothing(path: Path) -> None:
     assert found == dict(written(name, n) for name in names for n in range(rounds))
 
 
+@pytest.mark.slow
 def test_a_file_may_be_created_by_eight_at_once(tmp_path: Path) -> None:
     openers = 8
     together = Barrier(openers, timeout=BOUND_SECS)
@@ -338,6 +340,7 @@ def outcome(path: Path) -> str:
 CORRUPTIONS = int(os.environ.get("CORRUPTIONS", "40"))
 
 
+@pytest.mark.slow
 def test_octets_at_random(path: Path) -> None:
     """Whatever they are: a copy that was stored, nothing, or a StorageError."""
     filled(path)
@@ -400,6 +403,7 @@ def test_a_database_of_another_program(path: Path, statement: str) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_a_put_into_a_locked_file(storage: SQLiteStorage, path: Path) -> None:
     storage.put(A, COPY)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -414,6 +418,7 @@ def test_a_put_into_a_locked_file(storage: SQLiteStorage, path: Path) -> None:
         assert storage.get(A) == FAILURE
 
 
+@pytest.mark.slow
 def test_a_file_that_is_locked_against_readers(path: Path) -> None:
     SQLiteStorage(str(path)).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:

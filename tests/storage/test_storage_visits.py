@@ -44,6 +44,7 @@ storage.close()
 """
 
 
+@pytest.mark.slow
 def test_of_two_processes_one_may(tmp_path: Path) -> None:
     place = place_of("sqlite", tmp_path)
     processes = [start(VISITOR, place, seed) for seed in "ab"]
