@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -18,6 +17,7 @@ from harness.fleet import Result, Worker, work
 from harness.replies import Hang, Reply
 from harness.server import Server, Site
 from harness.storages import SHARED, Place, place_of
+from harness.virtual import time
 
 from scrapy_koster.protocol.access import Failure, Known
 from scrapy_koster.protocol.site import Site as KosterSite
