@@ -19,6 +19,9 @@ from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.memory import MemoryStorage
 
+# A check on the virtual time of the others: how crawls end, by the clock on the wall.
+pytestmark = pytest.mark.real_time
+
 WITHOUT_STORAGE = {"KOSTER_STORAGE": MemoryStorage}
 SCHEDULERS = {
     "parked": {},
