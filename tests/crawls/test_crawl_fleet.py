@@ -154,7 +154,9 @@ async def test_two_crawls_at_once(place: Place, crawl: Crawl, server: Server) ->
     await crawl.until(waiting)
     gate.open()
     results = [await each.result() for each in running]
-    assert [result.fetched[1:] for result in results] == [(site.url("/page"),)] * 2
+    for result in results:
+        assert len(result.fetched) == 2
+        assert site.url("/page") in result.fetched
     assert site.asked("/robots.txt") == 1
     asked = sum(result.stats["robotstxt/request_count"] for result in results)
     assert asked == 1 + 2  # and the site behind it in each

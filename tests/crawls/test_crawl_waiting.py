@@ -202,6 +202,7 @@ async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) 
         arguments={"pictures": pictures.url("/")},
     )
     await crawl.until(lambda: len(site.pages_asked) == 300, seconds=20)
+    await crawl.until(lambda: pictures.asked("/robots.txt"))
     assert pictures.asked("/robots.txt") == 1
     result = await running.stop()
     assert pictures.pages_asked == []
