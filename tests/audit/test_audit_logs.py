@@ -378,6 +378,7 @@ def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
 
     monkeypatch.setattr(order, "PIECE_BYTES", 1 << 16)
     most(100)
+    most(1000)  # what is imported and compiled once does not count
     assert most(4000) < 1.2 * most(2000)
 
 
