@@ -409,7 +409,7 @@ async def test_the_status_shows_what_waits(crawl: Crawl, server: Server) -> None
     running = crawl.start(urls=dead.urls(12), settings={"KOSTER_DEFER_FIRST_SECS": 100})
     await crawl.until(lambda: dead.asked("/robots.txt") == 1)
     scheduler: Any = running.crawler.engine._slot.scheduler  # type: ignore[union-attr]
-    await crawl.until(lambda: len(scheduler) == 12)
+    await crawl.until(lambda: len(scheduler) == 12 and not scheduler.has_pending_requests())
     status = dict(get_engine_status(running.crawler.engine))
     [queued] = [count for what, count in status.items() if "scheduler.mqs" in what]
     assert queued == 12
