@@ -23,7 +23,7 @@ from harness.server import Server
 from harness.sizes import EXAMPLES, MANY_EXAMPLES
 from hypothesis import settings
 
-BOUND_SECS = 60.0
+BOUND_SECS = 180.0
 STOP_SECS = 15.0
 LOOP = pytest.StashKey[Loop]()
 
@@ -48,7 +48,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)  # after pytest-twisted has installed its reactor
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "bound(seconds): how long a coroutine test may take, in place of 60 seconds"
+        "markers", "bound(seconds): how long a coroutine test may take, in place of 180 seconds"
     )
     config.addinivalue_line(
         "markers", "crawl: runs on the loops that tests/loops.md says; coroutine tests have it"

@@ -21,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
+            item.add_marker(pytest.mark.real_time)  # what is theirs has clocks of its own
             for warning in WARNINGS:
                 item.add_marker(pytest.mark.filterwarnings(warning))
         if mark := item.get_closest_marker("beside"):

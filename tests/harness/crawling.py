@@ -329,7 +329,7 @@ class Crawl:
         await sleep(seconds)
 
     @staticmethod
-    async def until(condition: Callable[[], object], *, seconds: float = 20.0) -> None:
+    async def until(condition: Callable[[], object], *, seconds: float = 60.0) -> None:
         """Wait until it is true, and fail if it does not become so."""
         end = TIME.now() + seconds
         if TIME.is_virtual:
