@@ -19,6 +19,7 @@ from harness.conformance import CASES, Case, each_case
 from harness.draft import SECTION_4
 from harness.replies import Reply, redirect
 from harness.server import Server
+from harness.sizes import so_many
 from harness.storages import SHARED, Place, place_of
 from scrapy import Request, cmdline
 from scrapy.commands import ScrapyCommand
@@ -150,6 +151,10 @@ AS_SENT: dict[str, tuple[bool, int | None]] = {
 }
 
 
+# The same objects, laid out: not each time.
+TOLD_AS_TEXT = {case.id for case in CASES[:: so_many(8, 1)]}
+
+
 @each_case
 def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case) -> None:
     (tmp_path / "a.txt").write_bytes(case.body)
@@ -161,6 +166,8 @@ def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case
     assert ran.status == (0 if allowed else 1)
     by_rfc9309 = verdict["rfc9309"]["allowed"]
     assert (verdict["draft"]["allowed"], verdict["draft"]["line"]) == (allowed, number)
+    if case.id not in TOLD_AS_TEXT:
+        return
     text = robots("explain", "--robots", "a.txt", agent, "--", case.url)
     assert text.status == ran.status
     assert text.out.startswith("allowed " if allowed else "forbidden ")

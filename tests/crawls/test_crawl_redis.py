@@ -23,7 +23,7 @@ from scrapy_koster.storage.redis import RedisStorage
 
 RULES = "User-agent: *\nDisallow: /private\n"
 CRAWLS = 3
-SITES = 20
+SITES = 10
 PASSWORD = "s3cret"
 OPEN = b"User-agent: *\nDisallow:\n"
 

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ class Ran:
 
 Robots = Callable[..., Ran]
 
+_entry_points = cache(cmdline.entry_points)
+"""Which Scrapy looks for in all that is installed, for each command."""
+
 
 @pytest.fixture
 def robots(
@@ -41,6 +45,7 @@ def robots(
 ) -> Robots:
     """Run `scrapy robots` in this process, in an empty folder, as cmdline.py runs it."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cmdline, "entry_points", _entry_points)
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
 

@@ -307,6 +307,7 @@ class Crawl:
             "TELNETCONSOLE_ENABLED": False,
             "REMOTE_CONTROL_ENABLED": False,
             "DOWNLOAD_TIMEOUT": 20,
+            "CONCURRENT_ITEMS": 2,  # Scrapy makes so many tasks for each page
             "KOSTER_SQLITE_PATH": str(self.folder / "robots.sqlite3"),
             **reactor_settings(),
             **OBEYING[robots],

@@ -51,6 +51,7 @@ class Loop(ABC):
             with untaken_errors() as errors:
                 self.drive(lambda: _leaving_nothing(test), bound_secs)
                 gc.collect()
+                gc.freeze()  # the next one need not look at what there is now
         except TimedOut:
             pytest.fail(f"had not ended after {bound_secs:g} s")
         finally:

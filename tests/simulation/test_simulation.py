@@ -56,7 +56,7 @@ def simulated() -> Iterator[Machine]:
 
 @pytest.mark.parametrize("block", range(4))
 def test_every_invariant_holds(simulated: Machine, block: int) -> None:
-    for seed in range(50 * block, 50 * block + 50):
+    for seed in range(30 * block, 30 * block + 30):
         history = simulated.run(seed)
         assert history.watch.found is None, told(history)
     gc.collect()
@@ -68,7 +68,7 @@ def test_what_was_found_stays_mended(simulated: Machine, seed: int) -> None:
 
 
 def test_a_seed_is_one_history(simulated: Machine) -> None:
-    for seed in range(40):
+    for seed in range(20):
         assert told(simulated.run(seed)) == told(simulated.run(seed))
 
 
