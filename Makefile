@@ -29,6 +29,9 @@ WORKERS ?= 3
 REQUESTS ?= 1000000
 SITES ?= 20000
 
+# Each test that starts a Python would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST := $(BIN)/python -m pytest
@@ -95,7 +98,7 @@ test-covered-units: $(TEST)
 	$(BIN)/coverage run --concurrency=thread -m pytest --many -m '$(SHORT) and not crawl'
 
 test-covered-crawls: $(TEST)
-	$(BIN)/coverage run -m pytest --many -m '$(SHORT) and crawl'
+	$(BIN)/coverage run -m pytest -m '$(SHORT) and crawl'
 
 test-reactor: $(TEST)
 	$(PYTEST) --reactor=default -m '$(SHORT) and crawl' $(LOOP_TESTS)
@@ -107,7 +110,7 @@ test-long: $(TEST)
 	$(PYTEST) -m 'long and not timed and not crawl and not browser'
 
 test-long-crawls: $(TEST)
-	$(PYTEST) -m 'long and not timed and crawl'
+	$(PYTEST) --many -m 'long and not timed and crawl'
 
 test-browser: $(TEST)
 	$(PYTEST) -p no:twisted -m browser

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class Ran:
 
 Robots = Callable[..., Ran]
 
-_entry_points = cache(cmdline.entry_points)
+_entry_points = cache(metadata.entry_points)
 """Which Scrapy looks for in all that is installed, for each command."""
 
 

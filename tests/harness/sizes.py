@@ -11,4 +11,4 @@ def so_many(some: int, many: int) -> int:
 
 
 EXAMPLES = 30
-MANY_EXAMPLES = 500
+MANY_EXAMPLES = 150
