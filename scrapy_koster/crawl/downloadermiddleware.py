@@ -17,6 +17,7 @@ from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
 from scrapy_koster.protocol.site import Site
@@ -75,6 +76,7 @@ class KosterMiddleware:
             self.process_response = elsewhere.process_response
         self._pacer = parts.pacer
         self._is_paced = False
+        self._has_told_of_parser = False
         _check_parser(crawler, parts.config, self._log)
         _check_not_twice(crawler, self._log)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
@@ -121,6 +123,21 @@ class KosterMiddleware:
         elif self._is_counting or state.facts.hazard is not None:
             self._passes(request, state, robot)
         return None
+
+    def process_exception(
+        self,
+        request: Request,  # noqa: ARG002  # Scrapy gives it by name
+        exception: Exception,
+    ) -> None:
+        """Log once that the parser returned a wrong type. The request's errback is told, too."""
+        if isinstance(exception, ParserDefectError) and not self._has_told_of_parser:
+            self._has_told_of_parser = True
+            self._log.defect(
+                "KOSTER_PARSER = %(parser)s has a defect. Requests whose robots.txt it cannot"
+                " answer for are not sent, and this is not logged again",
+                exception,
+                parser=self._config.parser.__qualname__,
+            )
 
     async def _wait(self, request: Request, robot: str) -> Response | None:
         state = self._keeper.state_of(request.url)
@@ -239,7 +256,9 @@ class KosterMiddleware:
 
 
 def _check_parser(crawler: Crawler, config: Config, log: Log) -> None:
-    config.parser.from_crawler(crawler, b"")
+    parser: object = config.parser.from_crawler(crawler, b"")
+    if not callable(getattr(parser, "allowed", None)):
+        raise ParserDefectError(config.parser, "from_crawler", parser, "a parser")
     settings = crawler.settings
     if settings.getpriority("ROBOTSTXT_PARSER") and settings.get("KOSTER_PARSER") is None:
         log.warning(

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
 
     from scrapy_koster.protocol.access import Policy
+    from scrapy_koster.protocol.defect import Permission
     from scrapy_koster.protocol.rfc9309 import Rfc9309
     from scrapy_koster.protocol.standing import Standing
-    from scrapy_koster.protocol.verdict import Permission
 
 # Sites that requests wait for stay; so many are passed over for each new one.
 _EVICTED_AT_ONCE = 16

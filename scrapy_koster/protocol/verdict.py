@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from scrapy_koster.protocol.access import Copy, Failure, Policy
+from scrapy_koster.protocol.defect import ParserDefectError, Permission, bools_of
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.jsonable import TEXT_CHARS, delay_to_dict, lines_to_dict, ruling_to_dict
 from scrapy_koster.protocol.line import Line
@@ -49,19 +49,16 @@ class ExplainingParser(Parser, Protocol):
         ...
 
 
-Permission: TypeAlias = Callable[[str, str | bytes], bool]
-"""Whether a robot (the second) may fetch a URL (the first) of one site."""
-
-
 def permission(step: Settled, parser: Parser | None, policy: Policy) -> Permission:
     """Return what decides on the URLs of a site.
 
-    *parser* has read the body of the copy; it is needed where access is by rules.
+    *parser* has read the body of the copy; it is needed where access is by rules. What is
+    returned raises ParserDefectError where the parser returns no bool.
     """
     match standing_by(step, policy).access:
         case Access.BY_RULES:
             assert parser is not None
-            return parser.allowed
+            return bools_of(parser)
         case Access.UNLIMITED:
             return _everything
         case Access.RESTRICTED:  # pragma: no branch
@@ -254,5 +251,7 @@ def _ruling(parser: Parser | None, url: str, robot: str | bytes, *, allowed: boo
         # KOSTER_PARSER is a class that can only answer yes or no.
         return Ruling(allowed=allowed, section=type(parser).__name__, record=None, rule=None)
     ruling = parser.ruling(url, robot)
+    if not isinstance(ruling, Ruling):
+        raise ParserDefectError(parser, "ruling", ruling, "a Ruling")
     # Any class may be a parser: its methods may contradict each other.
     return ruling if ruling.allowed is allowed else replace(ruling, allowed=allowed)

@@ -29,3 +29,10 @@ class NoUrl(NoFile):
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
         raise ZeroDivisionError
+
+
+class NoBool(NoUrl):
+    """Answers with a value that is true, and is no bool."""
+
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
+        return ("no", "reason")  # type: ignore[return-value]

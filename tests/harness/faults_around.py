@@ -21,7 +21,7 @@ from scrapy import Request
 from scrapy.exceptions import NotConfigured
 
 from harness.clocks import JumpingClock
-from harness.defects import NoFile, NoUrl
+from harness.defects import NoBool, NoFile, NoUrl
 from harness.redis_server import answering, common_server, redis_server
 from harness.server import Server, Site
 from harness.virtual import time
@@ -454,6 +454,12 @@ FAULTS = (
         _CODE, "a parser that raises at each file", _with(KOSTER_PARSER=NoFile), closed=True
     ),
     AroundFault(_CODE, "a parser that raises at each URL", _with(KOSTER_PARSER=NoUrl), closed=True),
+    AroundFault(
+        _CODE,
+        "a parser whose `allowed` returns no bool",
+        _with(KOSTER_PARSER=NoBool),
+        closed=True,
+    ),
     AroundFault(
         _CODE,
         "a middleware that raises at each robots.txt",

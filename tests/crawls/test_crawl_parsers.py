@@ -1,0 +1,140 @@
+"""Parsers of others that return a value of a wrong type: they open nothing."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from harness.comparison import RULES
+from harness.crawling import Crawl, RecordingSpider, kept_log
+from harness.faults_of_sites import ALLOWED, FORBIDDEN
+from harness.server import Server
+from scrapy.robotstxt import ProtegoRobotParser
+
+from scrapy_koster import KosterRobotParser, RobotsForbidden, StrictestRobotParser
+from scrapy_koster.protocol.defect import ParserDefectError
+
+PAGES = (*ALLOWED, *FORBIDDEN)
+LOGGER = "scrapy_koster.crawl.downloadermiddleware"
+
+
+async def _soon() -> bool:
+    return True
+
+
+class Truthy:
+    """As an array of numpy: it is no bool."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+WRONG: dict[str, Callable[[], Any]] = {
+    "a tuple": lambda: (False, "a reason"),
+    "text": lambda: "no",
+    "NotImplemented": lambda: NotImplemented,
+    "a coroutine": _soon,
+    "an object": Truthy,
+    "1": lambda: 1,
+    "None": lambda: None,
+    "a list": list,
+}
+
+
+@pytest.fixture(autouse=True)
+def warned() -> Iterator[None]:
+    """A coroutine that nobody awaits is told of by a warning, which is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def returning(base: Any, method: str, value: Callable[[], Any]) -> Any:
+    return type("Odd", (base,), {method: lambda self, *_: value()})
+
+
+@pytest.mark.parametrize("base", [KosterRobotParser, StrictestRobotParser, ProtegoRobotParser])
+@pytest.mark.parametrize("value", WRONG.values(), ids=WRONG)
+async def test_only_true_opens(
+    crawl: Crawl, server: Server, base: type, value: Callable[[], Any]
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    parser = returning(base, "allowed", value)
+    with kept_log() as log:
+        running = crawl.start(urls=site.urls(3), settings={"KOSTER_PARSER": parser})
+        with pytest.raises(AssertionError, match="Odd"):  # it is logged, with a traceback
+            await running.result()
+    spider = running.crawler.spider
+    assert isinstance(spider, RecordingSpider)
+    assert site.pages_asked == []
+    [said] = [record for record in log if record.name == LOGGER]
+    assert said.levelno == logging.ERROR
+    assert "Odd" in said.getMessage()
+    assert [type(error) for _, error in spider.refused] == [ParserDefectError] * 3
+
+
+async def test_true_and_false_are_answers(crawl: Crawl, server: Server) -> None:
+    class Protego(ProtegoRobotParser):
+        def allowed(self, url: Any, user_agent: Any) -> bool:
+            return "secret" not in str(url)
+
+    site = server.site()
+    site.robots = RULES
+    urls = [site.url("/open"), site.url("/secret")]
+    result = await crawl(urls=urls, settings={"KOSTER_PARSER": Protego})
+    assert result.fetched == (urls[0],)
+    [(url, error)] = result.refused
+    assert url == urls[1]
+    assert isinstance(error, RobotsForbidden)
+
+
+@pytest.mark.parametrize("value", [_soon, lambda: None], ids=["a coroutine", "None"])
+async def test_a_line_that_is_none(crawl: Crawl, server: Server, value: Callable[[], Any]) -> None:
+    site = server.site()
+    site.robots = RULES
+    urls = [site.url(path) for path in PAGES]
+    running = crawl.start(
+        urls=urls, settings={"KOSTER_PARSER": returning(KosterRobotParser, "ruling", value)}
+    )
+    with pytest.raises(AssertionError, match="Odd"):
+        await running.result()
+    assert sorted(site.pages_asked) == sorted(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    ("method", "value"),
+    [
+        *(("crawl_delay", value) for name, value in WRONG.items() if name not in ("1", "None")),
+        *(("lines", value) for name, value in WRONG.items() if name not in ("a list", "None")),
+    ],
+)
+async def test_a_delay_that_is_none(
+    crawl: Crawl, server: Server, method: str, value: Callable[[], Any]
+) -> None:
+    site = server.site()
+    site.robots = RULES + "Crawl-delay: 1\n"
+    base = KosterRobotParser if method == "lines" else ProtegoRobotParser
+    settings = {
+        "KOSTER_PARSER": returning(base, method, value),
+        "KOSTER_CRAWL_DELAY": "obey",
+        "KOSTER_CRAWL_DELAY_MAX_SECS": 0.01,
+    }
+    with pytest.raises(AssertionError, match="Error while reading how long a delay"):
+        await crawl(urls=[site.url(ALLOWED[0])], settings=settings)
+    assert site.pages_asked == [ALLOWED[0]]
+
+
+@pytest.mark.parametrize("value", [_soon, lambda: None], ids=["a coroutine", "None"])
+async def test_a_parser_that_builds_none(
+    crawl: Crawl, server: Server, value: Callable[[], Any]
+) -> None:
+    site = server.site()
+    parser = returning(KosterRobotParser, "from_crawler", value)
+    parser.from_crawler = classmethod(lambda cls, *_: value())
+    with pytest.raises(ParserDefectError, match=r"from_crawler\(\) of the parser .*Odd"):
+        await crawl(urls=site.urls(1), settings={"KOSTER_PARSER": parser})
+    assert site.requests == ()

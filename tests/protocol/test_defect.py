@@ -1,0 +1,104 @@
+"""Any class may be a parser: what it returns is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
+from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.protocol.defect import ParserDefectError, bools_of
+from scrapy_koster.protocol.delay import Delay, delay_of
+
+
+class Answers:
+    """A parser that answers everything with one value."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def allowed(self, _url: str, _robot: str | bytes) -> Any:
+        return self.value
+
+    def crawl_delay(self, _robot: str | bytes) -> Any:
+        return self.value
+
+
+class Lines(Answers):
+    def lines(self, _robot: str | bytes, /, *_fields: bytes) -> Any:
+        return self.value
+
+
+async def soon() -> bool:
+    return True
+
+
+def is_closed(coroutine: Any) -> bool:
+    return coroutine.cr_frame is None
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_bool_is_an_answer(value: bool) -> None:
+    assert bools_of(Answers(value))("http://a/", "fig") is value
+
+
+@pytest.mark.parametrize("value", [1, 0, None, "yes", "", (True,), NotImplemented, Answers(True)])
+def test_what_is_no_bool_is_a_defect(value: Any) -> None:
+    with pytest.raises(ParserDefectError, match=r"allowed\(\) of the parser .*Answers returned"):
+        bools_of(Answers(value))("http://a/", "fig")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("parser", [Answers, Lines])
+def test_a_coroutine_is_closed(parser: type[Answers]) -> None:
+    answers = soon()
+    with pytest.raises(ParserDefectError, match="coroutine"):
+        bools_of(parser(answers))("http://a/", "fig")
+    assert is_closed(answers)
+    later = soon()
+    with pytest.raises(ParserDefectError, match="coroutine"):
+        delay_of(parser(later), "fig")
+    assert is_closed(later)
+
+
+@pytest.mark.parametrize("kind", [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser])
+def test_our_own_are_asked_directly(kind: Any) -> None:
+    """They run for every request."""
+    parser = kind.from_crawler(None, b"")
+    assert bools_of(parser) == parser.allowed
+
+    class Other(kind):  # type: ignore[misc]
+        def allowed(self, url: Any, robot: Any) -> Any:
+            return 1
+
+    with pytest.raises(ParserDefectError):
+        bools_of(Other(b""))("http://a/", "fig")
+
+
+@pytest.mark.parametrize("secs", [2, 2.0, Decimal(2)])
+def test_a_number_is_a_delay(secs: Any) -> None:
+    assert delay_of(Answers(secs), "fig") == Delay(2.0, None)
+
+
+@pytest.mark.parametrize("secs", [None, 0, -1, float("nan"), float("inf")])
+def test_no_delay(secs: Any) -> None:
+    assert delay_of(Answers(secs), "fig") is None
+
+
+@pytest.mark.parametrize("secs", ["", "2", True, False, (), [2], NotImplemented])
+def test_no_number_is_a_defect(secs: Any) -> None:
+    with pytest.raises(ParserDefectError, match="crawl_delay"):
+        delay_of(Answers(secs), "fig")
+
+
+def test_lines_are_to_be_lines() -> None:
+    def none() -> Iterator[Any]:
+        yield from ()
+
+    assert delay_of(Lines(none()), "fig") is None
+    with pytest.raises(ParserDefectError, match="lines"):
+        delay_of(Lines(5), "fig")
