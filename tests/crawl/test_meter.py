@@ -56,6 +56,14 @@ def connected(meter: Meter, pool: MeteredPool, endpoint: Endpoint) -> Connection
     return connection
 
 
+def test_who_sends_in_a_context_of_his_own_is_not_counted(pool: MeteredPool) -> None:
+    endpoint, found = Endpoint(), list[Any]()
+    pool.getConnection(("http", "a.example"), endpoint).addCallback(found.append)  # type: ignore[arg-type]
+    assert found == endpoint.connected
+    found[0].dataReceived(LINE * 1000)
+    assert (len(found[0].received), found[0].aborted) == (1, 0)
+
+
 @pytest.fixture
 def pool() -> MeteredPool:
     return MeteredPool(SimpleNamespace())

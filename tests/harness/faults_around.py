@@ -468,6 +468,12 @@ FAULTS = (
     ),
     AroundFault(
         _CODE,
+        'a middleware that has a defect at each robots.txt, KOSTER_UNAVAILABLE = "allow"',
+        _with(DOWNLOADER_MIDDLEWARES={RaisesOfRobots: 50}, KOSTER_UNAVAILABLE="allow"),
+        closed=True,
+    ),
+    AroundFault(
+        _CODE,
         "a middleware that raises at the answer",
         _with(DOWNLOADER_MIDDLEWARES={RaisesOfAnswers: 950}),
         closed=True,

@@ -92,7 +92,8 @@ class Meter:
             _METER.reset(token)
 
 
-_METER: ContextVar[Meter] = ContextVar("meter")
+_METER: ContextVar[Meter | None] = ContextVar("meter", default=None)
+"""None in a handler that sends in a context of its own: it is not metered."""
 
 
 class MeteredPool(HTTPConnectionPool):
@@ -109,6 +110,9 @@ class MeteredPool(HTTPConnectionPool):
     ) -> Deferred[HTTP11ClientProtocol]:
         """Return a new connection."""
         meter = _METER.get()
+        connecting: Deferred[HTTP11ClientProtocol] = super().getConnection(key, endpoint)
+        if meter is None:
+            return connecting
 
         def watch(connection: HTTP11ClientProtocol) -> HTTP11ClientProtocol:
             transport: Any = connection.transport
@@ -120,7 +124,7 @@ class MeteredPool(HTTPConnectionPool):
             meter.watch(connection, "dataReceived", drop)
             return connection
 
-        return super().getConnection(key, endpoint).addCallback(watch)
+        return connecting.addCallback(watch)
 
 
 def meter_connector(connector: Any) -> None:
@@ -129,6 +133,8 @@ def meter_connector(connector: Any) -> None:
 
     async def metered(*args: Any, **kwargs: Any) -> Any:
         meter = _METER.get()
+        if meter is None:
+            return await connect(*args, **kwargs)
         meter.check()  # a request whose connection was dropped is sent again
         connection = await connect(*args, **kwargs)
         meter.watch(connection.protocol, "data_received", connection.transport.abort)
@@ -152,7 +158,8 @@ def _metered(stream: Any) -> Any:
 
     async def metered(*args: Any, **kwargs: Any) -> bytes:
         data: bytes = await read(*args, **kwargs)
-        _METER.get().count(data)
+        if (meter := _METER.get()) is not None:
+            meter.count(data)
         return data
 
     async def over_tls(*args: Any, **kwargs: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -149,13 +150,16 @@ class MeteredHandlers:
     """The download handlers of a crawl, over connections of their own that are metered.
 
     That holds for those of Scrapy: for HTTP/1.1, aiohttp and httpx. What a
-    handler that somebody else wrote reads cannot be seen from outside.
+    handler that somebody else wrote reads cannot be seen from outside: it is
+    used as it is, and so is a subclass of these that cannot be metered.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._handlers = crawler.engine.downloader.handlers
         self._metered: dict[str, DownloadHandlerProtocol | None] = {}
+        self._built: list[DownloadHandlerProtocol] = []
+        """The signal that closes them keeps none of them alive."""
 
     async def download(self, request: Request) -> Response:
         """Return the response; to be called while a meter is counting."""
@@ -173,16 +177,25 @@ class MeteredHandlers:
         return any(kind.__module__.startswith("scrapy_zyte_api") for kind in type(handler).__mro__)
 
     def _meter(self, scheme: str) -> DownloadHandlerProtocol | None:
-        handler = self._handlers._get_handler(scheme)  # noqa: SLF001
+        handler: Any = self._handlers._get_handler(scheme)  # noqa: SLF001
+        if not inspect.iscoroutinefunction(getattr(handler, "download_request", None)):
+            return None  # its interface is that of Scrapy 2.13, which Scrapy knows how to call
+        try:
+            return self._metered_one(handler)
+        except Exception:  # noqa: BLE001  # a subclass may lack, or ask for, whatever it likes
+            return None
+
+    def _metered_one(self, handler: Any) -> DownloadHandlerProtocol | None:
         kinds = {kind.__name__ for kind in type(handler).__mro__}
         if "HTTP11DownloadHandler" in kinds:
             return _with_metered_pool(handler)
         if kinds.isdisjoint(_METERS):
             return None
-        handler = _another(type(handler), self._crawler)
+        another = _another(type(handler), self._crawler)
+        self._built.append(another)
         for kind in kinds & _METERS.keys():
-            _METERS[kind](handler)
-        return handler
+            _METERS[kind](another)
+        return another
 
 
 def _another(cls: Any, crawler: Crawler) -> DownloadHandlerProtocol:

@@ -43,6 +43,18 @@ if TYPE_CHECKING:
 # The resolver has answered, and there is no such name, or it has no address. That it did
 # not answer is another code.
 _UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
+# No site makes a handler or a middleware raise these: what was called does not fit.
+_DEFECTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    SyntaxError,
+    TypeError,
+)
 _RECEIVED = "koster_robotstxt_received"
 _METER = "koster_robotstxt_meter"
 
@@ -70,7 +82,8 @@ class Fetcher:
         """Ask *site* on behalf of *page*; a *stale* copy is revalidated (3.4).
 
         KOSTER_TIMEOUT_SECS bounds the whole of it, redirects included. What
-        goes wrong is returned, not raised.
+        goes wrong is returned. A defect of the robot (of a middleware, a
+        download handler, this package) is raised: the site has not failed.
         """
         ended: Deferred[Answer | NoAnswer] = Deferred()
         late: list[DownloadTimeoutError] = []
@@ -82,8 +95,10 @@ class Fetcher:
                 ended.errback(result)  # not by us: the process ends
                 return
             if isinstance(result, TwistedFailure):
-                result = self._no_answer(late[0] if late else result.value)
-            ended.callback(result)
+                answer = self._no_answer(late[0] if late else result.value)
+                is_defect = isinstance(result.value, _DEFECTS) and not late
+                result = result if is_defect and not self._cancelled else answer
+            ended.callback(result)  # of a failure it is what errback() is
 
         def time_out() -> None:
             secs = self._config.timeout_secs

@@ -1,0 +1,185 @@
+"""Download handlers of others that Scrapy runs: they work, and obey. Defects open no site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from harness.comparison import RULES
+from harness.crawling import Crawl, RecordingSpider
+from harness.faults_of_sites import ALLOWED, FORBIDDEN
+from harness.server import Server, Site
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.misc import build_from_crawler, load_object
+from scrapy.utils.reactor import is_reactor_installed
+
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
+
+PAGES = (*ALLOWED, *FORBIDDEN)
+FOLDER = "scrapy.core.downloader.handlers"
+# What is deprecated is a warning of Scrapy, once for each handler.
+pytestmark = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
+
+
+def loaded(kind: str) -> Any:
+    """The handler of Scrapy, or skip."""
+    of_twisted = kind.startswith("http11")
+    if not (is_reactor_installed() if of_twisted else is_asyncio_available()):
+        pytest.skip("needs another kind of loop")
+    try:
+        return load_object(f"{FOLDER}.{kind}DownloadHandler")
+    except (ImportError, NameError):
+        pytest.skip("this Scrapy has it not, or the library is not installed")
+
+
+def of_old_interface(kind: Any) -> Any:
+    """That of Scrapy 2.13: a Deferred, and a spider."""
+
+    class Old(kind):  # type: ignore[misc]
+        def download_request(self, request: Request, spider: RecordingSpider) -> Any:
+            assert spider.name
+            return deferred_from_coro(super().download_request(request))
+
+        def close(self) -> Any:
+            return deferred_from_coro(super().close())
+
+    return Old
+
+
+def around_another(kind: Any) -> Any:
+    """It has no pool or session of its own."""
+
+    class Around(kind):  # type: ignore[misc]
+        def __init__(self, crawler: Crawler) -> None:
+            self._inner = build_from_crawler(kind, crawler)
+
+        async def download_request(self, request: Request) -> Any:
+            return await self._inner.download_request(request)
+
+        async def close(self) -> None:
+            await self._inner.close()
+
+    return Around
+
+
+def built_once(kind: Any) -> Any:
+    """As one that listens at a port: there cannot be another, or a copy."""
+
+    class Once(kind):  # type: ignore[misc]
+        crawlers: list[Crawler]
+
+        def __init__(self, crawler: Crawler) -> None:
+            if self.crawlers:
+                raise RuntimeError("there is one already")
+            self.crawlers.append(crawler)
+            super().__init__(crawler)
+
+        def __copy__(self) -> Any:
+            raise RuntimeError("there is one already")
+
+    Once.crawlers = []
+    return Once
+
+
+@pytest.mark.parametrize("kind", ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx"])
+@pytest.mark.parametrize("make", [of_old_interface, around_another, built_once])
+@pytest.mark.parametrize("unavailable", ["defer", "allow"])
+async def test_it_works_and_obeys(
+    crawl: Crawl, server: Server, kind: str, make: Any, unavailable: str
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    settings = {
+        "DOWNLOAD_HANDLERS": {"http": make(loaded(kind))},
+        "KOSTER_UNAVAILABLE": unavailable,
+        "KOSTER_DEFER_FIRST_SECS": 0.1,
+        "KOSTER_DEFER_LIMIT_SECS": 0.3,
+    }
+    result = await crawl(urls=[site.url(path) for path in PAGES], settings=settings)
+    assert sorted(site.pages_asked) == sorted(ALLOWED)
+    assert {type(error) for _, error in result.refused} == {RobotsForbidden}
+    assert site.asked("/robots.txt") == 1
+
+
+def failing(error: Exception) -> Any:
+    class Failing:
+        """Sends pages as the crawl's own handler does."""
+
+        lazy = False
+
+        def __init__(self, crawler: Crawler) -> None:
+            path = crawler.settings["DOWNLOAD_HANDLERS_BASE"]["http"]
+            self._inner = build_from_crawler(load_object(path), crawler)
+
+        @classmethod
+        def from_crawler(cls, crawler: Crawler) -> Any:
+            return cls(crawler)
+
+        async def download_request(self, request: Request) -> Any:
+            if request.url.endswith("/robots.txt"):
+                raise error
+            return await self._inner.download_request(request)
+
+        async def close(self) -> None:
+            await self._inner.close()
+
+    return Failing
+
+
+async def asked_of(crawl: Crawl, site: Site, settings: dict[str, Any], match: str) -> Any:
+    running = crawl.start(
+        urls=[site.url(path) for path in PAGES],
+        settings={
+            "KOSTER_UNAVAILABLE": "allow",
+            "KOSTER_DEFER_FIRST_SECS": 0.1,
+            "KOSTER_DEFER_LIMIT_SECS": 0.3,
+            **settings,
+        },
+    )
+    with pytest.raises(AssertionError, match=match):  # it is logged, with a traceback
+        await running.result()
+    return running.crawler.spider
+
+
+@pytest.mark.parametrize(
+    "error",
+    [TypeError, AttributeError, NameError, NotImplementedError, AssertionError, KeyError],
+)
+async def test_a_defect_of_a_handler_opens_no_site(
+    crawl: Crawl, server: Server, error: type[Exception]
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    settings = {"DOWNLOAD_HANDLERS": {"http": failing(error("it does not fit"))}}
+    spider = await asked_of(crawl, site, settings, "it does not fit")
+    assert site.pages_asked == []
+    assert [type(error) for _, error in spider.refused] == [RobotsUnavailable] * len(PAGES)
+
+
+class Misfit:
+    """A middleware that was written for other requests."""
+
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            request.cb_kwargs.it_does_not_fit()  # type: ignore[attr-defined]
+
+
+async def test_a_defect_of_a_middleware_opens_no_site(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = RULES
+    settings = {"DOWNLOADER_MIDDLEWARES": {Misfit: 50}}
+    await asked_of(crawl, site, settings, "it_does_not_fit")
+    assert site.pages_asked == []
+
+
+async def test_a_failure_of_the_site_opens_it(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    settings = {
+        "DOWNLOAD_HANDLERS": {"http": failing(OSError("it is away"))},
+        "KOSTER_UNAVAILABLE": "allow",
+    }
+    await crawl(urls=[site.url(path) for path in PAGES], settings=settings)
+    assert sorted(site.pages_asked) == sorted(PAGES)
