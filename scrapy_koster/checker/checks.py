@@ -62,7 +62,7 @@ CHECKS = {
             _ERROR,
             "3.3",
             "B3",
-            "The file is UTF-16 or UTF-32: no line of it can be read.",
+            "The file is UTF-16 or UTF-32: many readers can read no line of it.",
             "Save it as ASCII or UTF-8.",
         ),
         Check(

@@ -15,7 +15,7 @@ from scrapy_koster.checker.hazard import HAZARDS, Hazards
 from scrapy_koster.checker.record import seen_between, seen_in_names, seen_in_order, seen_outside
 from scrapy_koster.checker.seen import AGENT, RULES, SPACE, Seen, seen_in_line, taken_apart
 from scrapy_koster.protocol.html_page import is_html
-from scrapy_koster.protocol.line import lines, whole_lines
+from scrapy_koster.protocol.line import is_wide, lines, whole_lines
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import parse
 
@@ -110,15 +110,11 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
     read = whole_lines(body, max_bytes)
     numbered = list(enumerate(lines(read), 1))
     sources = [taken_apart(number, text) for number, text in numbered if text.strip(SPACE)]
-    is_page = is_html(read)
-    if is_page:
-        yield Seen("K002", 1, 1, "this is an HTML page")
-    if not any(source.field in (AGENT, *RULES) for source in sources):
-        if is_page:
-            return
-        if _is_wide(body):
-            yield Seen("K003", 1, 1, "this is UTF-16 or UTF-32: no line can be read")
-            return
+    is_read = any(source.field in (AGENT, *RULES) for source in sources)
+    whole = list(_seen_of_whole(body, read, is_read=is_read))
+    yield from whole
+    if whole and not is_read:
+        return
     if body.startswith(b"\xef\xbb\xbf"):
         yield Seen("K004", 1, 1, "the file begins with a byte order mark")
     if len(read) < len(body):
@@ -137,10 +133,21 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
         yield from seen_in_order(record)
 
 
+def _seen_of_whole(body: bytes, read: bytes, *, is_read: bool) -> Iterator[Seen]:
+    """Yield what is wrong with the whole file; *is_read* if its lines can be read all the same."""
+    is_page = is_html(read)
+    if is_page:
+        yield Seen("K002", 1, 1, "this is an HTML page")
+    if is_read and is_wide(body):
+        yield Seen("K003", 1, 1, "this is UTF-16 or UTF-32: many readers can read no line")
+    elif not is_read and not is_page and _seems_wide(body):
+        yield Seen("K003", 1, 1, "this is UTF-16 or UTF-32: no line can be read")
+
+
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def _is_wide(body: bytes) -> bool:
+def _seems_wide(body: bytes) -> bool:
     """Whether a file is UTF-16 or UTF-32, by its mark or by its zeros."""
     start = body[:1000]
     return start.startswith(_WIDE_MARKS) or 3 * start.count(0) > len(start)

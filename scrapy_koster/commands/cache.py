@@ -199,7 +199,7 @@ def _show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator
 def _show_as_json(site: Site, known: Known) -> str:
     """Return one JSON object in one line, with the file."""
     copy = last_copy(known)
-    body = copy.body.decode(errors="backslashreplace") if copy else None
+    body = copy.in_utf8.decode(errors="backslashreplace") if copy else None
     sitemaps = sitemaps_in(copy.body) if copy else []
     return json.dumps({**_as_dict(site, known), "sitemaps": sitemaps, "body": body})
 

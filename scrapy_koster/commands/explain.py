@@ -25,7 +25,7 @@ from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Copy, Policy
 from scrapy_koster.protocol.delay import delay_or_limit
 from scrapy_koster.protocol.jsonable import delay_to_dict, ruling_to_dict
-from scrapy_koster.protocol.line import lines, whole_lines
+from scrapy_koster.protocol.line import lines, narrow, whole_lines
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Reading
@@ -123,7 +123,7 @@ class Explain(Verb):
 def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
     """Return what a crawl would go by if FILE was each site's robots.txt."""
     body, now = whole_lines(run.read(run.opts.robots), run.config.max_bytes), time()
-    parser = build_from_crawler(run.config.parser, run.crawler, body)
+    parser = build_from_crawler(run.config.parser, run.crawler, narrow(body))
     copies = {
         url: Copy(site_named(url).robots_url, 200, body, None, None, fetched=now, expires=now)
         for url in urls
@@ -279,7 +279,7 @@ def _context(explained: Explained, ink: Ink) -> Iterator[Line]:
     known, rulings = explained.verdict.known, explained.rulings
     if rulings is None or not isinstance(known, Copy):
         return
-    text = lines(known.body.rstrip(b"\r\n"))
+    text = lines(known.in_utf8.rstrip(b"\r\n"))
     marks = {standard: ruling.rule.number for standard, ruling in rulings.items() if ruling.rule}
     numbers = sorted({number for ruling in rulings.values() for number in _around(ruling, text)})
     if numbers:

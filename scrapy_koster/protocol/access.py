@@ -14,6 +14,7 @@ from urllib.parse import urldefrag, urljoin
 
 from scrapy_koster.protocol.freshness import expiry, retry_after, states_life
 from scrapy_koster.protocol.html_page import is_html
+from scrapy_koster.protocol.line import narrow
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import has_record
 from scrapy_koster.protocol.site import site_of
@@ -76,6 +77,11 @@ class Copy:
     """The limit at which the file was cut, None where the body is the whole of it."""
     life_stated: bool = False
     """Whether its server stated how long it is fresh; else the policy's default is its life."""
+
+    @property
+    def in_utf8(self) -> bytes:
+        """The body as parsers are given it: one in UTF-16 that says so is decoded (B3)."""
+        return narrow(self.body)
 
     def __repr__(self) -> str:
         """Section 6: short and printable, for it gets into logs."""

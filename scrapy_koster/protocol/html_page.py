@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from scrapy_koster.protocol.line import narrow
+
 _HTML = re.compile(
     rb"\s*<(?:!--|(?:!doctype|\?xml|html|head|title|meta|link|script|style|body|div|h1|p)\b)",
     re.IGNORECASE,
@@ -12,4 +14,5 @@ _HTML = re.compile(
 
 def is_html(body: bytes) -> bool:
     """Whether a file begins as an HTML page does. It may have rules all the same."""
-    return _HTML.match(body.removeprefix(b"\xef\xbb\xbf")[:1000]) is not None
+    start = narrow(body[:4000])
+    return _HTML.match(start.removeprefix(b"\xef\xbb\xbf")[:1000]) is not None

@@ -7,6 +7,7 @@ decision table in docs/semantics.md.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -15,6 +16,13 @@ from typing import NamedTuple
 from scrapy_koster.protocol.nametoken import TOKEN
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# B3: of an encoding with characters of two octets or four; the longer marks first.
+_WIDE_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 # One line, behind a line end. B7, B8: with space before the field and the colon.
 # Each takes a time that is linear in the length of the line: where two repeated
@@ -42,6 +50,31 @@ class Line(NamedTuple):
     """Without the space around it and without a comment."""
 
 
+def is_wide(body: bytes) -> bool:
+    """Whether a file is UTF-16 or UTF-32, as its byte order mark says (B3)."""
+    return _wide_encoding(body) is not None
+
+
+def narrow(body: bytes) -> bytes:
+    """Return a file in UTF-8 if it ``is_wide``, otherwise as it is. Never raises (B3)."""
+    encoding = _wide_encoding(body)
+    return body if encoding is None else _decoded(body, encoding).encode()
+
+
+def _wide_encoding(body: bytes) -> str | None:
+    # Of most files the first octet says that there is no such mark. 5.1: where the mark is
+    # followed by ASCII, as its lines have no zeros, they are read as they are.
+    if body[:1] not in (b"\xff", b"\xfe", b"\x00") or b"\x00" not in body:
+        return None
+    return next((name for mark, name in _WIDE_MARKS if body.startswith(mark)), None)
+
+
+def _decoded(body: bytes, encoding: str) -> str:
+    """Return a wide file without its mark. An octet too many at its end is not read."""
+    size = 4 if "32" in encoding else 2
+    return body[: len(body) // size * size].decode(encoding, "replace").removeprefix("\ufeff")
+
+
 def whole_lines(body: bytes, max_bytes: int) -> bytes:
     """Return the lines that are whole in the first *max_bytes* of a file.
 
@@ -51,6 +84,11 @@ def whole_lines(body: bytes, max_bytes: int) -> bytes:
     if len(body) <= max_bytes:
         return body
     kept = body[:max_bytes]
+    if encoding := _wide_encoding(kept):
+        # An octet of a character may be that of a line end: characters are looked at.
+        text = _decoded(kept, encoding)
+        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
+        return f"\ufeff{text}".encode(encoding)
     return kept[: max(kept.rfind(b"\n"), kept.rfind(b"\r")) + 1]
 
 
@@ -67,7 +105,7 @@ def with_line_feeds(body: bytes) -> str:
 
 def names_any(body: bytes, fields: Iterable[bytes]) -> bool:
     """Return whether a file has the name of one of *fields*, in lower case, anywhere."""
-    lower = body.lower()
+    lower = narrow(body).lower()
     return any(field in lower for field in fields)
 
 
@@ -95,7 +133,7 @@ def _with_line_feeds(body: bytes) -> bytes:
     # 5.2: "robots should be liberal in accepting files with different
     # end-of-line conventions, specifically CR and LF in addition to CRLF".
     return (
-        body.removeprefix(_BYTE_ORDER_MARK)  # B3
+        (narrow(body) if is_wide(body) else body.removeprefix(_BYTE_ORDER_MARK))  # B3
         .replace(b"\r\n", b"\n")
         .replace(b"\r", b"\n")
     )

@@ -130,9 +130,14 @@ FREE = b"\nDisallow:\n\n"
             [("K002", 1, 1), ("K011", 1, 1), ("K011", 4, 1)],
             id="K002 around a record",
         ),
-        pytest.param(SECTION_4.encode("utf-16"), [("K003", 1, 1)], id="K003 mark"),
+        pytest.param(
+            b"\xff\xfe" + in_record(b"Disallow: a").decode().encode("utf-16-le"),
+            [("K003", 1, 1), ("K040", 2, 11)],
+            id="K003 with a mark, and what is in it",
+        ),
+        pytest.param("\ufeffno line".encode("utf-16-be"), [("K003", 1, 1)], id="K003 mark"),
         pytest.param(SECTION_4.encode("utf-16-be"), [("K003", 1, 1)], id="K003 BE"),
-        pytest.param(SECTION_4.encode("utf-32"), [("K003", 1, 1)], id="K003 32"),
+        pytest.param(SECTION_4.encode("utf-32-le"), [("K003", 1, 1)], id="K003 32"),
         pytest.param(
             b"\xff\xfe\n" + in_record(b"Disallow: /"),
             [("K011", 1, 1), ("K018", 1, 1)],

@@ -117,7 +117,9 @@ async def test_an_html_page_counts_as_one(
     result = await crawled(crawl, site)
     assert result.fetched == (site.url("/page"),)
     said = f"{site.url('')} has no rules: its robots.txt answers HTTP 200 with an HTML page, "
-    assert of_sites(result) == ([] if obeyed else [said + site.url("/robots.txt")])
+    odd = "is an HTML page, and the lines in it that are rules are obeyed"
+    named = [] if page.body == b"" else [f"The robots.txt of {site.url('')} {odd}"]
+    assert of_sites(result) == (named if obeyed else [said + site.url("/robots.txt")])
     assert summary(result).startswith(f"Sites: 1 {'obeyed' if obeyed else 'with an HTML page'}")
 
 
@@ -279,3 +281,40 @@ async def test_the_line_of_an_attempt_that_failed(crawl: Crawl, server: Server) 
         f"The robots.txt of {site.url('')} cannot be retrieved (HTTP 503), attempts: 1"
     )
     assert "(fetched, " in read
+
+
+# A file that is obeyed, and is not what a robots.txt should be.
+
+
+@pytest.mark.parametrize(
+    ("robots", "what"),
+    [
+        (RULES.encode("utf-16"), "in UTF-16 or UTF-32, which many robots cannot read"),
+        (f"<html>\n{RULES}", "an HTML page, and the lines in it that are rules are obeyed"),
+        (RULES, None),
+    ],
+    ids=["UTF-16", "HTML", "neither"],
+)
+async def test_an_odd_file_that_is_obeyed_is_named(
+    crawl: Crawl, server: Server, robots: str | bytes, what: str | None
+) -> None:
+    sites = [server.site() for _ in range(22)]
+    for site in sites:
+        site.robots = Reply(200, robots)
+    result = await crawled(crawl, *sites, path="/secret")
+    assert len(result.refused) == 22
+    said = [line for line in of_sites(result) if line.startswith("The robots.txt of")]
+    assert sorted(said) == sorted(said[:20])
+    named = {f"The robots.txt of {site.url('')} is {what}" for site in sites if what}
+    assert len(said) == min(len(named), 20)
+    assert set(said) <= named
+    everywhere = [*said, *of_sites(result, level=logging.DEBUG)]
+    assert named <= set(everywhere)
+
+
+async def test_a_page_that_is_missing_rules_is_named(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = PAGE
+    result = await crawled(crawl, site, KOSTER_MISSING="disallow")
+    [line] = of_sites(result)
+    assert "HTTP 200 without a record (an HTML page), so nothing" in line

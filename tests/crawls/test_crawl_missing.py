@@ -30,13 +30,14 @@ MISSING: dict[str, Handler] = {
     "comments": Reply(200, "# nothing\n\n"),
     "HTML": Reply(200, HTML, headers=PAGE),
     "binary": Reply(200, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256))),
-    "UTF-16": Reply(200, RULES.encode("utf-16")),
+    "UTF-16 without a mark": Reply(200, RULES.encode("utf-16-le")),
     "an agent without a rule": Reply(200, "User-agent: *\n"),
     "rules without an agent": Reply(200, "Disallow: /secret\n"),
     "an extension alone": Reply(200, "Sitemap: /sitemap.xml\n"),
 }
 THERE: dict[str, Handler] = {
     "rules": RULES,
+    "UTF-16": Reply(200, RULES.encode("utf-16")),
     "rules below HTML": Reply(200, f"<!-- by hand -->\n{RULES}", headers=PAGE),
     "nothing is disallowed": "User-agent: *\nDisallow:\n",
     "a record of another robot": "User-agent: another\nDisallow: /\n",
@@ -130,9 +131,10 @@ async def test_the_log_alone_says_why(crawl: Crawl, server: Server, answer: str,
         if record.levelno == logging.INFO
         and record.name == "scrapy_koster.crawl.messages.announcer"
     ]
+    page = " (an HTML page)" if answer == "HTML" else ""
     assert line.startswith(
-        f"{sites[answer].url('')} has no rules: its robots.txt answers {said}, so nothing of it"
-        " may be fetched (KOSTER_MISSING). It is asked again after 20"
+        f"{sites[answer].url('')} has no rules: its robots.txt answers {said}{page}, so nothing"
+        " of it may be fetched (KOSTER_MISSING). It is asked again after 20"
     )
 
 

@@ -22,6 +22,8 @@ from scrapy_koster.protocol.html_page import is_html
         (b"", False),
         (b"User-agent: *\nDisallow: /<html>", False),
         (b"# <html>", False),
+        ("\ufeff \n<html>".encode("utf-16-le"), True),
+        ("<html>".encode("utf-16-le"), False),
         (b"<htmlx>", False),
         (b"<a>", False),
         (b"X\xef\xbb\xbf<html>", False),

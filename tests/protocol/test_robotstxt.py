@@ -18,7 +18,7 @@ from harness.hostile import HOSTILE
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.line import Line, lines, whole_lines
+from scrapy_koster.protocol.line import Line, is_wide, lines, narrow, whole_lines
 from scrapy_koster.protocol.path import unescape, url_path
 from scrapy_koster.protocol.reading import Record
 from scrapy_koster.protocol.robotstxt import RobotsTxt, has_record, instructions, parse
@@ -368,7 +368,7 @@ def test_5_2_liberal_in_accepting(text: bytes) -> None:
     [
         pytest.param(b"", id="empty"),
         pytest.param(b"<html><body>What are you looking for?</body></html>", id="html"),
-        pytest.param("User-agent: *\nDisallow: /\n".encode("utf-16"), id="B3-utf-16"),
+        pytest.param("User-agent: *\nDisallow: /\n".encode("utf-16-le"), id="B3-no-mark"),
         pytest.param(b"\0" * 99, id="NUL"),
         pytest.param(b"\xef\xbb\xbf" * 2 + b"User-agent: *\nDisallow: /", id="two-marks"),
         pytest.param(b"User-agent: *" * 40_000, id="one-line-of-512-kB"),
@@ -376,6 +376,60 @@ def test_5_2_liberal_in_accepting(text: bytes) -> None:
 )
 def test_5_2_what_is_no_file_restricts_nothing(text: bytes) -> None:
     assert decided(text, "x", "/a") is None
+
+
+WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
+TEXT = "# \u0a0d\u0d0a \u010a\r\nUser-agent: *\rDisallow: /\u00e9\nDisallow: /b\nCrawl-delay: 5\n"
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+def test_b3_a_wide_file_with_a_mark_is_decoded(encoding: str) -> None:
+    body = f"\ufeff{TEXT}".encode(encoding)
+    assert is_wide(body)
+    assert lines(body) == lines(TEXT.encode())
+    assert parse(body) == parse(TEXT.encode())
+    ruling = RobotsTxt(body).ruling("http://a/b/c", "x")
+    assert ruling.rule is not None
+    assert (ruling.allowed, ruling.rule.number) == (False, 4)
+    assert not RobotsTxt(body).allowed("http://a/%C3%A9", "x")
+    assert RobotsTxt(body).allowed("http://a/c", "x")
+    assert [line.value for line in RobotsTxt(body).lines("x", b"crawl-delay")] == [b"5"]
+    assert has_record(body)
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+def test_b3_a_wide_file_is_cut_where_a_line_ends(encoding: str) -> None:
+    body = f"\ufeff{TEXT}".encode(encoding)
+    seen = set()
+    for size in range(len(body) + 1):
+        whole = whole_lines(body, size)
+        assert len(whole) <= max(size, 4)
+        seen.add(narrow(whole) if is_wide(whole) else b"")
+    ends = [end for end in range(len(TEXT) + 1) if TEXT[:end].endswith(("\n", "\r"))]
+    assert seen == {b"", *(TEXT[:end].encode() for end in ends)}
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+@pytest.mark.parametrize(
+    "tail", [b"\n", b"\0", b"\xd8", b"\xd8\x00\xd8\x00", b"\x00\xdc\x00\xdc", b"\xff" * 7]
+)
+def test_b3_what_cannot_be_decoded_does_no_harm(encoding: str, tail: bytes) -> None:
+    body = f"\ufeff{TEXT}".encode(encoding) + tail
+    assert decided(body, "x", "/b") == "Disallow: /b"
+    assert narrow(body).decode()
+    assert whole_lines(body, len(body) - 1)
+
+
+def test_b3_a_mark_before_ascii_hides_no_record() -> None:
+    for mark in (b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\n"):
+        body = mark + b"\nUser-agent: *\nDisallow: /b\n"
+        assert not is_wide(body)
+        assert decided(body, "x", "/b") == "Disallow: /b"
+
+
+def test_b3_only_one_mark_is_dropped() -> None:
+    body = f"\ufeff\ufeff{TEXT}".encode("utf-16-le")
+    assert lines(body)[0].startswith(b"\xef\xbb\xbf#")
 
 
 def test_lines_are_without_their_ends() -> None:

@@ -247,7 +247,8 @@ class Retriever:
             return state.parser, state.facts.hazard
         if copy.cut_bytes is not None:
             self._announcer.cut(state, copy.cut_bytes)
-        parser = build_from_crawler(self._config.parser, self._crawler, copy.body)
+        self._announcer.odd(state, copy)
+        parser = build_from_crawler(self._config.parser, self._crawler, copy.in_utf8)
         told = self._crawler.signals.send_catch_log_async(
             signal=robots_parsed, robotparser=parser, request=page
         )

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
+from scrapy_koster.protocol.html_page import is_html
+from scrapy_koster.protocol.line import is_wide
+from scrapy_koster.protocol.robotstxt import has_record
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
 from scrapy_koster.protocol.wording import utc
@@ -101,6 +104,17 @@ class Announcer:
             site=state.site,
             cut_bytes=cut_bytes,
         )
+
+    def odd(self, state: SiteState, copy: Copy) -> None:
+        """Name a file that is obeyed and is not what a robots.txt should be."""
+        if is_wide(copy.body):
+            what = "in UTF-16 or UTF-32, which many robots cannot read"
+        elif is_html(copy.body) and has_record(copy.body):  # without one: see _without_rules
+            what = "an HTML page, and the lines in it that are rules are obeyed"
+        else:
+            return
+        log = self._log.info if self._is_named("odd") else self._log.debug
+        log("The robots.txt of %(site)s is %(what)s", site=state.site, what=what)
 
     def not_heeded(self, state: SiteState, secs: float) -> None:
         """A handler of ``robots_parsed`` is not waited for any longer."""
@@ -236,9 +250,10 @@ def _without_what(standing: Standing | None, copy: Copy) -> str:
         case Standing.HTML:
             return f" with an HTML page, {copy.url}"
         case Standing.MISSING:
+            page = " (an HTML page)" if is_html(copy.body) else ""
             return (
-                f"{'' if copy.status >= 300 else ' without a record'}, so nothing of it may be"
-                f" fetched (KOSTER_MISSING). It is asked again after {utc(copy.expires)}"
+                f"{'' if copy.status >= 300 else ' without a record'}{page}, so nothing of it may"
+                f" be fetched (KOSTER_MISSING). It is asked again after {utc(copy.expires)}"
             )
         case _:
             return ""
