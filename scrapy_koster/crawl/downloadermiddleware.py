@@ -73,7 +73,9 @@ class KosterMiddleware:
                 replay=parts.replay,
                 decide=self._decide,
             )
-            self.process_response = elsewhere.process_response
+            # A subclass may have one of its own.
+            own = getattr(self, "process_response", None)
+            self.process_response = elsewhere.before(own)
         self._pacer = parts.pacer
         self._is_paced = False
         self._has_told_of_parser = False

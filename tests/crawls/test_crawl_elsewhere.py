@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
-from harness.crawling import Crawl, CrawlResult
+from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from scrapy_koster import RobotsUnavailable
+from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
 
 
 class Following:
@@ -52,7 +52,8 @@ def site(server: Server) -> Site:
 async def ended(crawl: Crawl, *urls: str, **arguments: Any) -> CrawlResult:
     settings = {"DOWNLOAD_HANDLERS": {"http": Following}, "CONCURRENT_REQUESTS": 1}
     settings.update(arguments.pop("settings", {}))
-    return await crawl(urls=urls, settings=settings, **arguments)
+    spider = arguments.pop("spider", RecordingSpider)
+    return await crawl(spider, urls=urls, settings=settings, **arguments)
 
 
 def warnings(result: CrawlResult) -> list[str]:
@@ -146,3 +147,53 @@ async def test_a_page_that_has_ended_elsewhere_is_replayed(
     third = await ended(crawl, *urls, settings=without)
     assert third.fetched == (other.url("/page"), other.url("/private"))
     assert (len(site.requests), len(other.requests)) == asked
+
+
+class Heading(KosterMiddleware):
+    def process_response(self, request: Request, response: Any) -> Any:
+        response.headers.appendlist("X-Own", response.url)
+        return response
+
+
+class HeadingLater(KosterMiddleware):
+    async def process_response(self, request: Request, response: Any) -> Any:
+        response.headers.appendlist("X-Own", response.url)
+        return response
+
+
+class HeadingForSpider(KosterMiddleware):
+    def process_response(self, request: Request, response: Any, spider: Any) -> Any:
+        response.headers.appendlist("X-Own", spider.crawler and response.url)
+        return response
+
+
+class Seeing(RecordingSpider):
+    own: ClassVar[list[bytes]] = []
+
+    def page(self, response: Any) -> Any:
+        self.own.extend(response.headers.getlist("X-Own"))
+
+
+@pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
+@pytest.mark.parametrize("handlers", [{"http": Following}, {}], ids=["following", "Scrapy's"])
+@pytest.mark.parametrize("kind", [Heading, HeadingLater, HeadingForSpider])
+async def test_a_process_response_of_a_subclass_runs_too(
+    crawl: Crawl, site: Site, kind: type[KosterMiddleware], handlers: dict[str, Any]
+) -> None:
+    site.page("/moved", redirect(site.url("/private/1")))
+    Seeing.own.clear()
+    result = await ended(
+        crawl,
+        site.url("/open"),
+        site.url("/moved"),
+        spider=Seeing,
+        settings={
+            "DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, kind: 100},
+            "DOWNLOAD_HANDLERS": handlers,
+        },
+    )
+    assert Seeing.own == [site.url("/open").encode()]
+    [(url, error)] = result.refused
+    assert isinstance(error, RobotsForbidden)
+    assert error.verdict.url == site.url("/private/1")
+    assert url == (site.url("/moved") if handlers else site.url("/private/1"))

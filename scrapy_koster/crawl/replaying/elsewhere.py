@@ -5,9 +5,11 @@ Scrapy makes a request of each redirect, and that is decided on. A browser follo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.defer import ensure_awaitable
 
 from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.protocol.path import is_robots_txt
@@ -60,6 +62,18 @@ class Elsewhere:
         self._replay = replay
         self._decide = decide
         self._warned = False
+
+    def before(self, own: Callable[..., Any] | None) -> Callable[..., Any]:
+        """Return ``process_response``, followed by *own*, the method of a subclass, if any."""
+        if own is None:
+            return self.process_response
+
+        @wraps(own)  # Scrapy gives it the arguments that *own* takes
+        async def both(request: Request, response: Response, **named: Any) -> Any:
+            response = await self.process_response(request, response)
+            return await ensure_awaitable(own(request=request, response=response, **named))
+
+        return both
 
     async def process_response(self, request: Request, response: Response) -> Response:
         """Return *response* if the robot may visit its URL; ask its site first if need be."""
