@@ -8,9 +8,10 @@ from typing import Any
 
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.report import pictures
-from scrapy_koster.report.html import rendered, whole
+from scrapy_koster.report.html import rendered
 from scrapy_koster.report.overview import Tile
 from scrapy_koster.report.tables import Column, Table
+from scrapy_koster.report.writing import whole
 
 _HERE = Path(__file__).parent
 _ROBOTS_MOST = 1000

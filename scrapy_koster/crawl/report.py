@@ -27,6 +27,7 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.database import DatabaseError, Writer
+from scrapy_koster.report.writing import try_writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -110,6 +111,7 @@ class RobotsReport:
         config = config_of(crawler)
         if config.report is None or not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured  # without a word: it is the user's
+        _try_page(config.report)
         return cls(crawler, config, clock_of(crawler), config.report)
 
     def _spider_opened(self) -> None:
@@ -240,6 +242,19 @@ def stored_files(config: Config) -> Iterator[BodyOf]:
             return None
 
         yield body_of
+
+
+def _try_page(page: str) -> None:
+    """Raise ValueError now, and not at the end of the crawl, if *page* cannot be written."""
+    try:
+        try_writing(page)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise ValueError(
+            f"KOSTER_REPORT = {printable(repr(page))} cannot be written ({printable(why)}). Use a"
+            " path in a folder that this process may write to, such as"
+            ' KOSTER_REPORT = "robots-report.html".'
+        ) from error
 
 
 def _compared(decision: tuple[bytes, str, str | bytes, bool]) -> str:

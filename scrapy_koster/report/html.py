@@ -6,10 +6,7 @@ import base64
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
@@ -52,20 +49,6 @@ def rendered(
             **values,
         )
     )
-
-
-@contextmanager
-def whole(name: str) -> Iterator[Path]:
-    """Give a path to write to; what was written takes the place of *name* if all went well."""
-    final = Path(name).absolute()
-    part = final.with_name(f"{final.name}.{token_hex(4)}.part")
-    final.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        yield part
-        part.replace(final)
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 def _environment(folder: Path) -> Environment:

@@ -10,9 +10,10 @@ from scrapy_koster.report import numbers as of
 from scrapy_koster.report.compare import Compared, compared_with
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.files import files_of
-from scrapy_koster.report.html import rendered, whole
+from scrapy_koster.report.html import rendered
 from scrapy_koster.report.overview import missed, pictures_of, tiles
 from scrapy_koster.report.tables import Samples, Table, tables_of
+from scrapy_koster.report.writing import whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

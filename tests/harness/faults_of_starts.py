@@ -73,6 +73,12 @@ FAULTS = (
     ),
     StartFault(_SETTINGS, "a name that is none", "is not a setting", [{"KOSTER_TIMEOUT": 3}]),
     StartFault(
+        _SETTINGS,
+        "the folder of KOSTER_REPORT is read-only",
+        "KOSTER_REPORT = .* cannot be written",
+        [{"KOSTER_REPORT": "/proc/self/x.html"}, {"KOSTER_REPORT": "/proc/self/x/y.html"}],
+    ),
+    StartFault(
         _PARTS, "a parser that raises NotConfigured", "licence", [{"KOSTER_PARSER": Unlicensed}]
     ),
     StartFault(_PARTS, "a parser that cannot be built", "licence", [{"KOSTER_PARSER": Raising}]),

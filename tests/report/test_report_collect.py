@@ -181,10 +181,15 @@ async def test_a_file_that_cannot_be_written(crawl: Crawl, server: Server, tmp_p
 
 
 async def test_a_page_that_cannot_be_written(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    site = server.site()
-    (tmp_path / "in the way").write_text("a file")
+    site, gate = server.site(), server.gate()
+    site.robots = Reply(404, gate=gate)
     page = tmp_path / "in the way" / "page.html"
-    result = await crawl(urls=site.urls(3), settings={"KOSTER_REPORT": str(page)})
+    running = crawl.start(urls=site.urls(3), settings={"KOSTER_REPORT": str(page)})
+    await crawl.until(lambda: site.asked("/robots.txt"))
+    page.parent.rmdir()
+    page.parent.write_text("a file")
+    gate.open()
+    result = await running.result()
     [said] = result.logged(30, "scrapy_koster.crawl.report")
     assert said.startswith(f"The page of the report cannot be written ({page})")
     assert read(report_of(result).database).allowed == 3

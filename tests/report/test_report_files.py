@@ -287,9 +287,15 @@ async def test_what_could_not_be_written_is_written_later(
 async def test_where_the_page_is_made_of_is_said(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
-    (tmp_path / "file").write_text("in the way")
+    site, gate = server.site(), server.gate()
+    site.robots = Reply(404, gate=gate)
     page = tmp_path / "file" / "page.html"
-    result = await crawl(settings={"KOSTER_REPORT": str(page)})
+    running = crawl.start(urls=site.urls(1), settings={"KOSTER_REPORT": str(page)})
+    await crawl.until(lambda: site.asked("/robots.txt"))
+    page.parent.rmdir()
+    page.parent.write_text("in the way")
+    gate.open()
+    result = await running.result()
     report = result.crawler.get_extension(RobotsReport)
     assert report is not None
     [said] = result.logged(logging.WARNING, REPORT)
