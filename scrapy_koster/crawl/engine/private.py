@@ -61,9 +61,16 @@ class Engine:
 
     @property
     def is_closing(self) -> bool:
-        """Whether the crawl has begun to close, for which there is no signal."""
+        """Whether the crawl has begun to close, for which there is no signal.
+
+        One that still opens its spider does not run yet, and does not close.
+        """
         slot = self._slot
-        return not self._crawler.engine.running or slot is None or slot.closing is not None
+        return slot is None or slot.closing is not None
+
+    @property
+    def _is_opening(self) -> bool:
+        return not (self._crawler.engine.running or self.is_closing)
 
     @property
     def is_by_hand(self) -> bool:
@@ -97,16 +104,18 @@ class Engine:
         an item, and while there are items Scrapy takes the spider for busy. So it
         is taken for busy here if more responses are being scraped than requests
         wait. Where these hold all places of CONCURRENT_REQUESTS no other can be
-        downloaded.
+        downloaded. While the spider is opened nothing is, but for who opens it.
         """
         engine, slot = self._crawler.engine, self._slot
+        if slot is None or not all(request in waiting for request in engine.downloader.active):
+            return False
+        if self._is_opening:
+            return True
         scraped = engine.scraper.slot
         return (
-            slot is not None
-            and scraped is not None
+            scraped is not None
             and len(scraped.active) + len(scraped.queue) <= len(waiting)
             and engine._start is None  # noqa: SLF001
-            and all(request in waiting for request in engine.downloader.active)
             and (engine.downloader.needs_backout() or not slot.scheduler.has_pending_requests())
         )
 
