@@ -16,6 +16,7 @@ from scrapy_koster.crawl.keeping.keeper import closing
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.replaying.replay import Replay
+from scrapy_koster.crawl.sending import Sending
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.path import is_robots_txt
@@ -26,7 +27,7 @@ from scrapy_koster.protocol.step import Obey, Refuse, Step, waits
 from scrapy_koster.protocol.verdict import forbidden_spelling, permission, verdict_on
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -76,6 +77,8 @@ class KosterMiddleware:
             # A subclass may have one of its own.
             own = getattr(self, "process_response", None)
             self.process_response = elsewhere.before(own)
+        if not parts.config.dry_run:  # which stops nothing
+            self._sending = _sending(crawler, parts, self._decide)
         self._pacer = parts.pacer
         self._is_paced = False
         self._has_told_of_parser = False
@@ -255,6 +258,11 @@ class KosterMiddleware:
         await self._keeper.close()
         await self._replay.close()
         self._announcer.sum_up()
+
+
+def _sending(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> Sending:
+    around, robot = parts.engine.around_downloads, parts.robot
+    return Sending(crawler, parts.clock, around, keeper=parts.keeper, robot=robot, decide=decide)
 
 
 def _check_parser(crawler: Crawler, config: Config, log: Log) -> None:

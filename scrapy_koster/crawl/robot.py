@@ -82,10 +82,14 @@ class Robot:
             self._names[request] = name
         return name
 
+    def decided_by(self, request: Request) -> str:
+        """Return the name by which *request* was decided, whatever its headers have become."""
+        return self._names.get(request, self.name)
+
     def _sent(self, request: Request) -> None:
         """Compare what is sent with what *request* was decided by, once for each of both."""
         header = sent_user_agent(request.headers)
-        name = self._names.get(request, self.name)
+        name = self.decided_by(request)
         if (name, header) in self._checked or request.meta.get("dont_obey_robotstxt"):
             return
         self._checked.add((name, header))

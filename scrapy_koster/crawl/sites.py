@@ -136,6 +136,12 @@ class Sites:
         self._states.move_to_end(origin)
         return state
 
+    def in_memory(self, url: str) -> SiteState | None:
+        """Return the state of the site of *url* if there is one; nothing is made or moved."""
+        end = url.find("/", 8)
+        origin = url if end < 0 else url[:end]
+        return self._states.get(origin) or self._states.get(str(site_of(origin)))
+
     def _found(self, origin: str) -> SiteState | None:
         site = _site_of(origin) if len(origin) <= _SPELLING_CHARS else site_of(origin)
         if site is None:

@@ -27,6 +27,13 @@ class Site:
         """Where the site's instructions are: the path /robots.txt (3.1)."""
         return f"{self}/robots.txt"
 
+    def is_named_by(self, host: str) -> bool:
+        """Whether *host*, the value of a Host header (RFC 9110, 7.2), names it too."""
+        try:
+            return site_of(f"{self.scheme}://{host}/") == self
+        except ValueError:
+            return False
+
     def __str__(self) -> str:
         """The site's origin, without the port where it is the scheme's own."""
         if self.port == _DEFAULT_PORTS[self.scheme]:

@@ -1,4 +1,4 @@
-"""Pages that are fetched while the spider opens: the engine does not run yet, and does not close."""
+"""Pages that are fetched while the spider opens: the engine does not run yet, nor does it close."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from typing_extensions import Self
 from scrapy_koster import RobotsUnavailable
 
 RULES = "User-agent: *\nDisallow: /secret\n"
-SOON = {"KOSTER_IDLE_LIMIT_SECS": 1.5, "KOSTER_DEFER_FIRST_SECS": 0.3, "RETRY_ENABLED": False}
+SOON: dict[str, Any] = {
+    "KOSTER_IDLE_LIMIT_SECS": 1.5,
+    "KOSTER_DEFER_FIRST_SECS": 0.3,
+    "RETRY_ENABLED": False,
+}
 
 
 class Fetching:
@@ -66,7 +70,7 @@ class WhenStarted(Extension):
     signal = signals.engine_started
 
 
-ASKING = {
+ASKING: dict[str, dict[str, Any]] = {
     "a pipeline": {"ITEM_PIPELINES": {Pipeline: 1}},
     "spider_opened": {"EXTENSIONS": {WhenOpened: 1}},
     "engine_started": {"EXTENSIONS": {WhenStarted: 1}},

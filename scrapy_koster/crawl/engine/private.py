@@ -122,7 +122,11 @@ class Engine:
     def around_downloads(
         self, context: Callable[[Request], AbstractContextManager[None] | None]
     ) -> None:
-        """Have each request sent within its *context*, if it has one: no signal tells of that."""
+        """Have each request sent within its *context*, if it has one: no signal tells of that.
+
+        It is called directly before the download handler is; what it raises is how the request
+        ends.
+        """
         handlers = self._crawler.engine.downloader.handlers
         download = handlers.download_request_async
 

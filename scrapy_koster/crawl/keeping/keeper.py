@@ -71,6 +71,7 @@ class Keeper:
         self._parked = parked
         self._pacer = pacer
         self.state_of = sites.state_of
+        self.in_memory = sites.in_memory
         self._awaited: dict[SiteState, _Awaited] = {}
         self._retries: Timetable[SiteState] = Timetable(clock, self._due)
         self.patience = Patience(clock, config.idle_limit_secs, self._give_up_waiting)

@@ -1,0 +1,81 @@
+"""What has changed between the decision and the moment when a request is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from harness.crawling import Crawl
+from harness.replies import Reply
+from harness.server import Server, Site
+from scrapy import Request
+
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
+
+CLOSED = "User-agent: *\nDisallow: /\n"
+NAMES = {"another host": "b.example", "a port": "127.0.0.1:1", "no host": "a b@c:x", "none": ""}
+
+
+@pytest.fixture
+def site(server: Server) -> Site:
+    return server.site()
+
+
+async def test_pages_that_wait_for_their_slot_obey_the_new_file(crawl: Crawl, site: Site) -> None:
+    """They were decided on with the first 16, by the file that is no longer the site's."""
+    first = Reply(200, "User-agent: *\nDisallow:\n", headers={"Cache-Control": "max-age=2"})
+    site.robots = [first, Reply(200, CLOSED, headers={"Cache-Control": "max-age=1000"})]
+    settings = {
+        "DOWNLOAD_DELAY": 1,
+        "CONCURRENT_REQUESTS": 16,
+        "KOSTER_EXPIRY_MIN_SECS": 0,
+    }
+    result = await crawl(urls=site.urls(30), settings=settings)
+    asked = [request.path for request in site.requests]
+    renewed = len(asked) - 1 - asked[::-1].index("/robots.txt")
+    assert len(asked) - 1 - renewed <= 1  # one may be under way
+    assert len(result.refused) == 30 - len(site.pages_asked)
+    assert {type(error) for _, error in result.refused} == {RobotsForbidden}
+    assert result.stats["robotstxt/forbidden"] == len(result.refused)
+    [line] = {verdict.rule.number for verdict in result.verdicts if verdict.rule}
+    assert line == 2
+
+
+class Late:
+    """A downloader middleware that names another host once the request has been decided on."""
+
+    def process_request(self, request: Request) -> None:
+        if "late" in request.url:
+            request.headers["Host"] = "b.example"
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+async def test_a_host_header_that_names_another_site(crawl: Crawl, site: Site, name: str) -> None:
+    result = await crawl(urls=[site.url("/x")], headers={"Host": name})
+    assert site.pages_asked == []
+    [(_, error)] = result.refused
+    assert isinstance(error, RobotsUnavailable)
+    assert f"the Host header of the request names {name}" in str(error)
+
+
+@pytest.mark.parametrize("spelt", [str, str.upper])
+async def test_a_host_header_that_names_the_same(
+    crawl: Crawl, server: Server, spelt: Callable[[str], str]
+) -> None:
+    site = server.site(host="localhost")
+    headers = {"Host": spelt(site.url()[7:].strip("/"))}
+    result = await crawl(urls=[site.url("/x")], headers=headers)
+    assert result.fetched == (site.url("/x"),)
+
+
+async def test_a_host_header_of_a_later_middleware(crawl: Crawl, site: Site) -> None:
+    settings = {"DOWNLOADER_MIDDLEWARES": {Late: 900}}
+    result = await crawl(urls=[site.url("/x"), site.url("/late")], settings=settings)
+    assert site.pages_asked == ["/x"]
+    assert [url for url, _ in result.refused] == [site.url("/late")]
+
+
+async def test_who_may_need_not_name_the_same(crawl: Crawl, site: Site) -> None:
+    meta = {"dont_obey_robotstxt": True}
+    result = await crawl(urls=[site.url("/x")], headers={"Host": "b.example"}, meta=meta)
+    assert result.fetched == (site.url("/x"),)
