@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
+from types import NoneType
 
 from scrapy_koster.protocol.access import (
     Copy,
@@ -14,6 +17,8 @@ from scrapy_koster.protocol.access import (
     longest_life_secs,
 )
 from scrapy_koster.protocol.line import whole_lines
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.storage.port import StorageError
 
 LATE_SECS = 86400.0
 """A time that is later by more was read off a wrong clock. See ``supersedes``."""
@@ -39,6 +44,60 @@ def is_news(found: Known, known: Known | None, *, now: float) -> bool:
     if known is None or not has_been(learnt(known), now):
         return has_been(learnt(found), now)
     return learnt(known) < learnt(found) and has_been(learnt(found), now)
+
+
+def sound(found: object) -> Known | None:
+    """Return what a storage has *found*; StorageError if nobody could work with that."""
+    match found:
+        case None:
+            return None
+        case Copy():
+            _check(found, _COPY)
+        case Failure(stale=stale):
+            _check(found, _FAILURE)
+            sound(stale)
+        case _:
+            raise StorageError(f"it returned {_kind(found)} in place of a Copy, a Failure or None")
+    return found
+
+
+def seconds(value: object) -> float:
+    """Return *value*, which a storage gave for seconds; StorageError if it is none."""
+    if isinstance(value, (int, float)) and 0 <= value < inf:
+        return value
+    raise StorageError(f"it returned {printable(repr(value), 50)} in place of seconds")
+
+
+_TEXT, _TIME, _TEXT_OR_NONE = (str,), (int, float), (str, NoneType)
+_COPY: Mapping[str, tuple[type, ...]] = {
+    "url": _TEXT,
+    "status": (int,),
+    "body": (bytes,),
+    "etag": _TEXT_OR_NONE,
+    "last_modified": _TEXT_OR_NONE,
+    "fetched": _TIME,
+    "expires": _TIME,
+    "cut_bytes": (int, NoneType),
+}
+_FAILURE: Mapping[str, tuple[type, ...]] = {
+    "reason": _TEXT,
+    "attempts": (int,),
+    "since": _TIME,
+    "asked": _TIME,
+    "retry": _TIME,
+    "stale": (Copy, NoneType),
+}
+
+
+def _check(found: Known, types: Mapping[str, tuple[type, ...]]) -> None:
+    for name, kinds in types.items():
+        value = getattr(found, name)
+        if not isinstance(value, kinds) or value != value:  # noqa: PLR0124  # NaN
+            raise StorageError(f"it returned {_kind(found)} whose {name} is {_kind(value)}")
+
+
+def _kind(value: object) -> str:
+    return f"a {type(value).__name__}" if value == value else "no number"  # noqa: PLR0124
 
 
 def judged(known: Known, *, policy: Policy, max_bytes: int) -> Known | None:

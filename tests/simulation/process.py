@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -291,6 +292,7 @@ class Process:
         """What each of them is waited for by, and until when."""
         self.offset = 0.0
         self.failed_at = -1000.0
+        self.hangs = 0
         self.journal_failed_at = -1000.0
         self.disturbed_at = -1000.0
         """When it was last paused, or its clock put to another time."""
@@ -381,7 +383,14 @@ class Process:
         beginning = loop.call_later(before, begin)
         future.add_done_callback(lambda _: beginning.cancel())
         future.add_done_callback(lambda _: disk.answered(loop.time() - asked))
+        future.add_done_callback(lambda _: self._answered(loop.time() - asked))
         return future
+
+    def _answered(self, secs: float) -> None:
+        if secs >= self.history.koster["KOSTER_TIMEOUT_SECS"]:  # it is taken for one that hangs
+            self.hangs += 1
+            # After two the storage is not called any more.
+            self.failed_at = self.history.clock.now if self.hangs < 2 else math.inf
 
     def _failed(self, context: dict[str, Any]) -> None:
         if not self.dead:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
@@ -14,6 +14,7 @@ from twisted.python.failure import Failure as TwistedFailure
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.permits import NoPermitError, Order
+from scrapy_koster.crawl.fetching.threads import LateError, within
 from scrapy_koster.crawl.messages.log import error_text
 from scrapy_koster.crawl.sites import Facts
 from scrapy_koster.protocol.access import (
@@ -33,7 +34,7 @@ from scrapy_koster.storage.latest import is_news
 from scrapy_koster.storage.port import Claimed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from scrapy import Request
@@ -252,29 +253,11 @@ class Retriever:
         told = self._crawler.signals.send_catch_log_async(
             signal=robots_parsed, robotparser=parser, request=page
         )
-        if not await _ends_within(self._clock, self._config.timeout_secs, told):
+        try:
+            await within(self._clock, self._config.timeout_secs, told)
+        except LateError:
             self._announcer.not_heeded(state, self._config.timeout_secs)
         return parser, self._examiner.hazard(state, parser, page)
-
-
-async def _ends_within(clock: Clock, secs: float, coroutine: Coroutine[Any, Any, object]) -> bool:
-    """Await *coroutine* for so long at most; return whether it has ended by itself."""
-    running = deferred_from_coro(coroutine)
-    late = []
-
-    def end() -> None:
-        late.append(True)
-        running.cancel()
-
-    timer = clock.call_later(secs, end)
-    try:
-        await maybe_deferred_to_future(running)
-    except CANCELLED:
-        if not late:
-            raise
-    finally:
-        timer.cancel()
-    return not late
 
 
 def _look_secs(waited_secs: float, held_secs: float, chance: float) -> float:

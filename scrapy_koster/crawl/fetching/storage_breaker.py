@@ -8,12 +8,11 @@ from secrets import token_hex
 from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scrapy.utils.asyncio import run_in_thread
-
-from scrapy_koster.crawl.clock import LONG_AGO
+from scrapy_koster.crawl.clock import LONG_AGO, NEVER
 from scrapy_koster.crawl.engine.private import CANCELLED
+from scrapy_koster.crawl.fetching.threads import LateError, Threads, within
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage.latest import judged
+from scrapy_koster.storage.latest import judged, seconds, sound
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, StorageError
 
@@ -34,14 +33,21 @@ _T = TypeVar("_T")
 # would cost each site its time-out.
 _REST_SECS = 30.0
 # So long a claim that is under way is waited for, to release it.
-_CLAIM_SECS = 5.0
+_CLAIM_SECS = 2.0
+# So long the end of a crawl waits for the storage.
+_CLOSE_SECS = 5.0
+_THREADS = 8
+# So often a call may hang before the storage is let alone for good.
+_HANGS = 2
 
 
 class StorageBreaker:
     """The storage of the settings, opened when it is first needed.
 
-    One that blocks is called in a thread. What goes wrong in it is counted,
-    and said once in a crawl; after a failure it has a rest.
+    One that blocks is called in a thread, and not waited for any longer than
+    KOSTER_TIMEOUT_SECS. What goes wrong in it is counted, and said once in a
+    crawl; after a failure it has a rest, and when it has hung twice it is not
+    called again.
     """
 
     def __init__(self, config: Config, stats: Stats, log: Log, clock: Clock) -> None:
@@ -50,6 +56,8 @@ class StorageBreaker:
         self._log = log
         self._clock = clock
         self._storage: Storage | None = None
+        self._threads = Threads(_THREADS)
+        self._hangs = 0
         self._opening = Lock()
         self._closed = False
         self._warned = False
@@ -73,8 +81,8 @@ class StorageBreaker:
     async def _get(self, site: Site) -> Known | None:
         return await self._tolerate(lambda storage: self._judged(storage.get(site)))
 
-    def _judged(self, known: Known | None) -> Known | None:
-        config = self._config
+    def _judged(self, found: object) -> Known | None:
+        config, known = self._config, sound(found)
         if known is None:
             return None
         return judged(known, policy=config.policy, max_bytes=config.max_bytes)
@@ -104,11 +112,11 @@ class StorageBreaker:
             self._claims.add(site)
         claim = partial(storage.claim, site, self._owner, now=self._clock.epoch(), secs=secs)
         try:
-            claimed = claim(unless_known=unless_known)
+            claimed = self._sound(claim(unless_known=unless_known))
             if unless_known and claimed.known is not None and not self._judged(claimed.known):
                 # It is of no use under the settings of today. By now another may have put more.
                 unless_known = False
-                claimed = claim()
+                claimed = self._sound(claim())
         finally:
             with self._claiming:
                 self._under_way.discard(site)
@@ -116,6 +124,11 @@ class StorageBreaker:
         if claimed.held_secs or (unless_known and claimed.known is not None):
             self._claims.discard(site)
         return replace(claimed, known=self._judged(claimed.known))
+
+    def _sound(self, claimed: object) -> Claimed:
+        if not isinstance(claimed, Claimed):
+            raise StorageError(f"claim() returned a {type(claimed).__name__}, not a Claimed")
+        return Claimed(sound(claimed.known), seconds(claimed.held_secs))
 
     async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:
         """Return 0 where a visit to *host* may begin, else for how many seconds it may not yet.
@@ -127,7 +140,8 @@ class StorageBreaker:
             return 0.0
 
         def visit(storage: Pacing) -> float:
-            return float(storage.visit(host, now=self._clock.epoch(), secs=secs, begun=begun))
+            now = self._clock.epoch()
+            return seconds(storage.visit(host, now=now, secs=secs, begun=begun))
 
         return await self._tolerate(visit) or 0.0
 
@@ -160,7 +174,8 @@ class StorageBreaker:
         self._closed = True
         if self._storage is not None or self._opening.locked():  # by a thread
             self._rests_until = LONG_AGO
-            await self._tolerate(self._end)
+            await self._tolerate(self._end, secs=_CLOSE_SECS)
+        self._threads.close()
 
     def _end(self, storage: Any) -> None:
         try:
@@ -169,13 +184,13 @@ class StorageBreaker:
         finally:
             storage.close()
 
-    async def _tolerate(self, use: Callable[[Any], _T]) -> _T | None:
+    async def _tolerate(self, use: Callable[[Any], _T], *, secs: float | None = None) -> _T | None:
         if self._rests():
             self._stats.storage_error()
             return None
         try:
             if self._config.storage.blocking:
-                return await run_in_thread(self._use, use)
+                return await self._in_time(use, secs or self._config.timeout_secs)
             return self._use(use)
         except CANCELLED:  # the crawl ends, which is no failure; Twisted's is an Exception
             raise
@@ -185,10 +200,25 @@ class StorageBreaker:
                 self._warned = True
                 self._log.warning(
                     "The storage of robots.txt failed. The crawl goes on, without it"
-                    " while it fails, and this is not said again: %(error)s",
+                    " while it fails, and this is not said again: %(storage)s: %(error)s",
+                    storage=self._config.storage.__name__,
                     error=error,
                 )
             return None
+
+    async def _in_time(self, use: Callable[[Any], _T], secs: float) -> _T | None:
+        """Use the storage in a thread; one that hangs is given up, and its thread with it."""
+        threads = self._threads
+        try:
+            return await within(self._clock, secs, threads.run(partial(self._use, use)))
+        except LateError:
+            if threads is self._threads:  # else a call beside it was late as well
+                threads.close()
+                self._threads = Threads(_THREADS)
+                self._hangs += 1
+                rests = self._hangs < _HANGS
+                self._rests_until = self._clock.now() + _REST_SECS if rests else NEVER
+            raise StorageError(f"a call has not ended within {secs:g} s") from None
 
     def _rests(self) -> bool:
         return self._clock.now() < self._rests_until
@@ -199,7 +229,7 @@ class StorageBreaker:
             # Many may have come here before the first of them failed.
             return None if storage is None or self._rests() else use(storage)
         except Exception:
-            self._rests_until = self._clock.now() + _REST_SECS
+            self._rests_until = max(self._rests_until, self._clock.now() + _REST_SECS)
             raise
 
     def _opened(self) -> Storage | None:
