@@ -101,6 +101,7 @@ async def test_several_at_once(crawl: Crawl, server: Server) -> None:
     assert all("Spider closed (finished)" in result.logged() for result in results)
 
 
+@pytest.mark.real_time  # a thread opens the gate
 async def test_stopping_in_the_middle(crawl: Crawl, server: Server) -> None:
     site, gate = server.site(), server.gate()
     site.pages(Reply(gate=gate))

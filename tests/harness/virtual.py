@@ -36,9 +36,10 @@ GRACE_SECS = 0.01
 """For so long, in real time, nothing may have happened before time jumps."""
 SLICE_SECS = 0.002
 """How often a loop that waits looks whether time may jump."""
-STILL_SECS = 2.0
+STILL_SECS = 4.0
 """For so long time stands still while something works."""
 _TICK_SECS = 1e-6
+_LATE_TIMES = 4
 
 
 class Time:
@@ -52,6 +53,7 @@ class Time:
         self._epoch = 0.0
         self._loops: dict[Loop, _State] = {}
         self._last_event = 0.0
+        self._late_secs = 0.0
         self._waiting: list[tuple[Callable[[], object], asyncio.Future[None]]] = []
 
     def now(self) -> float:
@@ -121,11 +123,19 @@ class Time:
             self._loops[loop] = _State(until, now)
             quiet = min(state.looked for state in self._loops.values()) - self._last_event
             first = min(state.until for state in self._loops.values())
-            if quiet < GRACE_SECS or first == math.inf or any(map(_has_threads, self._loops)):
+            if (
+                quiet < GRACE_SECS + _LATE_TIMES * self._late_secs
+                or first == math.inf
+                or any(map(_has_threads, self._loops))
+            ):
                 return
             self._base, self._since = max(self.now(), first) + _TICK_SECS, now
             self._last_event = now
             self.jumps += 1
+
+    def slept(self, late_secs: float) -> None:
+        """Note how late a loop woke: so late may be what is on its way, on a busy machine."""
+        self._late_secs = max(late_secs, 0.8 * self._late_secs)
 
     def forget(self, loop: Loop) -> None:
         with self._lock:
@@ -156,7 +166,10 @@ class _Selector(selectors.DefaultSelector):
         while True:
             if self.loop.takes_conditions and TIME.look():
                 return super().select(0)
+            began = real.monotonic()
             ready = super().select(wait)
+            if wait and not ready:
+                TIME.slept(real.monotonic() - began - wait)
             if ready or TIME.now() >= until or not TIME.is_virtual:
                 return ready
             TIME.waits(self.loop, until)

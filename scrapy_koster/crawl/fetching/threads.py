@@ -44,11 +44,7 @@ async def within(clock: Clock, secs: float, coroutine: Coroutine[Any, Any, _T]) 
         late.append(True)
         running.cancel()
 
-    def over() -> None:
-        nonlocal timer
-        timer = clock.call_later(_MOMENT_SECS, end)
-
-    timer = clock.call_later(secs, over)
+    timers = [clock.call_later(secs, lambda: timers.append(clock.call_later(_MOMENT_SECS, end)))]
     try:
         return await maybe_deferred_to_future(running)
     except CANCELLED:
@@ -56,7 +52,7 @@ async def within(clock: Clock, secs: float, coroutine: Coroutine[Any, Any, _T]) 
             raise LateError from None
         raise
     finally:
-        timer.cancel()
+        timers[-1].cancel()
 
 
 class Threads:
