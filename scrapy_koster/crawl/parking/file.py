@@ -7,11 +7,12 @@ import sqlite3
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy.utils.request import request_from_dict
 
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.parking.likeness import is_as_good
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,9 +52,6 @@ _SELECT = "SELECT request FROM parked WHERE lot = ? AND priority = ? AND number 
 _DELETE = "DELETE FROM parked WHERE lot = ? AND priority = ? AND number = ?"
 _RENAME = "UPDATE parked SET lot = ? WHERE lot = ?"
 _SET_ASIDE = "UPDATE parked SET lot = ? WHERE lot = ? AND priority = ? AND number = ?"
-
-# Of these nobody notices whether it is the same object or a copy.
-_IMMUTABLE = (bool, bytes, complex, float, int, str, type(None))
 
 
 def site_of_lot(lot: str) -> str:
@@ -170,9 +168,9 @@ class ParkedFile:
         try:
             data = pickle.dumps(request.to_dict(spider=self._crawler.spider))
             back = self._unpickled(data)
+            return data if self.lasts or is_as_good(back, request) else None
         except Exception:  # noqa: BLE001  # what a request carries may be anybody's
             return None
-        return data if self.lasts or _is_as_good(back, request) else None
 
     def _unpickled(self, data: bytes) -> Request:
         fields = pickle.loads(data)  # noqa: S301  # what write() wrote, as Scrapy in its JOBDIR
@@ -272,20 +270,3 @@ def _connected(path: Path, pragmas: Iterable[str]) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _is_as_good(back: Request, request: Request) -> bool:
-    """Return whether nobody can tell *back* from *request*, whose copy it is."""
-    values = (*request.meta.values(), *request.cb_kwargs.values())
-    return all(map(_is_immutable, values)) and _own(back).keys() == _own(request).keys()
-
-
-def _is_immutable(value: object) -> bool:
-    if type(value) is tuple:
-        return all(map(_is_immutable, value))
-    return type(value) in _IMMUTABLE
-
-
-def _own(request: Request) -> dict[str, Any]:
-    """Return what was set on a request beside what it is made of."""
-    return getattr(request, "__dict__", {})
