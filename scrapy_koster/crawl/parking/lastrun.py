@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from scrapy_koster.crawl.parking.identity import digest
 from scrapy_koster.protocol.site import site_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ class LastRun:
 
     def add(self, request: Request) -> None:
         """Note that *request* waits."""
-        self._waiting[self._known_by(request)] += 1
+        if (known_by := self._known_by(request)) is not None:
+            self._waiting[known_by] += 1
         self._first.setdefault(str(site_of(request.url)), request)
 
     @property
@@ -45,17 +46,20 @@ class LastRun:
         if not self._waiting:
             return False
         known_by = self._known_by(request)
-        if known_by not in self._waiting:
+        if known_by is None or known_by not in self._waiting:
             return False
         self._waiting[known_by] -= 1
         if not self._waiting[known_by]:
             del self._waiting[known_by]  # once all were found, nothing is looked up any more
         return True
 
-    def _known_by(self, request: Request) -> bytes:
-        fields = request.to_dict(spider=self._crawler.spider)
+    def _known_by(self, request: Request) -> bytes | None:
+        """Return what tells it from others, None if it cannot have been written to a file."""
+        try:
+            fields = request.to_dict(spider=self._crawler.spider)
+        except Exception:  # noqa: BLE001  # its callback is no method of the spider, or worse
+            return None
         said = [fields[name] for name in ("callback", "errback", "cb_kwargs", "meta")]
         fingerprinter = self._crawler.request_fingerprinter
         assert fingerprinter is not None  # a crawl has one
-        fingerprint = fingerprinter.fingerprint(request)
-        return hashlib.blake2b(fingerprint + repr(said).encode(), digest_size=16).digest()
+        return fingerprinter.fingerprint(request) + digest(said)
