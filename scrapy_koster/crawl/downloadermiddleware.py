@@ -242,6 +242,7 @@ class KosterMiddleware:
     # The start and the end of the crawl.
 
     def _spider_opened(self) -> None:
+        self._keeper.open()
         if not self._config.pace.obeys or self._replay.is_on:
             return
         if self._waiting.is_open:

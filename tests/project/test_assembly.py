@@ -32,7 +32,7 @@ RECORDS: tuple[Any, ...] = (SiteState, Host, Lot, keeper._Awaited)
 OF_SCRAPY = {
     "engine/private.py": {
         "handlers.download_request_async", "pool._factory", "metered._pool", "apart.settings",
-        "handler._make_client", "handler._default_client",
+        "handler._make_client", "handler._default_client", "engine.pause", "engine.unpause",
     },
     "engine/meter.py": {
         "connector.connect", "backend.connect_tcp", "stream.read", "stream.start_tls",

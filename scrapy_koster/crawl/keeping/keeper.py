@@ -14,11 +14,14 @@ from twisted.internet.defer import Deferred
 from scrapy_koster.crawl.keeping.fate import Crawl, Fate, Place, fate
 from scrapy_koster.crawl.keeping.inplace import InPlace
 from scrapy_koster.crawl.keeping.patience import Patience
+from scrapy_koster.crawl.keeping.pauses import Pauses
 from scrapy_koster.crawl.timetable import Timetable
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, waits
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scrapy import Request
 
     from scrapy_koster.crawl.clock import Clock
@@ -76,6 +79,11 @@ class Keeper:
         self._retries: Timetable[SiteState] = Timetable(clock, self._due)
         self.patience = Patience(clock, config.idle_limit_secs, self._give_up_waiting)
         self.in_place = InPlace(engine, clock, self.patience, self._close)
+        self._pauses = Pauses(clock, self._resume)
+
+    def open(self) -> None:
+        """Begin: the engine is there."""
+        self._engine.around_pauses(self._pause, self._pauses.end)
 
     def current_step(self, state: SiteState) -> Step:
         """Return what to do now with a request to the site."""
@@ -88,8 +96,8 @@ class Keeper:
         return 0 if awaited is None else self._parked.count(state) + len(awaited.waiters)
 
     def is_awaited(self, state: SiteState) -> bool:
-        """Whether requests wait for the site, or have since it was last settled."""
-        return state in self._awaited
+        """Whether the site is to be asked: requests wait for it, or have since it was settled."""
+        return state in self._awaited and not self._is_put_off(state)
 
     def is_busy(self, state: SiteState) -> bool:
         """Whether the state of the site has to stay in memory."""
@@ -125,7 +133,7 @@ class Keeper:
         self.patience.busy()
         self.ask_for(state, request)
         _, step = self._decided(state, Place.IN_PLACE)
-        while waits(step):
+        while waits(step) or (isinstance(step, Refuse) and self._is_put_off(state)):
             told: Deferred[Step] = Deferred()
             # Again: what it waited for may have ended meanwhile, with nobody to wait for it.
             self._awaits(state, request).waiters.append(told)
@@ -138,6 +146,9 @@ class Keeper:
         """Have a site retrieved for which requests wait, or set the time of its next attempt."""
         if self.patience.crawl is Crawl.CLOSING:  # a timer would stay behind
             return
+        if self._is_put_off(state):
+            self._pauses.put_off(state)
+            return
         match self.current_step(state):
             case Ask():
                 self._retriever.retrieve(state, self._awaited[state].page)
@@ -149,6 +160,9 @@ class Keeper:
 
     def retrieved(self, state: SiteState) -> None:
         """Tell those who wait for the site that its step may be another."""
+        if self._is_put_off(state):
+            self._pauses.put_off(state)
+            return
         where = Place.KEPT if self._parked.is_kept else Place.PARKED
         parked, told_parked = self._decided(state, where)
         self._announcer.announce(
@@ -173,7 +187,9 @@ class Keeper:
         return awaited
 
     def _due(self, state: SiteState) -> None:
-        if self.waiting_for(state) and waits(self.current_step(state)):
+        if self._is_put_off(state):  # no step of this moment counts
+            self._pauses.put_off(state)
+        elif self.waiting_for(state) and waits(self.current_step(state)):
             self.renew(state)
         else:
             self.retrieved(state)
@@ -196,6 +212,30 @@ class Keeper:
     def _has_failed(self, state: SiteState) -> bool:
         """Whether the last attempt failed, and the site is not fetched from at this moment."""
         return isinstance(state.known, Failure) and not self._retriever.is_fetching(state)
+
+    # Pauses.
+
+    def _is_put_off(self, state: SiteState) -> bool:
+        """Whether what concerns the site has to wait until the crawl goes on.
+
+        While it is paused Scrapy finishes what it has begun. So a site is asked once for requests
+        that wait in place.
+        """
+        if not self._pauses.is_on or self.patience.crawl is Crawl.CLOSING:
+            return False
+        awaited = self._awaited.get(state)
+        return isinstance(state.known, Failure) or awaited is None or not awaited.waiters
+
+    def _pause(self) -> None:
+        self._pauses.begin()
+        self.patience.pause()
+
+    def _resume(self, secs: float, put_off: Iterable[SiteState]) -> None:
+        self.patience.resume()
+        for state in self._awaited:
+            self._retriever.excuse(state, secs)
+        for state in put_off:
+            self.retrieved(state)
 
     # The end of waiting.
 
