@@ -18,6 +18,7 @@ from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.sending import Sending
 from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.protocol.access import Unavailable
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
@@ -235,7 +236,8 @@ class KosterMiddleware:
         self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
         self._stats.forbidden(verdict.ground)
         if verdict.ground is Ground.UNAVAILABLE:
-            self._stats.request_dropped()
+            if self._config.policy.unavailable is Unavailable.DEFER:
+                self._stats.request_dropped()
             raise RobotsUnavailable(verdict)
         raise RobotsForbidden(verdict)
 

@@ -53,10 +53,13 @@ class SiteState:
     - ``facts``: ``learn``, which the retriever calls;
     - ``step``, ``allows``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``delay``: ``pacing.delays``;
-    - ``standing``: the announcer.
+    - ``standing``, ``is_deferred``: the announcer.
     """
 
-    __slots__ = ("allows", "delay", "facts", "origin", "site", "standing", "step", "until_epoch")
+    __slots__ = (
+        "allows", "delay", "facts", "is_deferred", "origin", "site", "standing", "step",
+        "until_epoch",
+    )  # fmt: skip
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -69,6 +72,8 @@ class SiteState:
         """How far apart visits are to be, in seconds; None if the file has not been read for it."""
         self.standing: Standing | None = None
         """What the site was last announced as."""
+        self.is_deferred = False
+        """Whether it was announced that visits to it are deferred, and nothing else since."""
 
     @property
     def known(self) -> Known | None:

@@ -49,9 +49,9 @@ def announcer(crawler: Crawler) -> Announcer:
     return announcer_of(crawler, config_of(crawler), Uncounted())
 
 
-def state_of(standing: Standing | None = None) -> SiteState:
+def state_of(standing: Standing | None = None, *, is_deferred: bool = False) -> SiteState:
     state = SiteState(SITE)
-    state.standing = standing
+    state.standing, state.is_deferred = standing, is_deferred
     return state
 
 
@@ -119,7 +119,7 @@ def test_what_a_step_is_announced_as(
     announcer: Announcer,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    state = state_of(before)
+    state = state_of(before, is_deferred=before is Standing.UNAVAILABLE)
     announcer.announce(state, step, waiting=2)
     assert said(caplog) == [("INFO", line) for line in lines]
     assert state.standing is standing
@@ -222,7 +222,8 @@ def test_what_is_said(
 def test_what_is_counted(announcer: Announcer, crawler: Crawler) -> None:
     announcer.begins_to_wait(state_of())  # not announced yet
     announcer.announce(state_of(), Defer(FAILURE, 0), waiting=3)
-    announcer.begins_to_wait(state_of(Standing.UNAVAILABLE))
+    announcer.begins_to_wait(state_of(Standing.UNAVAILABLE, is_deferred=True))
+    announcer.begins_to_wait(state_of(Standing.UNAVAILABLE))  # which refuses
     announcer.answered(SITE, Answer(URL, 304, {}), FILE)
     announcer.cut(state_of(), 9)
     assert crawler.stats is not None
@@ -231,4 +232,20 @@ def test_what_is_counted(announcer: Announcer, crawler: Crawler) -> None:
         "koster/deferred/sites": 1,
         "koster/revalidated": 1,
         "koster/cut": 1,
+    }
+
+
+def test_a_site_that_is_deferred_again_is_counted_again(
+    announcer: Announcer, crawler: Crawler, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After it was given up; in between nobody is told that nothing has changed."""
+    state = state_of()
+    for step in (Defer(FAILURE, 0), Defer(FAILURE, 0), Refuse(FAILURE, 0)) * 2:
+        announcer.announce(state, step, waiting=2)
+        announcer.begins_to_wait(state)
+    assert [line for _, line in said(caplog)] == [DEFERRING, GIVING_UP + TO_GO_ON] * 2
+    assert crawler.stats is not None
+    assert crawler.stats.get_stats() == {
+        "koster/deferred/requests": 8,
+        "koster/deferred/sites": 2,
     }

@@ -11,6 +11,7 @@ from harness.comparison import HTML, RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Handler, Reply, redirect
 from harness.server import Server, Site
+from scrapy.http import Response
 
 PAGE = Reply(200, HTML, headers={"Content-Type": "text/html"})
 ANSWERED = r"fresh until 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\)"
@@ -318,3 +319,28 @@ async def test_a_page_that_is_missing_rules_is_named(crawl: Crawl, server: Serve
     result = await crawled(crawl, site, KOSTER_MISSING="disallow")
     [line] = of_sites(result)
     assert "HTTP 200 without a record (an HTML page), so nothing" in line
+
+
+async def test_what_is_refused_at_once_is_not_counted_as_deferred(
+    crawl: Crawl, server: Server
+) -> None:
+    """KOSTER_UNAVAILABLE = "disallow", and a site that is asked again for later pages."""
+    site, failing = server.site(), server.site(host="127.0.0.2")
+    failing.robots = Reply(503)
+
+    class Slowly(RecordingSpider):
+        def page(self, response: Response) -> Any:
+            yield from (self.ask(failing.url(f"/{response.url[-1]}/{n}")) for n in range(3))
+
+    settings = {
+        "KOSTER_UNAVAILABLE": "disallow",
+        "KOSTER_DEFER_FIRST_SECS": 0.5,
+        "KOSTER_DEFER_MAX_SECS": 0.5,
+        "DOWNLOAD_DELAY": 1,
+        "DOWNLOAD_DELAY_JITTER": 0,
+    }
+    result = await crawl(Slowly, urls=site.urls(4), settings=settings)
+    assert len(result.refused) == 12
+    assert failing.asked("/robots.txt") == 4
+    assert result.stats["koster/forbidden/unavailable"] == result.stats["robotstxt/forbidden"] == 12
+    assert [name for name in result.stats if name.startswith("koster/deferred")] == []

@@ -47,6 +47,7 @@ WRITERS = {
     "until_epoch": {"SiteState.learn", "SiteState.take_step"},
     "delay": {"SiteState.learn", "Delays.kept", "Delays._meet"},
     "standing": {"Announcer._stands"},
+    "is_deferred": {"Announcer._stands"},
 }
 """Who writes a field of a SiteState once it is built. The others never change."""
 

@@ -140,7 +140,7 @@ class Announcer:
 
         Those from before are counted when that is announced.
         """
-        if state.standing is Standing.UNAVAILABLE:
+        if state.is_deferred:
             self._stats.requests_deferred(1)
 
     def announce(self, state: SiteState, step: Step, waiting: int) -> None:
@@ -153,8 +153,8 @@ class Announcer:
                     self._answers_again(state, copy)
                 if before is not state.standing:
                     self._obeyed(state, copy)
-            case Defer(failure) if before is not Standing.UNAVAILABLE:
-                self._stands(state, Standing.UNAVAILABLE)
+            case Defer(failure) if not state.is_deferred:
+                self._stands(state, Standing.UNAVAILABLE, is_deferred=True)
                 self._deferred(state, failure, waiting)
             case Refuse(failure):
                 self._stands(state, Standing.UNAVAILABLE)
@@ -167,10 +167,10 @@ class Announcer:
             case Defer() | Ask():
                 pass
 
-    def _stands(self, state: SiteState, standing: Standing) -> None:
+    def _stands(self, state: SiteState, standing: Standing, *, is_deferred: bool = False) -> None:
         self.summary.stands(standing, state.standing)
         self._counts.stands(state, standing)
-        state.standing = standing
+        state.standing, state.is_deferred = standing, is_deferred
 
     def _is_named(self, kind: object) -> bool:
         """Whether one more site of this kind is named at INFO."""

@@ -58,7 +58,7 @@ class Stats:
             self._inc("koster/deferred/requests", count)
 
     def request_dropped(self) -> None:
-        """A request was given up together with its site."""
+        """A request was given up together with its site: with KOSTER_UNAVAILABLE = "defer"."""
         self._inc("koster/deferred/dropped")
 
     def parked(self, count: int) -> None:
