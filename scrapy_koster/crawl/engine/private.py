@@ -44,6 +44,17 @@ def belonging(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
     return found
 
 
+_MOVING = (
+    signals.request_scheduled,
+    signals.request_reached_downloader,
+    signals.response_received,
+    signals.item_scraped,
+    signals.item_dropped,
+    signals.item_error,
+    signals.spider_error,
+)
+
+
 class Engine:
     """The engine of a crawl, as far as what Scrapy does not offer in public is concerned."""
 
@@ -97,24 +108,46 @@ class Engine:
         if slot is not None:
             slot.nextcall.schedule()
 
+    @property
+    def scraped_count(self) -> int:
+        """How many responses are being scraped, or are to be."""
+        scraped = self._crawler.engine.scraper.slot
+        return 0 if scraped is None else len(scraped.active) + len(scraped.queue)
+
+    def when_moving(self, call: Callable[[], object]) -> Callable[[], None]:
+        """Call *call* at each signal that something was scheduled, fetched or scraped.
+
+        That costs something at each of them. Return what ends it.
+        """
+        send = self._crawler.signals
+        for signal in _MOVING:
+            send.connect(call, signal=signal)
+
+        def end() -> None:
+            for signal in _MOVING:
+                send.disconnect(call, signal=signal)
+
+        return end
+
+    def when_fetching(self, call: Callable[[], object]) -> None:
+        """Call *call* for each request that reaches the downloader, from now on."""
+        self._crawler.signals.connect(call, signal=signals.request_reached_downloader)
+
     def has_nothing_else(self, waiting: Collection[Request]) -> bool:
         """Whether nothing can be downloaded but the requests that are *waiting* for their site.
 
         That is no moment of ``spider_idle``: what a pipeline downloads belongs to
-        an item, and while there are items Scrapy takes the spider for busy. So it
-        is taken for busy here if more responses are being scraped than requests
-        wait. Where these hold all places of CONCURRENT_REQUESTS no other can be
-        downloaded. While the spider is opened nothing is, but for who opens it.
+        an item, and while there are items Scrapy takes the spider for busy. Where
+        they hold all places of CONCURRENT_REQUESTS no other can be downloaded.
+        While the spider is opened nothing is, but for who opens it.
         """
         engine, slot = self._crawler.engine, self._slot
         if slot is None or not all(request in waiting for request in engine.downloader.active):
             return False
         if self._is_opening:
             return True
-        scraped = engine.scraper.slot
         return (
-            scraped is not None
-            and len(scraped.active) + len(scraped.queue) <= len(waiting)
+            engine.scraper.slot is not None
             and engine._start is None  # noqa: SLF001
             and (engine.downloader.needs_backout() or not slot.scheduler.has_pending_requests())
         )

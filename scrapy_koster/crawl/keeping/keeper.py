@@ -12,7 +12,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.keeping.fate import Crawl, Fate, Place, fate
-from scrapy_koster.crawl.keeping.inplace import InPlace
+from scrapy_koster.crawl.keeping.inplace import InPlace, Movement
 from scrapy_koster.crawl.keeping.patience import Patience
 from scrapy_koster.crawl.keeping.pauses import Pauses
 from scrapy_koster.crawl.timetable import Timetable
@@ -78,7 +78,13 @@ class Keeper:
         self._awaited: dict[SiteState, _Awaited] = {}
         self._retries: Timetable[SiteState] = Timetable(clock, self._due)
         self.patience = Patience(clock, config.idle_limit_secs, self._give_up_waiting)
-        self.in_place = InPlace(engine, clock, self.patience, self._close)
+        self.in_place = InPlace(
+            engine,
+            clock,
+            patience=self.patience,
+            movement=Movement(engine, clock, config.idle_limit_secs),
+            close=self._close,
+        )
         self._pauses = Pauses(clock, self._resume)
 
     def open(self) -> None:
@@ -130,7 +136,8 @@ class Keeper:
         At the latest until KOSTER_DEFER_LIMIT_SECS have passed since it first
         failed, or until the crawl closes.
         """
-        self.patience.busy()
+        if self.patience.crawl is not Crawl.OVER or not isinstance(self.current_step(state), Defer):
+            self.patience.busy()  # else nothing was fetched since the site was given up
         self.ask_for(state, request)
         _, step = self._decided(state, Place.IN_PLACE)
         while waits(step) or (isinstance(step, Refuse) and self._is_put_off(state)):
@@ -243,6 +250,7 @@ class Keeper:
         if self._engine.is_paused:
             self.patience.busy()
             return
+        self._engine.when_fetching(self.patience.busy)
         for state in list(self._awaited):
             if self.waiting_for(state):
                 self.retrieved(state)

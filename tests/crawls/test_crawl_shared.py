@@ -1,0 +1,152 @@
+"""Responses that wait for each other, beside a site that cannot be asked: the crawl ends in time.
+
+They are being scraped, and none of them is work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.clocks import sleep
+from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Reply
+from harness.server import Server
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred, DeferredLock
+
+from scrapy_koster import RobotsUnavailable
+
+IDLE_SECS = 3.0
+SOON: dict[str, Any] = {
+    "KOSTER_IDLE_LIMIT_SECS": IDLE_SECS,
+    "KOSTER_DEFER_FIRST_SECS": 0.5,
+    "KOSTER_DEFER_MAX_SECS": 1,
+    "RETRY_ENABLED": False,
+}
+"""KOSTER_DEFER_LIMIT_SECS stays at its 300 s."""
+IN_TIME_SECS = 2 * IDLE_SECS + 2
+
+
+class Sharing(RecordingSpider):
+    """Its pages need one picture, which one callback downloads at a time."""
+
+    picture = ""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.lock = DeferredLock()
+
+    async def download(self) -> None:
+        try:
+            await self.crawler.engine.download_async(Request(self.picture))
+        except RobotsUnavailable as error:
+            self.refused.append((self.picture, error))
+        else:
+            self.fetched.append(self.picture)
+
+
+class WithLogo(Sharing):
+    def page(self, response: Response) -> Any:
+        yield {"file_urls": [self.picture]}
+
+
+class WithLock(Sharing):
+    async def parse(self, response: Response, **arguments: Any) -> None:
+        await maybe_deferred_to_future(self.lock.acquire())
+        try:
+            await self.download()
+        finally:
+            self.lock.release()
+
+
+class WithFuture(Sharing):
+    waiting: list[Deferred[None]] | None = None
+
+    async def parse(self, response: Response, **arguments: Any) -> None:
+        if self.waiting is not None:
+            told: Deferred[None] = Deferred()
+            self.waiting.append(told)
+            await maybe_deferred_to_future(told)
+            return
+        self.waiting = []
+        await self.download()
+        for told in self.waiting:
+            told.callback(None)
+
+
+@pytest.mark.parametrize("spider", [WithLogo, WithLock, WithFuture])
+@pytest.mark.parametrize("is_down", [True, False])
+async def test_the_idle_limit_holds(
+    crawl: Crawl, server: Server, tmp_path: Path, spider: type[Sharing], is_down: bool
+) -> None:
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Reply(503) if is_down else [Reply(503), Reply(503), Reply(body="")]
+    settings = SOON | {
+        "FILES_STORE": str(tmp_path),
+        "ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1},
+    }
+    result = await crawl(
+        spider, urls=site.urls(10), settings=settings, arguments={"picture": pictures.url("/logo")}
+    )
+    assert result.seconds < IN_TIME_SECS
+    assert result.finish_reason == "finished"
+    assert len(site.pages_asked) == 10
+    assert ("koster/deferred/dropped" in result.stats) is is_down
+    assert bool(pictures.pages_asked) is not is_down
+
+
+class Working(Sharing):
+    """Page 0 works for long, and shows it; page 1 has a picture."""
+
+    async def parse(self, response: Response, **arguments: Any) -> AsyncIterator[Any]:
+        if not response.url.endswith("0"):
+            await self.download()
+            return
+        for number in range(8):
+            await sleep(0.6 * IDLE_SECS)
+            yield {"number": number}
+
+
+@pytest.mark.parametrize("pages", [2, 5])
+async def test_who_works_is_not_taken_for_idle(crawl: Crawl, server: Server, pages: int) -> None:
+    """Whether or not more requests wait than responses are being scraped."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = [Reply(503)] * 2 + [Reply(body="")]
+    settings = SOON | {"KOSTER_DEFER_FIRST_SECS": IDLE_SECS, "KOSTER_DEFER_MAX_SECS": IDLE_SECS}
+    result = await crawl(
+        Working,
+        urls=site.urls(pages),
+        settings=settings,
+        arguments={"picture": pictures.url("/picture")},
+    )
+    assert result.refused == ()
+    assert len(result.items) == 8
+
+
+async def test_what_is_fetched_after_the_limit_begins_it_anew(crawl: Crawl, server: Server) -> None:
+    """By a callback, past the scheduler."""
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Reply(503)
+
+    class Persisting(Sharing):
+        async def parse(self, response: Response, **arguments: Any) -> None:
+            await self.download()
+            await self.download()
+            assert len(self.refused) == 2
+            await self.crawler.engine.download_async(Request(site.url("/more")))
+            pictures.robots = Reply(body="")
+            await self.download()
+
+    result = await crawl(
+        Persisting,
+        urls=site.urls(1),
+        settings=SOON,
+        arguments={"picture": pictures.url("/picture")},
+    )
+    assert result.fetched == (pictures.url("/picture"),)
+    assert result.seconds < IN_TIME_SECS
