@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.engine.private import belonging
+from scrapy_koster.crawl.engine.private import CANCELLED, belonging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 else:
     Instant = float
+
+_MOMENT_SECS = 0.1
+_T = TypeVar("_T")
 
 LONG_AGO = Instant(-math.inf)
 NEVER = Instant(math.inf)
@@ -78,6 +81,33 @@ class Clock:
             await maybe_deferred_to_future(over)
         finally:
             timer.cancel()
+
+    async def within(self, secs: float, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        """Return what *coroutine* does; after *secs* cancel it, and raise LateError.
+
+        In a process that was stopped meanwhile the time is over before what has ended can say so:
+        it gets a moment for that.
+        """
+        running: Deferred[_T] = deferred_from_coro(coroutine)
+        late = []
+
+        def end() -> None:
+            late.append(True)
+            running.cancel()
+
+        timers = [self.call_later(secs, lambda: timers.append(self.call_later(_MOMENT_SECS, end)))]
+        try:
+            return await maybe_deferred_to_future(running)
+        except CANCELLED:
+            if late:
+                raise LateError from None
+            raise
+        finally:
+            timers[-1].cancel()
+
+
+class LateError(Exception):
+    """What was awaited has not ended in time."""
 
 
 class Ticks:

@@ -12,13 +12,11 @@ from scrapy.utils.misc import load_object
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.keeping.keeper import closing
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.sending import Sending
 from scrapy_koster.crawl.sites import SiteState
-from scrapy_koster.protocol.access import Unavailable
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
@@ -175,7 +173,7 @@ class KosterMiddleware:
         while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
             with self._keeper.in_place.waiting(request, gives_place=True):
                 if not await pacer.turn(state, host, request):
-                    return closing(self._epoch())
+                    return self._keeper.closing()
             if self._epoch() >= state.until_epoch and not is_robots_txt(request.url):
                 step = await self._keeper.wait(state, request)
         return step
@@ -236,7 +234,7 @@ class KosterMiddleware:
         self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
         self._stats.forbidden(verdict.ground)
         if verdict.ground is Ground.UNAVAILABLE:
-            if self._config.policy.unavailable is Unavailable.DEFER:
+            if self._config.policy.defers:
                 self._stats.request_dropped()
             raise RobotsUnavailable(verdict)
         raise RobotsForbidden(verdict)

@@ -153,6 +153,11 @@ class Policy:
     missing: Missing = Missing.ALLOW
     unavailable: Unavailable = Unavailable.DEFER
 
+    @property
+    def defers(self) -> bool:
+        """Whether requests wait for a site that has failed."""
+        return self.unavailable is Unavailable.DEFER
+
 
 def standing_stated(status: int) -> Standing:
     """Return what an HTTP status says about a site, by itself; UNAVAILABLE: it may pass."""

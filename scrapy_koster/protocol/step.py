@@ -123,7 +123,7 @@ def given_up_at(known: Known | None, *, policy: Policy) -> float:
 
     Infinite where it does not fail, or where its failure defers nothing.
     """
-    if isinstance(known, Failure) and policy.unavailable is Unavailable.DEFER:
+    if isinstance(known, Failure) and policy.defers:
         return known.asked if known.no_such_host else known.since + policy.defer_limit_secs
     return math.inf
 

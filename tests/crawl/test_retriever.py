@@ -8,9 +8,8 @@ import pytest
 from harness.clocks import sleep
 from harness.crawling import Crawl
 
-from scrapy_koster.crawl.clock import Clock
+from scrapy_koster.crawl.clock import Clock, LateError
 from scrapy_koster.crawl.fetching.retriever import _decisive, _look_secs, _met
-from scrapy_koster.crawl.fetching.threads import LateError, within
 from scrapy_koster.protocol.access import Copy, Failure, Known, Policy
 
 NOW = 1e9
@@ -87,7 +86,7 @@ async def test_whether_it_ends_in_time(crawl: Crawl) -> None:
         await sleep(secs)
         ended.append(secs)
 
-    await within(Clock(), 60.0, last(0.0))
+    await Clock().within(60.0, last(0.0))
     with pytest.raises(LateError):
-        await within(Clock(), 0.01, last(60.0))
+        await Clock().within(0.01, last(60.0))
     assert ended == [0.0]

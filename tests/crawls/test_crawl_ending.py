@@ -76,14 +76,22 @@ class OfAnotherKind(KosterRobotParser):
 
     @classmethod
     def from_crawler(cls, crawler: Any, robotstxt_body: bytes) -> Any:
-        return "parsed"
+        return "parsed" if robotstxt_body else super().from_crawler(crawler, robotstxt_body)
 
 
 class Broken(KosterRobotParser):
     """Raises where it is not yet asked for a page."""
 
+    is_read = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, robotstxt_body: bytes) -> Any:
+        made = super().from_crawler(crawler, robotstxt_body)
+        made.is_read = bool(robotstxt_body)  # not where the start of the crawl tries it
+        return made
+
     def __getattribute__(self, name: str) -> Any:
-        if name == "allowed":
+        if name == "allowed" and super().__getattribute__("is_read"):
             raise RuntimeError("broken")
         return super().__getattribute__(name)
 

@@ -39,7 +39,8 @@ SLICE_SECS = 0.002
 STILL_SECS = 4.0
 """For so long time stands still while something works."""
 _TICK_SECS = 1e-6
-_LATE_TIMES = 4
+_LATE_TIMES = 2
+_USUAL_SECS = 0.008
 
 
 class Time:
@@ -135,7 +136,7 @@ class Time:
 
     def slept(self, late_secs: float) -> None:
         """Note how late a loop woke: so late may be what is on its way, on a busy machine."""
-        self._late_secs = max(late_secs, 0.8 * self._late_secs)
+        self._late_secs = max(late_secs - _USUAL_SECS, 0.5 * self._late_secs)
 
     def forget(self, loop: Loop) -> None:
         with self._lock:

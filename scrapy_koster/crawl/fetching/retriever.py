@@ -11,10 +11,10 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure as TwistedFailure
 
+from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.permits import NoPermitError, Order
-from scrapy_koster.crawl.fetching.threads import LateError, within
 from scrapy_koster.crawl.messages.log import error_text
 from scrapy_koster.crawl.sites import Facts
 from scrapy_koster.protocol.access import (
@@ -260,7 +260,7 @@ class Retriever:
             signal=robots_parsed, robotparser=parser, request=page
         )
         try:
-            await within(self._clock, self._config.timeout_secs, told)
+            await self._clock.within(self._config.timeout_secs, told)
         except LateError:
             self._announcer.not_heeded(state, self._config.timeout_secs)
         return parser, self._examiner.hazard(state, parser, page)

@@ -8,9 +8,9 @@ from secrets import token_hex
 from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scrapy_koster.crawl.clock import LONG_AGO, NEVER
+from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.threads import LateError, Threads, within
+from scrapy_koster.crawl.fetching.threads import Threads
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import judged, seconds, sound
 from scrapy_koster.storage.memory import MemoryStorage
@@ -210,7 +210,7 @@ class StorageBreaker:
         """Use the storage in a thread; one that hangs is given up, and its thread with it."""
         threads = self._threads
         try:
-            return await within(self._clock, secs, threads.run(partial(self._use, use)))
+            return await self._clock.within(secs, threads.run(partial(self._use, use)))
         except LateError:
             if threads is self._threads:  # else a call beside it was late as well
                 threads.close()

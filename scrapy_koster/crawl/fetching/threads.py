@@ -12,47 +12,12 @@ from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.utils.asyncio import is_asyncio_available
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.engine.private import CANCELLED
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from scrapy_koster.crawl.clock import Clock
+    from collections.abc import Callable
 
 _T = TypeVar("_T")
-
-_MOMENT_SECS = 0.1
-
-
-class LateError(Exception):
-    """What is awaited has not ended in time."""
-
-
-async def within(clock: Clock, secs: float, coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """Return what *coroutine* does; after *secs* cancel it, and raise LateError.
-
-    In a process that was stopped meanwhile the time is over before what has ended can say so: it
-    gets a moment for that.
-    """
-    running: Deferred[_T] = deferred_from_coro(coroutine)
-    late = []
-
-    def end() -> None:
-        late.append(True)
-        running.cancel()
-
-    timers = [clock.call_later(secs, lambda: timers.append(clock.call_later(_MOMENT_SECS, end)))]
-    try:
-        return await maybe_deferred_to_future(running)
-    except CANCELLED:
-        if late:
-            raise LateError from None
-        raise
-    finally:
-        timers[-1].cancel()
 
 
 class Threads:

@@ -210,11 +210,10 @@ class Keeper:
         return decided, step
 
     def _given_up(self, known: Known | None) -> Refuse:
-        now = self._clock.epoch()
         if self.patience.crawl is Crawl.CLOSING:
-            return closing(now)
+            return self.closing()
         assert isinstance(known, Failure)  # it has failed
-        return Refuse(self.patience.given_up(known), now)
+        return Refuse(self.patience.given_up(known), self._clock.epoch())
 
     def _has_failed(self, state: SiteState) -> bool:
         """Whether the last attempt failed, and the site is not fetched from at this moment."""
@@ -264,12 +263,12 @@ class Keeper:
             if awaited.waiters:
                 self.retrieved(state)
 
+    def closing(self) -> Refuse:
+        """Return the step of a site that is not known when the crawl closes."""
+        now = self._clock.epoch()
+        return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
+
     async def close(self) -> None:
         """End what is under way and close the storage. Nothing is left behind."""
         self._close()
         await self._retriever.close()
-
-
-def closing(now: float) -> Refuse:
-    """Return the step of a site that is not known when the crawl closes."""
-    return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
