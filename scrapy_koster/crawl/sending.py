@@ -12,6 +12,7 @@ from scrapy import signals
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.rewriting import is_plain
 from scrapy_koster.protocol.step import Refuse
 from scrapy_koster.protocol.verdict import forbidden_spelling
 
@@ -58,16 +59,19 @@ class Sending:
     def _look_again(self, request: Request) -> None:
         if request.meta.get("dont_obey_robotstxt"):
             return
-        state = self._keeper.in_memory(request.url)
+        url = request.url
+        state = self._keeper.in_memory(url)
         if state is None:
             return
         robot, now = self._robot.decided_by(request), self._clock.epoch()
         for host in dict.get(request.headers, b"Host") or ():
             if not state.site.is_named_by(host.decode("latin-1")):
                 self._decide(request, state, robot, _of_another_site(host, now), None)
-        if isinstance(state.known, Copy) and now < state.until_epoch:
-            forbidden = forbidden_spelling(request.url, robot, state.allows)
-            if forbidden is not None and not is_robots_txt(request.url):
+        if now >= state.until_epoch or not isinstance(state.known, Copy) or is_robots_txt(url):
+            return
+        if not (state.allows(url, robot) and is_plain(url.removeprefix(state.origin))):
+            forbidden = forbidden_spelling(url, robot, state.allows)
+            if forbidden is not None:
                 self._decide(request, state, robot, state.step, forbidden)
 
 
