@@ -32,7 +32,7 @@ class Fetching:
     async def fetch(self) -> None:
         try:
             response = await self.crawler.engine.download_async(
-                Request(self.crawler.settings["FIRST"])
+                Request(self.crawler.settings["FIRST"], meta={"allow_offsite": True})
             )
             self.got.append(response.url)
         except RobotsUnavailable as error:

@@ -110,3 +110,20 @@ def test_any_text_has_a_site_or_none_or_is_refused(text: str, make: str) -> None
     except ValueError:
         return
     assert site is None or site_of(site.robots_url) == site
+
+
+@pytest.mark.parametrize(
+    ("host", "is_it"),
+    [
+        ("a.example", True),
+        ("A.EXAMPLE:80", True),
+        ("a.example:81", False),
+        ("b.example", False),
+        ("", False),
+        ("a.example:x", False),
+        ("a.example/b", True),
+        ("b@a.example", True),
+    ],
+)
+def test_the_value_of_a_host_header(host: str, is_it: bool) -> None:
+    assert Site("http", "a.example", 80).is_named_by(host) is is_it

@@ -136,7 +136,7 @@ class Keeper:
         At the latest until KOSTER_DEFER_LIMIT_SECS have passed since it first
         failed, or until the crawl closes.
         """
-        if self.patience.crawl is not Crawl.OVER or not isinstance(self.current_step(state), Defer):
+        if self.patience.crawl is not Crawl.OVER or not isinstance(state.known, Failure):
             self.patience.busy()  # else nothing was fetched since the site was given up
         self.ask_for(state, request)
         _, step = self._decided(state, Place.IN_PLACE)
