@@ -97,13 +97,16 @@ class Clock:
 
         timers = [self.call_later(secs, lambda: timers.append(self.call_later(_MOMENT_SECS, end)))]
         try:
-            return await maybe_deferred_to_future(running)
+            result = await maybe_deferred_to_future(running)
         except CANCELLED:
             if late:
                 raise LateError from None
             raise
         finally:
             timers[-1].cancel()
+        if late:  # it ended by itself when it was cancelled
+            raise LateError
+        return result
 
 
 class LateError(Exception):

@@ -163,9 +163,17 @@ FAULTS = (
         "a storage of somebody else raises", _visiting(_raises(KeyError())), warnings=1, long=True
     ),
     DelayFault(
-        "a storage of somebody else says nan", _visiting(lambda *_, **how: float("nan")), long=True
+        "a storage of somebody else says nan",
+        _visiting(lambda *_, **how: float("nan")),
+        warnings=1,
+        long=True,
     ),
-    DelayFault("a storage of somebody else says -1", _visiting(lambda *_, **how: -1.0), long=True),
+    DelayFault(
+        "a storage of somebody else says -1",
+        _visiting(lambda *_, **how: -1.0),
+        warnings=1,
+        long=True,
+    ),
     DelayFault("a storage of somebody else says no number", _visiting(_text), warnings=1),
     DelayFault(
         "the folder of the storage is deleted in mid-crawl", _deleted, warnings=1, silent=True
