@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
-_SCALARS = (bool, bytes, complex, float, int, str, type(None))
+SCALARS = (bool, bytes, complex, float, int, str, type(None))
+"""Of these nobody notices whether it is the same object or a copy."""
 _DEPTH_MOST = 50
 
 
@@ -35,7 +36,7 @@ class _Digests:
 
     def of(self, value: object, depth: int) -> bytes:
         kind = type(value)
-        if kind in _SCALARS:
+        if kind in SCALARS:
             return _hashed(kind.__name__, [repr(value).encode("utf-8", "surrogatepass")])
         if depth > _DEPTH_MOST:
             return b""

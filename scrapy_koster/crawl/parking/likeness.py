@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scrapy_koster.crawl.parking.identity import SCALARS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scrapy import Request
 
-# Of these nobody notices whether it is the same object or a copy.
-_IMMUTABLE = (bool, bytes, complex, float, int, str, type(None))
 _NOT_SET = object()
 
 
@@ -35,7 +35,7 @@ def is_as_good(back: Request, request: Request) -> bool:
 def _is_immutable(value: object) -> bool:
     if type(value) is tuple:
         return all(map(_is_immutable, value))
-    return value is _NOT_SET or type(value) in _IMMUTABLE
+    return value is _NOT_SET or type(value) in SCALARS
 
 
 def _written(values: dict[str, Any]) -> dict[str, str]:
