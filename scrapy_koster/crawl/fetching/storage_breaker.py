@@ -47,7 +47,7 @@ class StorageBreaker:
     One that blocks is called in a thread, and not waited for any longer than
     KOSTER_TIMEOUT_SECS. What goes wrong in it is counted, and said once in a
     crawl; after a failure it has a rest, and when it has hung twice it is not
-    called again.
+    called again, but for a last try to close it.
     """
 
     def __init__(self, config: Config, stats: Stats, log: Log, clock: Clock) -> None:
@@ -79,10 +79,10 @@ class StorageBreaker:
         return known
 
     async def _get(self, site: Site) -> Known | None:
-        return await self._tolerate(lambda storage: self._judged(storage.get(site)))
+        return await self._tolerate(lambda storage: self._judged(sound(storage.get(site))))
 
-    def _judged(self, found: object) -> Known | None:
-        config, known = self._config, sound(found)
+    def _judged(self, known: Known | None) -> Known | None:
+        config = self._config
         if known is None:
             return None
         return judged(known, policy=config.policy, max_bytes=config.max_bytes)
