@@ -194,9 +194,7 @@ class Keeper:
         return awaited
 
     def _due(self, state: SiteState) -> None:
-        if self._is_put_off(state):  # no step of this moment counts
-            self._pauses.put_off(state)
-        elif self.waiting_for(state) and waits(self.current_step(state)):
+        if self.waiting_for(state) and waits(self.current_step(state)):
             self.renew(state)
         else:
             self.retrieved(state)
@@ -234,10 +232,10 @@ class Keeper:
 
     def _pause(self) -> None:
         self._pauses.begin()
-        self.patience.pause()
+        self.patience.busy()
 
     def _resume(self, secs: float, put_off: Iterable[SiteState]) -> None:
-        self.patience.resume()
+        self.patience.busy()  # what was idle in the pause begins anew
         for state in self._awaited:
             self._retriever.excuse(state, secs)
         for state in put_off:

@@ -36,7 +36,6 @@ class Patience:
         self.crawl = Crawl.BUSY
         self.is_by_hand = False
         """Whether somebody waits for one page."""
-        self._is_paused = False
 
     def given_up(self, failure: Failure) -> Failure:
         """Return *failure* with why it is not waited for any longer."""
@@ -55,7 +54,7 @@ class Patience:
 
     def idle(self) -> None:
         """There is nothing else to do."""
-        if self.crawl is Crawl.BUSY and not self._is_paused:
+        if self.crawl is Crawl.BUSY:
             self.crawl = Crawl.IDLE
             self._timer = self._clock.call_later(self._limit_secs, self._end)
 
@@ -64,15 +63,6 @@ class Patience:
         if self.crawl in (Crawl.IDLE, Crawl.OVER):
             self._stop()
             self.crawl = Crawl.OVER if self.is_by_hand else Crawl.BUSY
-
-    def pause(self) -> None:
-        """The user has paused the crawl, which is never idle then."""
-        self._is_paused = True
-        self.busy()
-
-    def resume(self) -> None:
-        """It goes on."""
-        self._is_paused = False
 
     def close(self) -> None:
         """The crawl has begun to close."""
