@@ -31,8 +31,11 @@ RECORDS: tuple[Any, ...] = (SiteState, Host, Lot, keeper._Awaited)
 
 OF_SCRAPY = {
     "engine/private.py": {
-        "handlers.download_request_async", "pool._factory", "metered._pool", "apart.settings",
-        "handler._make_client", "handler._default_client", "engine.pause", "engine.unpause",
+        "handlers.download_request_async", "engine.pause", "engine.unpause",
+    },
+    "engine/handlers.py": {
+        "pool._factory", "metered._pool", "apart.settings",
+        "handler._make_client", "handler._default_client",
     },
     "engine/meter.py": {
         "connector.connect", "backend.connect_tcp", "stream.read", "stream.start_tls",

@@ -22,8 +22,9 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure as TwistedFailure
 from w3lib.url import safe_url_string
 
+from scrapy_koster.crawl.engine.handlers import MeteredHandlers
 from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
-from scrapy_koster.crawl.engine.private import CANCELLED, MeteredHandlers
+from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.crawl.messages.log import error_text

@@ -1,0 +1,121 @@
+"""The download handlers of a crawl, metered: what of them Scrapy does not offer in public."""
+
+from __future__ import annotations
+
+import inspect
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import build_from_crawler
+
+from scrapy_koster.crawl.engine.meter import MeteredPool, meter_backend, meter_connector
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.core.downloader.handlers import DownloadHandlerProtocol
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+# No bound: how many sites are asked at the same time is the keeper's to decide.
+_CONNECTIONS = 100_000
+
+
+class MeteredHandlers:
+    """The download handlers of a crawl, over connections of their own that are metered.
+
+    That holds for those of Scrapy: for HTTP/1.1, aiohttp and httpx. What a
+    handler that somebody else wrote reads cannot be seen from outside: it is
+    used as it is, and so is a subclass of these that cannot be metered.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._handlers = crawler.engine.downloader.handlers
+        self._metered: dict[str, DownloadHandlerProtocol | None] = {}
+        self._built: list[DownloadHandlerProtocol] = []
+        """The signal that closes them keeps none of them alive."""
+
+    async def download(self, request: Request) -> Response:
+        """Return the response; to be called while a meter is counting."""
+        scheme = request.url.partition(":")[0]
+        if scheme not in self._metered:
+            self._metered[scheme] = self._meter(scheme)
+        handler = self._metered[scheme]
+        if handler is None:
+            return await self._handlers.download_request_async(request)
+        return await handler.download_request(request)
+
+    def is_zyte_api(self, url: str) -> bool:
+        """Whether scrapy-zyte-api sends it, which warns of headers that it could choose better."""
+        handler = self._handlers._get_handler(url.partition(":")[0])  # noqa: SLF001
+        return any(kind.__module__.startswith("scrapy_zyte_api") for kind in type(handler).__mro__)
+
+    def _meter(self, scheme: str) -> DownloadHandlerProtocol | None:
+        handler: Any = self._handlers._get_handler(scheme)  # noqa: SLF001
+        if not inspect.iscoroutinefunction(getattr(handler, "download_request", None)):
+            return None  # its interface is that of Scrapy 2.13, which Scrapy knows how to call
+        try:
+            return self._metered_one(handler)
+        except Exception:  # noqa: BLE001  # a subclass may lack, or ask for, whatever it likes
+            return None
+
+    def _metered_one(self, handler: Any) -> DownloadHandlerProtocol | None:
+        kinds = {kind.__name__ for kind in type(handler).__mro__}
+        if "HTTP11DownloadHandler" in kinds:
+            return _with_metered_pool(handler)
+        if kinds.isdisjoint(_METERS):
+            return None
+        another = _another(type(handler), self._crawler)
+        self._built.append(another)
+        for kind in kinds & _METERS.keys():
+            _METERS[kind](another)
+        return another
+
+
+def _another(cls: Any, crawler: Crawler) -> DownloadHandlerProtocol:
+    """Return a download handler that takes nothing from the crawl.
+
+    aiohttp and httpx open CONCURRENT_REQUESTS connections in all: a site that
+    hangs would keep one from the pages of the others.
+    """
+    apart = copy(crawler)
+    apart.settings = BaseSettings(crawler.settings)  # type: ignore[assignment]
+    apart.settings.set("CONCURRENT_REQUESTS", _CONNECTIONS, "cmdline")
+    handler: DownloadHandlerProtocol = build_from_crawler(cls, apart)
+    crawler.signals.connect(handler.close, signals.engine_stopped)
+    return handler
+
+
+def _with_metered_pool(handler: Any) -> DownloadHandlerProtocol:
+    from twisted.internet import reactor  # noqa: PLC0415  # it would install one
+
+    pool = MeteredPool(reactor)
+    pool._factory = handler._pool._factory  # noqa: SLF001
+    metered: Any = copy(handler)  # that of the crawl keeps its own
+    metered._pool = pool  # noqa: SLF001
+    return metered  # type: ignore[no-any-return]
+
+
+def _meter_session(handler: Any) -> None:
+    meter_connector(handler._session.connector)  # noqa: SLF001
+
+
+def _meter_clients(handler: Any) -> None:
+    """Meter the clients of httpx: there is one for each proxy, made when it is first needed."""
+    make = handler._make_client  # noqa: SLF001
+
+    def metered(*args: Any) -> Any:
+        client = make(*args)
+        meter_backend(client._transport._pool._network_backend)  # noqa: SLF001
+        return client
+
+    handler._make_client = metered  # noqa: SLF001
+    handler._default_client = metered()  # noqa: SLF001  # it has no connection yet
+
+
+_METERS = {
+    "AiohttpDownloadHandler": _meter_session,
+    "HttpxDownloadHandler": _meter_clients,
+}
