@@ -122,6 +122,8 @@ class Ledger:
                 if entry.number not in kept:
                     entry.may_be_lost = f"it was in the memory of {process.name}"
                     lost.append(entry.number)
+                elif entry.may_be_twice and entry.number not in parked:
+                    entry.may_be_lost = "what is durable is an earlier URL of it, that came out"
         return lost
 
     def left(self, process: Process, durable: set[int], may_be_lost: str) -> None:

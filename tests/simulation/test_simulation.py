@@ -43,6 +43,7 @@ FOUND = {
     62546: "the ledger: what comes out of the file is held by the process that took it",
     96339: "the ledger: what came out for its site and waits for a turn, unknown to Redis",
     97787: "the watch: the clock of a process that has ended",
+    31950: "the ledger: a redirect that died on its way, while its page was still in the journal",
     6777: "the keeper: the timer of a state that left the memory, when its site has another one",
     34447: "the sites: one left the memory while a request waited in place for its turn",
 }
