@@ -39,6 +39,7 @@ PYTEST := $(BIN)/python -m pytest
 WANTED := $(shell echo '$(SCRAPY)' | tr -c 'A-Za-z0-9.\n' '_')
 PROJECT := $(VENV)/.project-$(WANTED)
 TEST := $(VENV)/.test-$(WANTED)
+BROWSER := $(VENV)/.browser-$(WANTED)
 ECOSYSTEM := $(VENV)/.ecosystem-$(WANTED)
 LINT := $(VENV)/.lint-$(WANTED)
 BENCH := $(VENV)/.bench-$(WANTED)
@@ -81,7 +82,7 @@ test-all:
 	$(MAKE) --no-print-directory test-rest || failed=1; \
 	exit $$failed
 
-test-rest: $(TEST)
+test-rest: $(TEST) $(BROWSER)
 	@$(BIN)/coverage erase
 	@echo '$(words $(RUNS)) runs, $(JOBS) at a time; the output of each comes when it ends. Then one alone.'
 	@failed=0; \
@@ -112,7 +113,7 @@ test-long: $(TEST)
 test-long-crawls: $(TEST)
 	$(PYTEST) --many -m 'long and not timed and crawl'
 
-test-browser: $(TEST)
+test-browser: $(TEST) $(BROWSER)
 	$(PYTEST) -p no:twisted -m browser
 
 # By themselves, because they measure; coverage would take longer than what is measured.
@@ -187,6 +188,11 @@ $(TEST): pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test]' '$(SCRAPY)'
 	@touch $@
 
+# The largest download of all, for a few tests.
+$(BROWSER): pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[browser,test]' '$(SCRAPY)'
+	@touch $@
+
 # scrapy-rotating-proxies asks for the old package `typing`, which stands before Python's own module
 # where sys.path is passed on to another process, as `scrapy bench` does.
 $(ECOSYSTEM): pyproject.toml | $(BIN)/python
@@ -203,7 +209,7 @@ $(DOCS): pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(BENCH): pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[bench,test]' '$(SCRAPY)'
+	$(PIP) --editable '.[bench,browser,test]' '$(SCRAPY)'
 	@touch $@
 
 $(MUTMUT): pyproject.toml | $(BIN)/python

@@ -22,7 +22,9 @@ Open = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="make test-browser installs playwright"
+    )
     with playwright.sync_playwright() as tool:
         browser = tool.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
@@ -78,6 +80,7 @@ def sort_by(page: Any, name: str, column: int) -> None:
 def checked_by_axe(page: Any) -> Any:
     """What axe-core finds on a page."""
     axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
+        "axe_playwright_python.sync_playwright",
+        reason="make test-browser installs axe-playwright-python",
     )
     return axe.Axe().run(page)
