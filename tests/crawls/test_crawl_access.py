@@ -42,7 +42,6 @@ from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.standing import Ground
 
 DOCS = Path(__file__).parents[2] / "docs"
-README = Path(__file__).parents[2] / "README.md"
 GROUNDS = {
     Means.RULES: (RobotsForbidden, Ground.RULE),
     Means.RESTRICTED: (RobotsForbidden, Ground.RESTRICTED),
@@ -373,8 +372,6 @@ async def test_the_comparison_is_what_a_run_gives(crawl: Crawl, server: Server) 
         pytest.skip("its downloader has no timeout for a whole response: some would never end")
     table = await comparison(crawl, server)
     assert shown((DOCS / "access.md").read_text(encoding="utf-8")) == table
-    in_readme = shown(README.read_text(encoding="utf-8")) if README.exists() else ""
-    assert in_readme in ("", table)
 
 
 def test_the_settings_of_the_page_are_settings() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import scrapy
@@ -23,14 +25,19 @@ from harness.documents import (
     stats_of,
     text,
 )
+from harness.replies import Reply
 from harness.server import Server
 from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.utils.conf import build_component_list
+from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.config import DEFAULTS, Config
 
 SETTINGS = text("docs/settings.md")
 STATS = text("docs/stats.md")
 SCRAPYS = ["ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT"]
+HTML = {"Content-Type": "text/html"}
 UNITS = {"SECS": "seconds", "BYTES": "octets", "MAX": "redirects", "SITES": "sites"}
 
 
@@ -66,6 +73,44 @@ def test_what_is_no_setting_is_not_named() -> None:
     for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")):
         named = set(re.findall(r"\bKOSTER_[A-Z_]+[A-Z]\b", page.read_text("utf-8")))
         assert named <= set(DEFAULTS), page.name
+
+
+BY_HAND = blocks(section(SETTINGS, "## Without the add-on"), "python")[0]
+
+
+def test_by_hand_and_by_the_add_on_is_the_same(crawl: Crawl) -> None:
+    addon, by_hand = (
+        Crawler(RecordingSpider, crawl.settings(None, settings))
+        for settings in ({"ADDONS": {"scrapy_koster.Addon": 500}}, settings_of(BY_HAND))
+    )
+    addon._apply_settings()
+    by_hand._apply_settings()
+    for kind in ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"):
+        assert components(addon, kind) == components(by_hand, kind)
+    for name in ("ROBOTSTXT_OBEY", "SCHEDULER"):
+        assert addon.settings[name] == by_hand.settings[name]
+
+
+def components(crawler: Crawler, kind: str) -> list[object]:
+    enabled = crawler.settings.get_component_priority_dict_with_base(kind)
+    return [load_object(path) for path in build_component_list(enabled)]
+
+
+class Yielding(RecordingSpider):
+    def page(self, response: Response) -> Any:
+        yield {"url": response.url}
+
+
+async def test_enabled_by_hand_it_obeys_rules_and_pages(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /private\n"
+    site.pages(Reply(200, '<meta name="robots" content="noindex">', headers=HTML))
+    urls = [site.url("/"), *site.urls(5, "/private/{}")]
+    result = await crawl(Yielding, urls=urls, robots=None, settings=settings_of(BY_HAND))
+    assert list(result.fetched) == urls[:1]
+    assert result.items == ()
+    assert result.logged(logging.WARNING, "scrapy_koster") == []
+    assert site.asked("/robots.txt") == 1
 
 
 # docs/support.md

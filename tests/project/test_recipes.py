@@ -102,19 +102,42 @@ async def test_the_first_crawl_says_what_the_page_says(
 
 
 def test_the_first_crawl_is_what_the_readme_enables() -> None:
-    assert [block for block in SETTINGS if block in text("README.md")]
+    [enabled] = [block for block in blocks_in(text("README.md"), "python") if "ADDONS" in block]
+    assert "".join(blocks_in(text("docs/start.md"), "python")[:2]) == enabled
 
 
 # docs/recipes.md
 
 
-@pytest.mark.parametrize("block", blocks_in(recipe("Identify your robot"), "python"))
+IDENTIFIED = [
+    block for block in blocks_in(recipe("Identify your robot"), "python") if "ADDONS" in block
+]
+
+
+@pytest.mark.parametrize("block", IDENTIFIED)
 async def test_the_record_of_the_robot_is_obeyed(crawl: Crawl, server: Server, block: str) -> None:
     site = server.site()
     site.robots = "User-agent: *\nDisallow: /\n\nUser-agent: FIGTREE\nDisallow: /private\n"
     result = await crawl(urls=[site.url("/"), site.url("/private")], settings=settings_of(block))
     assert site.pages_asked == ["/"]
     assert warnings(result) == []
+
+
+async def test_a_spider_and_a_request_with_a_name(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    site = server.site()
+    site.robots = (
+        "User-agent: figtree\nDisallow: /private\n\n"
+        "User-agent: figtree-images\nDisallow: /images\n\n"
+        "User-agent: *\nDisallow: /\n"
+    )
+    result = await crawled(crawl, site, "figtree", tmp_path)
+    assert site.pages_asked == ["/"]
+    assert result.stats["robotstxt/forbidden"] == 1
+    assert warnings(result) == []
+    [asked] = [asked for asked in site.requests if asked.path == "/"]
+    assert "FigTree/0.1" in (asked.header("User-Agent") or "")
 
 
 async def test_a_site_that_answered_403(crawl: Crawl, server: Server, tmp_path: Path) -> None:
