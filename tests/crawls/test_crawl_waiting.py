@@ -166,9 +166,6 @@ async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> N
         arguments={"more": site.url("/second"), "after_secs": 3.0},
     )
     await crawl.until(lambda: "/second" in site.pages_asked, seconds=10)
-    spider = running.crawler.spider
-    assert isinstance(spider, Fed)
-    assert time.monotonic() - spider.began < 6
     result = await running.stop()
     assert result.refused == ()
 

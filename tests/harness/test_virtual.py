@@ -15,7 +15,7 @@ from scrapy.utils.asyncio import run_in_thread
 from harness.crawling import Crawl
 from harness.replies import Hang, Reply
 from harness.server import Server
-from harness.virtual import STILL_SECS, TIME, Loop, time
+from harness.virtual import GRACE_SECS, STILL_SECS, TIME, Loop, Time, time
 
 T = TypeVar("T")
 FAR_SECS = 500.0
@@ -53,6 +53,28 @@ async def test_an_answer_is_not_overtaken(
         settings={"DOWNLOAD_TIMEOUT": 10, "RETRY_ENABLED": False},
     )
     assert len(result.fetched) == (len(sites) if is_fetched else 0)
+
+
+def test_what_a_loop_sent_last_is_not_overtaken() -> None:
+    """Another loop has looked meanwhile, and found nothing: it has to look once more."""
+    of_time = Time()
+    server, client = Loop(), Loop()
+    of_time.begin()
+    of_time.works(server)
+    of_time.works(client)
+    far = of_time.now() + FAR_SECS
+    of_time.waits(client, far)
+    real.sleep(2 * GRACE_SECS)
+    of_time.waits(client, far)
+    of_time.waits(server, far)  # until now it has sent
+    assert of_time.jumps == 0
+    real.sleep(2 * GRACE_SECS)
+    of_time.waits(server, far)
+    assert of_time.jumps == 0
+    of_time.waits(client, far)
+    assert of_time.jumps == 1
+    for loop in (server, client):
+        loop.close()
 
 
 async def test_a_thread_holds_time(crawl: Crawl) -> None:

@@ -121,7 +121,11 @@ class Time:
         """Note that nothing is ready for it, at this moment; jump if so it is for all."""
         with self._lock:
             now = real.monotonic()
+            before = self._loops.get(loop)
             self._loops[loop] = _State(until, now)
+            if before is None or before.is_working:
+                self._last_event = now  # its last bytes may be on their way to another one
+                return
             quiet = min(state.looked for state in self._loops.values()) - self._last_event
             first = min(state.until for state in self._loops.values())
             if (
@@ -149,6 +153,10 @@ class _State:
     def __init__(self, until: float = math.inf, looked: float = -math.inf) -> None:
         self.until = until
         self.looked = looked
+
+    @property
+    def is_working(self) -> bool:
+        return self.looked == -math.inf
 
 
 class _Selector(selectors.DefaultSelector):
