@@ -41,8 +41,9 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-twisted installs one
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    if config.pluginmanager.hasplugin("twisted") and config.getoption("reactor") == "asyncio":
-        virtual.install()
+    if config.pluginmanager.hasplugin("twisted"):
+        installers = {"asyncio": virtual.install, "default": virtual.install_default}
+        installers[config.getoption("reactor")]()
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-twisted has installed its reactor

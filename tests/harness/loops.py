@@ -77,7 +77,7 @@ class ReactorLoop(Loop):
     def __init__(self) -> None:
         super().__init__()
         self.name = f"{type(_reactor()).__name__} of Twisted"
-        self.is_virtual = isinstance(getattr(_reactor(), "_asyncioEventloop", None), virtual.Loop)
+        self.is_virtual = _reactor().seconds == virtual.TIME.now
 
     def drive(self, test: Test, bound_secs: float) -> None:
         import pytest_twisted
@@ -117,12 +117,13 @@ class BareLoop(Loop):
     """asyncio alone; who imports the reactor, which would install it, gets an ImportError."""
 
     name = "asyncio without a reactor"
+    is_virtual = True
 
     def __init__(self) -> None:
         super().__init__()
         self._hook = ReactorImportHook()
         sys.meta_path.insert(0, self._hook)
-        self._loop = asyncio.new_event_loop()
+        self._loop = virtual.without_reactor()
         asyncio.set_event_loop(self._loop)
 
     def drive(self, test: Test, bound_secs: float) -> None:

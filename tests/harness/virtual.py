@@ -11,12 +11,13 @@ STILL_SECS, after which it passes as it does outside, so that what works without
 time-out. When both have had nothing to do for GRACE_SECS, it jumps: what is on its way through the
 kernel has to arrive before.
 
-What reads the time of the machine by a name of its own is patched by `installed`, here alone.
+What reads the time of the machine by a name of its own is patched by `_patch`, here alone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import importlib
 import math
 import selectors
@@ -25,9 +26,15 @@ import threading
 import time as real
 from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.clock import Clock, Instant
+from scrapy_koster.crawl.fetching.threads import Threads
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,6 +45,7 @@ SLICE_SECS = 0.002
 """How often a loop that waits looks whether time may jump."""
 STILL_SECS = 4.0
 """For so long time stands still while something works."""
+T = TypeVar("T")
 _TICK_SECS = 1e-6
 _LATE_TIMES = 2
 _USUAL_SECS = 0.008
@@ -52,10 +60,10 @@ class Time:
         self._lock = threading.Lock()
         self._base = self._since = real.monotonic()
         self._epoch = 0.0
-        self._loops: dict[Loop, _State] = {}
+        self._loops: dict[Sharer, _State] = {}
         self._last_event = 0.0
         self._late_secs = 0.0
-        self._waiting: list[tuple[Callable[[], object], asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Callable[[], object], Deferred[Any]]] = []
 
     def now(self) -> float:
         passed = real.monotonic() - self._since
@@ -82,12 +90,11 @@ class Time:
         """Wait until it is true, or until *at*; to look lets no time pass."""
         if condition():
             return
-        loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        self._waiting.append((condition, future))
-        timer = loop.call_at(at, lambda: None)
+        waiting: Deferred[None] = Deferred()
+        self._waiting.append((condition, waiting))
+        timer = call_later(at - self.now(), lambda: None)
         try:
-            await future
+            await maybe_deferred_to_future(waiting)
         finally:
             timer.cancel()
 
@@ -97,27 +104,27 @@ class Time:
         """Wake who waits for what has become true; return whether there is one."""
         true = []
         for entry in self._waiting:
-            condition, future = entry
+            condition, waiting = entry
+            outcome: object = None
             try:
-                is_true = future.done() or condition()
+                is_true = waiting.called or condition()
             except Exception as error:  # noqa: BLE001  # for the test
-                future.set_exception(error)
-                is_true = True
+                outcome, is_true = Failure(error), True
             if is_true:
-                true.append(entry)
-        for entry in true:
+                true.append((entry, outcome))
+        for entry, outcome in true:
             self._waiting.remove(entry)
-            if not entry[1].done():
-                entry[1].set_result(None)
+            if not entry[1].called:
+                call_later(0, entry[1].callback, outcome)
         return bool(true)
 
-    def works(self, loop: Loop) -> None:
+    def works(self, loop: Sharer) -> None:
         """Note that it does not wait."""
         with self._lock:
             self._loops[loop] = _State()
             self._last_event = real.monotonic()
 
-    def waits(self, loop: Loop, until: float) -> None:
+    def waits(self, loop: Sharer, until: float) -> None:
         """Note that nothing is ready for it, at this moment; jump if so it is for all."""
         with self._lock:
             now = real.monotonic()
@@ -142,7 +149,7 @@ class Time:
         """Note how late a loop woke: so late may be what is on its way, on a busy machine."""
         self._late_secs = max(late_secs - _USUAL_SECS, 0.5 * self._late_secs)
 
-    def forget(self, loop: Loop) -> None:
+    def forget(self, loop: Sharer) -> None:
         with self._lock:
             self._loops.pop(loop, None)
 
@@ -159,38 +166,52 @@ class _State:
         return self.looked == -math.inf
 
 
-class _Selector(selectors.DefaultSelector):
-    loop: Loop
+class Sharer:
+    """A loop that shares this time."""
 
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+    takes_conditions = False
+    """Whether it looks for who waits in `Time.until`."""
+    threads = 0
+    """Number of threads that work for it, but for those of the reactor."""
+
+    def ready(
+        self, poll: Callable[[float | None], list[T]], timeout: float | None = None
+    ) -> list[T]:
+        """Return what *poll* finds, if only after *timeout* seconds of this time."""
         if not TIME.is_virtual:
-            return super().select(timeout)
+            return poll(timeout)
         try:
-            return self._ready_by(math.inf if timeout is None else TIME.now() + timeout)
+            return self._ready_by(poll, math.inf if timeout is None else TIME.now() + timeout)
         finally:
-            TIME.works(self.loop)
+            TIME.works(self)
 
-    def _ready_by(self, until: float) -> list[tuple[selectors.SelectorKey, int]]:
+    def _ready_by(self, poll: Callable[[float | None], list[T]], until: float) -> list[T]:
         wait = 0.0
         while True:
-            if self.loop.takes_conditions and TIME.look():
-                return super().select(0)
+            if self.takes_conditions and TIME.look():
+                return poll(0)
             began = real.monotonic()
-            ready = super().select(wait)
+            ready = poll(wait)
             if wait and not ready:
                 TIME.slept(real.monotonic() - began - wait)
             if ready or TIME.now() >= until or not TIME.is_virtual:
                 return ready
-            TIME.waits(self.loop, until)
+            TIME.waits(self, until)
             wait = SLICE_SECS
 
 
-class Loop(asyncio.SelectorEventLoop):
+class _Selector(selectors.DefaultSelector):
+    loop: Loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        return self.loop.ready(super().select, timeout)
+
+
+class Loop(asyncio.SelectorEventLoop, Sharer):
     """An event loop in that time, of this process's crawls or of a server."""
 
     def __init__(self, *, takes_conditions: bool = False) -> None:
         self.takes_conditions = takes_conditions
-        self.threads = 0
         selector = _Selector()
         selector.loop = self
         super().__init__(selector)
@@ -214,7 +235,7 @@ class Loop(asyncio.SelectorEventLoop):
         super().close()
 
 
-def _has_threads(loop: Loop) -> bool:
+def _has_threads(loop: Sharer) -> bool:
     if loop.threads:
         return True
     reactor = sys.modules.get("twisted.internet.reactor")
@@ -260,12 +281,14 @@ class _Datetime(datetime):
 
 
 # Modules of Scrapy that have a clock of their own, and its name there.
-_NAMES: Mapping[str, Mapping[str, object]] = {
+_NAMES: dict[str, Mapping[str, object]] = {
     "scrapy.core.downloader": {"monotonic": TIME.now},
-    "scrapy.core.downloader.handlers.http11": {"monotonic": TIME.now},
     "scrapy.core.engine": {"time": TIME.epoch},
     "scrapy.extensions.corestats": {"monotonic": TIME.now, "datetime": _Datetime},
     "scrapy.utils.asyncio": {"time": time},
+}
+_OF_TWISTED: dict[str, Mapping[str, object]] = {
+    "scrapy.core.downloader.handlers.http11": {"monotonic": TIME.now},
 }
 
 
@@ -274,9 +297,72 @@ def install() -> None:
     from twisted.internet import asyncioreactor
 
     asyncioreactor.install(Loop(takes_conditions=True))  # type: ignore[no-untyped-call]
+    _read_by_twisted()
+
+
+def install_default() -> None:
+    """Install Twisted's own reactor in this time; what is none of epoll's stays in real time."""
+    from twisted.internet import default
+
+    default.install()
+    reactor: Any = sys.modules["twisted.internet.reactor"]
+    if type(reactor).__name__ == "EPollReactor":
+        sharer = Sharer()
+        sharer.takes_conditions = True
+        reactor._poller = _Poller(reactor._poller, sharer)
+        _count_threads(sharer)
+        _read_by_twisted()
+
+
+class _Poller:
+    """The epoll of a reactor, with its own way of waiting."""
+
+    def __init__(self, poller: Any, sharer: Sharer) -> None:
+        self.register = poller.register
+        self.modify = poller.modify
+        self.unregister = poller.unregister
+        self._poll = poller.poll
+        self._sharer = sharer
+
+    def poll(self, timeout: float, most: int) -> list[tuple[int, int]]:
+        def poll(secs: float | None) -> list[tuple[int, int]]:
+            found: list[tuple[int, int]] = self._poll(-1 if secs is None else secs, most)
+            return found
+
+        return self._sharer.ready(poll, None if timeout < 0 else timeout)
+
+
+def _count_threads(sharer: Sharer) -> None:
+    """Have the threads of ours hold time, which are none of the reactor's pool."""
+    submit = Threads.submit
+
+    def ended() -> None:
+        sharer.threads -= 1
+
+    def counted(threads: Threads, call: Callable[[], T]) -> concurrent.futures.Future[T]:
+        reactor: Any = sys.modules["twisted.internet.reactor"]
+        sharer.threads += 1
+        future = submit(threads, call)
+        future.add_done_callback(lambda _: reactor.callFromThread(ended))
+        return future
+
+    setattr(Threads, "submit", counted)  # noqa: B010  # mypy would have no method assigned
+
+
+def _read_by_twisted() -> None:
     reactor: Any = sys.modules["twisted.internet.reactor"]
     reactor.seconds = TIME.now
-    for module, names in _NAMES.items():
-        for name, clock in names.items():
+    _patch(_NAMES | _OF_TWISTED)
+
+
+def without_reactor() -> Loop:
+    """Return such a loop, for crawls without a reactor, and have Scrapy read its time."""
+    _patch(_NAMES)
+    return Loop(takes_conditions=True)
+
+
+def _patch(names: Mapping[str, Mapping[str, object]]) -> None:
+    for module, clocks in names.items():
+        for name, clock in clocks.items():
             assert hasattr(importlib.import_module(module), name), (module, name)
             setattr(sys.modules[module], name, clock)
