@@ -57,7 +57,7 @@ SETTINGS: dict[str, Any] = {
     "CONCURRENT_ITEMS": 1,
     "KOSTER_TIMEOUT_SECS": 4,
     "KOSTER_DEFER_FIRST_SECS": 1,
-    "KOSTER_DEFER_LIMIT_SECS": 8,
+    "KOSTER_DEFER_LIMIT_SECS": 30,
     "KOSTER_IDLE_LIMIT_SECS": 5,
     "KOSTER_MEMORY_SITES": 2_000,
     "KOSTER_STORAGE": "scrapy_koster.storage.sqlite.SQLiteStorage",

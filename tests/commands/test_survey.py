@@ -204,7 +204,7 @@ class Survey:
 
     def __call__(self, *arguments: object, stdin: str = "") -> Ran:
         with self.start(*arguments, stdin=subprocess.PIPE) as process:
-            out, err = process.communicate(stdin, timeout=60)
+            out, err = process.communicate(stdin, timeout=forks.ENDS_SECS)
             return Ran(process.returncode, out, err)
 
 
@@ -410,7 +410,7 @@ def test_interrupted_and_resumed(survey: Survey, server: Server) -> None:
         until(lambda: len(many.asked()) == 40)
         until(lambda: stored(survey) == 36)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=forks.ENDS_SECS)
     assert process.returncode == 3
     [left] = re.findall(r"ended before (\d+) of 80 URLs were decided; the same command", err)
     assert 8 <= int(left) <= 80
@@ -484,7 +484,7 @@ def test_a_bar_on_a_terminal(
     survey.env |= {"TERM": "xterm", "PYTHONUTF8": "1", **env}
     with terminal(columns) as (write, written):
         with survey.start(survey.write(*many.urls()), stderr=write) as process:
-            out, _ = process.communicate(timeout=60)
+            out, _ = process.communicate(timeout=forks.ENDS_SECS)
         until(lambda: not shows or "20/20" in written())
     assert process.returncode == 1
     assert "\x1b" not in out

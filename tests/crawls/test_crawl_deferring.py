@@ -280,12 +280,12 @@ async def test_sigint_keeps_what_waits_in_the_jobdir(
     await crawl.until((tmp_path / "started").exists, seconds=30)
     await crawl.until(lambda: site.asked("/robots.txt") > 0)
     process.send_signal(2)
-    _, log = process.communicate(timeout=20)
+    _, log = process.communicate(timeout=forks.ENDS_SECS)
     assert process.returncode == 0, log
     assert site.pages_asked == []
     site.robots = Reply(body="User-agent: *\nDisallow: /no\n")
     process = in_a_process(tmp_path, [], settings)
-    _, log = process.communicate(timeout=30)
+    _, log = process.communicate(timeout=forks.ENDS_SECS)
     assert process.returncode == 0, log
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(200))
 

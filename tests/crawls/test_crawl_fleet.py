@@ -12,6 +12,7 @@ from threading import Event, Timer
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.crawling import Crawl, Running
 from harness.fleet import Result, Worker, work
 from harness.replies import Hang, Reply
@@ -108,7 +109,7 @@ def after_claimant(place: Place, farm: Server, number: signal.Signals, secs: int
     first.process.send_signal(number)
     ended = time.monotonic()
     result = second.result()
-    first.process.communicate(timeout=30)
+    first.process.communicate(timeout=forks.ENDS_SECS)
     assert sorted(result.fetched) == sorted(urls)
     return asked_at(site)[1] - ended
 

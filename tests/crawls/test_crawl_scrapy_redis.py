@@ -99,7 +99,7 @@ class Fleet:
         """Wait for its end; return its log."""
         if sent is not None:
             worker.send_signal(sent)
-        _, log = worker.communicate(timeout=40)
+        _, log = worker.communicate(timeout=forks.ENDS_SECS)
         assert worker.returncode == (-9 if sent is signal.SIGKILL else 0), log
         return log
 
@@ -126,7 +126,7 @@ class Fleet:
         for worker in self._started:
             if worker.poll() is None:
                 worker.kill()
-                worker.communicate(timeout=20)
+                worker.communicate(timeout=forks.ENDS_SECS)
         self.client.close()
 
 

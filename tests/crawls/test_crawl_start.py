@@ -331,7 +331,7 @@ def test_the_commands_without_a_scrapy_cfg(
 
     def robots(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "scrapy", "robots", *arguments]
-        return forks.run(command, text=True, timeout=30)
+        return forks.run(command, text=True, timeout=forks.ENDS_SECS)
 
     for command, status, says in (
         (("explain", site.url("/private")), 1, "forbidden"),

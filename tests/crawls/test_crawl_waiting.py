@@ -348,7 +348,7 @@ async def test_two_sigints_leave_no_error_of_ours(
     process.send_signal(signal.SIGINT)
     await crawl.until(lambda: "shutting down gracefully" in log.read_text(), seconds=20)
     process.send_signal(signal.SIGINT)
-    process.wait(timeout=20)
+    process.wait(timeout=forks.ENDS_SECS)
     for bad in (
         "Unhandled error",
         "never retrieved",
@@ -458,7 +458,7 @@ def test_a_command_for_one_page_waits_for_one_answer(
         cwd=tmp_path,
         env={**os.environ, "SCRAPY_SETTINGS_MODULE": "project", "PYTHONPATH": str(tmp_path)},
         text=True,
-        timeout=25,
+        timeout=forks.ENDS_SECS,
     )
     assert time.monotonic() - began < 20
     assert site.asked("/robots.txt") == 1

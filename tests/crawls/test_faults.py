@@ -36,7 +36,7 @@ from scrapy import Request
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
-BOUND_SECS = 50.0
+BOUND_SECS = 150.0
 HEALTHY = 3
 LONG_RULES = f"{RULES}# {token_hex(20_000)}\n"
 PAGES = (*ALLOWED, *FORBIDDEN)

@@ -77,7 +77,7 @@ def in_a_process(tmp_path: Path) -> Robots:
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "ascii", **dict(env)},
             input=stdin,
-            timeout=60,
+            timeout=forks.ENDS_SECS,
         )
         return Ran(ran.returncode, ran.stdout.decode("ascii"), ran.stderr.decode())
 

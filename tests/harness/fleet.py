@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness import forks
 from harness.redis_server import RedisServer
 from harness.storages import Place, start
 
-BOUND_SECS = 90.0
 _CRAWL = """
 import json, logging, sys
 from scrapy import Request, Spider
@@ -67,7 +67,7 @@ class Worker:
         """Wait for its end."""
         with self.process:
             try:
-                out, errors = self.process.communicate(timeout=BOUND_SECS)
+                out, errors = self.process.communicate(timeout=forks.ENDS_SECS)
             finally:
                 self.process.kill()
         assert self.process.returncode == 0, errors

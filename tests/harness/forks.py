@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.virtual import TIME
 
+ENDS_SECS = 240.0
+"""How long a process of a test may take, on a machine that has much else to do."""
 SERVER = Path(__file__).with_name("fork_server.py")
 
 if TYPE_CHECKING:

@@ -96,7 +96,7 @@ class Job:
         """Wait for its end; return its log."""
         if sent is not None:
             process.send_signal(sent)
-        _, log = process.communicate(timeout=40)
+        _, log = process.communicate(timeout=forks.ENDS_SECS)
         assert process.returncode == (-9 if sent is signal.SIGKILL else 0), log
         return log
 

@@ -23,7 +23,6 @@ IMPLEMENTATIONS = {
 }
 SHARED = [name for name in IMPLEMENTATIONS if name != "memory"]
 SITES = 200
-BOUND_SECS = 30.0
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def output(process: subprocess.Popen[str]) -> str:
     """What *process* wrote, once it has ended well."""
     with process:
         try:
-            out, errors = process.communicate(timeout=BOUND_SECS)
+            out, errors = process.communicate(timeout=forks.ENDS_SECS)
         finally:
             process.kill()
     assert process.returncode == 0, errors
