@@ -15,6 +15,7 @@ from traceback import format_exception
 import pytest
 from harness import (
     faults_around,
+    faults_of_crawls,
     faults_of_delays,
     faults_of_processes,
     faults_of_sites,
@@ -26,6 +27,7 @@ from harness.crawling import Crawl, CrawlResult, RecordingSpider, Running, kept_
 from harness.documents import text
 from harness.faults import shown, tables, told
 from harness.faults_around import AroundFault, Stage
+from harness.faults_of_crawls import CrawlFault
 from harness.faults_of_delays import DelayFault
 from harness.faults_of_processes import Process, ProcessFault
 from harness.faults_of_sites import ALLOWED, FORBIDDEN, Place, SiteFault
@@ -189,6 +191,11 @@ async def test_of_delays(crawl: Crawl, server: Server, tmp_path: Path, fault: De
     warned = [r for r in log if r.levelno == logging.WARNING and "scrapy_koster" in r.name]
     assert len(warned) in range(0 if fault.silent else fault.warnings, fault.warnings + 1)
     assert not running.crawler.crawling
+
+
+@pytest.mark.parametrize("fault", faults_of_crawls.FAULTS, ids=lambda fault: fault.name)
+async def test_of_crawls(crawl: Crawl, server: Server, fault: CrawlFault) -> None:
+    await fault.run(crawl, server)
 
 
 @pytest.mark.parametrize("fault", faults_of_starts.FAULTS, ids=lambda fault: fault.name)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness import (
     faults_around,
+    faults_of_crawls,
     faults_of_delays,
     faults_of_processes,
     faults_of_sites,
@@ -48,6 +49,7 @@ def told() -> Sequence[Told]:
         *(Told(f.group, f.name, OF_SITES[f.means]) for f in faults_of_sites.FAULTS),
         *(Told(f.group, f.name, AROUND + f.warned) for f in faults_around.FAULTS),
         *(Told(f.group, f.name, f.promised) for f in faults_of_delays.FAULTS),
+        *(Told(f.group, f.name, f.promised) for f in faults_of_crawls.FAULTS),
         *(Told(f.group, f.name, f.promised) for f in faults_of_processes.FAULTS),
         *(Told(f.group, f.name, f.promised) for f in faults_of_starts.FAULTS),
     ]

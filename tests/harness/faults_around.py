@@ -10,7 +10,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
@@ -177,6 +177,15 @@ class Broken(MemoryStorage):
         raise StorageError("full")
 
 
+class Texts(MemoryStorage):
+    """What it returns would open all sites, if it were believed."""
+
+    blocking = True
+
+    def get(self, site: Any) -> Any:
+        return replace(_opening(f"{site}/robots.txt", time.time()), body=OPEN.decode())  # type: ignore[arg-type]
+
+
 class Unconfigured(MemoryStorage):
     @classmethod
     def from_settings(cls, settings: Any) -> Any:
@@ -191,9 +200,9 @@ class Slow(MemoryStorage):
         return super().get(site)
 
 
-def _opening(site: Site, fetched: float) -> Copy:
+def _opening(url: str, fetched: float) -> Copy:
     """A copy that would allow everything, if it were believed."""
-    return Copy(site.url("/robots.txt"), 200, OPEN, None, None, fetched, fetched + 1e6)
+    return Copy(url, 200, OPEN, None, None, fetched, fetched + 1e6)
 
 
 @contextmanager
@@ -203,7 +212,7 @@ def _of_a_later_clock(stage: Stage) -> Iterator[Mapping[str, Any]]:
         for site in stage.sites:
             known = site_of(site.url())
             assert known is not None
-            storage.put(known, _opening(site, time.time() + DAYS))
+            storage.put(known, _opening(site.url("/robots.txt"), time.time() + DAYS))
     yield {"KOSTER_SQLITE_PATH": str(stage.path)}
 
 
@@ -411,6 +420,9 @@ FAULTS = (
     ),
     AroundFault(_STORAGE, "cut short in mid-crawl", _in_between(_cut_short), 1, silent=True),
     AroundFault(_STORAGE, "a class of somebody else that raises", _with(KOSTER_STORAGE=Broken), 1),
+    AroundFault(
+        _STORAGE, "a class of somebody else that returns text", _with(KOSTER_STORAGE=Texts), 1
+    ),
     AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
     AroundFault(_STORAGE, "each look into it takes 0.1 s", _with(KOSTER_STORAGE=Slow)),
     AroundFault(_STORAGE, "memory for one site", _with(KOSTER_MEMORY_SITES=1)),
@@ -447,7 +459,10 @@ FAULTS = (
         _REDIS,
         "values of 10 days ahead, which allow all",
         _redis_value(
-            lambda site: b"%r " % (now := time.time() + DAYS) + encoded(_opening(site, now))
+            lambda site: (
+                b"%r " % (now := time.time() + DAYS)
+                + encoded(_opening(site.url("/robots.txt"), now))
+            )
         ),
     ),
     AroundFault(

@@ -94,6 +94,15 @@ def _two_in_a_circle(server: Server) -> Site:
     return site
 
 
+def _into_what_is_forbidden(server: Server) -> Site:
+    """3.1 has a robot follow redirects: what is asked for is the robots.txt, and no page."""
+    site, target = server.site(), server.site()
+    target.robots = "User-agent: *\nDisallow: /\n"
+    target.page("/moved.txt", RULES)
+    site.robots = redirect(target.url("/moved.txt"))
+    return site
+
+
 class HalfClosed(Reply):
     """Says no more, and goes on listening."""
 
@@ -271,6 +280,12 @@ _ANSWERS: Sequence[SiteFault] = (
         "redirects between two sites",
         _DEFERRED,
         _at(_two_in_a_circle),
+    ),
+    SiteFault(
+        "the answer to GET /robots.txt",
+        "a redirect to rules at a URL that the robots.txt of its host forbids",
+        _RULES,
+        _at(_into_what_is_forbidden),
     ),
     _answer("200 that comes an octet at a time, in time", _RULES, Trickle(200, RULES, pause=0.005)),
 )
