@@ -69,6 +69,10 @@ GIVING_UP = (
     "Giving up http://fict.org: its robots.txt cannot be retrieved (HTTP 503), attempts: 3."
     " Requests that are refused: 2"
 )
+REFUSING = (
+    "Refusing requests to http://fict.org (KOSTER_UNAVAILABLE): its robots.txt cannot be retrieved"
+    " (HTTP 503). Requests that are refused now: 2"
+)
 LETTING = (
     "Letting requests to http://fict.org through (KOSTER_UNAVAILABLE): its robots.txt cannot be"
     " retrieved (HTTP 503)"
@@ -123,6 +127,20 @@ def test_what_a_step_is_announced_as(
     announcer.announce(state, step, waiting=2)
     assert said(caplog) == [("INFO", line) for line in lines]
     assert state.standing is standing
+
+
+@pytest.mark.parametrize(("unavailable", "is_defect"), [("disallow", False), ("allow", True)])
+def test_a_site_that_is_refused_at_once_is_not_given_up(
+    unavailable: str, *, is_defect: bool, crawler: Crawler, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing waited for it. Said once, until something else is known of the site."""
+    crawler.settings.set("KOSTER_UNAVAILABLE", unavailable)
+    announcer = announcer_of(crawler, config_of(crawler), Uncounted())
+    state, refuse = state_of(), Refuse(replace(FAILURE, is_defect=is_defect), 0)
+    line = REFUSING.replace(" (KOSTER_UNAVAILABLE)", "") if is_defect else REFUSING
+    for step in (refuse, refuse, Obey(FILE, 0), refuse):
+        announcer.announce(state, step, waiting=2)
+    assert said(caplog) == [("INFO", line), ("INFO", f"{AGAIN}200"), ("INFO", line)]
 
 
 def test_nobody_is_told_that_nothing_is_refused(

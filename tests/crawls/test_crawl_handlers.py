@@ -8,9 +8,11 @@ import pytest
 from harness.comparison import RULES
 from harness.crawling import Crawl, RecordingSpider
 from harness.faults_of_sites import ALLOWED, FORBIDDEN
+from harness.replies import redirect
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured, NotSupported, UnsupportedURLSchemeError
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import build_from_crawler, load_object
@@ -146,7 +148,17 @@ async def asked_of(crawl: Crawl, site: Site, settings: dict[str, Any], match: st
 
 @pytest.mark.parametrize(
     "error",
-    [TypeError, AttributeError, NameError, NotImplementedError, AssertionError, KeyError],
+    [
+        TypeError,
+        AttributeError,
+        NameError,
+        NotImplementedError,
+        AssertionError,
+        KeyError,
+        NotSupported,
+        NotConfigured,
+        UnsupportedURLSchemeError,
+    ],
 )
 async def test_a_defect_of_a_handler_opens_no_site(
     crawl: Crawl, server: Server, error: type[Exception]
@@ -157,6 +169,18 @@ async def test_a_defect_of_a_handler_opens_no_site(
     spider = await asked_of(crawl, site, settings, "it does not fit")
     assert site.pages_asked == []
     assert [type(error) for _, error in spider.refused] == [RobotsUnavailable] * len(PAGES)
+
+
+async def test_a_scheme_without_a_handler_opens_no_site(crawl: Crawl, server: Server) -> None:
+    """Its robots.txt redirects to https, of which the crawl has no handler."""
+    site, secure = server.site(), server.site("https")
+    site.robots = redirect(secure.url("/robots.txt"))
+    settings = {"DOWNLOAD_HANDLERS": {"https": None}}
+    spider = await asked_of(crawl, site, settings, "Error while asking for the robots.txt")
+    assert site.pages_asked == []
+    assert secure.requests == ()
+    assert [type(error) for _, error in spider.refused] == [RobotsUnavailable] * len(PAGES)
+    assert all("Unsupported URL scheme 'https'" in str(error) for _, error in spider.refused)
 
 
 class Misfit:

@@ -12,8 +12,11 @@ from scrapy import Request, signals
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadTimeoutError,
+    NotConfigured,
+    NotSupported,
     ResponseDataLossError,
     StopDownload,
+    UnsupportedURLSchemeError,
 )
 from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
@@ -44,7 +47,8 @@ if TYPE_CHECKING:
 # The resolver has answered, and there is no such name, or it has no address. That it did
 # not answer is another code.
 _UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
-# No site makes a handler or a middleware raise these: what was called does not fit.
+# No site makes a handler or a middleware raise these: what was called does not fit, or there is no
+# handler for the scheme.
 _DEFECTS = (
     ArithmeticError,
     AssertionError,
@@ -52,9 +56,12 @@ _DEFECTS = (
     ImportError,
     LookupError,
     NameError,
+    NotConfigured,
     NotImplementedError,
+    NotSupported,
     SyntaxError,
     TypeError,
+    UnsupportedURLSchemeError,
 )
 _RECEIVED = "koster_robotstxt_received"
 _METER = "koster_robotstxt_meter"

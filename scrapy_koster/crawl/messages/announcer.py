@@ -159,7 +159,7 @@ class Announcer:
             case Refuse(failure):
                 self._stands(state, Standing.UNAVAILABLE)
                 if waiting:
-                    self._given_up(state, failure, waiting)
+                    self._refused(state, failure, waiting, before)
             case Pass(failure):
                 self._stands(state, Standing.LET_THROUGH)
                 if before is not Standing.LET_THROUGH:
@@ -231,8 +231,23 @@ class Announcer:
             secs=failure.retry - failure.asked,
         )
 
-    def _given_up(self, state: SiteState, failure: Failure, waiting: int) -> None:
+    def _refused(
+        self, state: SiteState, failure: Failure, waiting: int, before: Standing | None
+    ) -> None:
         self._counts.given_up(state.site)
+        if self._policy.defers:
+            self._given_up(state, failure, waiting)
+        elif before is not Standing.UNAVAILABLE and self._is_named("refused at once"):
+            self._log.info(
+                "Refusing requests to %(site)s%(setting)s: its robots.txt cannot be retrieved"
+                " (%(reason)s). Requests that are refused now: %(waiting)d",
+                site=state.site,
+                setting="" if failure.is_defect else " (KOSTER_UNAVAILABLE)",
+                reason=failure.reason,
+                waiting=waiting,
+            )
+
+    def _given_up(self, state: SiteState, failure: Failure, waiting: int) -> None:
         log = self._log.info if self._is_named("given up") else self._log.debug
         log(
             "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
