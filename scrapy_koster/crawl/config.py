@@ -323,13 +323,10 @@ class _Reader:
         value = self._value(name)
         if value is None or value == "":  # as on the command line
             return None
-        why = "no path"
         if isinstance(value, (str, os.PathLike)):
-            why = _why_no_file(path := str(value))
-            if not why:
-                return path
+            return str(value)
         raise ValueError(
-            f"{name} = {self.shown(name)} is not the path of a file ({why}), such as"
+            f"{name} = {self.shown(name)} is not the path of a file, such as"
             f' {name} = "robots-report.html".'
         )
 
@@ -373,21 +370,6 @@ class _Reader:
         if not all(isinstance(key, str) and key for key in keys):
             raise self._wrong(name, "a list of meta keys")
         return keys
-
-
-def _why_no_file(path: str) -> str:
-    """Return why there can be no file *path*, "" if there can. Nothing is written."""
-    try:
-        if Path(path).is_dir():
-            return "a folder"
-        Path(f"{path}.00000000.part").lstat()  # the longest name of what is written for it
-    except FileNotFoundError:
-        return ""
-    except OSError as error:  # the name is too long, a folder of it is a file
-        return printable(error.strerror or str(error))
-    except ValueError as error:  # NUL, a surrogate
-        return printable(str(error))
-    return ""
 
 
 def _choices(kind: type[Enum]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EISDIR
+from os import strerror
 from pathlib import Path
 from secrets import token_hex
 
@@ -21,6 +23,8 @@ def try_writing(name: str) -> None:
 
     The folder that it belongs into is made.
     """
+    if Path(name).is_dir():
+        raise IsADirectoryError(EISDIR, strerror(EISDIR))
     with _part_of(name) as part:
         part.touch()
 

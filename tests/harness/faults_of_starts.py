@@ -11,7 +11,7 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.exceptions import NotConfigured
 from scrapy.robotstxt import RobotParser
 
-from harness.wrong_settings import WRONG
+from harness.wrong_settings import NO_FILES, WRONG
 from scrapy_koster import KosterMiddleware, RobotsMetaMiddleware
 
 
@@ -74,9 +74,9 @@ FAULTS = (
     StartFault(_SETTINGS, "a name that is none", "is not a setting", [{"KOSTER_TIMEOUT": 3}]),
     StartFault(
         _SETTINGS,
-        "the folder of KOSTER_REPORT is read-only",
+        "KOSTER_REPORT cannot be written: a name too long, a folder, a folder that is read-only",
         "KOSTER_REPORT = .* cannot be written",
-        [{"KOSTER_REPORT": "/proc/self/x.html"}, {"KOSTER_REPORT": "/proc/self/x/y.html"}],
+        [{"KOSTER_REPORT": path} for path in NO_FILES],
     ),
     StartFault(
         _PARTS, "a parser that raises NotConfigured", "licence", [{"KOSTER_PARSER": Unlicensed}]

@@ -59,9 +59,11 @@ WRONG = {
     "KOSTER_PAGE_META": (3, True, [None], [""], ["proxy", 3], [["proxy"]], ("proxy", b"x")),
     "KOSTER_DRY_RUN": ("perhaps", "", [], "2.5"),
     "KOSTER_FALLBACK_SCHEDULER": (*NOT_CLASSES, dict, "scrapy_koster.DeferringScheduler", Ours),
-    "KOSTER_REPORT": (
-        *(3, True, [], b"x.html", ".", Path(), "x" * 300, f"{'x' * 245}.html"),
-        *(f"{__file__}/x.html", "a\0.html", "\ud800.html"),
-    ),
+    "KOSTER_REPORT": (3, True, [], b"x.html"),
     "KOSTER_PAGE_DIRECTIVES": ("html", ["meta", "body"], [None], 3, True, [["meta"]]),
 }
+NO_FILES = (
+    *(".", Path(), "x" * 300, f"{'x' * 245}.html"),
+    *(f"{__file__}/x.html", "a\0.html", "\ud800.html", "/proc/self/x.html", "/proc/self/x/y.html"),
+)
+"""Paths at which no file can be written, for KOSTER_REPORT."""
