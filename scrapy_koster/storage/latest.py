@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import inf
 from types import NoneType
 
 from scrapy_koster.protocol.access import (
@@ -22,6 +21,10 @@ from scrapy_koster.storage.port import StorageError
 
 LATE_SECS = 86400.0
 """A time that is later by more was read off a wrong clock. See ``supersedes``."""
+
+
+_MOST = 1e15
+"""No time, status or count is larger: a number may have any number of digits."""
 
 
 def supersedes(new: Known, old: Known | None) -> bool:
@@ -63,7 +66,7 @@ def sound(found: object) -> Known | None:
 
 def seconds(value: object) -> float:
     """Return *value*, which a storage gave for seconds; StorageError if it is none."""
-    if isinstance(value, (int, float)) and 0 <= value < inf:
+    if isinstance(value, (int, float)) and 0 <= value <= _MOST:
         return value
     raise StorageError(f"it returned {printable(repr(value), 50)} in place of seconds")
 
@@ -92,12 +95,17 @@ _FAILURE: Mapping[str, tuple[type, ...]] = {
 def _check(found: Known, types: Mapping[str, tuple[type, ...]]) -> None:
     for name, kinds in types.items():
         value = getattr(found, name)
-        if not isinstance(value, kinds) or value != value:  # noqa: PLR0124  # NaN
+        if not isinstance(value, kinds) or not _is_sane(value):
             raise StorageError(f"it returned {_kind(found)} whose {name} is {_kind(value)}")
 
 
+def _is_sane(value: object) -> bool:
+    """Return whether *value* is no number, or one that can be reckoned with: not NaN, say."""
+    return not isinstance(value, (int, float)) or abs(value) <= _MOST
+
+
 def _kind(value: object) -> str:
-    return f"a {type(value).__name__}" if value == value else "no number"  # noqa: PLR0124
+    return f"a {type(value).__name__}" if _is_sane(value) else "no number that makes sense"
 
 
 def judged(known: Known, *, policy: Policy, max_bytes: int) -> Known | None:

@@ -5,8 +5,11 @@ Each is in memory, and called in a thread like one that waits for a disk.
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import logging
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from threading import Event
@@ -15,6 +18,8 @@ from typing import Any, ClassVar
 import pytest
 from harness.crawling import Crawl
 from harness.server import Server
+from scrapy.exceptions import NotConfigured
+from twisted.internet import defer
 
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.site import Site
@@ -23,9 +28,12 @@ from scrapy_koster.storage.port import Claimed, StorageError
 
 RULES = "User-agent: *\nCrawl-delay: 0.01\nDisallow: /secret\n"
 NAN = math.nan
+MANY = 10**400
+"""No float is as large."""
 COPY = Copy("http://h/robots.txt", 200, b"User-agent: *\nAllow: /\n", None, None, 1e9, 9e9)
 FAILURE = Failure("HTTP 503", 1, since=1e9, asked=1e9, retry=9e9, stale=None)
-METHODS = ("from_settings", "put", "claim", "visit", "close")  # get is that of Strange
+METHODS = ("from_settings", "get", "put", "claim", "release", "visit", "close")
+"""All that a crawl calls; `get` of Strange, since Shared is asked by its `claim`."""
 
 
 class Strange:
@@ -52,8 +60,8 @@ class Strange:
     def get(self, site: Site) -> Any:
         return self._call("get", lambda: self._storage.get(site))
 
-    def put(self, site: Site, known: Any, owner: str | None = None) -> None:
-        self._call("put", lambda: self._storage.put(site, known))
+    def put(self, site: Site, known: Any, owner: str | None = None) -> Any:
+        return self._call("put", lambda: self._storage.put(site, known))
 
     def sites(self) -> Iterator[Any]:
         return self._storage.sites()
@@ -61,8 +69,8 @@ class Strange:
     def forget(self, site: Site) -> bool:
         return self._storage.forget(site)
 
-    def close(self) -> None:
-        self._call("close", self._storage.close)
+    def close(self) -> Any:
+        return self._call("close", self._storage.close)
 
 
 class Shared(Strange):
@@ -73,11 +81,28 @@ class Shared(Strange):
     ) -> Any:
         return self._call("claim", lambda: Claimed(None, 0.0))
 
-    def release(self, site: Site, owner: str) -> None:
-        self._call("release", lambda: None)
+    def release(self, site: Site, owner: str) -> Any:
+        return self._call("release", lambda: None)
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> Any:
         return self._call("visit", lambda: 0.0)
+
+
+class Released(Shared):
+    """Another process learns each site between two claims of this one, which releases it."""
+
+    def claim(
+        self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
+    ) -> Any:
+        fetched = now - 100 if unless_known else now
+        url = f"{site}/robots.txt"
+        copy = Copy(url, 200, RULES.encode(), None, None, fetched, fetched + 50)
+        return Claimed(copy, 0.0)
+
+
+def kind_of(method: str) -> type[Strange]:
+    """Return one of which a crawl calls *method*."""
+    return {"get": Strange, "release": Released}.get(method, Shared)
 
 
 def strange(kind: type[Strange], method: str, does: Callable[[], Any]) -> type[Strange]:
@@ -104,29 +129,30 @@ async def obeyed(crawl: Crawl, server: Server, storage: type[Strange]) -> Any:
     return result
 
 
-@pytest.mark.parametrize("method", METHODS)
+def the_warning(result: Any) -> str:
+    """Return the one that there is."""
+    [line] = result.logged(logging.WARNING, "scrapy_koster.crawl.fetching.storage_breaker")
+    assert result.stats["koster/storage/error"] >= 1
+    return str(line)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(name, marks=pytest.mark.long if name in ("release", "visit") else ())
+        for name in METHODS
+    ],
+)
 async def test_that_hang(crawl: Crawl, server: Server, method: str) -> None:
     """A call, and the end of the crawl, wait for so long at most."""
     ends = Event()
     try:
-        storage = strange(Shared, method, ends.wait)
-        result = await obeyed(crawl, server, storage)
+        result = await obeyed(crawl, server, strange(kind_of(method), method, ends.wait))
     finally:
         ends.set()
     assert result.seconds < 20
-    said = result.logged(logging.WARNING, "scrapy_koster.crawl.fetching.storage_breaker")
-    [line] = said
-    assert "TheShared: StorageError: a call has not ended within" in line
-    assert result.stats["koster/storage/error"] >= 1
-
-
-async def test_that_hangs_with_get_alone(crawl: Crawl, server: Server) -> None:
-    ends = Event()
-    try:
-        result = await obeyed(crawl, server, strange(Strange, "get", ends.wait))
-    finally:
-        ends.set()
-    assert result.seconds < 20
+    name = f"The{kind_of(method).__name__}"
+    assert f"{name}: StorageError: a call has not ended within" in the_warning(result)
 
 
 def raising(error: BaseException) -> Callable[[], Any]:
@@ -136,10 +162,61 @@ def raising(error: BaseException) -> Callable[[], Any]:
     return call
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("error", [StorageError("no"), KeyError(1), MemoryError()], ids=repr)
+ERRORS: dict[str, BaseException] = {
+    "StorageError": StorageError("no"),
+    "KeyError": KeyError(1),
+    "MemoryError": MemoryError(),
+    "NotConfigured": NotConfigured("no"),
+    "CancelledError of asyncio": asyncio.CancelledError(),
+    "CancelledError of Twisted": defer.CancelledError(),
+    "StopIteration": StopIteration(),
+    "SystemExit": SystemExit(),
+    "CancelledError of threads": concurrent.futures.CancelledError(),
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        pytest.param(method, error, id=f"{method}-{name}")
+        for method in METHODS
+        for name, error in ERRORS.items()
+        if method in ("get", "claim") or name in ("KeyError", "CancelledError of asyncio")
+    ],
+)
 async def test_that_raise(crawl: Crawl, server: Server, method: str, error: BaseException) -> None:
-    await obeyed(crawl, server, strange(Shared, method, raising(error)))
+    result = await obeyed(crawl, server, strange(kind_of(method), method, raising(error)))
+    assert f"The{kind_of(method).__name__}: " in the_warning(result)
+    assert type(error).__name__ in the_warning(result)
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "close"])
+async def test_that_raise_in_the_thread_of_the_crawl(
+    crawl: Crawl, server: Server, method: str
+) -> None:
+    """They say that they do not block."""
+    kind = type("Kind", (kind_of(method),), {"blocking": False})
+    result = await obeyed(crawl, server, strange(kind, method, raising(asyncio.CancelledError())))
+    assert "TheKind: " in the_warning(result)
+
+
+async def _soon() -> None:
+    """What a method returns that is a coroutine function."""
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_that_return_coroutines(crawl: Crawl, server: Server, method: str) -> None:
+    with warnings.catch_warnings():  # such as that a coroutine was never awaited
+        warnings.simplefilter("error")
+        result = await obeyed(crawl, server, strange(kind_of(method), method, _soon))
+    name = f"The{kind_of(method).__name__}"
+    assert f"{name}: StorageError: {method}() returned a coroutine" in the_warning(result)
+
+
+@pytest.mark.parametrize("made", [None, 7, MemoryStorage], ids=repr)
+async def test_of_which_none_is_built(crawl: Crawl, server: Server, made: object) -> None:
+    result = await obeyed(crawl, server, strange(Shared, "from_settings", lambda: made))
+    assert "TheShared: StorageError: from_settings() returned" in the_warning(result)
 
 
 WRONG = {
@@ -151,15 +228,26 @@ WRONG = {
     "a failure without a time": ("get", replace(FAILURE, retry=None)),  # type: ignore[arg-type]
     "a failure of no time": ("get", replace(FAILURE, since=NAN)),
     "a failure with a text": ("get", replace(FAILURE, stale="x")),  # type: ignore[arg-type]
+    "a copy without end": ("get", replace(COPY, expires=math.inf)),
+    "a copy of a number too long": ("get", replace(COPY, expires=MANY)),
+    "a copy of no status": ("get", replace(COPY, status=MANY)),
+    "a copy cut nowhere": ("get", replace(COPY, cut_bytes=-MANY)),
+    "a failure from the beginning": ("get", replace(FAILURE, since=-math.inf)),
+    "a failure without end": ("get", replace(FAILURE, asked=math.inf)),
+    "a failure of too many attempts": ("get", replace(FAILURE, attempts=MANY)),
+    "a failure of no attempts": ("get", replace(FAILURE, attempts=-MANY)),
+    "a failure of a copy without end": ("get", replace(FAILURE, stale=replace(COPY, expires=MANY))),
     "a pair": ("get", (1, 2)),
     "a truth": ("get", True),
     "a claim of nothing": ("claim", None),
     "a claim for no time": ("claim", Claimed(None, NAN)),
+    "a claim of many digits": ("claim", Claimed(None, MANY)),
     "a claim for ever": ("claim", Claimed(None, math.inf)),
     "a claim for less than none": ("claim", Claimed(None, -1.0)),
     "a claim for words": ("claim", Claimed(None, "1")),  # type: ignore[arg-type]
     "a claim of text": ("claim", Claimed(replace(COPY, body="x"), 0.0)),  # type: ignore[arg-type]
     "a visit at no time": ("visit", NAN),
+    "a visit of many digits": ("visit", MANY),
     "a visit never": ("visit", math.inf),
     "a visit in words": ("visit", "soon"),
 }
@@ -169,8 +257,6 @@ WRONG = {
 async def test_that_return_what_is_none(
     crawl: Crawl, server: Server, method: str, returned: object
 ) -> None:
-    kind = Strange if method == "get" else Shared
-    result = await obeyed(crawl, server, strange(kind, method, lambda: returned))
-    [line] = result.logged(logging.WARNING, "scrapy_koster.crawl.fetching.storage_breaker")
-    assert f"The{kind.__name__}: " in line
-    assert "returned" in line
+    result = await obeyed(crawl, server, strange(kind_of(method), method, lambda: returned))
+    assert f"The{kind_of(method).__name__}: " in the_warning(result)
+    assert "returned" in the_warning(result)

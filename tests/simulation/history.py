@@ -68,6 +68,13 @@ class History:
         if self.paced:
             self.koster["KOSTER_CRAWL_DELAY"] = "obey"
             self.koster["KOSTER_CRAWL_DELAY_MAX_SECS"] = delays.choice((1, 60)) if delays else 60
+        # Of these two as well.
+        users = Random(f"{seed} user")
+        is_odd = seed % 10 in (3, 8)
+        self.user = users if is_odd and users.random() < 0.7 else None
+        """Makes up when somebody pauses a crawl."""
+        liar = Random(f"{seed} lies")
+        self._liar = liar if is_odd and self.shares and liar.random() < 0.7 else None
         self.web = Web(chance, sites=chance.randrange(3, 11), until=_TROUBLE_SECS, delays=delays)
         self.plan = Plan(chance, list(self.web.sites), chance.randrange(8, 40))
         self.processes: list[Process] = []
@@ -222,6 +229,10 @@ class History:
             when = chance.random() * chance.choice((2.0, 10.0, 30.0, _TROUBLE_SECS))
             what = chance.choice((self._fault, self._fault, self._attack))
             self.at(when, what)
+        for made_up, befalls in ((self.user, self._pause_by_user), (self._liar, self._lie)):
+            if made_up is not None:
+                for _ in range(made_up.choice((1, 2, 4))):
+                    self.at(made_up.random() * made_up.choice((5.0, 30.0, _TROUBLE_SECS)), befalls)
 
     def _fault(self) -> None:
         """Something befalls the storage, or the Redis of the queue."""
@@ -238,8 +249,33 @@ class History:
             case "redis":
                 self._set(self.redis, "failing", True, secs, False)
 
+    def _lie(self) -> None:
+        """What the storage answers is wrong."""
+        assert self._liar is not None
+        self._set(self.disk, "lies", self._liar, self._liar.choice((0.5, 5.0, 40.0)), None)
+
+    def _pause_by_user(self) -> None:
+        """Somebody pauses a crawl, and has it go on later."""
+        assert self.user is not None
+        running = [each for each in self.processes if not each.ended and each.is_open]
+        if running:
+            process, secs = self.user.choice(running), self.user.choice((1.0, 6.0, 40.0, 100.0))
+            self._tell(process, f"is paused by its user for {secs} s", "")
+            asyncio._set_running_loop(process.loop)
+            process.waited_in_place = set(process.keeper.in_place._requests)
+            process.crawler.engine.pause()
+            self.at(self.clock.now + secs, partial(self._go_on_by_user, process))
+
+    def _go_on_by_user(self, process: Process) -> None:
+        if not process.ended:
+            self._tell(process, "goes on", "")
+            asyncio._set_running_loop(process.loop)
+            process.resumed_at = self.clock.now
+            process.crawler.engine.unpause()
+
     def _set(self, where: Any, name: str, value: Any, secs: float, after: Any) -> None:
-        self._tell(None, f"{type(where).__name__} {name} = {value} for {secs} s", "")
+        said = "true" if name == "lies" else value
+        self._tell(None, f"{type(where).__name__} {name} = {said} for {secs} s", "")
         setattr(where, name, value)
         self.at(self.clock.now + secs, lambda: setattr(where, name, after))
 

@@ -296,6 +296,10 @@ class Process:
         self.journal_failed_at = -1000.0
         self.disturbed_at = -1000.0
         """When it was last paused, or its clock put to another time."""
+        self.resumed_at = -1000.0
+        """When its user last had it go on after a pause."""
+        self.waited_in_place: set[Request] = set()
+        """What waited in place when its user paused it."""
         self.loop = Loop(history.clock, self._in_thread, self._failed)
         self.redis = Server(history.redis, self)
         self.crawler = Crawler(self, self._settings())
@@ -417,6 +421,11 @@ class Process:
     def is_open(self) -> bool:
         """Whether its crawl has begun, and can be stopped."""
         return self.slot is not None and self.slot.closing is None and self.crawler.engine.running
+
+    @property
+    def is_paused_by_user(self) -> bool:
+        engine, slot = self.crawler.engine, self.slot
+        return bool(slot is not None and slot.closing is None and engine.paused)
 
     @property
     def slot(self) -> Any:

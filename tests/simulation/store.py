@@ -1,13 +1,16 @@
-"""A storage that simulated processes share: it claims, fails, lags and forgets."""
+"""A storage that simulated processes share: it claims, fails, lags, forgets and lies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.storage import Claimed, StorageError, held_secs, supersedes
+from simulation.loop import EPOCH
 
 if TYPE_CHECKING:
     from scrapy_koster.protocol.access import Known
@@ -16,6 +19,39 @@ if TYPE_CHECKING:
 
 
 _LONG_SECS = 4.0
+_NAN, _INF, _MANY = math.nan, math.inf, 10**400
+_NOT_TIMES: Sequence[Any] = (_NAN, _INF, _MANY, "now", None)
+# What would open a site, if it were believed.
+_COPY = Copy("http://h/robots.txt", 200, b"", None, None, EPOCH, EPOCH + 1e6)
+_FAILURE = Failure("a lie", 1, since=EPOCH, asked=EPOCH, retry=EPOCH + 1, stale=None)
+_FIELDS: Mapping[str, Sequence[Any]] = {
+    "body": ("", None),
+    "url": (b"/",),
+    "status": ("200", _MANY),
+    "fetched": _NOT_TIMES,
+    "expires": _NOT_TIMES,
+}
+_FIELDS_OF_FAILURES: Mapping[str, Sequence[Any]] = {
+    "stale": ("x", 7),
+    "reason": (b"x", None),
+    "attempts": (None, _MANY, -_MANY),
+    "since": _NOT_TIMES,
+    "asked": _NOT_TIMES,
+    "retry": _NOT_TIMES,
+}
+
+
+def _each_wrong(known: Known, fields: Mapping[str, Sequence[Any]]) -> Sequence[Any]:
+    return [replace(known, **{name: each}) for name, values in fields.items() for each in values]
+
+
+_WRONG: Sequence[Any] = (
+    *(True, 0, "", b"", (), object(), NotImplemented, StorageError("returned, not raised")),
+    *_each_wrong(_COPY, _FIELDS),
+    *_each_wrong(_FAILURE, _FIELDS_OF_FAILURES),
+)
+_NO_SECS: Sequence[Any] = (_NAN, _INF, -1.0, _MANY, "1", None, (0.0,), b"0")
+_ERRORS = (KeyError("x"), MemoryError(), RecursionError(), AssertionError(), NotImplementedError())
 
 
 @dataclass
@@ -41,6 +77,8 @@ class Disk:
     failing: bool = False
     lag: float = 0.0
     forgot_at: float = -1000.0
+    lies: Random | None = None
+    """Makes up what it answers in place of the truth; None while it does not lie."""
     slow_until: float = -1000.0
     """Until then a call may be under way that takes long."""
     lagged_at: float = -1000.0
@@ -97,21 +135,32 @@ class Store:
         raise StorageError("the storage failed")
 
     def _answer(self) -> None:
+        """The call has had its effect; whether its caller is told is another matter."""
         if self._disk.failing:
             self._fail()
+        if (error := self._lie(_ERRORS, 0.2, None)) is not None:
+            raise error
 
-    def get(self, site: Site) -> Known | None:
+    def _lie(self, lies: Sequence[Any], chance: float, truth: Any) -> Any:
+        """Return one of *lies* by *chance*, else the *truth*."""
+        liar = self._disk.lies
+        if liar is None or liar.random() >= chance:
+            return truth
+        self._told.failed_at = self._disk.clock.now
+        return liar.choice(lies)
+
+    def get(self, site: Site) -> Any:
         found = self._call().known.get(site)
         self._answer()
-        return found
+        return self._lie(_WRONG, 0.5, found)
 
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
-    ) -> Claimed:
+    ) -> Any:
         disk = self._call()
         if unless_known and site in disk.known:
             self._answer()
-            return Claimed(disk.known[site], 0.0)
+            return self._claimed(disk.known[site], 0.0)
         at, claim = disk._now(now), disk.claims.get(site)
         held = 0.0
         if claim is not None and claim.owner != owner:
@@ -119,16 +168,20 @@ class Store:
         if not held:
             disk.claims[site] = Claim(owner, at + secs)
         self._answer()
-        return Claimed(disk.known.get(site), held)
+        return self._claimed(disk.known.get(site), held)
 
-    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
+    def _claimed(self, known: Known | None, held: float) -> Any:
+        claimed = Claimed(self._lie(_WRONG, 0.3, known), self._lie(_NO_SECS, 0.3, held))
+        return self._lie((None, True, (None, 0.0), known), 0.2, claimed)
+
+    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> Any:
         disk = self._call()
         at, last = disk._now(now), disk.visits.get(host)
         left = 0.0 if begun or last is None else held_secs(secs - (at - last), secs)
         if not left:
             disk.visits[host] = at
         self._answer()
-        return left
+        return self._lie(_NO_SECS, 0.5, left)
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         disk = self._call()

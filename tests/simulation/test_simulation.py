@@ -1,4 +1,4 @@
-"""Simulated histories: what must hold does, and three bugs put in on purpose are found."""
+"""Simulated histories: what must hold does, and four bugs put in on purpose are found."""
 
 from __future__ import annotations
 
@@ -180,3 +180,15 @@ def test_a_retry_that_is_forgotten_is_found(
 
     monkeypatch.setattr(Timetable, "set", forgets)
     first_broken(simulated, "who waits has a site asked again")
+
+
+@pytest.mark.long
+def test_a_pause_that_is_not_minded_is_found(
+    simulated: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Keeper, "_is_put_off", lambda *_: False)
+    first_broken(
+        simulated,
+        "no site that failed is asked in a pause",
+        "nobody who waits is refused in a pause",
+    )

@@ -30,6 +30,8 @@ _LATE_SECS = 0.1
 _EARLY_SECS = 1e-6
 # So long a call of the storage takes: what another has begun is known to it no sooner.
 _CALL_SECS = 0.02
+# So long Scrapy's engine takes to look again once it was paused.
+_HEARTBEAT_SECS = 5.0
 # A page may hang for so long, and the storage take as long again, before a turn comes.
 _TURN_SECS = 120.0
 
@@ -164,6 +166,10 @@ class Watch:
 
     def refused(self, process: Process, request: Request, failure: TwistedFailure) -> None:
         """A request was refused: is that what is known?"""
+        waited = process.is_paused_by_user and request in process.waited_in_place
+        if waited and failure.check(RobotsUnavailable):
+            said = f"{request}: {failure.value}"
+            self.broken("nobody who waits is refused in a pause", process, said)
         if not failure.check(RobotsForbidden) or failure.check(RobotsUnavailable):
             return
         known = [state.known for state in self._states(process, _origin(request.url))]
@@ -183,6 +189,9 @@ class Watch:
         flights[:] = [each for each in flights if not each.process.dead]
         if any(each.process is process for each in flights):
             self.broken("a site is asked once at a time", process, f"{site} by itself")
+        state = process.states.get(str(site))
+        if process.is_paused_by_user and state is not None and isinstance(state.known, Failure):
+            self.broken("no site that failed is asked in a pause", process, f"{site}")
         covered = not self._history.shares or self._is_its_own(process, site)
         if not covered and not self._may_be_uncovered(process):
             self.broken("a site is asked by whose claim it is", process, f"{site}")
@@ -234,13 +243,16 @@ class Watch:
         engine = process.crawler.engine
         if not engine.running or engine._start_request_processing_awaitable is None:
             return
-        if self._has_requests(process) and not engine.needs_backout():
+        is_new = self._now - process.resumed_at <= _HEARTBEAT_SECS
+        if process.is_paused_by_user:
+            process.overdue.clear()
+        elif self._has_requests(process) and not engine.needs_backout() and not is_new:
             self.broken("nothing waits that could go", process, "requests in the queue")
         keeper = process.keeper
         retriever = keeper._retriever
         if retriever._permits._open.total() > len(retriever.under_way):
             self.broken("nothing is left at the end", process, "a permit that nobody has")
-        for state in keeper._sites:
+        for state in () if process.is_paused_by_user else keeper._sites:
             if keeper.waiting_for(state) and state not in retriever.under_way:
                 self._waits(process, state)
             else:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from concurrent import futures
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
 from threading import Condition, Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
@@ -39,6 +41,9 @@ _CLOSE_SECS = 5.0
 _THREADS = 8
 # So often a call may hang before the storage is let alone for good.
 _HANGS = 2
+_NEEDED = ("get", "put", "close")
+# What a storage raises of its own accord, and would be taken for the end of the crawl or of a loop.
+_MISTAKEN = (*CANCELLED, futures.CancelledError, StopIteration, SystemExit)
 
 
 class StorageBreaker:
@@ -79,7 +84,7 @@ class StorageBreaker:
         return known
 
     async def _get(self, site: Site) -> Known | None:
-        return await self._tolerate(lambda storage: self._judged(sound(storage.get(site))))
+        return await self._tolerate(lambda storage: self._judged(_got(storage, site)))
 
     def _judged(self, known: Known | None) -> Known | None:
         config = self._config
@@ -126,6 +131,7 @@ class StorageBreaker:
         return replace(claimed, known=self._judged(claimed.known))
 
     def _sound(self, claimed: object) -> Claimed:
+        _no_coroutine("claim", claimed)
         if not isinstance(claimed, Claimed):
             raise StorageError(f"claim() returned a {type(claimed).__name__}, not a Claimed")
         return Claimed(sound(claimed.known), seconds(claimed.held_secs))
@@ -141,7 +147,9 @@ class StorageBreaker:
 
         def visit(storage: Pacing) -> float:
             now = self._clock.epoch()
-            return seconds(storage.visit(host, now=now, secs=secs, begun=begun))
+            left_secs = storage.visit(host, now=now, secs=secs, begun=begun)
+            _no_coroutine("visit", left_secs)
+            return seconds(left_secs)
 
         return await self._tolerate(visit) or 0.0
 
@@ -150,10 +158,8 @@ class StorageBreaker:
         await self._tolerate(lambda storage: self._put(storage, site, known))
 
     def _put(self, storage: Any, site: Site, known: Known) -> None:
-        if self._has_claims:
-            storage.put(site, known, self._owner)
-        else:
-            storage.put(site, known)
+        owner = (self._owner,) if self._has_claims else ()
+        _no_coroutine("put", storage.put(site, known, *owner))
         self._claims.discard(site)
 
     async def release(self, site: Site) -> None:
@@ -161,12 +167,12 @@ class StorageBreaker:
         if site in self._claims:
             await self._tolerate(lambda storage: self._release(storage, site))
 
-    def _release(self, storage: Claiming, site: Site) -> None:
+    def _release(self, storage: Any, site: Site) -> None:
         # Whoever claimed it may be cancelled, and the claim be granted all the same.
         with self._claiming:
             if not self._claiming.wait_for(lambda: site not in self._under_way, _CLAIM_SECS):
                 raise StorageError("a claim did not end")
-        storage.release(site, self._owner)
+        _no_coroutine("release", storage.release(site, self._owner))
         self._claims.discard(site)
 
     async def close(self) -> None:
@@ -182,7 +188,7 @@ class StorageBreaker:
             for site in list(self._claims):
                 self._release(storage, site)
         finally:
-            storage.close()
+            _no_coroutine("close", storage.close())
 
     async def _tolerate(self, use: Callable[[Any], _T], *, secs: float | None = None) -> _T | None:
         if self._rests():
@@ -228,12 +234,37 @@ class StorageBreaker:
             storage = self._opened()
             # Many may have come here before the first of them failed.
             return None if storage is None or self._rests() else use(storage)
-        except Exception:
+        except (Exception, *_MISTAKEN) as error:
             self._rests_until = max(self._rests_until, self._clock.now() + _REST_SECS)
+            if isinstance(error, _MISTAKEN):
+                raise StorageError(f"it raised {type(error).__name__}") from error
             raise
 
     def _opened(self) -> Storage | None:
         with self._opening:  # threads of the pool may come here at once
             if self._storage is None and not self._rests() and not self._closed:
-                self._storage = self._config.open_storage()
+                self._storage = _checked(self._config.open_storage())
             return self._storage
+
+
+def _checked(made: object) -> Storage:
+    _no_coroutine("from_settings", made)
+    if isinstance(made, type) or not all(hasattr(made, name) for name in _NEEDED):
+        raise StorageError(f"from_settings() returned a {type(made).__name__}, not a storage")
+    return cast("Storage", made)
+
+
+def _got(storage: Storage, site: Site) -> Known | None:
+    found: object = storage.get(site)
+    _no_coroutine("get", found)
+    return sound(found)
+
+
+def _no_coroutine(method: str, returned: object) -> None:
+    """Raise StorageError if a method is a coroutine function: nobody awaits it."""
+    if isinstance(returned, Coroutine):
+        returned.close()  # else Python warns that it was never awaited
+        raise StorageError(
+            f"{method}() returned a coroutine. Remove async from its definition: a storage that"
+            " blocks is called in a thread"
+        )
