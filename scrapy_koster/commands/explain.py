@@ -20,14 +20,13 @@ from scrapy_koster.commands.verb import (
     requested,
     site_named,
 )
-from scrapy_koster.crawl.messages.log import error_text
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Copy, Policy
 from scrapy_koster.protocol.delay import delay_or_limit
 from scrapy_koster.protocol.jsonable import delay_to_dict, ruling_to_dict
 from scrapy_koster.protocol.line import lines, narrow, whole_lines
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.reading import Reading
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.rfc9309 import Rfc9309

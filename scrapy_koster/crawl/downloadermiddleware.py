@@ -17,7 +17,7 @@ from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.sending import Sending
 from scrapy_koster.crawl.sites import SiteState
-from scrapy_koster.protocol.defect import ParserDefectError
+from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
 from scrapy_koster.protocol.site import Site
@@ -267,9 +267,7 @@ def _sending(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> 
 
 
 def _check_parser(crawler: Crawler, config: Config, log: Log) -> None:
-    parser: object = config.parser.from_crawler(crawler, b"")
-    if not callable(getattr(parser, "allowed", None)):
-        raise ParserDefectError(config.parser, "from_crawler", parser, "a parser")
+    checked_parser(config.parser, config.parser.from_crawler(crawler, b""))
     settings = crawler.settings
     if settings.getpriority("ROBOTSTXT_PARSER") and settings.get("KOSTER_PARSER") is None:
         log.warning(

@@ -1,12 +1,16 @@
-"""Wrong answers of a parser that somebody else wrote: only True opens a URL."""
+"""Wrong answers and errors of a parser that somebody else wrote: only True opens a URL."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
+from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.reading import Decider
 from scrapy_koster.protocol.strictest import Strictest
+
+_T = TypeVar("_T")
 
 Permission: TypeAlias = Callable[[str, str | bytes], bool]
 """Whether a robot (the second) may fetch a URL (the first) of one site."""
@@ -16,17 +20,39 @@ _OURS = (Decider.allowed, Strictest.allowed)
 
 
 class ParserDefectError(TypeError):
-    """A method of a parser has returned a value of a wrong type."""
+    """A method of a parser has returned a value of a wrong type, or raised an error."""
 
-    def __init__(self, parser: Any, method: str, value: object, wanted: str) -> None:
-        if isinstance(value, Coroutine):
-            value.close()  # else Python warns that it was never awaited
+    def __init__(self, parser: Any, method: str, does: str) -> None:
         kind = parser if isinstance(parser, type) else type(parser)
-        returned = type(value)
-        super().__init__(
-            f"{method}() of the parser {kind.__module__}.{kind.__qualname__} returned a value of"
-            f" type {returned.__name__}, not {wanted}"
-        )
+        super().__init__(f"{method}() of the parser {kind.__module__}.{kind.__qualname__} {does}")
+
+
+def returned(parser: Any, method: str, value: object, wanted: str) -> ParserDefectError:
+    """Return the error for a *method* of *parser* that has returned *value*."""
+    if isinstance(value, Coroutine):
+        value.close()  # else Python warns that it was never awaited
+    does = f"returned a value of type {type(value).__name__}, not {wanted}"
+    return ParserDefectError(parser, method, does)
+
+
+def guarded(parser: Any, method: str, call: Callable[[], _T]) -> _T:
+    """Return what *call* returns; ParserDefectError for any error of this *method* of *parser*.
+
+    A CancelledError, StopIteration or IgnoreRequest would mean something else to who called it.
+    """
+    try:
+        return call()
+    except (ParserDefectError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise ParserDefectError(parser, method, f"raised {error_text(error)}") from error
+
+
+def checked_parser(kind: type, made: Any) -> Any:
+    """Return *made*, of ``from_crawler`` of *kind*; ParserDefectError if it is no parser."""
+    if not callable(getattr(made, "allowed", None)):
+        raise returned(kind, "from_crawler", made, "a parser")
+    return made
 
 
 def bools_of(parser: Any) -> Permission:
@@ -36,10 +62,10 @@ def bools_of(parser: Any) -> Permission:
         return allowed
 
     def checked(url: str, robot: str | bytes) -> bool:
-        value: object = allowed(url, robot)
+        value: object = guarded(parser, "allowed", partial(allowed, url, robot))
         # By identity: what else is true, such as a tuple or text, need not mean yes.
         if value is True or value is False:
             return value
-        raise ParserDefectError(parser, "allowed", value, "True or False")
+        raise returned(parser, "allowed", value, "True or False")
 
     return checked

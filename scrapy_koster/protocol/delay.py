@@ -13,7 +13,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, NamedTuple
 
-from scrapy_koster.protocol.defect import ParserDefectError
+from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.line import Line, names_any
 from scrapy_koster.protocol.reading import lines_of
 
@@ -68,17 +68,17 @@ def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
 
     Without a line if *parser* has no ``lines``, but the ``crawl_delay`` of Scrapy 2.18.
     """
-    lines = lines_of(parser, robot, *FIELDS)
+    lines = guarded(parser, "lines", lambda: lines_of(parser, robot, *FIELDS))
     if isinstance(lines, Iterable):
-        return longest_delay(lines)
+        return guarded(parser, "lines", lambda: longest_delay(lines))
     if lines is not None:
-        raise ParserDefectError(parser, "lines", lines, "lines")
+        raise returned(parser, "lines", lines, "lines")
     crawl_delay = getattr(parser, "crawl_delay", None)
-    secs: Any = crawl_delay(robot) if crawl_delay else None
+    secs: Any = crawl_delay and guarded(parser, "crawl_delay", lambda: crawl_delay(robot))
     if secs is None:
         return None
     if isinstance(secs, bool) or not isinstance(secs, (int, float, Decimal)):
-        raise ParserDefectError(parser, "crawl_delay", secs, "a number of seconds or None")
+        raise returned(parser, "crawl_delay", secs, "a number of seconds or None")
     return Delay(float(secs), None) if 0 < float(secs) < math.inf else None
 
 

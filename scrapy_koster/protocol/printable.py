@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_ERROR_CHARS = 1000
+
 
 def printable(text: str | bytes, limit: int = 200) -> str:
     """Return *text* with escapes for what is not printable, as repr() has them.
@@ -19,6 +21,17 @@ def printable(text: str | bytes, limit: int = 200) -> str:
 def escaped(text: str) -> str:
     """Return all of *text* with escapes for what is not printable."""
     return text if text.isprintable() else "".join(map(_shown, text))
+
+
+def error_text(error: BaseException) -> str:
+    """Return the class and the message of *error*, printable and cut.
+
+    Never raises: an error of a storage or a parser may be anybody's class.
+    """
+    try:
+        return printable(f"{type(error).__name__}: {error}", _ERROR_CHARS)
+    except Exception:  # noqa: BLE001  # its __str__() is broken
+        return printable(type(error).__name__, _ERROR_CHARS)
 
 
 def _shown(character: str) -> str:

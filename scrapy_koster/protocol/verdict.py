@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
 from scrapy_koster.protocol.access import Copy, Failure, Policy
-from scrapy_koster.protocol.defect import ParserDefectError, Permission, bools_of
+from scrapy_koster.protocol.defect import Permission, bools_of, guarded, returned
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.jsonable import TEXT_CHARS, delay_to_dict, lines_to_dict, ruling_to_dict
 from scrapy_koster.protocol.line import Line
@@ -250,8 +250,8 @@ def _ruling(parser: Parser | None, url: str, robot: str | bytes, *, allowed: boo
     if not isinstance(parser, ExplainingParser):
         # KOSTER_PARSER is a class that can only answer yes or no.
         return Ruling(allowed=allowed, section=type(parser).__name__, record=None, rule=None)
-    ruling = parser.ruling(url, robot)
+    ruling = guarded(parser, "ruling", lambda: parser.ruling(url, robot))
     if not isinstance(ruling, Ruling):
-        raise ParserDefectError(parser, "ruling", ruling, "a Ruling")
+        raise returned(parser, "ruling", ruling, "a Ruling")
     # Any class may be a parser: its methods may contradict each other.
     return ruling if ruling.allowed is allowed else replace(ruling, allowed=allowed)

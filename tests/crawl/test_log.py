@@ -12,7 +12,8 @@ from harness.crawling import RecordingSpider
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from scrapy_koster.crawl.messages.log import Log, error_text
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.protocol.printable import error_text
 
 NAME = "scrapy_koster.crawl.somewhere"
 HOSTILE = "\x1b[2J\n\u2028\u202e\ud800\x9b"

@@ -30,6 +30,7 @@ from scrapy_koster import (
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.keeping.keeper import Keeper
+from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.storage.memory import MemoryStorage
 
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -312,8 +313,13 @@ async def test_a_parser_that_fails_at_a_url_opens_no_site(
 ) -> None:
     site = server.site()
     site.robots = RULES
-    result = await crawl(urls=[site.url("/private")], settings=wrong(NoUrl, unavailable))
-    assert [type(error) for _, error in result.refused] == [ZeroDivisionError]
+    running = crawl.start(urls=[site.url("/private")], settings=wrong(NoUrl, unavailable))
+    with pytest.raises(AssertionError, match=r"NoUrl has a defect"):  # it is logged
+        await running.result()
+    spider: Any = running.crawler.spider
+    [(_, error)] = spider.refused
+    assert isinstance(error, ParserDefectError)
+    assert "NoUrl raised ZeroDivisionError" in str(error)
     assert site.pages_asked == []
 
 

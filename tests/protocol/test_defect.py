@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -102,3 +103,29 @@ def test_lines_are_to_be_lines() -> None:
     assert delay_of(Lines(none()), "fig") is None
     with pytest.raises(ParserDefectError, match="lines"):
         delay_of(Lines(5), "fig")
+
+
+class Raises(Answers):
+    def allowed(self, _url: str, _robot: str | bytes) -> Any:
+        raise self.value
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), StopIteration("x"), CancelledError("x"), SystemExit("x")], ids=repr
+)
+def test_an_error_is_a_defect_that_names_the_method(error: BaseException) -> None:
+    says = rf"allowed\(\) of the parser .*Raises raised {type(error).__name__}: x"
+    with pytest.raises(ParserDefectError, match=says) as raised:
+        bools_of(Raises(error))("http://a/", "fig")
+    assert raised.value.__cause__ is error
+
+
+def test_who_ends_the_process_is_let_through() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        bools_of(Raises(KeyboardInterrupt()))("http://a/", "fig")
+
+
+def test_a_defect_is_told_once() -> None:
+    error = ParserDefectError(Answers, "ruling", "is odd")
+    with pytest.raises(ParserDefectError, match="Answers is odd"):
+        bools_of(Raises(error))("http://a/", "fig")

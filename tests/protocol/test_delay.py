@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import (
     CrawlDelay,
     Delay,
@@ -284,7 +285,7 @@ def test_the_delay_of_a_parser_that_raises_is_the_limit(choice: CrawlDelay) -> N
     pace, errors = Pace(choice=choice, max_secs=60.0), list[Exception]()
     delay = delay_or_limit(Raises(), "fig", pace=pace, failed=errors.append)
     assert delay == Delay(60.0, None)
-    assert [type(error) for error in errors] == [ZeroDivisionError]
+    assert [type(error) for error in errors] == [ParserDefectError]
     assert pace.too_long(delay) is None
     found = delay_or_limit(RobotsTxt(FILE), "fig", pace=pace, failed=errors.append)
     assert len(errors) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.protocol.defect import guarded
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -34,8 +35,8 @@ class Examiner:
         except ValueError:  # the request's errback is told
             robot = self._robot.name
         site = str(state.site)
-        self._counts.parsed(site, parser.record(robot))
-        hazard = parser.by_rfc9309(robot)
+        self._counts.parsed(site, guarded(parser, "record", lambda: parser.record(robot)))
+        hazard = guarded(parser, "by_rfc9309", lambda: parser.by_rfc9309(robot))
         if hazard is not None:
             self._announcer.wildcards_met(site)
         return hazard

@@ -30,10 +30,9 @@ from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.crawl.fetching.robots_request import robots_request
-from scrapy_koster.crawl.messages.log import error_text
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target, standing_stated
 from scrapy_koster.protocol.line import whole_lines
-from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.standing import Standing
 
 if TYPE_CHECKING:

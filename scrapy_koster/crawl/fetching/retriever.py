@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
@@ -15,7 +16,6 @@ from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.permits import NoPermitError, Order
-from scrapy_koster.crawl.messages.log import error_text
 from scrapy_koster.crawl.sites import Facts
 from scrapy_koster.protocol.access import (
     Answer,
@@ -27,6 +27,8 @@ from scrapy_koster.protocol.access import (
     last_copy,
     standing_of,
 )
+from scrapy_koster.protocol.defect import checked_parser, guarded
+from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.standing import Access
 from scrapy_koster.protocol.step import Ask, Obey, given_up_at
 from scrapy_koster.protocol.verdict import Source
@@ -255,7 +257,9 @@ class Retriever:
         if copy.cut_bytes is not None:
             self._announcer.cut(state, copy.cut_bytes)
         self._announcer.odd(state, copy)
-        parser = build_from_crawler(self._config.parser, self._crawler, copy.in_utf8)
+        kind, body = self._config.parser, copy.in_utf8
+        build = partial(build_from_crawler, kind, self._crawler, body)
+        parser: RobotParser = checked_parser(kind, guarded(kind, "from_crawler", build))
         told = self._crawler.signals.send_catch_log_async(
             signal=robots_parsed, robotparser=parser, request=page
         )

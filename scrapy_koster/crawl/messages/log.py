@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.printable import error_text, printable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -65,17 +65,6 @@ class Log:
                 extra={"spider": self._crawler.spider},
                 stacklevel=3,
             )
-
-
-def error_text(error: BaseException) -> str:
-    """Return the class and the message of *error*, printable and cut.
-
-    Never raises: an error of a storage or a parser may be anybody's class.
-    """
-    try:
-        return printable(f"{type(error).__name__}: {error}", _VALUE_CHARS)
-    except Exception:  # noqa: BLE001  # its __str__() is broken
-        return printable(type(error).__name__, _VALUE_CHARS)
 
 
 def _harmless(value: object) -> object:
