@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from harness.comparison import RULES
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl, RecordingSpider, Running, kept_log
 from harness.faults_of_sites import ALLOWED, FORBIDDEN
-from harness.replies import redirect
+from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured, NotSupported, UnsupportedURLSchemeError
+from scrapy.http import Response
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.reactor import is_reactor_installed
+from twisted.internet import defer
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.clock import Clock
+from scrapy_koster.crawl.engine.private import CANCELLED
 
 PAGES = (*ALLOWED, *FORBIDDEN)
 FOLDER = "scrapy.core.downloader.handlers"
@@ -207,3 +215,116 @@ async def test_a_failure_of_the_site_opens_it(crawl: Crawl, server: Server) -> N
     }
     await crawl(urls=[site.url(path) for path in PAGES], settings=settings)
     assert sorted(site.pages_asked) == sorted(PAGES)
+
+
+# What a handler does at a robots.txt in place of answering it: each ends in its time.
+
+
+async def _for_ever() -> Any:
+    await Clock().sleep(3600)
+
+
+async def _whatever_happens() -> Any:
+    """Hang, and go on for a while when it is cancelled."""
+    with suppress(*CANCELLED):
+        await Clock().sleep(3600)
+    await Clock().sleep(0.3)
+
+
+def _returns(value: object) -> Callable[[], Awaitable[Any]]:
+    async def does() -> Any:
+        return value
+
+    return does
+
+
+def _raises(error: BaseException) -> Callable[[], Awaitable[Any]]:
+    async def does() -> Any:
+        raise error
+
+    return does
+
+
+FAILS = {
+    "hangs": _for_ever,
+    "hangs and cannot be cancelled": _whatever_happens,
+    "raises CancelledError of asyncio": _raises(asyncio.CancelledError()),
+    "raises CancelledError of Twisted": _raises(defer.CancelledError()),
+}
+"""As if the site had failed."""
+DEFECTS = {
+    "returns None": _returns(None),
+    "returns text": _returns("User-agent: *"),
+    "returns a class": _returns(Response),
+    "raises StopIteration": _raises(StopIteration()),
+}
+
+
+def doing(does: Callable[[], Awaitable[Any]]) -> Any:
+    class Odd(failing(OSError())):  # type: ignore[misc]
+        async def download_request(self, request: Request) -> Any:
+            if "/robots.txt" in request.url and request.url.startswith(self.odd):
+                return await does()
+            return await self._inner.download_request(request)
+
+    return Odd
+
+
+async def crawled(
+    crawl: Crawl, server: Server, does: Callable[[], Awaitable[Any]], unavailable: str
+) -> tuple[Running, Site, list[str]]:
+    """Crawl a site at which the handler is odd, and a healthy one that it is asked for later."""
+    odd, site = server.site(), server.site(host="127.0.0.2")
+    odd.robots = site.robots = RULES
+    site.page("/", Reply(200, "page", delay=3))
+    handler = doing(does)
+    handler.odd = odd.url("")
+    late = server.site(host="127.0.0.3")
+    late.robots = RULES
+
+    class Spider(RecordingSpider):
+        def page(self, response: Response) -> Any:
+            if response.url == site.url("/"):
+                yield self.ask(late.url("/page"))
+
+    urls = [each.url(path) for each in (odd, site) for path in PAGES]
+    settings = {
+        "DOWNLOAD_HANDLERS": {"http": handler},
+        "KOSTER_UNAVAILABLE": unavailable,
+        "KOSTER_TIMEOUT_SECS": 1,
+        "KOSTER_DEFER_FIRST_SECS": 0.2,
+        "KOSTER_DEFER_LIMIT_SECS": 0.5,
+    }
+    running = crawl.start(Spider, urls=urls, settings=settings)
+    with kept_log() as log, suppress(AssertionError):  # of errors in the log
+        await running.result()
+    spider: Any = running.crawler.spider
+    assert not running.crawler.crawling
+    ended = [*spider.fetched, *(url for url, _ in spider.refused)]
+    assert sorted(ended) == sorted([*urls, late.url("/page")])
+    assert sorted(site.pages_asked) == sorted(ALLOWED)
+    assert late.pages_asked == ["/page"]
+    return running, odd, [logging.Formatter().format(record) for record in log]
+
+
+@pytest.mark.parametrize("does", FAILS.values(), ids=FAILS)
+@pytest.mark.parametrize("unavailable", ["defer", "allow"])
+async def test_a_handler_that_fails_at_a_site(
+    crawl: Crawl, server: Server, does: Callable[[], Awaitable[Any]], unavailable: str
+) -> None:
+    _, odd, _ = await crawled(crawl, server, does, unavailable)
+    assert sorted(odd.pages_asked) == (sorted(PAGES) if unavailable == "allow" else [])
+
+
+@pytest.mark.parametrize("does", DEFECTS.values(), ids=DEFECTS)
+@pytest.mark.parametrize("unavailable", ["defer", "allow"])
+async def test_a_handler_that_is_odd_opens_no_site(
+    crawl: Crawl, server: Server, does: Callable[[], Awaitable[Any]], unavailable: str
+) -> None:
+    running, odd, log = await crawled(crawl, server, does, unavailable)
+    assert odd.pages_asked == []
+    spider: Any = running.crawler.spider
+    refused = [error for url, error in spider.refused if url.startswith(odd.url(""))]
+    assert {type(error) for error in refused} == {RobotsUnavailable}
+    said = "\n".join(line for line in log if "Error while asking for the robots.txt of" in line)
+    assert "Odd returned" in said or "StopIteration" in said

@@ -7,6 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
+from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import build_from_crawler
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.core.downloader.handlers import DownloadHandlerProtocol
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
 # No bound: how many sites are asked at the same time is the keeper's to decide.
 _CONNECTIONS = 100_000
@@ -44,8 +44,16 @@ class MeteredHandlers:
             self._metered[scheme] = self._meter(scheme)
         handler = self._metered[scheme]
         if handler is None:
-            return await self._handlers.download_request_async(request)
-        return await handler.download_request(request)
+            response: object = await self._handlers.download_request_async(request)
+        else:
+            response = await handler.download_request(request)
+        if not isinstance(response, Response):
+            name = type(self._handlers._get_handler(scheme)).__qualname__  # noqa: SLF001
+            raise TypeError(
+                f"download_request() of the download handler {name} returned a value of type"
+                f" {type(response).__name__}, not a Response"
+            )
+        return response
 
     def is_zyte_api(self, url: str) -> bool:
         """Whether scrapy-zyte-api sends it, which warns of headers that it could choose better."""

@@ -27,7 +27,6 @@ from w3lib.url import safe_url_string
 
 from scrapy_koster.crawl.engine.handlers import MeteredHandlers
 from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
-from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target, standing_stated
@@ -56,8 +55,8 @@ _DEFECTS = (
     LookupError,
     NameError,
     NotConfigured,
-    NotImplementedError,
     NotSupported,
+    RuntimeError,
     SyntaxError,
     TypeError,
     UnsupportedURLSchemeError,
@@ -91,6 +90,8 @@ class Fetcher:
         KOSTER_TIMEOUT_SECS bounds the whole of it, redirects included. What
         goes wrong is returned. A defect of the robot (of a middleware, a
         download handler, this package) is raised: the site has not failed.
+        A CancelledError that is not ours is a handler's own: when the process
+        ends, who waits for this is cancelled as well.
         """
         ended: Deferred[Answer | NoAnswer] = Deferred()
         late: list[DownloadTimeoutError] = []
@@ -98,9 +99,6 @@ class Fetcher:
         def end(result: Answer | NoAnswer | TwistedFailure) -> None:
             timer.cancel()
             self._remove(asking)
-            if isinstance(result, TwistedFailure) and not late and result.check(*CANCELLED):
-                ended.errback(result)  # not by us: the process ends
-                return
             if isinstance(result, TwistedFailure):
                 answer = self._no_answer(late[0] if late else result.value)
                 is_defect = isinstance(result.value, _DEFECTS) and not late
