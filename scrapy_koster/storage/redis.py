@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
-from urllib.parse import quote
 
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
@@ -193,6 +192,7 @@ def _client(url: str) -> Any:
             # At once: a connection that the server has closed meanwhile. More would hold a
             # thread of the pool for long.
             retry=Retry(NoBackoff(), 1),
+            redis_connect_func=_log_in,
             **tls,
         )
         client.connection_pool.make_connection()
@@ -205,6 +205,14 @@ def _client(url: str) -> Any:
     return client
 
 
+def _log_in(connection: Any) -> None:
+    # A server may quote what it does not understand, in any form: HELLO has the password.
+    try:
+        connection.on_connect()
+    except Exception as error:  # noqa: BLE001  # whatever answers at that port
+        raise redis.ConnectionError(f"{type(error).__name__} while logging in") from None
+
+
 @contextmanager
 def _errors_told(client: Any) -> Iterator[None]:
     try:
@@ -215,22 +223,14 @@ def _errors_told(client: Any) -> Iterator[None]:
         settings = client.connection_pool.connection_kwargs
         raise StorageError(
             f"the Redis server {_where(settings)} failed:"
-            f" {type(error).__name__}: {_without_secrets(str(error), settings)}. Start or repair"
-            " it, or set KOSTER_REDIS_URL to another one"
+            f" {type(error).__name__}: {error}. Start or repair it, or set KOSTER_REDIS_URL to"
+            " another one"
         ) from None
 
 
 def _where(settings: dict[str, Any]) -> str:
     path = settings.get("path")
     return str(path or f"{settings.get('host')}:{settings.get('port', 6379)}")
-
-
-def _without_secrets(text: str, settings: dict[str, Any]) -> str:
-    """Return *text* without the password: a server may have said what it did not understand."""
-    password = str(settings.get("password") or "")
-    for secret in filter(None, (password, quote(password, safe=""))):
-        text = text.replace(secret, "***")
-    return text
 
 
 def _read(value: bytes) -> Known | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import tracemalloc
 import zlib
@@ -12,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import redis
@@ -365,6 +367,19 @@ def test_no_message_has_the_password(answer: str) -> None:
         assert f"127.0.0.1:{port} failed" in str(error)
         assert "s3cret" not in str(error)
         assert error.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["plain", "back\\\\slash", "p\xe4ssw\xf6rd", "quo'te\"s", "x1" * 55, "x2" * 100],
+    ids=["plain", "a backslash", "not ASCII", "quotes", "110 characters", "200 characters"],
+)
+def test_a_server_that_does_not_know_hello_quotes_the_password_to_nobody(password: str) -> None:
+    """Redis shows the first 128 bytes of an argument, escaped: a part of it is enough to be one."""
+    with redis_server("--rename-command", "HELLO", "", protocol=2) as server:
+        said = failure_of(server.url(f"koster:{quote(password, safe='')}@"))
+    assert "while logging in" in said
+    assert not re.search(r"AUTH|x1x1|x2x2|plain|slash|ssw|quo", said)
 
 
 def storage_error(call: Callable[[], object]) -> StorageError | None:
