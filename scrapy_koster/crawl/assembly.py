@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
@@ -22,7 +23,7 @@ from scrapy_koster.crawl.keeping.keeper import Keeper
 from scrapy_koster.crawl.keeping.parked import NothingParked
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.counting import Uncounted
-from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.log import Log, ServerLog
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.messages.summary import Summary
 from scrapy_koster.crawl.pacing.delays import Delays
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.fetching.ports import Fetch, Store
     from scrapy_koster.crawl.keeping.parked import Parked
     from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.storage.port import Storage
 
 
 @dataclass(frozen=True)
@@ -268,8 +270,17 @@ def announcer_of(
 
 def storage_of(crawler: Crawler, config: Config) -> StorageBreaker:
     """Return the storage of the settings; it is opened when it is first needed."""
-    log = _log(crawler, StorageBreaker)
+    log = ServerLog(StorageBreaker.__module__, crawler, _server_of(crawler, config.storage))
     return StorageBreaker(config, Stats(crawler.stats), log, clock_of(crawler))
+
+
+def _server_of(crawler: Crawler, storage: type[Storage]) -> str:
+    """Return where the Redis of *storage* is, "" if it has none."""
+    setting = getattr(storage, "SETTINGS", {}).get("KOSTER_REDIS_URL")
+    if setting is None:
+        return ""
+    url = urlsplit(crawler.settings.get("KOSTER_REDIS_URL") or setting.default)
+    return f"{url.hostname}:{url.port or 6379}" if url.hostname else url.path
 
 
 def _log(crawler: Crawler, part: type) -> Log:

@@ -15,10 +15,11 @@ from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.keeping.fate import Crawl
-from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.log import Log, ServerLog
 from scrapy_koster.crawl.parking.journal import Journal, NoJournal, journal_of
 from scrapy_koster.crawl.parking.lastrun import LastRun
 from scrapy_koster.crawl.parking.remaining import Remaining
+from scrapy_koster.crawl.parking.workers import server_of
 from scrapy_koster.crawl.parking.wrapped import Wrapped
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.protocol.path import is_robots_txt
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 # Requests that are parked in one go, before other things get their turn.
 _PARKED_AT_ONCE = 500
 _UNWRITTEN = "What of them is not in Redis is lost: it cannot be written to"
+_LOST = "Those that cannot be written to Redis are lost"
 
 
 class DeferringScheduler(BaseScheduler):
@@ -102,8 +104,14 @@ class DeferringScheduler(BaseScheduler):
 
     def _opened(self, _: None = None) -> None:
         parts = self._parts
-        log = Log(Journal.__module__, self._crawler)
-        self._journal = journal_of(self._scheduler, log, parts.engine, parts.clock)
+        server = server_of(getattr(self._scheduler, "queue", None))
+        log = ServerLog(Journal.__module__, self._crawler, server)
+        hold_secs = parts.config.policy.defer_limit_secs
+        self._journal = journal_of(
+            self._scheduler, log, parts.engine, parts.clock, hold_secs=hold_secs
+        )
+        if self._journal.is_on:
+            self._wrapped.leave_alone_while(self._journal.is_silent)
         self._journal.open(anew=getattr(self._scheduler, "flush_on_start", False))
         count = self._parking.begin(self._journal, self._take_back)
         if count:
@@ -126,8 +134,12 @@ class DeferringScheduler(BaseScheduler):
 
     def _hand_back(self) -> str:
         if self._journal.is_on:
-            if not self._journal.close(keep=self._wrapped.keeps_requests):
+            parked = self._parking.drain_places()
+            lost = self._journal.close(parked, keep=self._wrapped.keeps_requests)
+            if lost is None:
                 return _UNWRITTEN
+            if lost:
+                return f"{self._wrapped.fate}. {_LOST}: {lost}"
         elif self._wrapped.takes_back:
             return self._wrapped.give_back(self._parking.drain())
         return self._wrapped.fate

@@ -189,9 +189,9 @@ def _client(url: str) -> Any:
             url,
             socket_timeout=_TIMEOUT_SECS,
             socket_connect_timeout=_TIMEOUT_SECS,
-            # At once: a connection that the server has closed meanwhile. More would hold a
-            # thread of the pool for long.
-            retry=Retry(NoBackoff(), 1),
+            # At once: a connection that the server has closed meanwhile. More, or after a time-out,
+            # would hold a thread of the pool for long.
+            retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
             redis_connect_func=_log_in,
             **tls,
         )
@@ -210,7 +210,9 @@ def _log_in(connection: Any) -> None:
     try:
         connection.on_connect()
     except Exception as error:  # noqa: BLE001  # whatever answers at that port
-        raise redis.ConnectionError(f"{type(error).__name__} while logging in") from None
+        is_late = isinstance(error, redis.TimeoutError)
+        kind = redis.TimeoutError if is_late else redis.ConnectionError
+        raise kind(f"{type(error).__name__} while logging in") from None
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 import redis
-from harness.clocks import StillClock
+from harness.clocks import StillClock, sleep
 from harness.redis_server import common_server
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -25,6 +26,7 @@ from scrapy_koster.crawl.parking.workers import Held, Workers, push_of
 
 QUEUES = [PriorityQueue, FifoQueue, LifoQueue]
 SPIDER = Spider("waiting")
+HOLD_SECS = 300.0
 LOG = Log("scrapy_koster.waiting", Crawler(Spider))
 
 
@@ -153,7 +155,7 @@ def test_a_kill_while_it_hands_back(queue: Any, monkeypatch: Any, after: int) ->
     """After any of its calls: nothing is lost, nothing is doubled."""
     monkeypatch.setattr("scrapy_koster.crawl.parking.workers.MOVED_AT_ONCE", 50)
     own = worker(queue, fields(200))
-    client, calls = queue.server, iter(range(after))
+    client, calls = own._server, iter(range(after))
     send = client.execute_command
 
     def limited(*arguments: Any, **options: Any) -> Any:
@@ -219,7 +221,7 @@ def test_which_queues_have_a_journal(client: redis.Redis) -> None:
     assert [push_of(queue) for queue in own] == ["ZADD", "LPUSH", "LPUSH", "ZADD"]
     assert push_of(None) is None
     assert push_of(type("Base", (), {"_encode_request": 0, "server": 0, "key": 0})()) is None
-    assert isinstance(journal_of(object(), LOG, Woken(), StillClock()), NoJournal)
+    assert isinstance(journal_of(object(), LOG, Woken(), StillClock(), hold_secs=1.0), NoJournal)
 
 
 # The journal itself, without its timer.
@@ -248,11 +250,18 @@ def engine() -> Woken:
 
 @pytest.fixture
 def journal(queue: Any, engine: Woken, clock: StillClock) -> Journal:
-    return Journal(LOG, engine, clock, queue, "ZADD")
+    return Journal(LOG, engine, clock, queue, "ZADD", hold_secs=HOLD_SECS)
 
 
 def asked(number: int) -> Request:
     return Request(f"http://a.example/0/{number}")
+
+
+def park(journal: Journal, *places: tuple[int, int]) -> list[tuple[tuple[int, int], Request]]:
+    parked = [(place, asked(place[1])) for place in places]
+    for place, request in parked:
+        journal.parked(place, request)
+    return parked
 
 
 def in_redis(journal: Journal) -> int:
@@ -282,9 +291,8 @@ def test_memory_is_bounded(journal: Journal, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_priority_that_redis_cannot_hold(journal: Journal, queue: Any) -> None:
-    journal.parked((-(10**400), 1), asked(1))
-    journal.parked((10**400, 2), asked(2))
-    assert journal.close(keep=True)
+    parked = park(journal, (-(10**400), 1), (10**400, 2))
+    assert journal.close(parked, keep=True) == 0
     assert popped(queue) == ["0 1", "0 2"]
 
 
@@ -296,12 +304,21 @@ class Unserializable(Request):
 def test_what_cannot_be_serialized_waits_in_memory(
     journal: Journal, queue: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    journal.parked((0, 1), Unserializable("http://a.example/"))
-    journal.parked((0, 2), asked(2))
-    assert journal.close(keep=True)
+    unserializable = Unserializable("http://a.example/")
+    journal.parked((0, 1), unserializable)
+    parked = park(journal, (0, 2))
+    assert journal.close([((0, 1), unserializable), *parked], keep=True) == 1
     assert popped(queue) == ["0 2"]
     [record] = caplog.records
     assert "ValueError: not this one" in record.getMessage()
+
+
+def away(*arguments: Any, **options: Any) -> Any:
+    raise redis.ConnectionError("away")
+
+
+def refused(*arguments: Any, **options: Any) -> Any:
+    raise redis.OutOfMemoryError("s3cret")
 
 
 def test_a_redis_that_fails_is_said_once_and_left_alone(
@@ -310,30 +327,152 @@ def test_a_redis_that_fails_is_said_once_and_left_alone(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What could not be removed is, once it answers again."""
+    """What is not known to be its own is held meanwhile; what was not written comes out."""
     monkeypatch.setattr(journals, "YOUNG_SECS", 0.0)
-    journal.parked((0, 1), asked(1))
+    park(journal, (0, 1))
     journal._tick()
     calls = []
 
-    def fail(*arguments: Any, **options: Any) -> Any:
-        calls.append(arguments)
+    def fail() -> Any:
+        calls.append(clock.secs)
         raise redis.ConnectionError("away")
 
     with monkeypatch.context() as patched:
         patched.setattr(journal._workers._server, "pipeline", fail)
-        assert journal.taken((0, 1))
-        assert journal.taken((0, 7))
-        journal.parked((0, 2), asked(2))
-        assert not journal.others_wait()
-        journal._tick()
-        assert not journal.close(keep=True)
-    assert len(calls) == 2
+        parked = park(journal, (0, 2), (0, 3))
+        assert journal.taken((0, 1)) is None
+        assert journal.is_holding
+        assert journal.taken((0, 2))
+        assert journal.others_wait()
+        for _ in range(240):
+            clock.secs += 0.25
+            journal._tick()
+        assert [call - calls[0] for call in calls] == [0, 1, 3, 7, 15, 25, 35, 45, 55]
+        assert journal.close(parked[1:], keep=True) is None
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
     clock.secs += 10
     journal._tick()
-    assert in_redis(journal) == 1
-    assert journal.taken((0, 2))
+    assert in_redis(journal) == 2
+    assert journal.taken((0, 1))
+    assert journal.taken((0, 3))
+
+
+def test_what_is_held_comes_out_in_the_end(
+    journal: Journal, clock: StillClock, engine: Woken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The crawl is woken to try again."""
+    park(journal, (0, 1), (0, 2))
+    journal._write()
+    with monkeypatch.context() as patched:
+        patched.setattr(journal._workers._server, "pipeline", away)
+        for _ in range(int(HOLD_SECS * 4)):
+            assert journal.taken((0, 1)) is None
+            clock.secs += 0.25
+            woken = engine.times
+            journal._tick()
+            assert journal.is_holding or engine.times > woken
+        assert journal.taken((0, 1))
+        assert journal.taken((0, 2))
+    clock.secs += 10
+    journal._tick()
+    assert in_redis(journal) == 0
+
+
+@pytest.mark.parametrize("fails", [away, refused])
+def test_whether_redis_is_silent(
+    journal: Journal, clock: StillClock, monkeypatch: pytest.MonkeyPatch, fails: Any
+) -> None:
+    """One that refuses to write answers: the queue can be read."""
+    assert not journal.is_silent()
+    server = journal._workers._server
+    with monkeypatch.context() as patched:
+        patched.setattr(server, "ping", fails)
+        assert not journal.is_silent()  # it has just answered
+        clock.secs += 0.1
+        assert journal.is_silent() is (fails is away)
+        clock.secs += HOLD_SECS + 1
+        assert not journal.is_silent()
+    clock.secs += 10
+    assert not journal.is_silent()
+
+
+def test_what_is_refused_is_asked_for_all_the_same(
+    journal: Journal,
+    clock: StillClock,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Redis is out of memory: whether another worker has a request can be read."""
+    park(journal, (0, 1))
+    journal._write()
+    with monkeypatch.context() as patched:
+        patched.setattr(journal._workers, "renew", refused)
+        park(journal, (0, 2))
+        assert not journal._write()
+        assert journal.taken((0, 1))
+    assert "OutOfMemoryError" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+def test_what_redis_has_lost_is_handed_back(journal: Journal, queue: Any) -> None:
+    parked = park(journal, *((0, number) for number in range(1200)))
+    journal._write()
+    queue.server.delete(*queue.server.keys(f"{queue.key}*"))  # another worker's flush_on_start
+    assert journal.close(parked, keep=True) == 0
+    assert sorted(popped(queue)) == sorted(fields(1200))
+
+
+def test_what_was_too_much_for_memory_is_handed_back(
+    journal: Journal, queue: Any, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "YOUNG_MOST", 30)
+    with monkeypatch.context() as patched:
+        patched.setattr(journal._workers, "renew", refused)
+        parked = park(journal, *((0, number) for number in range(100)))
+    assert journal.close(parked, keep=True) == 0
+    assert sorted(popped(queue)) == sorted(fields(100))
+
+
+def test_what_another_has_taken_over_is_not_handed_back(journal: Journal, queue: Any) -> None:
+    parked = park(journal, (0, 1), (0, 2))
+    journal._write()
+    queue.server.delete(journal._workers._key("lease", journal._workers._me))
+    assert worker(queue, []).look() == (2, 0)
+    assert popped(queue) == ["0 1", "0 2"]
+    assert journal.close(parked, keep=True) == 0
+    assert popped(queue) == []
+
+
+async def test_what_waits_for_a_site_that_fails_is_written_at_once(journal: Journal) -> None:
+    """Five hundred in one call: those that are parked in one go."""
+    for number in range(3):
+        journal.parked((0, number), asked(number), for_long=True)
+    assert in_redis(journal) == 0
+    await sleep(0.01)
+    assert in_redis(journal) == 3
+
+
+def test_its_connections_wait_for_a_second(queue: Any) -> None:
+    """Those of scrapy-redis wait for 30 s and more, and the loop would stand still as long."""
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        client = redis.Redis(port=hanging.getsockname()[1], socket_timeout=30)
+        workers = Workers(type(queue)(client, SPIDER, queue.key), "ZADD")
+        began = time.monotonic()
+        with pytest.raises(redis.TimeoutError):
+            workers.ping()
+        assert 0.9 < time.monotonic() - began < 2
+
+
+def test_a_client_that_is_no_plain_one_is_used_itself(queue: Any) -> None:
+    class Others:
+        """Anybody's."""
+
+        register_script = queue.server.register_script
+
+    queue.server = Others()
+    workers = Workers(queue, "ZADD")
+    assert workers._server is queue.server
+    workers.close()
 
 
 def test_what_another_has_taken_over_is_dropped_here_and_said_once(
@@ -350,8 +489,8 @@ def test_what_another_has_taken_over_is_dropped_here_and_said_once(
     [record] = caplog.records
     assert record.levelname == "INFO"
     assert record.getMessage() == (
-        "Other workers have taken over requests that waited in this one, which was stopped for 30 s"
-        " or longer. They are dropped here"
+        "Other workers have taken over requests that waited in this one, which did not"
+        " reach Redis for 30 s or longer. They are dropped here"
     )
 
 
@@ -464,28 +603,28 @@ def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
     )
 
 
-def test_a_redis_that_fails_is_tried_again_after_ten_seconds(
+def test_a_redis_that_fails_is_tried_again_after_a_second(
     journal: Journal,
     clock: StillClock,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """An error that is quoted could have the password: a server quotes what it was sent."""
     with monkeypatch.context() as patched:
-        patched.setattr(
-            journal._workers._server, "pipeline", lambda: (_ for _ in ()).throw(OSError("away"))
-        )
+        patched.setattr(journal._workers._server, "pipeline", away)
         journal._tick()
     journal.parked((0, 1), asked(1))
-    clock.secs = 1009.9
+    clock.secs = 1000.9
     journal._tick()
     assert in_redis(journal) == 0
-    clock.secs = 1010.0
+    clock.secs = 1001.0
     journal._tick()
     assert in_redis(journal) == 1
     [record] = caplog.records
     assert record.getMessage() == (
-        "Requests that wait for their site cannot be written to the Redis of scrapy-redis (OSError:"
-        " away). They wait in memory, and are lost if this process is killed. It is tried again"
+        "Requests that wait for their site cannot be written to the Redis of scrapy-redis"
+        " (ConnectionError). They wait in memory, and are lost if this process is killed. It is"
+        " tried again"
     )
 
 

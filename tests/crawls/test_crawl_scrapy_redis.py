@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -374,3 +375,59 @@ async def test_a_redis_that_stays_away(server: Server, fleet: Fleet, crawl: Craw
     log = fleet.end(worker, signal.SIGINT)
     assert log.count(WARNING) == 1
     assert "still wait for their site: 50, of 1 sites. What of them is not in Redis is lost" in log
+
+
+async def test_a_redis_that_hangs_for_longer_than_the_lease(
+    server: Server, fleet: Fleet, crawl: Crawl
+) -> None:
+    """The site opens meanwhile. Who goes on first takes over what the others have parked."""
+    site = closed(server)
+    workers = [fleet.start(site.urls(50)), fleet.start([])]
+    await fleet.until_written(50)
+    await fleet.until_there_are(2)
+    fleet.redis.send(signal.SIGSTOP)
+    site.robots = OPEN
+    await crawl.sleep(4)
+    assert site.pages_asked == []
+    fleet.redis.send(signal.SIGCONT)
+    for worker in workers:
+        fleet.end(worker)
+    assert each_once(site, 50)
+
+
+async def test_a_redis_that_forgets(server: Server, fleet: Fleet) -> None:
+    """What waits in a worker is handed back all the same: another's flush_on_start is no loss."""
+    site = closed(server)
+    worker = fleet.start(site.urls(50))
+    await fleet.until_written(50)
+    fleet.client.flushall()
+    log = fleet.end(worker, signal.SIGINT)
+    assert "for their site: 50, of 1 sites. They are kept for the next run" in log
+    assert fleet.client.zcard(QUEUE) == 50
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize(("secs", "retry_secs"), [(1, 60), (7, 60), (7, 0.5)])
+async def test_an_interrupt_while_redis_hangs(
+    server: Server, fleet: Fleet, crawl: Crawl, secs: float, retry_secs: float
+) -> None:
+    """scrapy-redis waits for 30 s, ten times over: while Redis is silent it is not called."""
+    site = closed(server)
+    given: dict[str, Any] = {"KOSTER_STORAGE": "scrapy_koster.storage.redis.RedisStorage"}
+    given |= {"KOSTER_REDIS_URL": fleet.redis.url(), "KOSTER_DEFER_MAX_SECS": retry_secs}
+    given["KOSTER_DEFER_FIRST_SECS"] = retry_secs
+    worker = fleet.start(site.urls(50), constants={"_ANSWERED_SECS": 0}, **given)
+    await fleet.until_written(50)
+    await crawl.sleep(2)  # a call of scrapy-redis that is under way lasts for 30 s
+    fleet.redis.send(signal.SIGSTOP)
+    await crawl.sleep(secs)
+    began = time.monotonic()
+    log = fleet.end(worker, signal.SIGINT)
+    assert time.monotonic() - began < 5
+    warnings = [line for line in log.splitlines() if "WARNING: " in line and "Redis" in line]
+    assert len(warnings) == 1
+    assert "What of them is not in Redis is lost" in log
+    fleet.redis.send(signal.SIGCONT)
+    site.robots = OPEN
+    fleet.end(fleet.start([]))
+    assert each_once(site, 50)

@@ -20,7 +20,14 @@ class Data:
         self.chance = chance
         self.keys: dict[str, Any] = {}
         self.ends: dict[str, float] = {}
-        self.failing = False
+        self.failing = ""
+        """How: it is away, its answers are lost, or it refuses to be written to."""
+        self.forgot_at = -1.0
+
+    def forget(self) -> None:
+        self.keys.clear()
+        self.ends.clear()
+        self.forgot_at = self.clock.now
 
     def get(self, key: str) -> Any:
         if self.ends.get(key, self.clock.now + 1) <= self.clock.now:
@@ -44,6 +51,10 @@ class Data:
             self.delete(key)
 
 
+class ResponseError(Exception):
+    """As redis-py raises if a server refuses something."""
+
+
 class Server:
     """A client of it, as one process has it. What it returns is what redis-py returns."""
 
@@ -52,10 +63,17 @@ class Server:
         self.data = data
         self._owner = owner
 
-    def _alive(self, *, journal: bool = False) -> None:
-        if self._owner.dead or (journal and self.data.failing):
+    def _alive(self, *, journal: bool = False, writes: bool = False) -> None:
+        refuses = writes and self.data.failing == "refuses"
+        if self._owner.dead or (journal and (refuses or self.data.failing == "away")):
             self._owner.journal_failed_at = self.data.clock.now
-            raise ConnectionError("Redis is away")
+            raise ResponseError if refuses else ConnectionError("Redis is away")
+
+    def _answers(self) -> None:
+        """Raise if the answer to what was done is lost."""
+        if self.data.failing == "unanswered":
+            self._owner.journal_failed_at = self.data.clock.now
+            raise ConnectionError("no answer")
 
     # What the queues and the dupefilter of scrapy-redis use.
 
@@ -94,9 +112,15 @@ class Server:
 
     # What the journal uses.
 
+    def ping(self) -> bool:
+        self._alive(journal=True)
+        return True
+
     def delete(self, *keys: str) -> int:
         self._alive(journal=True)
-        return self.data.delete(*keys)
+        count = self.data.delete(*keys)
+        self._answers()
+        return count
 
     def srandmember(self, key: str, most: int) -> list[bytes]:
         self._alive(journal=True)
@@ -111,7 +135,7 @@ class Server:
 
     def _take_over(self, *, keys: list[str], args: list[Any]) -> list[int]:
         """Do what the script of ``workers`` does."""
-        self._alive(journal=True)
+        self._alive(journal=True, writes=True)
         data = self.data
         parked, lease, taken, workers, queue = keys
         worker, push, at_once, _ = args
@@ -131,6 +155,7 @@ class Server:
         data.dropped_if_empty(parked)
         if not rows:
             (data.get(workers) or {}).pop(worker, None)
+        self._answers()
         return [moved, len(rows)]
 
 
@@ -142,6 +167,7 @@ class Pipeline:
         self._data = server.data
         self._calls: list[Callable[[], Any]] = []
         self._is_journals = True
+        self._writes = False
 
     def __enter__(self) -> Self:
         return self
@@ -150,11 +176,12 @@ class Pipeline:
         self._calls.clear()
 
     def execute(self) -> list[Any]:
-        self._server._alive(journal=self._is_journals)
+        self._server._alive(journal=self._is_journals, writes=self._writes)
         done = [call() for call in self._calls]
         self._calls.clear()
         if self._is_journals:
             self._server._alive(journal=False)
+            self._server._answers()
         return done
 
     def multi(self) -> None:
@@ -180,6 +207,7 @@ class Pipeline:
         return len(lowest)
 
     def set(self, key: str, value: str, px: int) -> None:
+        self._writes = True  # takes memory
         self._calls.append(lambda: self._data.set(key, value, px))
 
     def sadd(self, key: str, member: str) -> None:
@@ -201,6 +229,11 @@ class Pipeline:
 
     def sismember(self, key: str, member: str) -> None:
         self._calls.append(lambda: member in (self._data.get(key) or {}))
+
+    def hkeys(self, key: str) -> None:
+        self._calls.append(lambda: [field.encode() for field in self._data.get(key) or {}])
+
+    smembers = hkeys
 
     def delete(self, *keys: str) -> None:
         self._calls.append(lambda: self._data.delete(*keys))

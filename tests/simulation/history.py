@@ -32,7 +32,7 @@ _STEPS = 200_000
 # It may take so long to close a crawl.
 _LONG_SECS = 60.0
 # What is parked for so long is in the journal.
-_WRITTEN_SECS = 4.0
+_WRITTEN_SECS = 1.0
 
 _JUMPS = (-7 * 86400.0, -300.0, -30.0, 30.0, 300.0, 7 * 86400.0)
 
@@ -75,6 +75,7 @@ class History:
         """Makes up when somebody pauses a crawl."""
         liar = Random(f"{seed} lies")
         self._liar = liar if is_odd and self.shares and liar.random() < 0.7 else None
+        self._redis_chance = Random(f"{seed} redis")
         self.web = Web(chance, sites=chance.randrange(3, 11), until=_TROUBLE_SECS, delays=delays)
         self.plan = Plan(chance, list(self.web.sites), chance.randrange(8, 40))
         self.processes: list[Process] = []
@@ -247,7 +248,16 @@ class History:
                 self._tell(None, "the storage forgets", "")
                 self.disk.forget()
             case "redis":
-                self._set(self.redis, "failing", True, secs, False)
+                self._redis_fails(secs)
+
+    def _redis_fails(self, secs: float) -> None:
+        match self._redis_chance.choice(("away", "away", "unanswered", "refuses", "forgets")):
+            case "forgets":
+                self._tell(None, "Redis forgets", "")
+                self.redis.forget()
+                self.ledger.forgotten()
+            case how:
+                self._set(self.redis, "failing", how, secs, "")
 
     def _lie(self) -> None:
         """What the storage answers is wrong."""
@@ -333,7 +343,9 @@ class History:
         trouble = max(process.disturbed_at, process.journal_failed_at + JOURNAL_RESTS_SECS)
         if self.redis.failing or trouble > self.clock.now - _WRITTEN_SECS:
             return set()
-        return self.ledger.parked(process, self.clock.now - _WRITTEN_SECS)
+        return self.ledger.parked(
+            process, self.clock.now - _WRITTEN_SECS, after=self.redis.forgot_at
+        )
 
     def _bury(self, process: Process) -> None:
         """End what is left of a process, so that nothing of it stirs any more."""

@@ -67,7 +67,7 @@ class Ledger:
         self._comes_out(entry, process)
 
     def _comes_out(self, entry: Entry, process: Process) -> None:
-        if self._history.redis.failing or process.journal_rests:
+        if process.has_given_up_redis:
             entry.may_be_twice = "Redis could not be told that it came out of the journal"
 
     def parks(self, request: Request, process: Process) -> None:
@@ -79,13 +79,20 @@ class Ledger:
             entry.since, entry.is_parked = self._history.clock.now, True
             entry.url = request.url
 
-    def parked(self, process: Process, before: float) -> set[int]:
-        """Return what waits in *process* since a time *before* this one."""
+    def parked(self, process: Process, before: float, after: float = -1.0) -> set[int]:
+        """Return what waits in *process* since a time *before* this one, and *after* that one."""
         return {
             entry.number
             for entry in self.entries.values()
-            if entry.holder is process and entry.is_parked and entry.since <= before
+            if entry.holder is process and entry.is_parked and after < entry.since <= before
         }
+
+    def forgotten(self) -> None:
+        """Redis has lost its data: what is in no process is lost, and nothing is known as seen."""
+        for entry in self.entries.values():
+            entry.may_be_twice = "Redis has forgotten who had it"
+            if entry.holder is None and not entry.ends:
+                entry.may_be_lost = "Redis has forgotten it"
 
     def found(self, request: Request, page: Request) -> None:
         """A pipeline asks for *request*, as often as for its *page*."""

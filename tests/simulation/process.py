@@ -233,9 +233,11 @@ class WatchedParking(Parking):
         super().__init__(crawler, in_memory, folder, OnSimulatedDisk)
         self._process: Process = crawler.process
 
-    def push(self, site: str, request: Request, *, for_turn: bool = False) -> int:
+    def push(
+        self, site: str, request: Request, *, for_turn: bool = False, for_long: bool = False
+    ) -> int:
         self._process.history.ledger.parks(request, self._process)
-        return super().push(site, request, for_turn=for_turn)
+        return super().push(site, request, for_turn=for_turn, for_long=for_long)
 
 
 class WatchedScheduler(DeferringScheduler):
@@ -413,9 +415,10 @@ class Process:
         return self.dead or (self.main is not None and self.main.done())
 
     @property
-    def journal_rests(self) -> bool:
-        """Whether its journal lets a Redis alone that has failed."""
-        return self.history.clock.now - self.journal_failed_at <= JOURNAL_RESTS_SECS
+    def has_given_up_redis(self) -> bool:
+        """Whether it hands out what it could not remove from its journal."""
+        journal = getattr(self.scheduler, "_journal", None)
+        return bool(getattr(journal, "_removed", None))
 
     @property
     def is_open(self) -> bool:

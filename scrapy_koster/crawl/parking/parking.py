@@ -59,7 +59,12 @@ class Parking:
     @property
     def has_next(self) -> bool:
         """Whether requests may come out."""
-        return bool(self._next)
+        return bool(self._next) and not self.is_held
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing may come out: it is not known what another worker has taken over."""
+        return self._journal.is_holding
 
     def waiting_for(self, site: str) -> int:
         """Return how many requests wait for *site*."""
@@ -84,10 +89,13 @@ class Parking:
         self._count = counts.total()
         return self._count
 
-    def push(self, site: str, request: Request, *, for_turn: bool = False) -> int:
+    def push(
+        self, site: str, request: Request, *, for_turn: bool = False, for_long: bool = False
+    ) -> int:
         """Park *request*: its *site* is not open. Return how many wait for it.
 
-        With *for_turn* the site is known, and it waits for the turn of its host.
+        With *for_turn* the site is known, and it waits for the turn of its host; with *for_long*
+        it is known to fail.
         """
         lot = self._lots.lot(site, for_turn=for_turn)
         lot.opened = False
@@ -95,7 +103,7 @@ class Parking:
         if self._held_count < self._in_memory or not self._file.write(lot.name, place, request):
             heappush(lot.held, (place, request))
             self._held_count += 1
-        self._journal.parked(place, request)
+        self._journal.parked(place, request, for_long=for_long)
         lot.count += 1
         self._count += 1
         return self.waiting_for(site)
@@ -137,7 +145,7 @@ class Parking:
 
     def pop(self) -> Request | None:
         """Return the next request of a site that is open, None if there is none."""
-        while self._next:
+        while self.has_next:
             place, name = heappop(self._next)
             lot = self._lots.by_name.get(name)
             if lot is None or not lot.opened or self._first(lot) != place:
@@ -150,7 +158,11 @@ class Parking:
 
     def take(self, site: str) -> Request | None:
         """Return the next request that waits for a turn of *site*, None if there is none."""
-        while (lot := self._lots.of_turns(site)) and (place := self._first(lot)) is not None:
+        while not self.is_held:
+            lot = self._lots.of_turns(site)
+            place = None if lot is None else self._first(lot)
+            if lot is None or place is None:
+                break
             if (request := self._take(lot, place)) is not None:
                 return request
         return None
@@ -161,9 +173,17 @@ class Parking:
             if self._file.lasts:
                 yield from (request for _, request in self._unwritten(lot))
                 continue
-            while (place := self._first(lot)) is not None:
-                if (request := self._take(lot, place)) is not None:
-                    yield request
+            yield from (request for _, request in self._all_of(lot))
+
+    def drain_places(self) -> Iterator[tuple[Place, Request]]:
+        """Take everything out, with its place; the journal is not told."""
+        for lot in self._lots:
+            yield from self._all_of(lot)
+
+    def _all_of(self, lot: Lot) -> Iterator[tuple[Place, Request]]:
+        while (place := self._first(lot)) is not None:
+            if (request := self._out(lot, place)) is not None:
+                yield place, request
 
     def _unwritten(self, lot: Lot) -> Iterator[tuple[Place, Request]]:
         # Where the disk was full it may have room by now.
@@ -193,6 +213,18 @@ class Parking:
         return min(places if overflown is None else [*places, overflown], default=None)
 
     def _take(self, lot: Lot, place: Place) -> Request | None:
+        """Take out the request at *place*; None if it is another worker's, or is held."""
+        is_own = self._journal.taken(place)
+        if is_own is None:
+            return None
+        request = self._out(lot, place)
+        if not is_own:
+            return None
+        if lot.mark is not None and request is not None:
+            lot.mark(request)
+        return request
+
+    def _out(self, lot: Lot, place: Place) -> Request | None:
         request: Request | None
         if lot.held and lot.held[0][0] == place:
             request = heappop(lot.held)[1]
@@ -200,10 +232,6 @@ class Parking:
         else:
             request = self._from_file(lot, place)
         self._uncount(lot, 1)
-        if not self._journal.taken(place):
-            return None  # another worker has it
-        if lot.mark is not None and request is not None:
-            lot.mark(request)
         return request
 
     def _from_file(self, lot: Lot, place: Place) -> Request | None:

@@ -54,7 +54,8 @@ class Waiting:
 
     def park(self, state: SiteState, request: Request) -> None:
         """Have *request* wait until its site is known."""
-        self._parking.push(str(state.site), request)
+        has_failed = isinstance(state.known, Failure)
+        self._parking.push(str(state.site), request, for_long=has_failed)
         self._ask_for(state, request)
 
     def holds(self, request: Request) -> bool:
@@ -70,11 +71,15 @@ class Waiting:
     @property
     def has_turn(self) -> bool:
         """Whether one that waits for a turn may come out."""
-        return self.is_open and self._pacer.open_site() is not None
+        if not self.is_open or self._parking.is_held:
+            return False
+        return self._pacer.open_site() is not None
 
     def next_for_turn(self) -> Request | None:
         """Return one whose host has a turn for it, None if there is none."""
         while self.is_open and (state := self._pacer.open_site()) is not None:
+            if self._parking.is_held:
+                break
             if (request := self._parking.take(str(state.site))) is not None:
                 return request
         return None

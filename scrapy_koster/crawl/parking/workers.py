@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _WORKERS = 1_000
 MOVED_AT_ONCE = 500
 ROUNDS_MOST = 20
+# A call that fails is made again later: nobody is to wait for it, since the loop stands still.
+_TIMEOUT_SECS = 1.0
 # For so long a worker that was stopped, and goes on, is told what others have taken over.
 _REMEMBERED_SECS = 7 * 24 * 3600
 _NAME = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -77,13 +79,15 @@ class Workers:
     - ``taken``: the fields that another has moved into the queue since its lease ran out.
 
     Requests are written by the serializer of scrapy-redis, and read by it alone. Calls are
-    synchronous as its own are, over its client, and raise what that raises.
+    synchronous as its own are. They go to its server, over connections that wait for no longer
+    than a second, and raise what its client raises.
     """
 
     def __init__(self, queue: Any, push: str) -> None:
         """*queue* is that of scrapy-redis, *push* the command by which it pushes."""
         self._queue = queue
-        self._server = queue.server
+        self._server = _prompt(queue.server)
+        self._is_own = self._server is not queue.server
         self._push = push
         self._me = token_hex(8)
         self._take_over = self._server.register_script(_TAKE_OVER)
@@ -101,6 +105,23 @@ class Workers:
                 pipe.hdel(self._key("parked", self._me), *removed)
             pipe.execute()
         return True
+
+    def ping(self) -> bool:
+        """Return True if the server answers."""
+        return bool(self._server.ping())
+
+    def known(self) -> set[str]:
+        """Return the fields of what this worker has parked, and of what others have taken over."""
+        with self._server.pipeline() as pipe:
+            pipe.hkeys(self._key("parked", self._me))
+            pipe.smembers(self._key("taken", self._me))
+            parked, taken = pipe.execute()
+        return {_text(field) for field in (*parked, *taken)}
+
+    def close(self) -> None:
+        """Close the connections, if those are not the queue's."""
+        if self._is_own:
+            self._server.connection_pool.disconnect()
 
     def remove(self, field: str) -> bool:
         """Remove a request that came out; return whether another worker has taken it over.
@@ -151,8 +172,7 @@ class Workers:
 
     def _others(self) -> list[str]:
         found = self._server.srandmember(self._key("workers"), _WORKERS)
-        names = [each if isinstance(each, str) else each.decode("latin-1") for each in found]
-        return [name for name in names if name != self._me and _NAME.fullmatch(name)]
+        return [name for name in map(_text, found) if name != self._me and _NAME.fullmatch(name)]
 
     def _move(self, worker: str) -> tuple[int, int]:
         keys = [self._key(name, worker) for name in ("parked", "lease", "taken")]
@@ -168,6 +188,36 @@ class Workers:
 
     def _key(self, *names: str) -> str:
         return ":".join([self._queue.key, "koster", *names])
+
+
+def _prompt(server: Any) -> Any:
+    """Return a client of the same server that does not wait for long and tries once.
+
+    That of scrapy-redis waits for 30 seconds, and may try ten times. Where it is no plain client
+    (of a Sentinel, of a Cluster) it is used itself.
+    """
+    pool: Any = getattr(server, "connection_pool", None)
+    if type(pool).__name__ != "ConnectionPool":
+        return server
+    options = {**pool.connection_kwargs, "socket_timeout": _TIMEOUT_SECS}
+    if "path" not in options:  # a socket on this machine takes none
+        options["socket_connect_timeout"] = _TIMEOUT_SECS
+    options |= {"retry": None, "retry_on_timeout": False, "retry_on_error": []}
+    own = type(pool)(connection_class=pool.connection_class, **options)
+    return type(server)(connection_pool=own)
+
+
+def server_of(queue: Any) -> str:
+    """Return where the server of *queue* is, "" if that is not known."""
+    pool = getattr(getattr(queue, "server", None), "connection_pool", None)
+    options = getattr(pool, "connection_kwargs", {})
+    if "path" in options:
+        return str(options["path"])
+    return f"{options['host']}:{options.get('port', 6379)}" if "host" in options else ""
+
+
+def _text(name: str | bytes) -> str:
+    return name if isinstance(name, str) else name.decode("latin-1")
 
 
 def push_of(queue: Any) -> str | None:

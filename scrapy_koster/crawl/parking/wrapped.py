@@ -12,7 +12,7 @@ from scrapy.utils.job import job_dir
 from scrapy_koster.crawl.messages.log import Log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -35,6 +35,11 @@ class Wrapped:
         self._told = False
         self._is_scrapys = is_scrapys(type(scheduler))
         self._folder = folder
+        self._is_silent: Callable[[], bool] | None = None
+
+    def leave_alone_while(self, is_silent: Callable[[], bool]) -> None:
+        """Do not ask the scheduler for requests while *is_silent*: the crawl would stand still."""
+        self._is_silent = is_silent
 
     @property
     def keeps_requests(self) -> bool:
@@ -72,11 +77,15 @@ class Wrapped:
         return self.fate
 
     def has_pending_requests(self) -> bool:
-        """Whether it has requests that can be read."""
+        """Whether it has requests that can be read, or cannot say."""
+        if self._is_silent is not None and self._is_silent():
+            return True
         return not self._is_broken and self._scheduler.has_pending_requests()
 
     def next_request(self) -> Request | None:
         """Return its next request, None if it has none now."""
+        if self._is_silent is not None and self._is_silent():
+            return None
         request = self._next_that_can_be_read()
         if request is not None and request.meta.pop(_RETURNED, False):
             # A redirect of this request must meet the dupefilter again.
