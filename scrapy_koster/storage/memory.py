@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
@@ -11,8 +10,9 @@ from typing import ClassVar
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.latest import supersedes
-from scrapy_koster.storage.port import Settings, StorageError, held_secs
+from scrapy_koster.storage.port import Settings, StorageError
 from scrapy_koster.storage.setting import Setting
+from scrapy_koster.storage.turns import Visited, turn
 
 
 class MemoryStorage:
@@ -27,7 +27,7 @@ class MemoryStorage:
         self._sites = sites
         self._lock = Lock()
         self._known: dict[Site, Known] | None = {}
-        self._visited: dict[str, float] = {}
+        self._visited: dict[str, Visited] = {}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> MemoryStorage:
@@ -45,9 +45,8 @@ class MemoryStorage:
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
         """Note a visit to *host*, unless the last was less than *secs* ago."""
         with self._locked():
-            last = self._visited.pop(host, -math.inf)
-            left = 0.0 if begun else held_secs(secs - (now - last), secs)
-            self._visited[host] = last if left else now
+            last = self._visited.pop(host, None)
+            left, self._visited[host] = turn(last, now=now, secs=secs, begun=begun)
             if len(self._visited) > self._sites:
                 del self._visited[next(iter(self._visited))]
             return left

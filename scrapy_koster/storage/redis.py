@@ -14,6 +14,7 @@ from scrapy_koster.storage.latest import LATE_SECS, learnt
 from scrapy_koster.storage.port import Claimed, Settings, StorageError
 from scrapy_koster.storage.redis_settings import REDIS_SETTINGS
 from scrapy_koster.storage.setting import Setting
+from scrapy_koster.storage.turns import GIVES_WAY_TIMES, GRACE_SECS
 
 try:
     import redis
@@ -46,16 +47,38 @@ if left <= 0 or left > 2 * ARGV[2] then
 end
 return {left, known}
 """
-# KEYS[1]: the last visit to a host, for so long as the next has to wait. ARGV: milliseconds, 1 for
-# begun. One without an end, or with one that is too late, is void.
-_VISIT = """
-local left = 0
-if ARGV[2] == '0' then left = redis.call('PTTL', KEYS[1]) end
-if left <= 0 or left > 2 * ARGV[1] then
-    left = 0
-    redis.call('SET', KEYS[1], '', 'PX', ARGV[1])
+# KEYS[1]: the last visit to a host: for how long it is kept, which with what is left says when it
+# was, and the delay that gives way to (see turns.turn). ARGV: the delay, 1 for begun, for how long
+# to keep it, the grace: in milliseconds. One without an end, or of another kind, is void.
+_VISIT = f"""
+local secs, keep, life, grace = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3], tonumber(ARGV[4])
+local value = redis.pcall('GET', KEYS[1])
+local age, wanted, ends
+if type(value) == 'string' and #value < 50 then
+    local kept, want = string.match(value, '^(%d+) (%d+)$')
+    ends = redis.call('PTTL', KEYS[1])
+    if kept and ends > 0 and ends <= tonumber(kept) then
+        age, wanted, life = kept - ends, tonumber(want), keep and life or kept
+    end
 end
-return left
+local left = 0
+if age and not keep then
+    local needed = secs
+    if wanted > secs then
+        needed = math.max(secs, math.min(wanted + math.min(grace, secs), {GIVES_WAY_TIMES} * secs))
+    end
+    left = math.max(needed - age, 0)
+end
+if left > 0 then
+    if secs > wanted then
+        redis.call('SET', KEYS[1], string.format('%s %.0f', life, secs), 'PX', ends)
+    end
+else
+    if not (age and keep and wanted > secs) then wanted = 0 end
+    life = ARGV[3]
+    redis.call('SET', KEYS[1], string.format('%s %.0f', life, wanted), 'PX', life)
+end
+return math.ceil(left)
 """
 # ARGV: owner, time learnt, value, milliseconds to live, seconds (see latest.supersedes).
 _PUT = f"""
@@ -117,7 +140,8 @@ class RedisStorage:
         """Set a visit to *host*, unless there is one; by the clock of the server."""
         with self._errors_told():
             millis = min(max(1, math.ceil(secs * 1000)), _TTL_MAX_MS)
-            return float(self._visit([self._key("visit", host)], [millis, int(begun)])) / 1000
+            given = [millis, int(begun), max(millis, self._ttl_ms), int(GRACE_SECS * 1000)]
+            return float(self._visit([self._key("visit", host)], given)) / 1000
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Set *copy*, unless there is a later one."""

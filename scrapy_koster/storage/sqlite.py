@@ -24,6 +24,7 @@ from scrapy_koster.storage.encoding import (
 from scrapy_koster.storage.latest import supersedes
 from scrapy_koster.storage.port import Claimed, Settings, StorageError, held_secs
 from scrapy_koster.storage.setting import Setting
+from scrapy_koster.storage.turns import Visited, turn
 
 _APPLICATION_ID = 0x4B6F7374  # "Kost"
 _MIGRATIONS = (
@@ -49,6 +50,7 @@ _MIGRATIONS = (
         """,
     ),
     ("CREATE TABLE visit (host TEXT NOT NULL PRIMARY KEY, visited REAL NOT NULL)",),
+    ("ALTER TABLE visit ADD COLUMN wanted REAL",),
 )
 """The statements that make version n + 1 of the file out of version n."""
 
@@ -73,8 +75,8 @@ _PUT = """
 """
 _LEFT_SECS = "SELECT until - ? FROM claim WHERE site = ? AND owner <> ?"
 _CLAIM = "INSERT OR REPLACE INTO claim (site, owner, until) VALUES (?, ?, ?)"
-_SINCE_SECS = "SELECT ? - visited FROM visit WHERE host = ?"
-_VISIT = "INSERT OR REPLACE INTO visit (host, visited) VALUES (?, ?)"
+_VISITED = "SELECT visited + 0.0, ifnull(wanted, 0) + 0.0 FROM visit WHERE host = ?"
+_VISIT = "INSERT OR REPLACE INTO visit (host, visited, wanted) VALUES (?, ?, ?)"
 _RELEASE = "DELETE FROM claim WHERE site = ? AND owner = ?"
 
 
@@ -122,10 +124,11 @@ class SQLiteStorage:
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
         """Commit a visit to *host*, unless the last was less than *secs* ago."""
         with self._writing() as connection:
-            row = None if begun else connection.execute(_SINCE_SECS, (now, host)).fetchone()
-            left = 0.0 if row is None else held_secs(secs - row[0], secs)
-            if not left:
-                connection.execute(_VISIT, (host, now))
+            row = connection.execute(_VISITED, (host,)).fetchone()
+            last = None if row is None else Visited(*row)
+            left, visited = turn(last, now=now, secs=secs, begun=begun)
+            if visited != last:
+                connection.execute(_VISIT, (host, *visited))
             return left
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:

@@ -111,7 +111,7 @@ def test_the_umask_binds(tmp_path: Path, umask: int) -> None:
 
 def test_the_file_says_what_it_is(storage: SQLiteStorage, path: Path) -> None:
     assert execute(path, "PRAGMA application_id") == [(0x4B6F7374,)]
-    assert execute(path, "PRAGMA user_version") == [(4,)]
+    assert execute(path, "PRAGMA user_version") == [(5,)]
     assert execute(path, "PRAGMA journal_mode") == [("wal",)]
 
 
@@ -216,7 +216,7 @@ def test_a_file_of_version_1_is_read_and_migrated(path: Path) -> None:
         with closing(SQLiteStorage(str(path))) as storage:
             assert storage.get(A) == replace(COPY, life_stated=True)
             assert storage.get(B) == replace(FAILURE, stale=None)
-    assert execute(path, "PRAGMA user_version") == [(4,)]
+    assert execute(path, "PRAGMA user_version") == [(5,)]
     with closing(SQLiteStorage(str(path))) as storage:
         storage.put(A, replace(COPY, fetched=5.0, cut_bytes=10))
         assert storage.get(A) == replace(COPY, fetched=5.0, cut_bytes=10)
@@ -228,7 +228,7 @@ def test_a_file_of_version_2_is_migrated(path: Path) -> None:
     execute(path, "UPDATE known SET cut_bytes = 7, life_stated = 0", "PRAGMA user_version = 2")
     with closing(SQLiteStorage(str(path))) as storage:
         assert storage.claim(A, "a", now=1.0, secs=1.0).known == replace(COPY, cut_bytes=7)
-    assert execute(path, "PRAGMA user_version") == [(4,)]
+    assert execute(path, "PRAGMA user_version") == [(5,)]
 
 
 def test_a_file_of_version_3_is_migrated(path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_file_of_version_3_is_migrated(path: Path) -> None:
         assert storage.visit("a.example", now=2.0, secs=9.0) == 8.0
         assert storage.get(A) == COPY
         assert storage.claim(B, "a", now=2.0, secs=60.0).held_secs == 59.0
-    assert execute(path, "PRAGMA user_version") == [(4,)]
+    assert execute(path, "PRAGMA user_version") == [(5,)]
 
 
 CLAIMED = {
@@ -381,9 +381,9 @@ def test_a_file_that_lost_its_table(storage: SQLiteStorage, path: Path) -> None:
 
 def test_a_newer_version(path: Path) -> None:
     SQLiteStorage(str(path)).close()
-    execute(path, "PRAGMA user_version = 5")
+    execute(path, "PRAGMA user_version = 6")
     before = path.read_bytes()
-    assert "version 5, made by a newer scrapy-koster" in refusal(path)
+    assert "version 6, made by a newer scrapy-koster" in refusal(path)
     assert path.read_bytes() == before
 
 

@@ -76,6 +76,41 @@ def a_visit_that_has_begun_counts_from_then(one: Any, two: Any) -> None:
 
 
 @CHECKS.add
+def a_visit_of_a_shorter_delay_is_judged_by_a_longer_one(one: Any, two: Any) -> None:
+    assert _visit(one, secs=0.05) == 0.0
+    time.sleep(0.1)
+    assert SECS - SLOW_SECS < _visit(two, secs=SECS) <= SECS
+    assert _visit(two, secs=SECS, begun=True) == 0.0
+    time.sleep(0.1)
+    assert _visit(one, secs=0.05) == 0.0
+
+
+@CHECKS.add
+def a_visitor_of_a_longer_delay_comes_to_its_turn(one: Any, two: Any) -> None:
+    began, visits = time.monotonic(), 0
+    while _visit(two, secs=0.5):
+        assert time.monotonic() - began < BOUND_SECS
+        visits += not _visit(one, secs=0.1)
+        time.sleep(0.01)
+    assert visits < 3
+    assert not _visit(one, "b.example", secs=0.1)
+    while _visit(one, secs=0.1):
+        assert time.monotonic() - began < BOUND_SECS
+        time.sleep(0.01)
+
+
+@CHECKS.add
+def a_visitor_of_a_longer_delay_that_comes_no_more_is_not_waited_for(one: Any, two: Any) -> None:
+    assert not _visit(one, secs=0.05)
+    assert _visit(two, secs=SECS)
+    began = time.monotonic()
+    while _visit(one, secs=0.05):
+        assert time.monotonic() - began < BOUND_SECS
+        time.sleep(0.01)
+    assert time.monotonic() - began < SLOW_SECS
+
+
+@CHECKS.add
 def a_delay_of_next_to_nothing(one: Any, two: Any) -> None:
     _visit(one, secs=1e-9)
     time.sleep(0.01)
