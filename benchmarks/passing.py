@@ -111,7 +111,7 @@ def _crawler() -> Crawler:
 
 
 class _Fetch:
-    async def fetch(self, _site: Site, _page: Request, _stale: Copy | None) -> Answer:
+    async def fetch(self, _site: Site, _page: Request, _stale: Copy | None, **_: object) -> Answer:
         return Answer(f"{SITE}/robots.txt", 200, {}, BODY)
 
     def cancel(self) -> None:

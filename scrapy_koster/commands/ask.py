@@ -113,8 +113,10 @@ class _Hearing:
         self._types = types
         self.cancel = fetch.cancel
 
-    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
-        result = await self._fetch.fetch(site, page, stale)
+    async def fetch(
+        self, site: Site, page: Request, stale: Copy | None, **how: Any
+    ) -> Answer | NoAnswer:
+        result = await self._fetch.fetch(site, page, stale, **how)
         if isinstance(result, Answer):
             self._types[site] = result.headers.get("content-type", "")
         return result

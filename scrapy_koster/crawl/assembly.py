@@ -89,6 +89,8 @@ class Parts:
     """Returns numbers from 0 to 1."""
     sites: Callable[[int, Callable[[SiteState], bool]], Sites] = Sites
     fetch: Fetch | None = None
+    fetcher: type[Fetcher] = Fetcher
+    """The class of it, where *fetch* is None."""
     permits: Permits | None = None
     parking: Parking | None = None
 
@@ -107,7 +109,6 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     robot, counts = Robot(crawler, config.robot), counts_of(crawler)
     announcer = announcer_of(crawler, config, counts)
     store = storage_of(crawler, config)
-    fetch = parts.fetch or Fetcher(crawler, config, stats, clock)
     folder = folder_of(config.fallback_scheduler, crawler.settings)
     parked = parts.parking
     if parked is None:
@@ -125,6 +126,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
 
     met = parts.sites(config.memory_sites, is_busy)
     pacer = _pacer(crawler, config, robot, met, store, parked=parked, renew=renew)
+    fetch = parts.fetch or parts.fetcher(crawler, config, stats, clock, pacer.needs_turn)
     waiting = Waiting(parked, engine=engine, pacer=pacer, ask_for=ask_for)
     keeper = build_keeper(
         crawler,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy import signals
@@ -76,6 +77,7 @@ class KosterMiddleware:
             # A subclass may have one of its own.
             own = getattr(self, "process_response", None)
             self.process_response = elsewhere.before(own)
+        self._sending = None
         if not parts.config.dry_run:  # which stops nothing
             self._sending = _sending(crawler, parts, self._decide)
         self._pacer = parts.pacer
@@ -247,13 +249,22 @@ class KosterMiddleware:
             return
         if self._waiting.is_open:
             self._is_paced = True
-            self._pacer.open()
+            if self._sending is not None:  # its look comes after the wait for a turn
+                self._sending.begin()
+            waiting = partial(self._keeper.in_place.waiting, gives_place=True)
+            self._pacer.open(waiting, self._refuse_closing)
             return
         self._log.warning(
             'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect: requests have nowhere to wait. Set'
             ' SCHEDULER = "scrapy_koster.DeferringScheduler", or use the add-on.',
             choice=self._config.pace.choice.value,
         )
+
+    def _refuse_closing(self, request: Request) -> None:
+        """Refuse *request*, which waits to be sent when the crawl closes."""
+        state = self._keeper.state_of(request.url)
+        assert state is not None  # its host has a turn
+        self._decide(request, state, self._robot.decided_by(request), self._keeper.closing())
 
     async def _spider_closed(self) -> None:
         await self._keeper.close()

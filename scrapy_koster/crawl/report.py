@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.crawl.fetching.ports import Fetch
+    from scrapy_koster.crawl.fetching.ports import Fetch, TurnNeededError
     from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.report.files import BodyOf
@@ -71,10 +71,18 @@ class CountedFetch:
         self._counts = counts
         self.cancel = fetch.cancel
 
-    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+    async def fetch(
+        self,
+        site: Site,
+        page: Request,
+        stale: Copy | None,
+        *,
+        after: TurnNeededError | None = None,
+    ) -> Answer | NoAnswer:
         """Ask *site* on behalf of *page*."""
-        self._counts.asked(site)
-        result = await self._fetch.fetch(site, page, stale)
+        if after is None:
+            self._counts.asked(site)
+        result = await self._fetch.fetch(site, page, stale, after=after)
         self._counts.heard(site, result)
         return result
 

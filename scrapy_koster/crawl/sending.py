@@ -49,12 +49,18 @@ class Sending:
         self._keeper = keeper
         self._robot = robot
         self._decide = decide
-        crawler.signals.connect(self._begin, signal=signals.request_reached_downloader)
+        self._has_begun = False
+        crawler.signals.connect(self.begin, signal=signals.request_reached_downloader)
 
-    def _begin(self) -> None:
-        """With the first request: there was no engine before."""
-        self._crawler.signals.disconnect(self._begin, signal=signals.request_reached_downloader)
-        self._around_downloads(self._look_again)
+    def begin(self) -> None:
+        """Begin, when the spider opens or with the first request: there was no engine before.
+
+        What else is around downloads later is outside of this.
+        """
+        if not self._has_begun:
+            self._has_begun = True
+            self._crawler.signals.disconnect(self.begin, signal=signals.request_reached_downloader)
+            self._around_downloads(self._look_again)
 
     def _look_again(self, request: Request) -> None:
         if request.meta.get("dont_obey_robotstxt"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,7 +45,7 @@ async def test_when_the_next_visit_may_begin(host: Host) -> None:
     ]
     for took, added in visits:
         began = clock.now()
-        with turns.visit(host):
+        async with turns.visit(host, nullcontext):
             assert host.next_visit == began + 1.0
             clock.secs += took
         assert host.next_visit - began == pytest.approx(1.0 + added)

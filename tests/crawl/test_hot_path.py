@@ -55,7 +55,7 @@ class Queue(BaseScheduler):
 class Fetch:
     """Every site has the same file."""
 
-    async def fetch(self, site: Site, _page: Request, _stale: Copy | None) -> Answer:
+    async def fetch(self, site: Site, _page: Request, _stale: Copy | None, **_: object) -> Answer:
         return Answer(site.robots_url, 200, {}, BODY)
 
     def cancel(self) -> None:

@@ -74,7 +74,9 @@ class Driven:
         self.asked: list[str] = []
         self._answer = fetch
 
-    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+    async def fetch(
+        self, site: Site, page: Request, stale: Copy | None, **_: object
+    ) -> Answer | NoAnswer:
         self.asked.append(str(site))
         await sleep(0)
         return self._answer(site, stale)

@@ -315,7 +315,7 @@ class Answers:
         self.asked: list[tuple[Any, ...]] = []
         self.cancelled = False
 
-    async def fetch(self, *asked: Any) -> Answer | NoAnswer:
+    async def fetch(self, *asked: Any, **_: object) -> Answer | NoAnswer:
         self.asked.append(asked)
         return self.result
 

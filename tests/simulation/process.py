@@ -25,7 +25,6 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.permits import Permits
-from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.parking.file import ParkedFile
 from scrapy_koster.crawl.parking.parking import Parking
 from scrapy_koster.crawl.parking.wrapped import folder_of
@@ -254,12 +253,14 @@ class WatchedScheduler(DeferringScheduler):
 class WatchedFetcher(Fetcher):
     """The real one; the history is told when a site is asked."""
 
-    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+    async def fetch(
+        self, site: Site, page: Request, stale: Copy | None, **how: Any
+    ) -> Answer | NoAnswer:
         process = self._crawler.process  # type: ignore[attr-defined]
         watch = process.history.watch
         watch.asks(process, site)
         try:
-            return await super().fetch(site, page, stale)
+            return await super().fetch(site, page, stale, **how)
         finally:
             watch.asked(process, site)
 
@@ -345,7 +346,7 @@ class Process:
                 config=config,
                 chance=history.chance.random,
                 sites=partial(WatchedSites, self),
-                fetch=WatchedFetcher(crawler, config, Stats(crawler.stats), clock),
+                fetcher=WatchedFetcher,
                 permits=Permits(clock, at_once=history.turns, sockets=history.sockets, secs=0.3),
                 parking=WatchedParking(
                     crawler, in_memory=_IN_MEMORY if few else _MANY_IN_MEMORY, folder=folder

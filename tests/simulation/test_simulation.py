@@ -144,7 +144,7 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
     """It runs out while its turn has not come."""
 
     class ClaimsFirst(Retriever):
-        async def _ask(self, state: Any, page: Any, began: float) -> float:
+        async def _ask(self, state: Any, page: Any, began: float, **_: Any) -> float:
             claimed = await self._claimed(state, page)
             if self._is_settled(state) or claimed.held_secs:
                 return float(claimed.held_secs)

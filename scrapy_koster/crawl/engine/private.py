@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import signals
@@ -11,7 +11,7 @@ from twisted.internet.defer import CancelledError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
-    from contextlib import AbstractContextManager
+    from contextlib import AbstractAsyncContextManager
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -164,7 +164,7 @@ class Engine:
         engine.pause, engine.unpause = paused, unpaused  # type: ignore[method-assign]
 
     def around_downloads(
-        self, context: Callable[[Request], AbstractContextManager[None] | None]
+        self, context: Callable[[Request], AbstractAsyncContextManager[None] | None]
     ) -> None:
         """Have each request sent within its *context*, if it has one: no signal tells of that.
 
@@ -175,7 +175,10 @@ class Engine:
         download = handlers.download_request_async
 
         async def within(request: Request) -> Response:
-            with context(request) or nullcontext():
+            around = context(request)
+            if around is None:
+                return await download(request)
+            async with around:
                 return await download(request)
 
         handlers.download_request_async = within  # type: ignore[method-assign]

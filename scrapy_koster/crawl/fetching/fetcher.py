@@ -28,6 +28,7 @@ from w3lib.url import safe_url_string
 from scrapy_koster.crawl.engine.handlers import MeteredHandlers
 from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
 from scrapy_koster.crawl.fetching.coding import is_whole
+from scrapy_koster.crawl.fetching.ports import TurnNeededError
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target, standing_stated
 from scrapy_koster.protocol.line import whole_lines
@@ -35,6 +36,8 @@ from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.standing import Standing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.clock import Clock, Instant
@@ -76,7 +79,16 @@ class Fetcher:
     cache and the offsite filter.
     """
 
-    def __init__(self, crawler: Crawler, config: Config, stats: Stats, clock: Clock) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        config: Config,
+        stats: Stats,
+        clock: Clock,
+        needs_turn: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """*needs_turn* tells whether the host of a URL may be visited in a turn of its own only."""
+        self._needs_turn = needs_turn
         self._crawler = crawler
         self._clock = clock
         self._config = config
@@ -84,8 +96,18 @@ class Fetcher:
         self._under_way: set[Deferred[Answer | NoAnswer]] = set()
         self._cancelled = False
 
-    async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
+    async def fetch(
+        self,
+        site: Site,
+        page: Request,
+        stale: Copy | None,
+        *,
+        after: TurnNeededError | None = None,
+    ) -> Answer | NoAnswer:
         """Ask *site* on behalf of *page*; a *stale* copy is revalidated (3.4).
+
+        Raises TurnNeededError where it redirects to a host that needs a turn: with it as *after*
+        the next call goes on there.
 
         KOSTER_TIMEOUT_SECS bounds the whole of it, redirects included. What
         goes wrong is returned. A defect of the robot (of a middleware, a
@@ -99,6 +121,9 @@ class Fetcher:
         def end(result: Answer | NoAnswer | TwistedFailure) -> None:
             timer.cancel()
             self._remove(asking)
+            if isinstance(result, TwistedFailure) and result.check(TurnNeededError):
+                ended.errback(result)
+                return
             if isinstance(result, TwistedFailure):
                 answer = self._no_answer(late[0] if late else result.value)
                 is_defect = isinstance(result.value, _DEFECTS) and not late
@@ -112,8 +137,9 @@ class Fetcher:
 
         until = self._clock.now() + self._config.timeout_secs
         timer = self._clock.call_later(self._config.timeout_secs, time_out)
-        self._stats.asked()
-        asking = deferred_from_coro(self._follow(site, page, stale, until))
+        if after is None or after.url is None:
+            self._stats.asked()
+        asking = deferred_from_coro(self._follow(site, page, stale, until, after))
         self._add(asking)
         asking.addBoth(end)
         return await maybe_deferred_to_future(ended)
@@ -131,7 +157,12 @@ class Fetcher:
         return NoAnswer(error_text(error), no_such_host=no_such_host)
 
     async def _follow(
-        self, site: Site, page: Request, stale: Copy | None, until: Instant
+        self,
+        site: Site,
+        page: Request,
+        stale: Copy | None,
+        until: Instant,
+        after: TurnNeededError | None,
     ) -> Answer | NoAnswer:
         # 3.1: "a robot should follow the redirects until a resource can be
         # found"; its rules are those of the site that was asked.
@@ -140,7 +171,12 @@ class Fetcher:
             return self._no_answer(
                 CannotResolveHostError("no host has such a name"), no_such_host=True
             )
-        for hop in range(self._config.redirect_max + 1):
+        first = 0
+        if after is not None and after.url is not None:
+            url, first = after.url, after.hops
+        for hop in range(first, self._config.redirect_max + 1):
+            if hop > first and self._needs_turn(url):
+                raise TurnNeededError(url, hop)
             answer = await self._ask(url, page, stale, until)
             if isinstance(answer, NoAnswer):
                 # A host that it redirects to is another one.

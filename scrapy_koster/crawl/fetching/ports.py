@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from scrapy_koster.storage.port import GRANTED, Claimed
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from contextlib import AbstractAsyncContextManager
 
     from scrapy import Request
 
@@ -17,11 +17,33 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.verdict import Source
 
 
+class TurnNeededError(Exception):
+    """A host with a Crawl-delay has to have a turn before it is asked for a robots.txt."""
+
+    def __init__(self, url: str | None = None, hops: int = 0) -> None:
+        """*url* is where the site redirects to after so many *hops*, None for the site itself."""
+        super().__init__(url)
+        self.url = url
+        self.hops = hops
+
+
 class Fetch(Protocol):
     """What asks sites for their /robots.txt. See ``fetcher``."""
 
-    async def fetch(self, site: Site, page: Request, stale: Copy | None, /) -> Answer | NoAnswer:
-        """Ask *site* on behalf of *page*; a *stale* copy is revalidated."""
+    async def fetch(
+        self,
+        site: Site,
+        page: Request,
+        stale: Copy | None,
+        /,
+        *,
+        after: TurnNeededError | None = None,
+    ) -> Answer | NoAnswer:
+        """Ask *site* on behalf of *page*; a *stale* copy is revalidated.
+
+        TurnNeededError if it redirects to a host that needs a turn. With it as *after* the next
+        call goes on there.
+        """
 
     def cancel(self) -> None:
         """End what is under way."""
@@ -60,11 +82,22 @@ class Store(Protocol):
 class FetchPacer(Protocol):
     """The pace at which hosts are visited. See ``pacing.pacer``."""
 
-    async def turn_to_ask(self, state: SiteState) -> None:
-        """Wait until /robots.txt may be asked for."""
+    async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> bool:
+        """Wait until /robots.txt may be asked for; return whether it has a turn now."""
 
-    def asking(self, state: SiteState) -> AbstractContextManager[None]:
-        """Note that a site is asked for its robots.txt meanwhile: that is one visit."""
+    def needs_turn(self, url: str) -> bool:
+        """Whether a turn is needed to visit *url*."""
+
+    async def note(self, state: SiteState, known: Known) -> None:
+        """Note that a site was asked, before *known* is stored."""
+
+    def asking(
+        self, state: SiteState, after: TurnNeededError | None
+    ) -> AbstractAsyncContextManager[None]:
+        """Have a site asked for its robots.txt within this: that is one visit.
+
+        Raises TurnNeededError if it has no turn.
+        """
 
     def lengthened(self, state: SiteState, known: Known) -> Known:
         """Return *known*, fresh for some visits at least."""

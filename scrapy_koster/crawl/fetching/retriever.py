@@ -16,6 +16,7 @@ from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.permits import NoPermitError, Order
+from scrapy_koster.crawl.fetching.ports import TurnNeededError
 from scrapy_koster.crawl.sites import Facts
 from scrapy_koster.protocol.access import (
     Answer,
@@ -157,20 +158,37 @@ class Retriever:
             stored = await self._store.get(state.site)
             if stored is not None:
                 await self._take_stored(state, stored, page)
+        after: TurnNeededError | None = None
         while isinstance(self._step(state), Ask):
-            await self._pacer.turn_to_ask(state)
+            has_turn = await self._pacer.turn_to_ask(state, after)
             try:
-                held_secs = await self._ask(state, page, began)
+                held_secs = await self._ask(state, page, began, after=after, has_turn=has_turn)
+            except TurnNeededError as needed:
+                after = needed
+                continue
             finally:
                 # Where nothing was stored: another has learnt it, or there was an error.
                 await self._store.release(state.site)
             if not held_secs:
                 return
             waited_secs = self._clock.epoch() - began
+            after = None
             await self._clock.sleep(_look_secs(waited_secs, held_secs, self._chance()))
 
-    async def _ask(self, state: SiteState, page: Request, began: float) -> float:
-        """Ask the site, unless another does; return for how long that may last, in seconds."""
+    async def _ask(
+        self,
+        state: SiteState,
+        page: Request,
+        began: float,
+        *,
+        after: TurnNeededError | None,
+        has_turn: bool,
+    ) -> float:
+        """Ask the site, unless another does; return for how long that may last, in seconds.
+
+        TurnNeededError if a host has to have a turn for that first. It is waited for without a
+        permit and without a claim.
+        """
         try:
             async with self._permit(state):
                 if self._is_settled(state):
@@ -182,17 +200,29 @@ class Retriever:
                 self._fetching.add(state)
                 if claimed.held_secs:
                     return claimed.held_secs
-                with self._pacer.asking(state):
-                    result = await self._fetch.fetch(state.site, page, last_copy(state.known))
+                url = state.site.robots_url if after is None else after.url or state.site.robots_url
+                if not has_turn and self._pacer.needs_turn(url):
+                    raise after or TurnNeededError  # an old copy that was stored names a delay
+                async with self._pacer.asking(state, after):
+                    result = await self._fetched(state, page, after)
         except NoPermitError:
             result = _NO_PERMIT
         if not self._cancelled:
             known = self._pacer.lengthened(state, self._after(result, state.known, began))
             self._announcer.answered(state.site, result, known)
             if result is not _NO_PERMIT:  # that says nothing about the site to anybody else
+                await self._pacer.note(state, known)
                 await self._store.put(state.site, known)
             await self._take(state, known, Source.FETCHED, page)
         return 0.0
+
+    async def _fetched(
+        self, state: SiteState, page: Request, after: TurnNeededError | None
+    ) -> Answer | NoAnswer:
+        stale = last_copy(state.known)
+        if after is None or after.url is None:
+            return await self._fetch.fetch(state.site, page, stale)
+        return await self._fetch.fetch(state.site, page, stale, after=after)
 
     def _permit(self, state: SiteState) -> AbstractAsyncContextManager[None]:
         order = Order.AGAIN if isinstance(state.known, Failure) else Order.FIRST

@@ -255,8 +255,8 @@ class Keeper:
     def _close(self) -> None:
         self.patience.close()
         self._retries.clear()
-        self._pacer.close()
         self._retriever.cancel()
+        self._pacer.close()
         for state, awaited in list(self._awaited.items()):
             if awaited.waiters:
                 self.retrieved(state)

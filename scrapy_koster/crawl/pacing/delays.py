@@ -35,6 +35,7 @@ class Delays:
         self._log = log
         self._sites_kept = config.memory_sites
         self._pace = config.pace
+        self._reads_lines = callable(getattr(config.parser, "lines", None))
         self._dry_run = config.dry_run
         self._stats = stats
         self._robot = robot
@@ -56,6 +57,10 @@ class Delays:
         if robot and robot != self._robot.name and (state, robot) not in self._read:
             self._meet(state, robot)
         return state.delay
+
+    def may_be_named_in(self, body: bytes) -> bool:
+        """Whether a file may ask for a delay; it is not parsed for that."""
+        return names_delay(body) or not self._reads_lines
 
     def too_long(self, state: SiteState, robot: str) -> Delay | None:
         """Return the delay for which *robot* does not visit a site, None where it does."""

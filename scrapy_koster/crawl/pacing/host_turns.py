@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.pacing.hosts import LATE_MOST_SECS, Checking, Open
 from scrapy_koster.crawl.timetable import Timetable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine
+    from contextlib import AbstractContextManager
 
     from scrapy import Request
 
@@ -22,19 +25,34 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.pacing.hosts import Host, Hosts
 
+    Waiting: TypeAlias = Callable[[], AbstractContextManager[None]]
+
 # A request that has the turn and is held by something else is looked after so often.
 _LOOK_SECS = 1.0
 _TURN_LEAST_SECS = 0.05
 # So much of a gap is added to it, for what is not known of how late a request is: see
 # LATE_MOST_SECS. The answer shows that it was there.
 _SPARE_SHARE = 0.01
+# If it took the storage so long to grant a turn that is used now, it is asked again, so often.
+_STALLED_SECS = 0.1
+_TRIES = 3
+
+
+class ClosingError(Exception):
+    """The crawl closes before a visit could begin."""
+
+
+class TooEarlyError(Exception):
+    """A visit may not begin now, and does not wait."""
 
 
 class HostTurns:
     """Gives each host one turn after the other, to who waits in place first.
 
     A turn is had by one request, from when it is let out until it is sent. The next begins
-    once the answer is there, and not before the delay has passed since it was sent.
+    once the answer is there, and not before the delay has passed since it was sent. The storage
+    grants it for as long as the delay, and once more at the moment when the request is sent: until
+    then it may have waited in its slot.
     """
 
     def __init__(
@@ -53,6 +71,7 @@ class HostTurns:
         self._opened = opened
         self._due: Timetable[Host] = Timetable(clock, self._look)
         self._tasks: set[Deferred[None]] = set()
+        self._pausing: set[Deferred[None]] = set()
         self._closed = False
 
     def want(self, host: Host) -> None:
@@ -79,27 +98,74 @@ class HostTurns:
         host.turn = request
         host.next_visit = self._clock.now() + self._hosts.gap(host)
 
-    @contextmanager
-    def visit(self, host: Host | None) -> Iterator[None]:
-        """Note that a visit to *host* begins, and is under way meanwhile."""
-        if host is None:
-            yield
-            return
+    @asynccontextmanager
+    async def visit(
+        self, host: Host, waiting: Waiting | None, *, obeys: bool = True
+    ) -> AsyncIterator[None]:
+        """Have a visit to *host* begin once it may, *waiting* until then.
+
+        The turn was given before, and what has it may have waited for something else since. If
+        it does not obey it is noted only. Raises ClosingError if the crawl closes first, and
+        TooEarlyError if it may not begin now and *waiting* is None.
+        """
         if not isinstance(host.turn, Checking):
             host.turn = None
         host.under_way += 1
-        began, gap = self._clock.now(), self._hosts.gap(host)
-        host.next_visit = began + gap
-        self._run(self._note(host.name, gap))
         try:
-            yield
+            if obeys:
+                await self._begin(host, waiting)
+            else:
+                self._run(self._note(host.name, self._hosts.gap(host)))
+            began, gap = self._clock.now(), self._hosts.gap(host)
+            host.free_at = host.next_visit = began + gap
+            try:
+                yield
+            finally:
+                secs = self._clock.now() - began
+                late = min(host.lateness(secs), LATE_MOST_SECS) + _SPARE_SHARE * gap
+                host.free_at = max(host.free_at, began + (gap + min(late, secs)))
+                host.next_visit = max(host.next_visit, host.free_at)
         finally:
             host.under_way -= 1
-            secs = self._clock.now() - began
-            late = min(host.lateness(secs), LATE_MOST_SECS) + _SPARE_SHARE * gap
-            host.next_visit = max(host.next_visit, began + (gap + min(late, secs)))
             if self._hosts.is_awaited(host):
                 self.want(host)
+
+    async def _begin(self, host: Host, waiting: Waiting | None) -> None:
+        """Wait until a visit may begin that is about to be sent."""
+        claimed_at, host.claimed_at = host.claimed_at, LONG_AGO
+        for tried in count():
+            gap, now = self._hosts.gap(host), self._clock.now()
+            left = host.free_at - now
+            if left <= 0:
+                # What was granted lasts for one gap. It is prolonged, or asked for anew.
+                is_claimed = now - claimed_at < gap / 2
+                left = await self._store.visit(host.name, gap, begun=is_claimed) if gap else 0.0
+                secs = self._clock.now() - now
+                # Was this process stopped meanwhile? Another may have had its turn then.
+                is_late = secs >= max(gap / 2, _STALLED_SECS) and tried < _TRIES
+                claimed_at = LONG_AGO
+                if left <= 0 and not is_late:
+                    return
+            if left > 0:
+                host.next_visit = max(host.next_visit, self._clock.now() + left)
+                if waiting is None:
+                    raise TooEarlyError
+                with waiting():
+                    await self._pause(left)
+
+    async def _pause(self, secs: float) -> None:
+        """Wait for *secs* seconds."""
+        over: Deferred[None] = Deferred()
+        timer = self._clock.call_later(secs, over.callback, None)
+        self._pausing.add(over)
+        try:
+            if not self._closed:
+                await maybe_deferred_to_future(over)
+        finally:
+            self._pausing.discard(over)
+            timer.cancel()
+        if self._closed:
+            raise ClosingError
 
     def close(self) -> None:
         """Give no turn any more; who waits for one is told."""
@@ -113,6 +179,9 @@ class HostTurns:
             for given, _ in host.waiters or ():
                 if not given.called:
                     given.callback(False)  # noqa: FBT003
+        for over in list(self._pausing):
+            if not over.called:
+                over.callback(None)
         for task in list(self._tasks):
             task.cancel()
 
@@ -136,13 +205,14 @@ class HostTurns:
 
     async def _ask(self, host: Host) -> None:
         """Ask the storage whether another process has had the turn."""
-        gap = self._hosts.gap(host)
+        gap, asked_at = self._hosts.gap(host), self._clock.now()
         early = min(await self._store.visit(host.name, gap), gap)
         now = self._clock.now()
         host.next_visit = max(host.next_visit, now + early)
         # A visit that needs no turn may have begun meanwhile.
         if host.next_visit <= now and not host.under_way:
             # Before another process could have it. A file may ask for no delay any more.
+            host.claimed_at = asked_at
             host.turn = Open(now + max(gap / 2, _TURN_LEAST_SECS))
         else:
             host.turn = None

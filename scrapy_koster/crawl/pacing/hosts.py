@@ -49,14 +49,21 @@ class Host:
     It is kept small: a crawl may have ten thousand.
     """
 
-    __slots__ = ("first", "next_visit", "others", "quickest", "turn", "under_way", "waiters")
+    __slots__ = (
+        "claimed_at", "first", "free_at", "next_visit", "others", "quickest", "turn", "under_way",
+        "waiters",
+    )  # fmt: skip
 
     def __init__(self, state: SiteState) -> None:
         self.first = state
         self.others: tuple[SiteState, ...] = ()
         """More sites of the host: of another scheme, at another port."""
         self.next_visit = LONG_AGO
-        """Before this no visit begins."""
+        """Before this nobody gets the turn."""
+        self.free_at = LONG_AGO
+        """Before this nothing is sent: the last visit of this process was too recent."""
+        self.claimed_at = LONG_AGO
+        """When the storage last granted a turn that was not used yet."""
         self.quickest = math.inf
         """How long the shortest visit took."""
         self.turn: Turn = None

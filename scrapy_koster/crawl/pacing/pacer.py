@@ -8,21 +8,24 @@ there. It takes no place of the downloader meanwhile. See docs/pacing.md.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from scrapy_koster.crawl.clock import LONG_AGO
+from scrapy_koster.crawl.fetching.fetcher import is_for_robots_txt
+from scrapy_koster.crawl.fetching.ports import TurnNeededError
 from scrapy_koster.crawl.pacing.delays import NO_DELAY
-from scrapy_koster.crawl.pacing.host_turns import HostTurns
+from scrapy_koster.crawl.pacing.host_turns import ClosingError, HostTurns, TooEarlyError
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import sent_as
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from scrapy import Request
 
@@ -39,11 +42,15 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.delay import Delay
 
+    Waiting: TypeAlias = Callable[[Request], AbstractContextManager[None]]
+
 # A crawl that has nothing else to do for long says so, and again after so many seconds.
 _LONG_SECS = 5.0
 _TELL_SECS = 60.0
 # A copy is fresh for as many visits at least.
 _VISITS = 10
+# The delay by which a visit is noted that is not known to be one of a host with a delay.
+_FIRST_SECS = 1.0
 
 
 class Pacer:
@@ -74,6 +81,7 @@ class Pacer:
         self._dry_run = config.dry_run
         self._delays = delays
         self._hosts = hosts
+        self._store = store
         self._turns = HostTurns(hosts, store, stats, clock, self._is_open)
         self._in_turn: Counter[SiteState] = Counter()
         """How many requests to each site wait in place for a turn of its host."""
@@ -89,9 +97,32 @@ class Pacer:
         """Give no turn any more; who waits for one is told."""
         self._turns.close()
 
-    def open(self) -> None:
-        """Begin: from now on what is sent is a visit."""
-        self._engine.around_downloads(self._visiting)
+    def open(self, waiting: Waiting, refuse: Callable[[Request], None]) -> None:
+        """Begin: from now on what is sent is a visit.
+
+        A request that has to wait for that is *waiting* in place; *refuse* is called with it if
+        the crawl closes first, and raises.
+        """
+
+        def visiting(request: Request) -> AbstractAsyncContextManager[None] | None:
+            if not self._hosts or is_for_robots_txt(request):  # which is in ``asking``
+                return None
+            host = self._hosts.of_url(request.url)
+            return None if host is None else self._sent(request, host, waiting, refuse)
+
+        self._engine.around_downloads(visiting)
+
+    @asynccontextmanager
+    async def _sent(
+        self, request: Request, host: Host, waiting: Waiting, refuse: Callable[[Request], None]
+    ) -> AsyncIterator[None]:
+        obeys = not request.meta.get("dont_obey_robotstxt")
+        try:
+            async with self._turns.visit(host, partial(waiting, request), obeys=obeys):
+                yield
+        except ClosingError:
+            refuse(request)
+            raise
 
     # Which requests have to wait.
 
@@ -215,11 +246,33 @@ class Pacer:
             if not self._in_turn[state]:
                 del self._in_turn[state]
 
-    async def turn_to_ask(self, state: SiteState) -> None:
-        """Wait until /robots.txt may be asked for, where the host is known to ask for a delay."""
-        host = self._hosts.named(state.site.host)
-        if host is not None:
-            await self._turns.wait(host)
+    def needs_turn(self, url: str) -> bool:
+        """Whether the host of *url* is known to ask for a delay."""
+        return bool(self._hosts) and self._hosts.of_url(url) is not None
+
+    async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> bool:
+        """Wait until /robots.txt may be asked for, where the host is known to ask for a delay.
+
+        *after* says where that redirects to, if it does. Return whether there is such a delay.
+        """
+        host = self._asked(state, after)
+        return host is not None and await self._turns.wait(host)
+
+    def _asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
+        if after is not None and after.url is not None:
+            return self._hosts.of_url(after.url)
+        self._hosts.of_site(state, self._robot.name)  # an old copy names it as well
+        return self._hosts.named(state.site.host)
+
+    async def note(self, state: SiteState, known: Known) -> None:
+        """Note that a site was asked, if its answer may be the first to name a delay.
+
+        To be awaited before that is stored: others have clocks of their own, and go by it at once.
+        """
+        if not isinstance(known, Copy) or self._hosts.named(state.site.host) is not None:
+            return
+        if self._delays.may_be_named_in(known.body):
+            await self._store.visit(state.site.host, _FIRST_SECS, begun=True)
 
     def lengthened(self, state: SiteState, known: Known) -> Known:
         """Return *known*, fresh for so many visits at least: else each of them would be to ask."""
@@ -230,27 +283,43 @@ class Pacer:
             known, expires=max(known.expires, known.fetched + _VISITS * self._hosts.gap(host))
         )
 
-    @contextmanager
-    def asking(self, state: SiteState) -> Iterator[None]:
-        """Note that a site is asked for its robots.txt meanwhile: that is one visit."""
-        host = self._hosts.named(state.site.host)
-        with self._turns.visit(host):
-            yield
-            if host is not None:  # when exactly it was sent is not known here
-                host.next_visit = max(host.next_visit, self._clock.now() + self._hosts.gap(host))
+    @asynccontextmanager
+    async def asking(self, state: SiteState, after: TurnNeededError | None) -> AsyncIterator[None]:
+        """Have a site asked for its robots.txt within this: that is one visit.
 
-    def _visiting(self, request: Request) -> AbstractContextManager[None] | None:
-        host = self._hosts.of_url(request.url) if self._hosts else None
-        return None if host is None else self._turns.visit(host)
+        Raises TurnNeededError if another process has had the turn meanwhile.
+        """
+        host = self._asked(state, after)
+        if host is None:
+            yield
+            return
+        try:
+            async with self._turns.visit(host, None):
+                yield
+                # When exactly it was sent is not known here.
+                host.free_at = max(host.free_at, self._clock.now() + self._hosts.gap(host))
+                host.next_visit = max(host.next_visit, host.free_at)
+        except TooEarlyError:
+            raise after or TurnNeededError from None
 
 
 class NoPacer:
     """Keeps no delay (KOSTER_CRAWL_DELAY = "ignore")."""
 
-    async def turn_to_ask(self, _state: SiteState) -> None:
-        """Do not wait."""
+    def needs_turn(self, _url: str) -> bool:
+        """Return False."""
+        return False
 
-    def asking(self, _state: SiteState) -> AbstractContextManager[None]:
+    async def turn_to_ask(self, _state: SiteState, _after: TurnNeededError | None) -> bool:
+        """Do not wait."""
+        return False
+
+    async def note(self, _state: SiteState, _known: Known) -> None:
+        """Note nothing."""
+
+    def asking(
+        self, _state: SiteState, _after: TurnNeededError | None
+    ) -> AbstractAsyncContextManager[None]:
         """Note nothing."""
         return nullcontext()
 
@@ -258,7 +327,7 @@ class NoPacer:
         """Return *known* as it is."""
         return known
 
-    def open(self) -> None:
+    def open(self, _waiting: Waiting, _refuse: Callable[[Request], None]) -> None:
         """Note no visits."""
 
     def close(self) -> None:

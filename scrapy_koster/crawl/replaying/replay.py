@@ -140,7 +140,7 @@ class QuietAnnouncer(Announcer):
 class NoFetch:
     """Asks no site."""
 
-    async def fetch(self, *_: object) -> Answer | NoAnswer:
+    async def fetch(self, *_: object, **__: object) -> Answer | NoAnswer:
         """Return that no site is asked."""
         return NoAnswer("HTTPCACHE_IGNORE_MISSING: no site is asked")
 
