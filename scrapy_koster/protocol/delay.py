@@ -112,6 +112,8 @@ def longest_delay(lines: Iterable[Line]) -> Delay | None:
 
 
 def _seconds(value: bytes) -> float | None:
+    if b"_" in value:  # of which Python makes a number
+        return None
     try:
         seconds = float(value)
     except ValueError:

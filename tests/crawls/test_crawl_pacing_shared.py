@@ -146,3 +146,13 @@ async def test_clocks_that_differ(
     assert result.fetched == (site.url("/page"),)
     assert site.asked("/robots.txt") == 1
     assert min(gaps(site)) >= 1.5 - EARLY_SECS, gaps(site)
+
+
+@pytest.mark.parametrize("secs", [1e-300, 0.0001, 0.002, 0.02])
+async def test_a_delay_of_next_to_nothing(crawl: Crawl, server: Server, secs: float) -> None:
+    site = server.site()
+    site.robots = robots(secs)
+    result = await crawl(urls=site.urls(30), settings=OBEY)
+    assert len(result.fetched) == 30
+    times = sorted(asked.at for asked in site.requests)
+    assert times[-1] - times[1] < 30 * secs + 1

@@ -54,6 +54,7 @@ NUMBERS = {
     b"9" * 400: None,
     b"9" * 500_000: None,
     b"1,5": None,
+    b"1_0": None,
     b"0x10": None,
     b"1/10": None,
     b"\xb2": None,

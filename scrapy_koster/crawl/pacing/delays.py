@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # What a delay counts as that is longer.
 _LONGEST_SECS = 366 * 86400.0
+# What is shorter is none: no loop is as exact.
+_LEAST_SECS = 0.001
 _READ_AT_MOST = 1000
 _SITES_NAMED = 20
 NO_DELAY = float("-0")
@@ -78,7 +80,7 @@ class Delays:
         delay = self._found(state, robot)
         if robot != self._robot.name:
             self._keep(state, robot, delay)
-        if delay is None or not delay.secs:
+        if delay is None or delay.secs < _LEAST_SECS:
             return
         is_refused = self._pace.too_long(delay) is not None
         secs = min(self._pace.kept(delay.secs), _LONGEST_SECS)
