@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import math
-import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import NotConfigured
-from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
-from scrapy.utils.misc import load_object
+from scrapy.settings import BaseSettings
 from scrapy.utils.project import data_path
 
 from scrapy_koster.crawl.engine.private import belonging
+from scrapy_koster.crawl.settingreader import SettingReader
 from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.nametoken import name_token
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
 
     from scrapy_koster.storage.port import Storage
-
-_E = TypeVar("_E", bound=Enum)
 
 FALLBACK_SCHEDULER = "KOSTER_FALLBACK_SCHEDULER"
 
@@ -121,7 +117,7 @@ class Config:
         is none; the message names the setting and shows a right value.
         """
         settings = crawler.settings
-        read = _Reader(settings)
+        read = SettingReader(settings, DEFAULTS)
         storage: type[Storage] = read.cls("KOSTER_STORAGE", has=_STORAGE)
         declared = {**_STORAGE_SETTINGS, **_declared(storage)}
         _check_names(settings, {*DEFAULTS, *declared})
@@ -206,7 +202,7 @@ def _below_data_dir(path: str) -> str:
         return str(Path(error.filename or ".scrapy", path))
 
 
-def _policy(read: _Reader) -> Policy:
+def _policy(read: SettingReader) -> Policy:
     policy = Policy(
         expiry_secs=read.secs("KOSTER_EXPIRY_SECS"),
         expiry_min_secs=read.secs("KOSTER_EXPIRY_MIN_SECS"),
@@ -269,108 +265,3 @@ def _check_names(settings: BaseSettings, known: Collection[str]) -> None:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"Did you mean {near[0]}?" if near else "Remove it."
             raise ValueError(f"{printable(str(name))} is not a setting of scrapy-koster. {hint}")
-
-
-class _Reader:
-    """Settings by name, each with its default, checked."""
-
-    def __init__(self, settings: BaseSettings) -> None:
-        self._settings = settings
-
-    def _value(self, name: str) -> Any:
-        return self._settings.get(name, DEFAULTS[name])
-
-    def shown(self, name: str) -> str:
-        return printable(repr(self._value(name)))
-
-    def _wrong(self, name: str, wanted: str) -> ValueError:
-        return ValueError(
-            f"{name} = {self.shown(name)} is not {wanted}, such as {name} = {DEFAULTS[name]!r}."
-        )
-
-    def is_set(self, name: str) -> bool:
-        priority = self._settings.getpriority(name) or SETTINGS_PRIORITIES["default"]
-        return self._settings.get(name) is not None and priority > SETTINGS_PRIORITIES["default"]
-
-    def secs(self, name: str, *, above: float = -1) -> float:
-        value = self._value(name)
-        try:
-            secs = math.nan if isinstance(value, bool) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            secs = math.nan
-        if math.isfinite(secs) and secs >= 0 and secs > above:
-            return secs
-        wanted = "more than 0" if above == 0 else "0 or more"
-        raise self._wrong(name, f"a number of seconds, {wanted}")
-
-    def whole(self, name: str, *, least: int) -> int:
-        value = self._value(name)
-        try:
-            number = None if isinstance(value, (bool, float)) else int(value)
-        except (TypeError, ValueError):
-            number = None
-        if number is None or number < least:
-            raise self._wrong(name, f"a whole number, {least} or more")
-        return number
-
-    def flag(self, name: str) -> bool:
-        try:
-            return self._settings.getbool(name, DEFAULTS[name])
-        except (TypeError, ValueError):
-            raise self._wrong(name, "True or False") from None
-
-    def path_or_none(self, name: str) -> str | None:
-        value = self._value(name)
-        if value is None or value == "":  # as on the command line
-            return None
-        if isinstance(value, (str, os.PathLike)):
-            return str(value)
-        raise ValueError(
-            f"{name} = {self.shown(name)} is not the path of a file, such as"
-            f' {name} = "robots-report.html".'
-        )
-
-    def cls(self, name: str, *, has: Sequence[str], is_not: str = "") -> Any:
-        """Return a class with the attributes *has*, and no base in the module *is_not*."""
-        try:
-            loaded = load_object(self._value(name))
-        except (ImportError, NameError, TypeError, ValueError) as error:
-            raise self._wrong(
-                name, f"a class or the path of one ({printable(str(error))})"
-            ) from error
-        if not isinstance(loaded, type):
-            raise self._wrong(name, "a class or the path of one")
-        missing = [attribute for attribute in has if not hasattr(loaded, attribute)]
-        if missing:
-            raise self._wrong(name, f"a class with {', '.join(missing)}")
-        if is_not in (base.__module__ for base in loaded.__mro__):
-            raise self._wrong(name, "another class than the one that falls back to it")
-        return loaded
-
-    def member(self, name: str, kind: type[_E]) -> _E:
-        value = self._value(name)
-        try:
-            return kind(value)
-        except ValueError:
-            raise self._wrong(name, f"one of {_choices(kind)}") from None
-
-    def members(self, name: str, kind: type[_E]) -> list[_E]:
-        try:
-            if self._value(name) == "[]":  # as on the command line
-                return []
-            return [kind(value) for value in self._settings.getlist(name, DEFAULTS[name])]
-        except (TypeError, ValueError):
-            raise self._wrong(name, f"a list of {_choices(kind)}") from None
-
-    def keys(self, name: str) -> tuple[str, ...]:
-        try:
-            keys = tuple(self._settings.getlist(name, DEFAULTS[name]))
-        except TypeError:
-            keys = (None,)
-        if not all(isinstance(key, str) and key for key in keys):
-            raise self._wrong(name, "a list of meta keys")
-        return keys
-
-
-def _choices(kind: type[Enum]) -> str:
-    return ", ".join(repr(member.value) for member in kind)
