@@ -190,19 +190,24 @@ def explain(
     *failed* is called if the parser raises when it is asked for the delay.
     """
     delay = delay_or_limit(learnt.parser, robot, pace=pace, failed=failed)
+    site = site_named(url)
+    overrides = policy.overrides.of(site, time())
+    allows = permission(learnt.step, learnt.parser, policy, overrides)
     verdict = verdict_on(
         url,
         robot,
-        site=site_named(url),
+        site=site,
         step=learnt.step,
         parser=learnt.parser,
         source=learnt.source,
         policy=policy,
-        forbidden=forbidden_spelling(url, robot, permission(learnt.step, learnt.parser, policy)),
+        forbidden=forbidden_spelling(url, robot, allows),
         too_long=None if is_robots_txt(url) else pace.too_long(delay),
+        overrides=overrides,
     )
     rulings = None
-    if verdict.ground in (Ground.RULE, Ground.DELAY) and isinstance(verdict.known, Copy):
+    by_rules = (Ground.RULE, Ground.DELAY, Ground.OVERRIDE)
+    if verdict.ground in by_rules and isinstance(verdict.known, Copy):
         readings = (RobotsTxt(verdict.known.body), Rfc9309(verdict.known.body))
         rulings = {reading.standard: _ruling(reading, url, robot) for reading in readings}
     return Explained(verdict, rulings, delay if delay and delay.secs else None, pace)

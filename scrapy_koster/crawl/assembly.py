@@ -24,6 +24,7 @@ from scrapy_koster.crawl.keeping.parked import NothingParked
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.messages.log import Log, ServerLog
+from scrapy_koster.crawl.messages.overridden import Overridden
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.messages.summary import Summary
 from scrapy_koster.crawl.pacing.delays import Delays
@@ -71,6 +72,7 @@ class Assembly:
     robot: Robot
     counts: Uncounted
     announcer: Announcer
+    overridden: Overridden
     keeper: Keeper
     pacer: Pacer | NoPacer
     parking: Parking
@@ -150,6 +152,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         robot=robot,
         counts=counts,
         announcer=announcer,
+        overridden=Overridden(config, clock, stats, _log(crawler, Overridden), counts=counts),
         keeper=keeper,
         pacer=pacer,
         parking=parked,

@@ -62,6 +62,7 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_RESTRICTED": "disallow",
     "KOSTER_MISSING": "allow",
     "KOSTER_UNAVAILABLE": "defer",
+    "KOSTER_OVERRIDES": (),
     "KOSTER_DRY_RUN": False,
     "KOSTER_PAGE_DIRECTIVES": ("meta", "header"),
     "KOSTER_REPORT": None,
@@ -215,6 +216,7 @@ def _policy(read: SettingReader) -> Policy:
         restricted=read.member("KOSTER_RESTRICTED", Restricted),
         missing=read.member("KOSTER_MISSING", Missing),
         unavailable=read.member("KOSTER_UNAVAILABLE", Unavailable),
+        overrides=read.overrides("KOSTER_OVERRIDES"),
     )
     for low, high in (
         ("KOSTER_EXPIRY_MIN_SECS", "KOSTER_EXPIRY_MAX_SECS"),

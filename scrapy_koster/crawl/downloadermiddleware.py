@@ -58,7 +58,8 @@ class KosterMiddleware:
         self._replay = parts.replay
         self._announcer = parts.announcer
         self._counts = parts.counts
-        self._is_counting = parts.counts.is_on
+        self._overridden = parts.overridden
+        self._is_counting = parts.counts.is_on or parts.overridden.is_on
         # Most requests are to the site of the one before.
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
@@ -191,8 +192,9 @@ class KosterMiddleware:
         """Let *request* pass or refuse it; *forbidden* is a spelling that is known to be."""
         assert not waits(step)  # it has been waited for
         policy = self._config.policy
+        overrides = policy.overrides.of(state.site, self._epoch())
         if forbidden is None:
-            allows = permission(step, state.parser, policy)
+            allows = permission(step, state.parser, policy, overrides)
             forbidden = forbidden_spelling(request.url, robot, allows)
         too_long = None if forbidden else self._too_long(request, state, robot)
         if forbidden is None and too_long is None:
@@ -208,6 +210,7 @@ class KosterMiddleware:
             policy=policy,
             forbidden=forbidden,
             too_long=too_long,
+            overrides=overrides,
         )
         self._refuse(request, verdict)
 
@@ -216,7 +219,10 @@ class KosterMiddleware:
 
     def _passes(self, request: Request, state: SiteState, robot: str) -> None:
         """Count a page that passes, and whether RFC 9309 forbids it: once (C6)."""
-        self._counts.allowed(state, request.url, robot)
+        by_rules = not (self._overridden.is_on and self._overridden.passes(request, state, robot))
+        self._counts.allowed(state, request.url, robot, by_rules=by_rules)
+        if not by_rules:
+            return
         rfc9309 = state.facts.hazard
         if rfc9309 is None or "retry_times" in request.meta or not isinstance(state.step, Obey):
             return
@@ -245,6 +251,7 @@ class KosterMiddleware:
 
     def _spider_opened(self) -> None:
         self._keeper.open()
+        self._overridden.warn_of_expired()
         if not self._config.pace.obeys or self._replay.is_on:
             return
         if self._waiting.is_open:

@@ -13,7 +13,7 @@ from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import is_plain
-from scrapy_koster.protocol.step import Refuse
+from scrapy_koster.protocol.step import Refuse, waits
 from scrapy_koster.protocol.verdict import forbidden_spelling
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ class Sending:
         for host in dict.get(request.headers, b"Host") or ():
             if not state.site.is_named_by(host.decode("latin-1")):
                 self._decide(request, state, robot, _of_another_site(host, now), None)
-        if now >= state.until_epoch or not isinstance(state.known, Copy) or is_robots_txt(url):
+        if not isinstance(state.known, Copy) or is_robots_txt(url):
+            return
+        if now >= state.until_epoch and waits(self._keeper.current_step(state)):
             return
         if not (state.allows(url, robot) and is_plain(url.removeprefix(state.origin))):
             forbidden = forbidden_spelling(url, robot, state.allows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -11,10 +12,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
+from scrapy_koster.protocol.override import Overrides, overrides_of
 from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+_WRONG_CHARS = 1000
+_OVERRIDES = [
+    {
+        "site": "https://example.com",
+        "allow": ["/private"],
+        "reason": "the owner agreed by mail",
+        "until": "2099-12-31",
+    }
+]
 
 _E = TypeVar("_E", bound=Enum)
 
@@ -121,6 +133,19 @@ class SettingReader:
             return [kind(value) for value in self._settings.getlist(name, self._defaults[name])]
         except (TypeError, ValueError):
             raise self._wrong(name, f"a list of {_choices(kind)}") from None
+
+    def overrides(self, name: str) -> Overrides:
+        """Return the overrides of a list of entries, or of its JSON."""
+        value = self.value(name)
+        try:
+            if isinstance(value, str):  # as on the command line
+                value = json.loads(value) if value.strip() else []
+            return overrides_of(value)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f"Invalid {name}: {printable(str(error), _WRONG_CHARS)}. For example: {name} ="
+                f" {_OVERRIDES}."
+            ) from None
 
     def keys(self, name: str) -> tuple[str, ...]:
         """Return a list of keys of request.meta."""

@@ -102,9 +102,10 @@ class SiteState:
             self.step = next_step(self.known, now=now, policy=policy)
             match self.step:
                 case Obey(until=until) | Pass(until=until) | Refuse(until=until):
+                    overrides = policy.overrides.of(self.site, now)
                     # Where access is by rules, learn() was given the parser.
-                    self.allows = permission(self.step, self.parser, policy)
-                    self.until_epoch = until
+                    self.allows = permission(self.step, self.parser, policy, overrides)
+                    self.until_epoch = min([until, *(each.ends for each in overrides)])
                 case Ask() | Defer():
                     self.allows, self.until_epoch = _nothing, 0.0
         return self.step

@@ -15,6 +15,7 @@ from urllib.parse import urldefrag, urljoin
 from scrapy_koster.protocol.freshness import expiry, retry_after, states_life
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import narrow
+from scrapy_koster.protocol.override import NO_OVERRIDES, Overrides
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import has_record
 from scrapy_koster.protocol.site import site_of
@@ -152,6 +153,7 @@ class Policy:
     restricted: Restricted = Restricted.DISALLOW
     missing: Missing = Missing.ALLOW
     unavailable: Unavailable = Unavailable.DEFER
+    overrides: Overrides = NO_OVERRIDES
 
     @property
     def defers(self) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.wording import because_of, shown, text_of
 
 if TYPE_CHECKING:
     from scrapy_koster.protocol.delay import Delay
     from scrapy_koster.protocol.line import Line
+    from scrapy_koster.protocol.override import Override
     from scrapy_koster.protocol.ruling import Heading, Ruling
 
 TEXT_CHARS = 1000
@@ -33,6 +35,12 @@ def lines_to_dict(ruling: Ruling) -> dict[str, Any]:
 def delay_to_dict(delay: Delay) -> dict[str, Any]:
     """Return *delay*."""
     return {"secs": delay.secs, **_rule(delay.line)}
+
+
+def override_to_dict(override: Override) -> dict[str, Any]:
+    """Return *override*."""
+    reason = printable(override.reason, TEXT_CHARS)
+    return {"site": str(override.site), "reason": reason, "until": override.until.isoformat()}
 
 
 def _rule(line: Line | None) -> dict[str, Any]:

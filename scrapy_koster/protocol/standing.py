@@ -34,6 +34,8 @@ class Ground(Enum):
     """The /robots.txt could not be retrieved (3.1)."""
     DELAY = "delay"
     """The Crawl-delay is longer than KOSTER_CRAWL_DELAY_MAX_SECS allows."""
+    OVERRIDE = "override"
+    """An entry of KOSTER_OVERRIDES says otherwise than the site."""
 
 
 class Standing(IntEnum):
@@ -60,3 +62,8 @@ class Standing(IntEnum):
     MISSING = 7, Access.RESTRICTED, Ground.MISSING, "missing and disallowed (KOSTER_MISSING)"
     UNAVAILABLE = 5, Access.RESTRICTED, Ground.UNAVAILABLE, "unavailable"
     LET_THROUGH = 6, Access.UNLIMITED, Ground.UNAVAILABLE, "unavailable and let through"
+
+    @property
+    def may_be_overridden(self) -> bool:
+        """Whether KOSTER_OVERRIDES apply: not to sites that are restricted or unavailable."""
+        return self not in (Standing.RESTRICTED, Standing.UNAVAILABLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
@@ -9,9 +10,16 @@ from typing import Any, Protocol, runtime_checkable
 from scrapy_koster.protocol.access import Copy, Failure, Policy
 from scrapy_koster.protocol.defect import Permission, bools_of, guarded, returned
 from scrapy_koster.protocol.delay import Delay
-from scrapy_koster.protocol.jsonable import TEXT_CHARS, delay_to_dict, lines_to_dict, ruling_to_dict
+from scrapy_koster.protocol.jsonable import (
+    TEXT_CHARS,
+    delay_to_dict,
+    lines_to_dict,
+    override_to_dict,
+    ruling_to_dict,
+)
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.override import Override, choice
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
@@ -19,7 +27,12 @@ from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Access, Ground
 from scrapy_koster.protocol.step import Obey, Settled, standing_by
-from scrapy_koster.protocol.wording import because_of, because_of_delay, utc
+from scrapy_koster.protocol.wording import (
+    because_of,
+    because_of_delay,
+    because_of_override,
+    utc,
+)
 
 
 class Source(Enum):
@@ -49,12 +62,27 @@ class ExplainingParser(Parser, Protocol):
         ...
 
 
-def permission(step: Settled, parser: Parser | None, policy: Policy) -> Permission:
+def permission(
+    step: Settled, parser: Parser | None, policy: Policy, overrides: Sequence[Override] = ()
+) -> Permission:
     """Return what decides on the URLs of a site.
 
     *parser* has read the body of the copy; it is needed where access is by rules. What is
-    returned raises ParserDefectError where the parser returns no bool.
+    returned raises ParserDefectError where the parser returns no bool. *overrides* are those of
+    the site that apply now.
     """
+    by_site = _permission_by_site(step, parser, policy)
+    if not overrides or not standing_by(step, policy).may_be_overridden:
+        return by_site
+
+    def allows(url: str, robot: str | bytes) -> bool:
+        chosen = choice(url, overrides)
+        return by_site(url, robot) if chosen is None else chosen.allowed
+
+    return allows
+
+
+def _permission_by_site(step: Settled, parser: Parser | None, policy: Policy) -> Permission:
     match standing_by(step, policy).access:
         case Access.BY_RULES:
             assert parser is not None
@@ -102,6 +130,8 @@ class Verdict:
     """What ``url`` may be sent as, where that decided and not ``url`` as it stands."""
     is_explained: bool = True
     """False where the parser can only answer yes or no; ``section`` is its class then."""
+    override: Override | None = None
+    """The entry of KOSTER_OVERRIDES that decided; ``rule`` is the site's line, which differs."""
 
     @property
     def allowed(self) -> bool:
@@ -169,6 +199,7 @@ class Verdict:
             "status": copy.status if copy else None,
             "fetched": utc(copy.fetched) if copy and dated else None,
             "expires": utc(copy.expires) if copy and dated else None,
+            "override": override_to_dict(self.override) if self.override else None,
             "reason": printable(failure.reason) if failure else None,
             "retry": utc(failure.retry) if failure else None,
             "source": self.source.value,
@@ -176,6 +207,8 @@ class Verdict:
 
     def because(self) -> str:
         """Return in words, safe to print, what decided."""
+        if self.override is not None:
+            return because_of_override(self.override, self.ruling)
         if self.delay is not None:
             return because_of_delay(self.delay)
         if not self.is_explained:
@@ -200,6 +233,8 @@ class Verdict:
     def __str__(self) -> str:
         """One line: what was decided, where that stands, for which robot."""
         may = "allowed" if self.allowed else "forbidden"
+        if self.override is not None:
+            return f"{may} by {self.because()}"
         return f"{may} by {printable(self.robots_url)}: {self.because()}"
 
 
@@ -214,39 +249,66 @@ def verdict_on(
     policy: Policy,
     forbidden: str | None,
     too_long: Delay | None = None,
+    overrides: Sequence[Override] = (),
 ) -> Verdict:
-    """Return the verdict on *url*, a URL of *site*.
+    """Return the verdict on *url*, a URL of *site*, whose *overrides* apply now.
 
-    *forbidden* is what ``forbidden_spelling`` has found, so the rules need not be evaluated
-    again to decide: they are asked for the line alone. If it is None, a delay that is
-    *too_long* forbids the URL.
+    *forbidden* is what ``forbidden_spelling`` has found: the rules are asked for the line alone.
+    If it is None, a delay that is *too_long* forbids the URL.
     """
-    ground = standing_by(step, policy).ground
-    by_rules = ground is Ground.RULE
+    standing = standing_by(step, policy)
+    reader = parser if standing.ground is Ground.RULE else None
     delay = too_long if forbidden is None else None
-    if delay is not None:
-        ground = Ground.DELAY
-        ruling = Ruling(allowed=False, section="3.2", record=None, rule=delay.line)  # "extension"
-    elif by_rules:
-        ruling = _ruling(parser, forbidden or url, robot, allowed=forbidden is None)
-    else:
-        ruling = Ruling(allowed=forbidden is None, section="3.1", record=None, rule=None)
+    decided, override = forbidden or url, None
+    if overrides and delay is None and standing.may_be_overridden:
+        by_site = _permission_by_site(step, parser, policy)
+        decided, override = _overridden(url, robot, by_site, overrides, forbidden)
+    ruling = _ruling_by(delay) if delay else _ruling(reader, decided, robot, allowed=not forbidden)
+    ground = Ground.OVERRIDE if override else standing.ground
     return Verdict(
         url=url,
         site=site,
         robot=name_token(robot),
-        ground=ground,
+        ground=Ground.DELAY if delay else ground,
         ruling=ruling,
         known=step.copy if isinstance(step, Obey) else step.failure,
         source=source,
         delay=delay,
         spelling=None if forbidden == url else forbidden,
-        is_explained=not (by_rules or delay) or isinstance(parser, ExplainingParser),
+        is_explained=not (reader or delay) or isinstance(parser, ExplainingParser),
+        override=override,
     )
 
 
+def _overridden(
+    url: str,
+    robot: str | bytes,
+    by_site: Permission,
+    overrides: Sequence[Override],
+    forbidden: str | None,
+) -> tuple[str, Override | None]:
+    """Return the spelling of *url* that decided, and the override that changed the answer, if any.
+
+    One that says what the site says changes nothing.
+    """
+    if forbidden is not None:
+        chosen = choice(forbidden, overrides) if by_site(forbidden, robot) else None
+        return forbidden, chosen.override if chosen else None
+    closed = forbidden_spelling(url, robot, by_site)
+    if closed is None:
+        return url, None
+    chosen = choice(closed, overrides)
+    return closed, chosen.override if chosen else None
+
+
+def _ruling_by(delay: Delay) -> Ruling:
+    return Ruling(allowed=False, section="3.2", record=None, rule=delay.line)  # "extension"
+
+
 def _ruling(parser: Parser | None, url: str, robot: str | bytes, *, allowed: bool) -> Ruling:
-    """Return the line that decided, for a decision that has been made."""
+    """Return the line that decided, for a decision that has been made; *parser*: if by rules."""
+    if parser is None:
+        return Ruling(allowed=allowed, section="3.1", record=None, rule=None)
     if not isinstance(parser, ExplainingParser):
         # KOSTER_PARSER is a class that can only answer yes or no.
         return Ruling(allowed=allowed, section=type(parser).__name__, record=None, rule=None)

@@ -11,6 +11,7 @@ from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 if TYPE_CHECKING:
     from scrapy_koster.protocol.delay import Delay
     from scrapy_koster.protocol.line import Line
+    from scrapy_koster.protocol.override import Override
 
 _LAST_SECOND = 253402300799.0  # of the year 9999
 
@@ -58,6 +59,16 @@ def because_of_delay(delay: Delay) -> str:
     if delay.line is not None:
         asked = f"line {delay.line.number} '{text_of(delay.line, 200)}'"
     return f"{asked}, which is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
+
+
+def because_of_override(override: Override, ruling: Ruling) -> str:
+    """Return the override that decided, and what the site says otherwise."""
+    line = f"the site's line {ruling.rule.number}" if ruling.rule else "the site"
+    if ruling.allowed:
+        says = f"{line} forbids it" if ruling.rule else "without it this would be forbidden"
+    else:
+        says = f"{line} allows it"
+    return f"an override of yours: {override}; {says}"
 
 
 def _title(record: Heading) -> str:

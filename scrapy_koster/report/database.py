@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scrapy_koster.report.tally import Tally
 
 _APPLICATION_ID = 0x4B727074  # "Krpt"
-_VERSION = 3
+_VERSION = 4
 _BUSY_SECS = 5.0
 _MINUTE_COUNTS = ("asked", "answered", "deferred", "allowed", "refused")
 # Of lines, sites and kinds that come later there are no samples.
@@ -34,6 +34,10 @@ _TABLES = {
     "sample": """
         site TEXT NOT NULL, kind TEXT NOT NULL, line INTEGER NOT NULL, rank INTEGER NOT NULL,
         url TEXT NOT NULL, PRIMARY KEY (site, kind, line, rank)
+    """,
+    "override": """
+        site TEXT NOT NULL, text TEXT NOT NULL, allowed INTEGER NOT NULL, refused INTEGER NOT NULL,
+        PRIMARY KEY (site, text)
     """,
     "failure": "reason TEXT NOT NULL PRIMARY KEY, attempts INTEGER NOT NULL",
     "minute": "minute INTEGER NOT NULL PRIMARY KEY, "
@@ -54,6 +58,10 @@ _UPSERT_SITE = (
 _UPSERT_RULE = (
     "INSERT INTO rule VALUES (?, ?, ?, ?)"
     " ON CONFLICT DO UPDATE SET refused = refused + excluded.refused"
+)
+_UPSERT_OVERRIDE = (
+    "INSERT INTO override VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+    " allowed = allowed + excluded.allowed, refused = refused + excluded.refused"
 )
 _UPSERT_FAILURE = (
     "INSERT INTO failure VALUES (?, ?)"
@@ -95,6 +103,7 @@ class Writer:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(_UPSERT_SITE, map(_site_row, tally.sites.items()))
             connection.executemany(_UPSERT_RULE, map(_rule_row, tally.rules.items()))
+            connection.executemany(_UPSERT_OVERRIDE, map(_override_row, tally.overrides.items()))
             samples = self._write_samples(connection, tally)
             connection.executemany(_UPSERT_FAILURE, self._named(tally))
             if tally.minute:
@@ -151,6 +160,12 @@ def _site_row(item: tuple[str, dict[str, object]]) -> tuple[object, ...]:
 def _rule_row(item: tuple[tuple[str, int, str], int]) -> tuple[object, ...]:
     (site, line, text), refused = item
     return _named_site(site), line, text, refused
+
+
+def _override_row(item: tuple[tuple[str, str, str], int]) -> tuple[object, ...]:
+    (site, text, what), count = item
+    allowed = count if what == "allowed" else 0
+    return _named_site(site), text, allowed, count - allowed
 
 
 def _named_site(site: str) -> str:

@@ -38,12 +38,15 @@ _ALLOWED = f"({' + '.join(ALLOWED.values())})"
 _BY_MATTER = (
     f"ORDER BY {_REFUSED} DESC, outcome IN {CLOSED_BY} DESC, wildcards DESC, {_ALLOWED} DESC, site"
 )
-CLOSED = f"(outcome IN {CLOSED_BY} OR refused_rule + refused_delay > 0 AND {_ALLOWED} = 0)"
+_CHOSEN = "refused_rule + refused_delay + refused_override"
+CLOSED = f"(outcome IN {CLOSED_BY} OR {_CHOSEN} > 0 AND {_ALLOWED} = 0)"
 """What holds of sites of which we have nothing: closed as a whole, or all was refused."""
 _WORST_RULES = (
     "SELECT site, line, text, refused FROM rule ORDER BY refused DESC, site, line"
     f" LIMIT {RULES_MOST}"
 )
+_OVERRIDE_KEYS = ("site", "override", "allowed", "refused")
+_OVERRIDES = "SELECT * FROM override ORDER BY allowed + refused DESC, site, text"
 
 OUTCOME_NAMES = {
     Standing.OBEYED: "obeyed",
@@ -86,6 +89,8 @@ class Numbers:
     """minute since the epoch, asked, answered, deferred, allowed, refused"""
     rules: list[Row]
     """site, line, text, refused: the largest first, 10,000 at most"""
+    overrides: list[Row]
+    """site, text, allowed, refused: what the overrides of the user changed"""
     rules_in_all: int
     closed: int
     """How many sites were CLOSED."""
@@ -114,6 +119,7 @@ class Numbers:
             "requests": {"allowed": self.allowed, "refused": self.refused},
             "allowed_because": self.allowed_because,
             "rules": [dict(zip(keys, rule, strict=True)) for rule in self.rules],
+            "overrides": [dict(zip(_OVERRIDE_KEYS, row, strict=True)) for row in self.overrides],
             "rules_in_all": self.rules_in_all,
             "closed": self.closed,
             "statuses": self.statuses,
@@ -156,6 +162,7 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
         compared={name: int(about.get(name) or 0) for name in ("agree", "stricter", "looser")},
         minutes=[tuple(row) for row in connection.execute("SELECT * FROM minute ORDER BY minute")],
         rules=[tuple(row) for row in connection.execute(_WORST_RULES)],
+        overrides=[tuple(row) for row in connection.execute(_OVERRIDES)],
         rules_in_all=_number(connection, "SELECT count(*) FROM rule"),
         closed=_number(connection, f"SELECT count(*) FROM site WHERE {CLOSED}"),
     )

@@ -43,7 +43,8 @@ def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
         [
             Tile(what, count, "obeyed" if what == "by its rules" else "none")
             for what, count in numbers.allowed_because.items()
-        ],
+        ]
+        + [Tile("of these, by an override of yours", totals["overridden"])],
     )
     yield (
         f"Requests refused: {sum(refused.values()):,}",
@@ -52,6 +53,7 @@ def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
             Tile("restricted: HTTP 401 or 403", refused["restricted"], "restricted"),
             Tile("missing: KOSTER_MISSING", refused["missing"], "restricted"),
             Tile("by too long a Crawl-delay", refused["delay"], "restricted"),
+            Tile("by an override of yours", refused["override"], "restricted"),
             Tile("unavailable: given up", refused["unavailable"], "unavailable"),
             Tile("of these, start requests", totals["start_refused"]),
             Tile("dropped: nofollow, noindex", totals["nofollow"] + totals["noindex"]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.wording import utc
 from scrapy_koster.report.numbers import CLOSED_BY, NOT_KNOWN, Numbers, sites_of
-from scrapy_koster.report.tally import ALLOWED, NOFOLLOW, NOINDEX, REFUSED, START
+from scrapy_koster.report.tally import ALLOWED, NOFOLLOW, NOINDEX, OVERRIDDEN, REFUSED, START
 
 if TYPE_CHECKING:
     import sqlite3
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scrapy_koster.report.files import File
 
 _BY_LINE = (Ground.RULE.value, Ground.DELAY.value)
+_BY_CHOICE = (*_BY_LINE, Ground.OVERRIDE.value)
 SHOWN_FIRST = 25
 """Rows of a table that stand in the page itself, for those who have no JavaScript."""
 
@@ -143,6 +144,7 @@ def tables_of(
     tables = [
         _closed(rows, worst),
         _rules(numbers, found),
+        _overrides(numbers, found),
         _starts(rows, found),
         _hazards(rows, stored),
         _failures(numbers),
@@ -212,16 +214,19 @@ def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
     )
     for row in rows:
         by_line = row["outcome"] not in CLOSED_BY
-        if not by_line or (any(row[REFUSED[ground]] for ground in _BY_LINE) and not _allowed(row)):
+        chosen = sum(row[REFUSED[ground]] for ground in _BY_CHOICE)
+        if not by_line or (chosen and not _allowed(row)):
             how = "all was refused" if by_line else _OUTCOMES[row["outcome"]]
             why = (
-                f"line {worst.get(row['site'])}"
-                if by_line
-                else row["reason"] or f"HTTP {row['status']}"
+                _worst(worst, row["site"]) if by_line else row["reason"] or f"HTTP {row['status']}"
             )
             refused = sum(_refused(row).values())
             table.add(refused, row["site"], how, why, _allowed(row), row["expires"])
     return table
+
+
+def _worst(worst: Mapping[str, str], site: str) -> str:
+    return f"line {worst[site]}" if site in worst else "an override of yours"
 
 
 def _refused(row: sqlite3.Row) -> dict[str, int]:
@@ -260,6 +265,26 @@ def _rules(numbers: Numbers, samples: Samples) -> Table:
         of_site = samples.get(site, {})
         urls = [url for ground in _BY_LINE for url in of_site.get((ground, line), ())]
         table.add(refused, site, line or None, text, urls[0] if urls else "")
+    return table
+
+
+def _overrides(numbers: Numbers, samples: Samples) -> Table:
+    table = Table(
+        "overrides",
+        "Overrides of yours",
+        "Entries of KOSTER_OVERRIDES that changed what happened to a request.",
+        [
+            Column("allowed", "number"),
+            Column("refused", "number"),
+            Column("site", "site"),
+            Column("why, and until when"),
+            Column("for example"),
+        ],
+    )
+    for site, text, allowed, refused in numbers.overrides:
+        of_site = samples.get(site, {})
+        kind = OVERRIDDEN if allowed else Ground.OVERRIDE.value
+        table.add(allowed, refused, site, text, of_site.get((kind, 0), [""])[0])
     return table
 
 

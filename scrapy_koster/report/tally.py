@@ -16,9 +16,9 @@ _MOST = 10_000
 _RANKS = 1 << 32
 
 
-START, NOFOLLOW, NOINDEX = "start", "nofollow", "noindex"
-"""What URLs are samples of, besides the grounds of refusals: refused start requests, and pages
-of which requests or items were dropped."""
+START, NOFOLLOW, NOINDEX, OVERRIDDEN = "start", "nofollow", "noindex", "overridden"
+"""What URLs are samples of, besides the grounds of refusals: refused start requests, pages of
+which requests or items were dropped, and what an override of the user has allowed."""
 
 ALLOWED = {
     Standing.OBEYED: "allowed_rule",
@@ -61,6 +61,7 @@ COUNTS = (
     *ALLOWED.values(),
     *REFUSED.values(),
     "start_refused",
+    "overridden",  # of the requests that were allowed: by an override
     "deferrals",
     "given_up",
     "nofollow",
@@ -84,6 +85,8 @@ class Tally:
         self.samples: dict[tuple[str, str, int], list[tuple[int, str]]] = {}
         """By site, kind and line: a rank by chance, and the URL."""
         self.failures: Counter[str] = Counter()
+        self.overrides: Counter[tuple[str, str, str]] = Counter()
+        """By site, text of the override, and "allowed" or "refused": the settings bound them."""
         self.minute: Counter[str] = Counter()
         self.compared: list[tuple[bytes, str, str | bytes, bool]] = []
         """Decisions to compare with those of RFC 9309: the file, the URL, the robot, the answer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shlex
@@ -275,6 +276,25 @@ def test_explain_of_several_urls_is_as_bad_as_the_worst(robots: Robots, file: Pa
         ("forbidden", urls[1]),
         ("allowed", urls[2]),
     ]
+
+
+def test_explain_names_an_override(robots: Robots) -> None:
+    body = b"User-agent: *\nDisallow: /a\n"
+    entry = {"site": "http://h", "allow": ["/a"], "reason": "agreed", "until": "2999-12-31"}
+    why = "an override of yours: agreed, until 2999-12-31; the site's line 2 forbids it"
+
+    def run(*options: str, **settings: Any) -> Ran:
+        return robots("explain", "--robots", "-", *options, "http://h/a", stdin=body, **settings)
+
+    ran = run(KOSTER_OVERRIDES=[entry])
+    assert ran.status == 0
+    assert f"\n  because   {why}\n" in ran.out
+    assert "\n  draft     forbidden by line 2 'Disallow: /a' of the record" in ran.out
+    [row] = run("--json", KOSTER_OVERRIDES=json.dumps([entry])).objects
+    assert (row["allowed"], row["ground"], row["because"]) == (True, "override", why)
+    assert row["override"] == {"site": "http://h", "reason": "agreed", "until": "2999-12-31"}
+    assert row["draft"]["allowed"] is False
+    assert run(KOSTER_OVERRIDES=[entry | {"until": "2020-01-01"}]).status == 1
 
 
 def test_explain_says_where_rfc_9309_differs(robots: Robots) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from traceback import format_exception
 from types import SimpleNamespace
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.server import Server
-from harness.wrong_settings import WRONG
+from harness.wrong_settings import OVERRIDE, WRONG
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings as ScrapySettings
 
@@ -21,6 +23,8 @@ from scrapy_koster import KosterRobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
 from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
+from scrapy_koster.protocol.override import Override, Overrides
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Setting, Settings
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
@@ -55,7 +59,23 @@ RIGHT: tuple[tuple[str, Any, str, Any], ...] = (
     ("ROBOTSTXT_USER_AGENT", "*", "robot", "*"),
     ("ROBOTSTXT_USER_AGENT", "", "robot", None),
 )
+OVERRIDES = Overrides(
+    (
+        Override(
+            site=Site("https", "a.example", 443),
+            allow=("/a",),
+            reason="the owner agreed",
+            until=date(2099, 12, 31),
+        ),
+    )
+)
 RIGHT_POLICY = (
+    ("KOSTER_OVERRIDES", [OVERRIDE], "overrides", OVERRIDES),
+    ("KOSTER_OVERRIDES", (OVERRIDE | {"site": "HTTPS://A.example:443/"},), "overrides", OVERRIDES),
+    ("KOSTER_OVERRIDES", [OVERRIDE | {"until": date(2099, 12, 31)}], "overrides", OVERRIDES),
+    ("KOSTER_OVERRIDES", json.dumps([OVERRIDE]), "overrides", OVERRIDES),
+    ("KOSTER_OVERRIDES", "", "overrides", Overrides()),
+    ("KOSTER_OVERRIDES", "[]", "overrides", Overrides()),
     ("KOSTER_EXPIRY_SECS", 0, "expiry_secs", 0.0),
     ("KOSTER_EXPIRY_MIN_SECS", "0", "expiry_min_secs", 0.0),
     ("KOSTER_EXPIRY_MAX_SECS", 300, "expiry_max_secs", 300.0),

@@ -154,7 +154,11 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
     kept = settings | {"JOBDIR": str(folder / "job"), "KOSTER_IDLE_LIMIT_SECS": 0}
     clamps = {"KOSTER_CRAWL_DELAY": "obey", "KOSTER_CRAWL_DELAY_MAX_SECS": 0.1}
     refuses = clamps | {"KOSTER_CRAWL_DELAY": "refuse"}
+    override = {"site": ruled.url(""), "reason": "agreed", "until": "2999-12-31"}
+    paths = ({"allow": ["/private"]}, {"disallow": ["/x"]})
+    overrides = {"KOSTER_OVERRIDES": [override | each for each in paths]}
     return [
+        await crawl(urls=[ruled.url("/private"), ruled.url("/x")], settings=overrides),
         await crawl(urls=slow.urls(2), settings=clamps),
         await crawl(urls=slow.urls(1), settings=refuses),
         await crawl(_Slow, urls=urls, settings=settings),

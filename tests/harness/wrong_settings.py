@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from scrapy_koster import DeferringScheduler
 
@@ -18,6 +20,18 @@ NOT_CLASSES = ("nowhere.Nothing", "nothing", "scrapy_koster.Nothing", "os.path.j
 class Ours(DeferringScheduler):
     """A subclass falls back to itself, too."""
 
+
+OVERRIDE: dict[str, Any] = {
+    "site": "https://a.example",
+    "allow": ["/a"],
+    "reason": "the owner agreed",
+    "until": "2099-12-31",
+}
+NO_ORIGINS = (
+    *("", "a.example", "//a.example", "ftp://a.example", "https://", "https://*.example"),
+    *("https://a.example/b", "https://a.example?", "https://u@a.example", "https://a.example:x"),
+    *("https://a.example ", "https://[a", "https:///"),
+)
 
 WRONG = {
     "ROBOTSTXT_USER_AGENT": (" FigTree", "(FigTree)", "/0.1", "\nfig", 3, ["figtree"]),
@@ -57,6 +71,17 @@ WRONG = {
     "KOSTER_MISSING": ("Disallow", "defer", "", False, ["allow"]),
     "KOSTER_UNAVAILABLE": ("Defer", "wait", "", True, ["allow"]),
     "KOSTER_PAGE_META": (3, True, [None], [""], ["proxy", 3], [["proxy"]], ("proxy", b"x")),
+    "KOSTER_OVERRIDES": (
+        *("nothing", "{}", '[{"site": "https://a.example"}]', "[" * 100_000, 3, True, {}, [3]),
+        *([{}], [OVERRIDE | {"pattern": "/"}], [{**OVERRIDE, "allow": []}]),
+        *([OVERRIDE | {"allow": "/a"}], [OVERRIDE | {"allow": ["a"]}], [OVERRIDE | {"allow": [3]}]),
+        *([OVERRIDE | {"allow": [path]}] for path in ("/*", "/a$", "/a#b", "/a b", "/\n", "")),
+        *([OVERRIDE | {"site": site}] for site in (*NO_ORIGINS, None, 3)),
+        *([OVERRIDE | {"reason": reason}] for reason in ("", " ", None, 3)),
+        *([OVERRIDE | {"until": until}] for until in ("", "soon", "2027-02-30", "20270101", 2027)),
+        *([OVERRIDE | {"until": datetime(2027, 1, 1, tzinfo=timezone.utc)}],),
+        *([{key: OVERRIDE[key] for key in OVERRIDE if key != left}] for left in OVERRIDE),
+    ),
     "KOSTER_DRY_RUN": ("perhaps", "", [], "2.5"),
     "KOSTER_FALLBACK_SCHEDULER": (*NOT_CLASSES, dict, "scrapy_koster.DeferringScheduler", Ours),
     "KOSTER_REPORT": (3, True, [], b"x.html"),

@@ -183,6 +183,18 @@ async def test_a_site_without_a_robots_txt(crawl: Crawl, server: Server) -> None
     assert site.pages_asked == []
 
 
+async def test_an_exception_for_one_site(crawl: Crawl, server: Server) -> None:
+    site, other = server.site(), server.site()
+    site.robots = other.robots = RULES
+    [block] = blocks_in(recipe("Make an exception for one site"), "python")
+    settings = settings_of(block.replace(EXAMPLE, site.url("")))
+    paths = ("/private/reports/1", "/private/1")
+    urls = [each.url(path) for each in (site, other) for path in paths]
+    result = await crawl(urls=urls, settings=settings)
+    assert result.fetched == (site.url(paths[0]),)
+    assert warnings(result) == []
+
+
 async def test_a_proxy(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     site, proxy = server.site(), server.site()
     for path in ("/robots.txt", "/page"):

@@ -215,6 +215,7 @@ IN_JSON = {
     "status": 200,
     "fetched": "2001-09-09T01:46:40Z",
     "expires": "2001-09-16T01:46:40Z",
+    "override": None,
     "reason": None,
     "retry": None,
     "source": "storage",

@@ -11,7 +11,7 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.step import Pass
 from scrapy_koster.protocol.wording import shown, text_of
-from scrapy_koster.report.tally import ALLOWED, START, Tally
+from scrapy_koster.report.tally import ALLOWED, OVERRIDDEN, START, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,8 +77,13 @@ class Uncounted:
     def given_up(self, site: Site) -> None:
         """Requests that waited for a site are refused now."""
 
-    def allowed(self, state: SiteState, url: str, robot: str | bytes) -> None:
-        """A request was let pass."""
+    def allowed(
+        self, state: SiteState, url: str, robot: str | bytes, *, by_rules: bool = True
+    ) -> None:
+        """A request was let pass: by the rules of its site, or *by_rules* is False."""
+
+    def overridden(self, verdict: Verdict) -> None:
+        """An override has let a request pass."""
 
     def refused(self, request: Request, verdict: Verdict) -> None:
         """A request was refused, or would have been in a dry run."""
@@ -157,13 +162,21 @@ class Counts(Uncounted):
         self.tally.count(str(site), "given_up")
         self.tally.row(str(site))["resumed"] = int(self._clock.epoch())
 
-    def allowed(self, state: SiteState, url: str, robot: str | bytes) -> None:
+    def overridden(self, verdict: Verdict) -> None:
+        site = str(verdict.site)
+        self.tally.count(site, "overridden")
+        self.tally.overrides[site, str(verdict.override), "allowed"] += 1
+        self.tally.sample(site, OVERRIDDEN, 0, printable(verdict.url, _URL_CHARS))
+
+    def allowed(
+        self, state: SiteState, url: str, robot: str | bytes, *, by_rules: bool = True
+    ) -> None:
         tally = self.tally
         row = tally.row(state.origin[:-1])
         column = ALLOWED[state.standing] if state.standing in ALLOWED else _unannounced(state)
         row[column] = row.get(column, 0) + 1
         tally.minute["allowed"] += 1
-        if state.standing is Standing.OBEYED:
+        if state.standing is Standing.OBEYED and by_rules:
             self._compare(state.known, url, robot, allowed=True)
 
     def refused(self, request: Request, verdict: Verdict) -> None:
@@ -175,6 +188,8 @@ class Counts(Uncounted):
             tally.count(site, "start_refused")
             tally.sample(site, START, 0, url)
         line = verdict.line or 0
+        if ground is Ground.OVERRIDE:
+            tally.overrides[site, str(verdict.override), "refused"] += 1
         if ground in _BY_LINE:
             text = text_of(verdict.rule, _RULE_CHARS) if verdict.rule else verdict.section
             tally.refused_by(site, line, text)

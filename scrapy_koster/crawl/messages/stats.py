@@ -44,6 +44,10 @@ class Stats:
         self._inc("robotstxt/forbidden")
         self._inc(f"koster/forbidden/{ground.value}")
 
+    def overridden(self) -> None:
+        """An override let a request pass that its site forbids."""
+        self._inc("koster/override/allowed")
+
     def would_be_forbidden(self) -> None:
         """A request was not refused because of KOSTER_DRY_RUN."""
         self._inc("koster/dry_run/forbidden")

@@ -1,0 +1,184 @@
+"""Recorded exceptions to the robots.txt of single sites (KOSTER_OVERRIDES).
+
+They are the user's own: neither standard has them. So each names its site, its reason and its last
+day, and decides on paths alone. It opens no site that answered 401 or 403 or that is deferred.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from typing import Any, NamedTuple
+
+from scrapy_koster.protocol.path import is_robots_txt, url_path
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.site import Site, site_of
+
+_KEYS = ("site", "allow", "disallow", "reason", "until")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_NO_PREFIX = re.compile(r"[*#\s\x00-\x1f\x7f]|\$$")
+_ORIGIN = re.compile(r"https?://[^\s/?#@*\\]+/?", re.IGNORECASE)
+_REASON_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """An exception for one site."""
+
+    site: Site
+    allow: tuple[str, ...] = ()
+    """Beginnings of the paths that it opens, decoded as ``url_path`` returns them."""
+    disallow: tuple[str, ...] = ()
+    """Beginnings of the paths that it closes."""
+    reason: str
+    until: date
+    """The last day on which it applies, in UTC."""
+
+    @property
+    def ends(self) -> float:
+        """When it expires, in seconds since the epoch: at the end of its last day."""
+        day = datetime(self.until.year, self.until.month, self.until.day, tzinfo=timezone.utc)
+        return day.timestamp() + timedelta(days=1).total_seconds()
+
+    def __str__(self) -> str:
+        """Return its reason and its last day, safe to print."""
+        return f"{printable(self.reason, _REASON_CHARS)}, until {self.until.isoformat()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Those of a crawl."""
+
+    entries: tuple[Override, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.entries)
+
+    def of(self, site: Site, now: float) -> tuple[Override, ...]:
+        """Return those of *site* that have not expired."""
+        if not self.entries:
+            return ()
+        return tuple(each for each in self.entries if each.site == site and now < each.ends)
+
+    def expired(self, now: float) -> tuple[Override, ...]:
+        """Return those that are void."""
+        return tuple(each for each in self.entries if now >= each.ends)
+
+
+NO_OVERRIDES = Overrides()
+
+
+class Choice(NamedTuple):
+    """What the overrides of a site say of one URL."""
+
+    allowed: bool
+    override: Override
+
+
+def choice(url: str | bytes, overrides: Sequence[Override]) -> Choice | None:
+    """Return what *overrides*, those of its site, say of *url*; None if no path of theirs matches.
+
+    The longest path wins; of two that are equal the one that closes. /robots.txt itself is always
+    allowed (3.2.2).
+    """
+    if not overrides or is_robots_txt(url):
+        return None
+    path = url_path(url)
+    matching = [
+        (len(prefix), not allowed, Choice(allowed, each))
+        for each in overrides
+        for allowed, prefixes in ((True, each.allow), (False, each.disallow))
+        for prefix in prefixes
+        if path.startswith(prefix)
+    ]
+    return max(matching, key=lambda match: match[:2])[2] if matching else None
+
+
+# Out of the settings.
+
+
+def overrides_of(entries: Any) -> Overrides:
+    """Return the overrides that *entries* describe, a list of mappings.
+
+    Raises ValueError, which says which entry is wrong and why.
+    """
+    if not isinstance(entries, (list, tuple)):
+        raise ValueError("it is not a list of entries")  # noqa: TRY004  # the reader tells of these
+    found = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            found.append(_override(entry))
+        except ValueError as error:
+            shown = printable(repr(entry), _REASON_CHARS)
+            raise ValueError(f"entry {number}, {shown}: {error}") from None
+    return Overrides(tuple(found))
+
+
+def _override(entry: Any) -> Override:
+    if not isinstance(entry, Mapping):
+        raise ValueError("it is not a dictionary")  # noqa: TRY004
+    for key in entry:
+        if key not in _KEYS:
+            raise ValueError(f"{printable(repr(key))} is not a key of an entry")
+    for key in ("site", "reason", "until"):
+        if key not in entry:
+            raise ValueError(f'it has no "{key}"')
+    allow, disallow = _paths(entry, "allow"), _paths(entry, "disallow")
+    if not allow and not disallow:
+        raise ValueError('it has neither "allow" nor "disallow"')
+    return Override(
+        site=_site(entry["site"]),
+        allow=allow,
+        disallow=disallow,
+        reason=_reason(entry["reason"]),
+        until=_until(entry["until"]),
+    )
+
+
+def _site(value: Any) -> Site:
+    wrong = (
+        f"the site {printable(repr(value))} is not the origin of one site, such as"
+        ' "https://example.com"'
+    )
+    if not isinstance(value, str) or not _ORIGIN.fullmatch(value):
+        raise ValueError(wrong)
+    try:
+        site = site_of(value)
+    except ValueError:
+        raise ValueError(wrong) from None
+    assert site is not None  # http or https
+    return site
+
+
+def _paths(entry: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    values = entry.get(key, ())
+    if not isinstance(values, (list, tuple)):
+        raise ValueError(f'"{key}" is not a list of paths')  # noqa: TRY004
+    for value in values:
+        if not isinstance(value, str) or value[:1] != "/" or _NO_PREFIX.search(value):
+            raise ValueError(
+                f'{printable(repr(value))} in "{key}" is not the beginning of a path, such as'
+                ' "/private". Wildcards have no meaning here: a star is %2A, a dollar at the end'
+                " %24"
+            )
+    return tuple(url_path(f"http://site{value}") for value in values)
+
+
+def _reason(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"the reason {printable(repr(value))} is no text")
+    return value.strip()
+
+
+def _until(value: Any) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if isinstance(value, str) and _DATE.fullmatch(value):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            pass
+    raise ValueError(f'until = {printable(repr(value))} is not a date such as "2027-01-31"')

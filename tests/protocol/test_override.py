@@ -1,0 +1,219 @@
+"""Recorded exceptions to the robots.txt of single sites: what they decide, and until when."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from typing import Any
+
+import pytest
+
+from scrapy_koster.protocol.access import Copy, Failure, Missing, Policy
+from scrapy_koster.protocol.override import Override, Overrides, choice, overrides_of
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled
+from scrapy_koster.protocol.strictest import Strictest
+from scrapy_koster.protocol.verdict import (
+    Parser,
+    Source,
+    Verdict,
+    forbidden_spelling,
+    permission,
+    verdict_on,
+)
+
+SITE = Site("https", "a.example", 443)
+UNTIL = date(2026, 12, 31)
+NOON = datetime(2026, 11, 22, 12, tzinfo=timezone.utc).timestamp()
+BODY = b"User-agent: *\nDisallow: /private\nDisallow: /p\nAllow: /\n"
+
+
+def override(**given: Any) -> Override:
+    return Override(site=SITE, until=UNTIL, reason="the owner agreed", **given)
+
+
+@pytest.mark.parametrize(
+    ("path", "allow", "disallow", "decided"),
+    [
+        ("/private/a", ["/private"], [], True),
+        ("/privat", ["/private"], [], None),
+        ("/private", ["/"], ["/private"], False),
+        ("/private/a", ["/private/a"], ["/private"], True),
+        ("/private", ["/private"], ["/private"], False),
+        ("/a?b=c", ["/a?b"], ["/a"], True),
+        ("/%7Ea", ["/~a"], [], True),
+        ("/~a", ["/%7ea"], [], True),
+        ("/a%2Fb", ["/a/"], [], None),
+        ("/\u00e9", ["/%C3%A9"], [], True),
+        ("/%2A", ["/%2a"], [], True),
+        ("", ["/"], [], True),
+        ("/robots.txt", [], ["/"], None),
+        ("/a#/b", [], ["/a#"], None),
+    ],
+)
+def test_the_longest_path_wins(
+    path: str, allow: list[str], disallow: list[str], decided: bool | None
+) -> None:
+    entries = [
+        {"site": str(SITE), key: paths, "reason": "so", "until": "2026-12-31"}
+        for key, paths in (("allow", allow), ("disallow", disallow))
+        if paths and "#" not in paths[0]
+    ]
+    for ordered in (entries, entries[::-1]):
+        chosen = choice(f"{SITE}{path}", overrides_of(ordered).entries)
+        assert (chosen.allowed if chosen else None) is decided
+
+
+def test_each_is_for_one_site_until_the_end_of_its_last_day() -> None:
+    [entry] = entries = (override(allow=("/",)),)
+    overrides = Overrides(entries)
+    end = datetime(2027, 1, 1, tzinfo=timezone.utc).timestamp()
+    assert entry.ends == end
+    assert overrides.of(SITE, end - 0.001) == entries
+    assert overrides.of(SITE, end) == ()
+    assert overrides.expired(end - 0.001) == ()
+    assert overrides.expired(end) == entries
+    for other in (
+        ("http", "a.example", 80),
+        ("https", "b.a.example", 443),
+        ("https", "a.example", 8),
+    ):
+        assert overrides.of(Site(*other), NOON) == ()  # type: ignore[arg-type]
+
+
+def test_what_is_shown_of_one_is_harmless() -> None:
+    entry = Override(site=SITE, reason="\x1b[2J" + "x" * 1000, until=UNTIL)
+    assert str(entry).isprintable()
+    assert len(str(entry)) < 400
+
+
+WRONG: tuple[tuple[Any, str], ...] = (
+    ([{}, 3], r"entry 1, \{\}: it has no \"site\""),
+    (
+        [
+            {"site": "https://a.example", "allow": ["/"], "reason": "x", "until": "2099-01-01"},
+            "\x1b",
+        ],
+        r"entry 2, '\\x1b': it is not a dictionary",
+    ),
+    (3, "it is not a list of entries"),
+)
+
+
+@pytest.mark.parametrize(("entries", "wrong"), WRONG)
+def test_a_wrong_one_is_named(entries: Any, wrong: str) -> None:
+    with pytest.raises(ValueError, match=wrong) as caught:
+        overrides_of(entries)
+    assert str(caught.value).isprintable()
+
+
+# In a verdict.
+
+COPY = Copy(f"{SITE}/robots.txt", 200, BODY, None, None, 0, 1)
+FAILURE = Failure("HTTP 503", 1, 0, 0, 1, None)
+OPENED = override(allow=("/private",))
+CLOSED = override(disallow=("/open",))
+
+
+def judged(
+    path: str,
+    step: Settled,
+    *overrides: Override,
+    policy: Policy = Policy(),  # noqa: B008
+) -> Verdict:
+    url, parser = f"{SITE}{path}", parser_of(step)
+    allows = permission(step, parser, policy, overrides)
+    return verdict_on(
+        url,
+        "figtree",
+        site=SITE,
+        step=step,
+        parser=parser,
+        source=Source.MEMORY,
+        policy=policy,
+        forbidden=forbidden_spelling(url, "figtree", allows),
+        overrides=overrides,
+    )
+
+
+def parser_of(step: Settled) -> Parser | None:
+    return Strictest(step.copy.body) if isinstance(step, Obey) else None
+
+
+def test_one_that_allows() -> None:
+    verdict = judged("/private/a", Obey(COPY, 1), OPENED)
+    assert verdict.allowed
+    assert verdict.ground is Ground.OVERRIDE
+    assert verdict.line == 2
+    assert verdict.override is OPENED
+    assert str(verdict) == (
+        "allowed by an override of yours: the owner agreed, until 2026-12-31; the site's line 2"
+        " forbids it"
+    )
+    assert verdict.to_dict()["override"] == {
+        "site": "https://a.example", "reason": "the owner agreed", "until": "2026-12-31",
+    }  # fmt: skip
+
+
+def test_one_that_disallows() -> None:
+    verdict = judged("/open/a", Obey(COPY, 1), CLOSED)
+    assert not verdict.allowed
+    assert verdict.ground is Ground.OVERRIDE
+    assert str(verdict) == (
+        "forbidden by an override of yours: the owner agreed, until 2026-12-31; the site's line 4"
+        " allows it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "entry"),
+    [("/open", OPENED), ("/open", override(allow=("/open",))), ("/p", override(disallow=("/p",)))],
+    ids=["another path", "allowed anyway", "forbidden anyway"],
+)
+def test_one_that_changes_nothing_is_not_named(path: str, entry: Override) -> None:
+    verdict = judged(path, Obey(COPY, 1), entry)
+    assert verdict == judged(path, Obey(COPY, 1))
+    assert verdict.override is None
+    assert verdict.ground is Ground.RULE
+
+
+def test_each_spelling_has_to_be_allowed() -> None:
+    # Some download handlers send "/private/../x" as "/x".
+    assert judged("/x/../private/a", Obey(COPY, 1), OPENED).override is OPENED
+    forbidden = judged("/private/../p", Obey(COPY, 1), OPENED)
+    assert not forbidden.allowed
+    assert forbidden.override is None
+
+
+MISSING = Copy(f"{SITE}/robots.txt", 404, b"", None, None, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("step", "policy", "allowed", "because"),
+    [
+        (Obey(MISSING, 1), Policy(), False, "the site allows it"),
+        (Pass(FAILURE, 1), Policy(), False, "the site allows it"),
+        (Obey(MISSING, 1), Policy(missing=Missing.DISALLOW), True, "without it"),
+    ],
+    ids=["no robots.txt", "let through", "KOSTER_MISSING"],
+)
+def test_a_site_without_rules(step: Settled, policy: Policy, allowed: bool, because: str) -> None:
+    verdict = judged("/private" if allowed else "/open", step, OPENED, CLOSED, policy=policy)
+    assert verdict.allowed is allowed
+    assert verdict.ground is Ground.OVERRIDE
+    assert because in verdict.because()
+
+
+@pytest.mark.parametrize(
+    ("step", "ground"),
+    [
+        (Obey(Copy(COPY.url, 401, b"", None, None, 0, 1), 1), Ground.RESTRICTED),
+        (Obey(Copy(COPY.url, 403, b"", None, None, 0, 1), 1), Ground.RESTRICTED),
+        (Refuse(FAILURE, 1), Ground.UNAVAILABLE),
+    ],
+)
+def test_a_site_that_is_closed_stays_closed(step: Settled, ground: Ground) -> None:
+    everything = override(allow=("/",))
+    verdict = judged("/private", step, everything)
+    assert verdict == judged("/private", step)
+    assert (verdict.allowed, verdict.ground) == (False, ground)
