@@ -3,8 +3,10 @@
 from scrapy_koster.addon import Addon
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.crawl.scheduler import DeferringScheduler
+from scrapy_koster.crawl.sitemapspider import RobotsSitemapMixin
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
@@ -15,10 +17,12 @@ __all__ = [
     "DeferringScheduler",
     "KosterMiddleware",
     "KosterRobotParser",
+    "LinkFilterMiddleware",
     "Rfc9309RobotParser",
     "RobotsForbidden",
     "RobotsMetaMiddleware",
     "RobotsReport",
+    "RobotsSitemapMixin",
     "RobotsUnavailable",
     "StrictestRobotParser",
 ]

@@ -11,6 +11,7 @@ from scrapy.utils.misc import load_object
 from scrapy_koster.crawl.config import FALLBACK_SCHEDULER
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
+from scrapy_koster.crawl.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.crawl.scheduler import DeferringScheduler
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
@@ -47,6 +48,7 @@ def _enable(settings: BaseSettings) -> None:
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
     settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100)
     settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", RobotsMetaMiddleware, 100)
+    settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", LinkFilterMiddleware, 1000)
     settings.setdefault_in_component_priority_dict("EXTENSIONS", RobotsReport, 100)
     _wrap_scheduler(settings)
 

@@ -19,6 +19,7 @@ from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.permits import Permits
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.keeping.keeper import Keeper
 from scrapy_koster.crawl.keeping.parked import NothingParked
 from scrapy_koster.crawl.messages.announcer import Announcer
@@ -27,6 +28,7 @@ from scrapy_koster.crawl.messages.log import Log, ServerLog
 from scrapy_koster.crawl.messages.overridden import Overridden
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.messages.summary import Summary
+from scrapy_koster.crawl.messages.urlsseen import UrlsSeen
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.pacing.hosts import Hosts
 from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
@@ -44,6 +46,7 @@ from scrapy_koster.crawl.replaying.replay import (
 )
 from scrapy_koster.crawl.report import CountedFetch, counts_of
 from scrapy_koster.crawl.robot import Robot
+from scrapy_koster.crawl.sitemaps import Sitemaps
 from scrapy_koster.crawl.sites import Sites
 
 if TYPE_CHECKING:
@@ -73,6 +76,9 @@ class Assembly:
     counts: Uncounted
     announcer: Announcer
     overridden: Overridden
+    seen: UrlsSeen
+    finish: Finish
+    sitemaps: Sitemaps
     keeper: Keeper
     pacer: Pacer | NoPacer
     parking: Parking
@@ -144,6 +150,8 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         pacer=pacer,
         engine=engine,
     )
+    replay = _replay(crawler, config) if is_replay(crawler.settings) else NoReplay()
+    log = _log(crawler, Sitemaps)
     return Assembly(
         config=config,
         clock=clock,
@@ -152,12 +160,15 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         robot=robot,
         counts=counts,
         announcer=announcer,
+        seen=UrlsSeen(),
+        finish=Finish(crawler, config, engine.has_start_failed),
+        sitemaps=Sitemaps(config, log, keeper=keeper, robot=robot, replay=replay),
         overridden=Overridden(config, clock, stats, _log(crawler, Overridden), counts=counts),
         keeper=keeper,
         pacer=pacer,
         parking=parked,
         waiting=waiting,
-        replay=_replay(crawler, config) if is_replay(crawler.settings) else NoReplay(),
+        replay=replay,
         folder=folder,
     )
 

@@ -63,6 +63,7 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_MISSING": "allow",
     "KOSTER_UNAVAILABLE": "defer",
     "KOSTER_OVERRIDES": (),
+    "KOSTER_FILTER_LINKS": False,
     "KOSTER_DRY_RUN": False,
     "KOSTER_PAGE_DIRECTIVES": ("meta", "header"),
     "KOSTER_REPORT": None,
@@ -105,6 +106,7 @@ class Config:
     max_bytes: int
     redirect_max: int
     page_meta: tuple[str, ...]
+    filter_links: bool
     dry_run: bool
     page_directives: frozenset[PageSource]
     report: str | None
@@ -146,6 +148,7 @@ class Config:
             max_bytes=read.whole("KOSTER_MAX_BYTES", least=1),
             redirect_max=read.whole("KOSTER_REDIRECT_MAX", least=0),
             page_meta=read.keys("KOSTER_PAGE_META"),
+            filter_links=read.flag("KOSTER_FILTER_LINKS"),
             dry_run=read.flag("KOSTER_DRY_RUN"),
             page_directives=frozenset(read.members("KOSTER_PAGE_DIRECTIVES", PageSource)),
             report=read.path_or_none("KOSTER_REPORT"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
@@ -21,7 +22,7 @@ from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
-from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Refuse, Step, waits
 from scrapy_koster.protocol.verdict import forbidden_spelling, permission, verdict_on
@@ -29,7 +30,6 @@ from scrapy_koster.protocol.verdict import forbidden_spelling, permission, verdi
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from typing_extensions import Self
@@ -58,7 +58,7 @@ class KosterMiddleware:
         self._replay = parts.replay
         self._announcer = parts.announcer
         self._counts = parts.counts
-        self._overridden = parts.overridden
+        self._parts = parts
         self._is_counting = parts.counts.is_on or parts.overridden.is_on
         # Most requests are to the site of the one before.
         self._last = SiteState(Site("http", "", 80))
@@ -137,6 +137,7 @@ class KosterMiddleware:
         exception: Exception,
     ) -> None:
         """Log once that the parser returned a wrong type. The request's errback is told, too."""
+        self._parts.finish.ended_with(exception)
         if isinstance(exception, ParserDefectError) and not self._has_told_of_parser:
             self._has_told_of_parser = True
             self._log.defect(
@@ -190,6 +191,21 @@ class KosterMiddleware:
         forbidden: str | None = None,
     ) -> None:
         """Let *request* pass or refuse it; *forbidden* is a spelling that is known to be."""
+        verdict = self._verdict(request, state, robot, step, forbidden)
+        if verdict is None:
+            self._passes(request, state, robot)
+        else:
+            self._refuse(request, verdict)
+
+    def _verdict(
+        self,
+        request: Request,
+        state: SiteState,
+        robot: str,
+        step: Step,
+        forbidden: str | None = None,
+    ) -> Verdict | None:
+        """Return why *request* is refused, None if it is not."""
         assert not waits(step)  # it has been waited for
         policy = self._config.policy
         overrides = policy.overrides.of(state.site, self._epoch())
@@ -198,9 +214,8 @@ class KosterMiddleware:
             forbidden = forbidden_spelling(request.url, robot, allows)
         too_long = None if forbidden else self._too_long(request, state, robot)
         if forbidden is None and too_long is None:
-            self._passes(request, state, robot)
-            return
-        verdict = verdict_on(
+            return None
+        return verdict_on(
             request.url,
             robot,
             site=state.site,
@@ -212,14 +227,15 @@ class KosterMiddleware:
             too_long=too_long,
             overrides=overrides,
         )
-        self._refuse(request, verdict)
 
     def _too_long(self, request: Request, state: SiteState, robot: str) -> Delay | None:
         return self._pacer.too_long(request, state, robot) if self._is_paced else None
 
     def _passes(self, request: Request, state: SiteState, robot: str) -> None:
         """Count a page that passes, and whether RFC 9309 forbids it: once (C6)."""
-        by_rules = not (self._overridden.is_on and self._overridden.passes(request, state, robot))
+        by_rules = not (
+            self._parts.overridden.is_on and self._parts.overridden.passes(request, state, robot)
+        )
         self._counts.allowed(state, request.url, robot, by_rules=by_rules)
         if not by_rules:
             return
@@ -231,6 +247,8 @@ class KosterMiddleware:
             self._announcer.summary.hazard_met(request.url)
 
     def _refuse(self, request: Request, verdict: Verdict) -> None:
+        if self._config.filter_links:
+            self._parts.seen.is_new(request.url)  # a link to it is not counted again
         if verdict.ground is Ground.DELAY:
             self._stats.delay_refused()
         self._counts.refused(request, verdict)
@@ -247,11 +265,66 @@ class KosterMiddleware:
             raise RobotsUnavailable(verdict)
         raise RobotsForbidden(verdict)
 
+    # What is known, for whoever asks before a request is made.
+
+    def is_allowed(self, request: Request | str, robot: str | None = None) -> bool | None:
+        """Return whether *request*, or a URL, may be fetched now, by what is in memory.
+
+        None: that is not known yet, or the robots.txt cannot be retrieved. Nothing is fetched and
+        nothing is waited for. *robot* is a name token or a User-Agent header, by default that of
+        the request. Raises ValueError for what is no URL and no robot, and TypeError if
+        KOSTER_PARSER has a defect.
+        """
+        if isinstance(request, str):
+            request = Request(request)
+        url = request.url
+        if request.meta.get("dont_obey_robotstxt") or site_of(url) is None or is_robots_txt(url):
+            return True
+        state = self._settled(url)
+        if state is None:
+            return None
+        name = checked_robot(robot, "robot") or self._robot.name_of(request)
+        return self._verdict(request, state, name, state.step) is None
+
+    async def sitemaps(self, url: str) -> list[str]:
+        """Return the URLs of the sitemaps that the robots.txt of the site of *url* names.
+
+        They are those of the copy that the crawl obeys. If there is none yet, the site is asked,
+        as for a page. Raises RobotsUnavailable if its robots.txt cannot be retrieved, and
+        ValueError if *url* has none. A file that was cut is named in a warning.
+        """
+        return await self._parts.sitemaps.of(url)
+
+    def refusal(self, request: Request) -> Verdict | None:
+        """Return the verdict on a *request* that is known to be forbidden, None for any other."""
+        if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
+            return None
+        state = self._settled(request.url)
+        if state is None:
+            return None
+        return self._verdict(request, state, self._robot.name_of(request), state.step)
+
+    def filtered(self, request: Request, verdict: Verdict) -> None:
+        """Count a request that was dropped before it was queued; each URL once as refused."""
+        self._stats.link_filtered()
+        self._log.debug("Not queued: %(request)s is %(verdict)s", request=request, verdict=verdict)
+        if self._parts.seen.is_new(request.url):
+            self._counts.refused(request, verdict)
+            self._stats.forbidden(verdict.ground)
+
+    def _settled(self, url: str) -> SiteState | None:
+        """Return the state of the site of *url* if its robots.txt is known and fresh."""
+        state = self._keeper.in_memory(url)
+        if state is None:
+            return None
+        step = self._keeper.current_step(state)
+        return None if waits(step) or isinstance(step, Refuse) else state
+
     # The start and the end of the crawl.
 
     def _spider_opened(self) -> None:
         self._keeper.open()
-        self._overridden.warn_of_expired()
+        self._parts.overridden.warn_of_expired()
         if not self._config.pace.obeys or self._replay.is_on:
             return
         if self._waiting.is_open:

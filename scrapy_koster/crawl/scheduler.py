@@ -15,6 +15,7 @@ from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.keeping.fate import Crawl
+from scrapy_koster.crawl.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.messages.log import Log, ServerLog
 from scrapy_koster.crawl.parking.journal import Journal, NoJournal, journal_of
 from scrapy_koster.crawl.parking.lastrun import LastRun
@@ -243,10 +244,20 @@ def _check_built(crawler: Crawler) -> None:
             " robots.txt. Look in DOWNLOADER_MIDDLEWARES for what takes it out; to crawl without"
             " it set ROBOTSTXT_OBEY = False."
         )
+    config = config_of(crawler)
+    if (
+        config.filter_links
+        and not config.dry_run
+        and crawler.get_spider_middleware(LinkFilterMiddleware) is None
+    ):
+        raise RuntimeError(
+            "KOSTER_FILTER_LINKS is True, and LinkFilterMiddleware is not in the crawl. Add"
+            ' "scrapy_koster.LinkFilterMiddleware": 1000 to SPIDER_MIDDLEWARES, or use the add-on.'
+        )
     enabled = crawler.settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
     if (
         any(issubclass(load_object(path), RobotsMetaMiddleware) for path in enabled)
-        and config_of(crawler).page_directives
+        and config.page_directives
         and crawler.get_spider_middleware(RobotsMetaMiddleware) is None
     ):
         raise RuntimeError(

@@ -70,8 +70,9 @@ async def test_one_allows_and_one_refuses(crawl: Crawl, server: Server, site: Si
 
 @pytest.mark.parametrize("dry_run", [False, True])
 async def test_in_the_report(crawl: Crawl, site: Site, tmp_path: Path, *, dry_run: bool) -> None:
+    path = tmp_path / "report.html"
     settings = {
-        "KOSTER_REPORT": str(tmp_path / "report.html"),
+        "KOSTER_REPORT": str(path),
         "KOSTER_OVERRIDES": [entry(site, allow=["/private"], disallow=["/closed"])],
         "KOSTER_DRY_RUN": dry_run,
     }
@@ -91,7 +92,7 @@ async def test_in_the_report(crawl: Crawl, site: Site, tmp_path: Path, *, dry_ru
     assert numbers.refused["override"] == 1
     assert numbers.allowed == 3
     assert sum(numbers.compared.values()) == 1  # only what the rules decided
-    page = Path(settings["KOSTER_REPORT"]).read_text("utf-8")
+    page = path.read_text("utf-8")
     assert "Overrides of yours" in page
     assert text in page
 

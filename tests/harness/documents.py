@@ -94,7 +94,7 @@ def spider_of(block: str, folder: Path, example: Site) -> type[Spider]:
     [spider] = [
         value
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Spider) and value is not Spider
+        if isinstance(value, type) and issubclass(value, Spider) and value.__module__ == "shown"
     ]
     return spider
 
@@ -119,6 +119,11 @@ class _Slow(RecordingSpider):
         yield {"url": response.url}
         for link in response.css("a::attr(href)").getall():
             yield self.ask(response.urljoin(link))
+
+
+class _Linking(RecordingSpider):
+    def page(self, response: Any) -> Iterator[Any]:
+        yield self.ask(response.urljoin("/private"))
 
 
 async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult]:
@@ -156,9 +161,11 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
     refuses = clamps | {"KOSTER_CRAWL_DELAY": "refuse"}
     override = {"site": ruled.url(""), "reason": "agreed", "until": "2999-12-31"}
     paths = ({"allow": ["/private"]}, {"disallow": ["/x"]})
+    filters = {"KOSTER_FILTER_LINKS": True}
     overrides = {"KOSTER_OVERRIDES": [override | each for each in paths]}
     return [
         await crawl(urls=[ruled.url("/private"), ruled.url("/x")], settings=overrides),
+        await crawl(_Linking, urls=[ruled.url("/")], settings=filters),
         await crawl(urls=slow.urls(2), settings=clamps),
         await crawl(urls=slow.urls(1), settings=refuses),
         await crawl(_Slow, urls=urls, settings=settings),

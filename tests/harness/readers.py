@@ -22,12 +22,13 @@ from scrapy_koster.protocol.access import Answer, Copy, Policy, after_answer, re
 from scrapy_koster.protocol.delay import longest_delay, names_delay
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
+from scrapy_koster.protocol.override import choice, overrides_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotsmeta import directives_of_headers, directives_of_page
 from scrapy_koster.protocol.robotstxt import RobotsTxt, has_record, parse
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.sitemap import sitemaps_in
+from scrapy_koster.protocol.sitemap import sitemap_urls_in, sitemaps_in
 from scrapy_koster.storage import StorageError, redis, sqlite
 from scrapy_koster.storage.encoding import copy_fields, known_from, site_named
 
@@ -123,6 +124,7 @@ def _records(text: str) -> None:
     has_record.__wrapped__(body)  # and not what is remembered of it
     parse(body)
     sitemaps_in(body)
+    sitemap_urls_in(body, "http://h/robots.txt")
 
 
 def _decide_by_rfc9309(text: str) -> None:
@@ -245,6 +247,23 @@ def _log(text: str) -> None:
     printable(text, 1000)
 
 
+_OVERRIDES = overrides_of(
+    [
+        {
+            "site": "https://a.example",
+            "allow": ["/" + "a" * n for n in range(1, 50)],
+            "reason": "agreed",
+            "until": "2099-12-31",
+        }
+    ]
+)
+
+
+def _override(text: str) -> None:
+    """A URL that was in a page, at a site with overrides."""
+    choice(f"https://a.example/{text}", _OVERRIDES.entries)
+
+
 READERS = {
     "decision": Reader(_decide, _ROBOTS),
     "explanation": Reader(_explain, _ROBOTS),
@@ -262,6 +281,7 @@ READERS = {
     "fields": Reader(_answer, _FIELD),
     "Location": Reader(_redirect, _URL),
     "URL": Reader(_url, _URL),
+    "URL, overridden": Reader(_override, _URL),
     "Content-Encoding": Reader(_coded, _CODED, chars=4_000, most_chars=64_000),
     "stored value": Reader(_value, _STORED, most_chars=256_000),
     "stored row": Reader(_row, _STORED, most_chars=256_000),

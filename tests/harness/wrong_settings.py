@@ -82,6 +82,7 @@ WRONG = {
         *([OVERRIDE | {"until": datetime(2027, 1, 1, tzinfo=timezone.utc)}],),
         *([{key: OVERRIDE[key] for key in OVERRIDE if key != left}] for left in OVERRIDE),
     ),
+    "KOSTER_FILTER_LINKS": ("perhaps", "", [], "2.5"),
     "KOSTER_DRY_RUN": ("perhaps", "", [], "2.5"),
     "KOSTER_FALLBACK_SCHEDULER": (*NOT_CLASSES, dict, "scrapy_koster.DeferringScheduler", Ours),
     "KOSTER_REPORT": (3, True, [], b"x.html"),

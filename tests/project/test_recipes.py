@@ -183,6 +183,24 @@ async def test_a_site_without_a_robots_txt(crawl: Crawl, server: Server) -> None
     assert site.pages_asked == []
 
 
+async def test_what_is_allowed(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    site = server.site()
+    site.robots = RULES
+    result = await crawled(crawl, site, "asking", tmp_path)
+    assert [item["allowed"] for item in result.items] == [True, False]
+    assert site.pages_asked == ["/"]
+
+
+async def test_sitemaps(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    site = server.site()
+    site.robots = f"{RULES}Sitemap: /map.xml\n"
+    body = f"<urlset><url><loc>{site.url('/page')}</loc></url></urlset>"
+    site.page("/map.xml", Reply(200, body, headers={"Content-Type": "text/xml"}))
+    result = await crawled(crawl, site, "mapped", tmp_path)
+    assert list(result.items) == [{"url": site.url("/page")}]
+    assert site.asked("/robots.txt") == 1
+
+
 async def test_an_exception_for_one_site(crawl: Crawl, server: Server) -> None:
     site, other = server.site(), server.site()
     site.robots = other.robots = RULES

@@ -78,7 +78,7 @@ def test_each_is_for_one_site_until_the_end_of_its_last_day() -> None:
         ("https", "b.a.example", 443),
         ("https", "a.example", 8),
     ):
-        assert overrides.of(Site(*other), NOON) == ()  # type: ignore[arg-type]
+        assert overrides.of(Site(*other), NOON) == ()
 
 
 def test_what_is_shown_of_one_is_harmless() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import signals
 from twisted.internet.defer import CancelledError
+from twisted.python.failure import Failure
+
+from scrapy_koster.crawl.engine.compat import has_start_failed, scheduler_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -88,6 +92,10 @@ class Engine:
         is_of_a_command = getattr(start, "__module__", "").startswith("scrapy.commands.")
         return is_of_a_command or (slot is not None and not slot.close_if_idle)
 
+    def has_start_failed(self) -> bool:
+        """Whether the spider's start() has raised, which is a finish reason of its own."""
+        return has_start_failed(self._crawler.engine)
+
     @property
     def under_way(self) -> Collection[Request]:
         """The requests of the downloader: in its middlewares, waiting in a slot, or sent."""
@@ -134,16 +142,35 @@ class Engine:
         they hold all places of CONCURRENT_REQUESTS no other can be downloaded.
         While the spider is opened nothing is, but for who opens it.
         """
-        engine, slot = self._crawler.engine, self._slot
-        if slot is None or not all(request in waiting for request in engine.downloader.active):
+        engine = self._crawler.engine
+        scheduler = scheduler_of(engine)
+        if scheduler is None or not all(request in waiting for request in engine.downloader.active):
             return False
         if self._is_opening:
             return True
         return (
             engine.scraper.slot is not None
             and engine._start is None  # noqa: SLF001
-            and (engine.downloader.needs_backout() or not slot.scheduler.has_pending_requests())
+            and (engine.downloader.needs_backout() or not scheduler.has_pending_requests())
         )
+
+    async def errback(self, request: Request, error: Exception) -> AsyncIterator[Any]:
+        """Call the errback of *request* as Scrapy does, and yield what it yields.
+
+        An error of the errback's own is logged and counted as an error of the spider.
+        """
+        scraper, failure = self._crawler.engine.scraper, Failure(error)
+        try:
+            output = await scraper.call_spider_async(failure, request)
+            if isinstance(output, AsyncIterator):
+                async for each in output:
+                    yield each
+            else:
+                for each in output:
+                    yield each
+        except Exception as raised:  # noqa: BLE001  # it may be anybody's
+            if raised is not error:  # else there is no errback, or it did not handle it
+                scraper.handle_spider_error(Failure(), request, failure)
 
     def around_pauses(self, begun: Callable[[], None], ended: Callable[[], None]) -> None:
         """Call *begun* when the user pauses the crawl, *ended* when it goes on.

@@ -48,6 +48,10 @@ class Stats:
         """An override let a request pass that its site forbids."""
         self._inc("koster/override/allowed")
 
+    def link_filtered(self) -> None:
+        """A link was dropped before it was queued: with KOSTER_FILTER_LINKS."""
+        self._inc("koster/links/filtered")
+
     def would_be_forbidden(self) -> None:
         """A request was not refused because of KOSTER_DRY_RUN."""
         self._inc("koster/dry_run/forbidden")

@@ -1,0 +1,63 @@
+"""The finish reason of a crawl that robots.txt let fetch nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.exceptions import CloseSpider
+
+from scrapy_koster.crawl.exceptions import RobotsForbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.crawler import Crawler
+
+    from scrapy_koster.crawl.config import Config
+
+FORBIDDEN = "robotstxt_forbidden"
+"""What such a crawl ends with, in place of "finished"."""
+
+
+class Finish:
+    """Ends a crawl by that reason if every request of it was forbidden, and no other one was met.
+
+    It looks until the first request is sent, or ends in another way: that costs a crawl nothing.
+    """
+
+    def __init__(
+        self, crawler: Crawler, config: Config, has_start_failed: Callable[[], bool]
+    ) -> None:
+        """*has_start_failed*: that of the spider has raised, which is a reason of its own."""
+        self._crawler = crawler
+        self._has_start_failed = has_start_failed
+        self._forbidden = False
+        self._is_on = not config.dry_run
+        if self._is_on:
+            for signal in _FETCHED:
+                crawler.signals.connect(self._fetches, signal=signal)
+            crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
+
+    def ended_with(self, exception: Exception) -> None:
+        """Take note of how a request has ended that was not fetched."""
+        if isinstance(exception, RobotsForbidden):
+            self._forbidden = True
+        else:
+            self._fetches()
+
+    def _fetches(self) -> None:
+        """Look no more."""
+        if self._is_on:
+            self._is_on = False
+            for signal in _FETCHED:
+                self._crawler.signals.disconnect(self._fetches, signal=signal)
+            self._crawler.signals.disconnect(self._spider_idle, signal=signals.spider_idle)
+
+    def _spider_idle(self) -> None:
+        if self._forbidden and not self._has_start_failed():
+            raise CloseSpider(FORBIDDEN)
+
+
+# A page may also come out of a cache.
+_FETCHED = (signals.request_reached_downloader, signals.response_received)

@@ -1,0 +1,87 @@
+"""A SitemapSpider that does not fetch each robots.txt a second time."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import CancelledError, Deferred
+
+from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.exceptions import RobotsUnavailable
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.protocol.path import is_robots_txt
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from scrapy.spiders import SitemapSpider
+
+    _Base = SitemapSpider
+else:
+    _Base = object
+
+
+class RobotsSitemapMixin(_Base):
+    """For a SitemapSpider: ``class MySpider(RobotsSitemapMixin, SitemapSpider)``.
+
+    The sitemaps that a robots.txt in ``sitemap_urls`` names are read from the copy that the crawl
+    obeys. SitemapSpider requests the file again. It overrides ``start``; without KosterMiddleware
+    in the crawl it changes nothing.
+    """
+
+    async def start(self) -> AsyncIterator[Any]:
+        """Yield a request for each sitemap, those of a site as soon as its robots.txt is known."""
+        middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
+        if middleware is None:
+            async for request in super().start():
+                yield request
+            return
+        asked = [url for url in self.sitemap_urls if is_robots_txt(url)]
+        for url in self.sitemap_urls:
+            if not is_robots_txt(url):
+                yield Request(url, self._parse_sitemap)
+        # The crawl is told to end. Where there is no asyncio the engine takes that for an error.
+        with suppress(CancelledError):
+            async for url in _Sitemaps(middleware, asked, Log(__name__, self.crawler)):
+                yield Request(url, self._parse_sitemap)
+
+
+class _Sitemaps:
+    """The sitemaps of several sites, as they come: one that hangs holds up none of the others."""
+
+    def __init__(self, middleware: KosterMiddleware, urls: list[str], log: Log) -> None:
+        self._middleware = middleware
+        self._log = log
+        self._found: deque[str] = deque()
+        self._left = len(urls)
+        self._changed: Deferred[None] = Deferred()
+        for url in urls:
+            deferred_from_coro(self._ask(url))
+
+    async def _ask(self, url: str) -> None:
+        try:
+            self._found.extend(await self._middleware.sitemaps(url))
+        except RobotsUnavailable as error:
+            self._log.warning(
+                "The sitemaps of %(url)s are not known: %(verdict)s",
+                url=url,
+                verdict=error.verdict,
+            )
+        except Exception as error:  # noqa: BLE001  # nobody else takes it
+            self._log.defect("Error while asking for the sitemaps of %(url)s", error, url=url)
+        finally:
+            self._left -= 1
+            changed, self._changed = self._changed, Deferred()
+            changed.callback(None)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        while True:
+            while self._found:
+                yield self._found.popleft()
+            if not self._left:
+                return
+            await maybe_deferred_to_future(self._changed)

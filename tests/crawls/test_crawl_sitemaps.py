@@ -1,0 +1,162 @@
+"""Sitemaps out of the copy of a robots.txt that is obeyed, and a SitemapSpider that uses them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Reply
+from harness.server import Server, Site
+from scrapy.http import Response
+from scrapy.spiders import SitemapSpider
+
+from scrapy_koster import KosterMiddleware, RobotsSitemapMixin, RobotsUnavailable
+
+XML = {"Content-Type": "text/xml"}
+
+
+def sitemap(*urls: str) -> Reply:
+    entries = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
+    name = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    return Reply(200, f'<urlset xmlns="{name}">{entries}</urlset>', headers=XML)
+
+
+def mapped(server: Server, more: str = "") -> Site:
+    """A site with two sitemaps of two pages, one of them forbidden."""
+    site = server.site()
+    site.robots = (
+        f"Sitemap: {site.url('/a.xml')}\nUser-agent: *\nDisallow: /private\nSitemap: /b.xml\n"
+        f"Sitemap: {site.url('/a.xml')}\n{more}"
+    )
+    site.page("/a.xml", sitemap(site.url("/1"), site.url("/private")))
+    site.page("/b.xml", sitemap(site.url("/2")))
+    return site
+
+
+class Plain(SitemapSpider):
+    name = "plain"
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.fetched: list[str] = []
+
+    def parse(self, response: Response) -> None:
+        self.fetched.append(response.url)
+
+
+class Ours(RobotsSitemapMixin, Plain):
+    name = "ours"
+
+
+def robots_of(*sites: Site) -> dict[str, Any]:
+    return {"arguments": {"sitemap_urls": [site.url("/robots.txt") for site in sites]}}
+
+
+@pytest.mark.parametrize(("spider", "times"), [(Plain, 2), (Ours, 1)])
+async def test_each_robots_txt_is_requested_once(
+    crawl: Crawl, server: Server, *, spider: type[Plain], times: int
+) -> None:
+    sites = [mapped(server) for _ in range(3)]
+    result = await crawl(spider, **robots_of(*sites))
+    assert [site.asked("/robots.txt") for site in sites] == [times] * 3
+    wanted = {site.url(path) for site in sites for path in ("/1", "/2")}
+    assert set(result.fetched) == wanted
+    assert len(result.fetched) == 6
+    assert result.stats["koster/forbidden/rule"] == 3
+
+
+async def test_a_sitemap_that_is_named_is_requested(crawl: Crawl, server: Server) -> None:
+    site = mapped(server)
+    result = await crawl(Ours, arguments={"sitemap_urls": [site.url("/b.xml")]})
+    assert result.fetched == (site.url("/2"),)
+
+
+async def test_a_site_that_fails_holds_up_no_other(crawl: Crawl, server: Server) -> None:
+    failing, site = server.site(), mapped(server)
+    failing.robots = Reply(503)
+    settings = {"KOSTER_DEFER_FIRST_SECS": 1, "KOSTER_DEFER_LIMIT_SECS": 20}
+    running = crawl.start(Ours, **robots_of(failing, site), settings=settings)
+    spider: Any = running.crawler
+    await crawl.until(lambda: site.asked("/2") and failing.asked("/robots.txt") < 4)
+    assert running.crawler.crawling
+    result = await running.result()
+    assert len(result.fetched) == 2
+    [warning] = [each for each in result.logged(logging.WARNING) if "sitemaps" in each]
+    assert warning.startswith(
+        f"The sitemaps of {failing.url('/robots.txt')} are not known: forbidden by"
+    )
+    assert spider is running.crawler
+
+
+async def test_a_crawl_that_is_stopped_ends(crawl: Crawl, server: Server) -> None:
+    hanging = server.site()
+    hanging.robots = Reply(delay=50)
+    running = crawl.start(Ours, **robots_of(hanging))
+    await crawl.until(lambda: hanging.asked("/robots.txt"))
+    result = await running.stop()
+    assert result.finish_reason == "shutdown"
+    assert result.seconds < 20
+
+
+async def test_a_site_that_is_restricted_has_none(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(403, f"Sitemap: {site.url('/a.xml')}\n")
+    result = await crawl(Ours, **robots_of(site))
+    assert site.pages_asked == []
+    assert result.finish_reason == "finished"
+
+
+async def test_a_file_that_was_cut_says_so(crawl: Crawl, server: Server) -> None:
+    site = mapped(server)
+    settings = {"KOSTER_MAX_BYTES": len(f"Sitemap: {site.url('/a.xml')}\n") + 3}
+    result = await crawl(Ours, **robots_of(site), settings=settings)
+    [warning] = [each for each in result.logged(logging.WARNING) if "Sitemaps that" in each]
+    assert f"The robots.txt of {site.url('')} is longer than KOSTER_MAX_BYTES" in warning
+    assert (site.asked("/a.xml"), site.asked("/b.xml")) == (1, 0)
+
+
+async def test_without_the_middleware_it_is_a_sitemap_spider(crawl: Crawl, server: Server) -> None:
+    site = mapped(server)
+    result = await crawl(Ours, **robots_of(site), settings={"ROBOTSTXT_OBEY": False})
+    assert site.asked("/robots.txt") == 1
+    assert len(result.fetched) == 3
+
+
+class Asking(RecordingSpider):
+    """Keeps what the middleware returns for each of its URLs."""
+
+    async def start(self) -> AsyncIterator[Any]:
+        middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
+        assert middleware is not None
+        self.found: list[Any] = []
+        for url in self.urls:
+            try:
+                self.found.append(await middleware.sitemaps(str(url)))
+            except (RobotsUnavailable, ValueError) as error:
+                self.found.append(type(error))
+        for url in self.start_urls:
+            yield self.ask(url)
+
+
+async def test_what_is_returned(crawl: Crawl, server: Server) -> None:
+    wrong = "Sitemap: data:,x\nSitemap: http://[\nSitemap:\nSitemap: /robots.txt\n"
+    site, failing, elsewhere = mapped(server, wrong), server.site(), server.site()
+    failing.robots = Reply(503)
+    elsewhere.robots = Reply(301, headers={"Location": site.url("/robots.txt")})
+    urls = [
+        site.url("/any/page"),
+        site.url("/"),
+        elsewhere.url("/"),
+        server.site().url("/"),
+        failing.url("/"),
+        "data:,a",
+    ]
+    settings = {"KOSTER_DEFER_LIMIT_SECS": 0}
+    result = await crawl(Asking, urls=urls, settings=settings)
+    maps = [site.url("/a.xml"), site.url("/b.xml")]
+    found = vars(result.crawler.spider)["found"]
+    assert found == [maps, maps, maps, [], RobotsUnavailable, ValueError]
+    assert site.asked("/robots.txt") == 2  # once as the target of a redirect
