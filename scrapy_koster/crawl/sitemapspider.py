@@ -11,6 +11,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.engine.private import sitemap_callback
 from scrapy_koster.crawl.exceptions import RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.path import is_robots_txt
@@ -40,14 +41,15 @@ class RobotsSitemapMixin(_Base):
             async for request in super().start():
                 yield request
             return
+        callback = sitemap_callback(self)
         asked = [url for url in self.sitemap_urls if is_robots_txt(url)]
         for url in self.sitemap_urls:
             if not is_robots_txt(url):
-                yield Request(url, self._parse_sitemap)
+                yield Request(url, callback)
         # The crawl is told to end. Where there is no asyncio the engine takes that for an error.
         with suppress(CancelledError):
             async for url in _Sitemaps(middleware, asked, Log(__name__, self.crawler)):
-                yield Request(url, self._parse_sitemap)
+                yield Request(url, callback)
 
 
 class _Sitemaps:

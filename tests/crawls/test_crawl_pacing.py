@@ -358,6 +358,18 @@ async def test_the_refusal_is_ours(crawl: Crawl, server: Server) -> None:
     assert result.seconds < 20
 
 
+@pytest.mark.parametrize("jitter", [0, 1, 3])
+async def test_no_jitter_of_scrapy_shortens_a_gap(
+    crawl: Crawl, server: Server, jitter: float
+) -> None:
+    site = server.site()
+    site.robots = robots(0.2)
+    settings = OBEY | {"DOWNLOAD_DELAY": 0.5, "DOWNLOAD_DELAY_JITTER": jitter}
+    result = await crawl(urls=site.urls(6), settings=settings)
+    assert len(result.fetched) == 6
+    assert_apart(site, secs=0.5 - ON_ITS_WAY_SECS)
+
+
 @pytest.mark.long
 @pytest.mark.bound(120)
 async def test_a_thousand_gaps(crawl: Crawl, server: Server) -> None:

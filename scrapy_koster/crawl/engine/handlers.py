@@ -14,6 +14,8 @@ from scrapy.utils.misc import build_from_crawler
 from scrapy_koster.crawl.engine.meter import MeteredPool, meter_backend, meter_connector
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from scrapy import Request
     from scrapy.core.downloader.handlers import DownloadHandlerProtocol
     from scrapy.crawler import Crawler
@@ -33,6 +35,7 @@ class MeteredHandlers:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._handlers = crawler.engine.downloader.handlers
+        self._middlewares = crawler.engine.downloader.middleware
         self._metered: dict[str, DownloadHandlerProtocol | None] = {}
         self._built: list[DownloadHandlerProtocol] = []
         """The signal that closes them keeps none of them alive."""
@@ -54,6 +57,12 @@ class MeteredHandlers:
                 f" {type(response).__name__}, not a Response"
             )
         return response
+
+    async def through_middlewares(
+        self, download: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
+    ) -> Response | Request:
+        """Return what the downloader middlewares make of *request*, with *download* behind them."""
+        return await self._middlewares.download_async(download, request)
 
     def is_zyte_api(self, url: str) -> bool:
         """Whether scrapy-zyte-api sends it, which warns of headers that it could choose better."""

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from scrapy import Request
+    from scrapy.core.scheduler import BaseScheduler
     from scrapy.crawler import Crawler
+    from scrapy.dupefilters import BaseDupeFilter
     from scrapy.http import Response
+    from scrapy.spiders import SitemapSpider
 
 
 _T = TypeVar("_T")
@@ -39,6 +42,16 @@ def belonging(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
         setattr(crawler, name, make())
     found: _T = getattr(crawler, name)
     return found
+
+
+def dupefilter_of(scheduler: BaseScheduler) -> BaseDupeFilter | None:
+    """Return what *scheduler* filters duplicates by, None if it has nothing that is known."""
+    return getattr(scheduler, "df", None)
+
+
+def sitemap_callback(spider: SitemapSpider) -> Callable[[Response], Any]:
+    """Return the callback of the requests for sitemaps."""
+    return spider._parse_sitemap  # noqa: SLF001
 
 
 _MOVING = (

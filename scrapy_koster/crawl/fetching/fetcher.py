@@ -192,11 +192,10 @@ class Fetcher:
         self, url: str, page: Request, stale: Copy | None, until: Instant
     ) -> Answer | NoAnswer:
         request = self._request(url, page, stale)
-        downloader = self._crawler.engine.downloader
         # A middleware may answer a request with another one in its place.
         for _ in range(self._config.redirect_max + 1):
             try:
-                result = await downloader.middleware.download_async(self._download, request)
+                result = await self._handlers.through_middlewares(self._download, request)
             except CannotResolveHostError as error:
                 if (
                     self._cancelled or self._clock.now() >= until

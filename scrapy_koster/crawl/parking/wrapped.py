@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.job import job_dir
 
+from scrapy_koster.crawl.engine.private import dupefilter_of
 from scrapy_koster.crawl.messages.log import Log
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Wrapped:
 
     def mark_seen(self, request: Request) -> None:
         """Have the dupefilter know *request*: a process that was killed may not have said so."""
-        dupefilter = getattr(self._scheduler, "df", None)
+        dupefilter = dupefilter_of(self._scheduler)
         if dupefilter is not None and not request.dont_filter:
             dupefilter.request_seen(request)
 
