@@ -201,6 +201,16 @@ async def test_sitemaps(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     assert site.asked("/robots.txt") == 1
 
 
+async def test_a_crawl_that_was_forbidden_everything(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    result = await crawled(crawl, site, "seeded", tmp_path)
+    assert result.finish_reason == "robotstxt_forbidden"
+    assert "robots.txt forbids all start URLs of seeded" in result.logged(logging.ERROR)
+
+
 async def test_an_exception_for_one_site(crawl: Crawl, server: Server) -> None:
     site, other = server.site(), server.site()
     site.robots = other.robots = RULES
