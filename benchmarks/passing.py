@@ -38,7 +38,10 @@ Disallow: /tmp/
 Allow: /wp-content/uploads/
 """
 REQUESTS = 5_000
+WATCHED = BODY.replace(b"Disallow: /feed/", b"Disallow: /*/feed/")
+"""A file of which RFC 9309 may forbid pages that the draft allows."""
 NOTHING, OURS, SCRAPYS = "does nothing", "ours", "Scrapy's"
+HAZARDS = "ours, a file that can have hazards"
 
 
 class Nothing:
@@ -49,7 +52,9 @@ class Nothing:
 
 
 def tables(rounds: int) -> Iterator[Table]:
-    middlewares = {NOTHING: Nothing(), OURS: _ours(), SCRAPYS: _scrapys()}
+    middlewares = {
+        NOTHING: Nothing(), OURS: _ours(BODY), HAZARDS: _ours(WATCHED), SCRAPYS: _scrapys()
+    }  # fmt: skip
     jobs = {name: _pass_on(middleware) for name, middleware in middlewares.items()}
     times = by_turns(jobs, rounds)
     to_nothing = times[NOTHING].ratio(times[OURS])
@@ -111,16 +116,19 @@ def _crawler() -> Crawler:
 
 
 class _Fetch:
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
     async def fetch(self, _site: Site, _page: Request, _stale: Copy | None, **_: object) -> Answer:
-        return Answer(f"{SITE}/robots.txt", 200, {}, BODY)
+        return Answer(f"{SITE}/robots.txt", 200, {}, self._body)
 
     def cancel(self) -> None:
         """Nothing of it lasts."""
 
 
-def _ours() -> KosterMiddleware:
+def _ours(body: bytes) -> KosterMiddleware:
     crawler = _crawler()
-    middleware = KosterMiddleware(crawler, assembly_of(crawler, Parts(fetch=_Fetch())))
+    middleware = KosterMiddleware(crawler, assembly_of(crawler, Parts(fetch=_Fetch(body))))
     waiting = middleware.process_request(Request(SITE))
     assert waiting is not None
     asyncio.run(waiting)

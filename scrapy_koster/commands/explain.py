@@ -21,6 +21,7 @@ from scrapy_koster.commands.verb import (
     site_named,
 )
 from scrapy_koster.crawl.robot import user_agent
+from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Copy, Policy
 from scrapy_koster.protocol.delay import delay_or_limit
 from scrapy_koster.protocol.jsonable import delay_to_dict, ruling_to_dict
@@ -47,6 +48,7 @@ from scrapy_koster.protocol.wording import because_of, shown
 if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line
     from scrapy_koster.protocol.delay import Delay, Pace
+    from scrapy_koster.protocol.hazard import Hazard
 
 _ABOUT = """\
 Tell whether a robot may fetch a URL, and which line of the site's robots.txt says so.
@@ -140,6 +142,8 @@ class Explained:
     delay: Delay | None
     """Which the site asks for, obeyed or not."""
     pace: Pace
+    hazard: Hazard | None
+    """Where KOSTER_PARSER lets it through, and RFC 9309 forbids it."""
 
     @property
     def status(self) -> int:
@@ -210,7 +214,11 @@ def explain(
     if verdict.ground in by_rules and isinstance(verdict.known, Copy):
         readings = (RobotsTxt(verdict.known.body), Rfc9309(verdict.known.body))
         rulings = {reading.standard: _ruling(reading, url, robot) for reading in readings}
-    return Explained(verdict, rulings, delay if delay and delay.secs else None, pace)
+    hazard = None
+    if verdict.allowed and rulings and isinstance(learnt.parser, KosterRobotParser):
+        watch = learnt.parser.watch(robot)
+        hazard = watch.hazard(url) if watch else None
+    return Explained(verdict, rulings, delay if delay and delay.secs else None, pace, hazard)
 
 
 def _ruling(reading: Reading, url: str, robot: str) -> Ruling:
@@ -223,6 +231,7 @@ def _as_json(explained: Explained) -> str:
     """Return one JSON object in one line."""
     verdict = explained.verdict
     told: dict[str, Any] = {"rfc9309": {"allowed": explained.rfc9309}}
+    told["hazard"] = explained.hazard.cause.value if explained.hazard else None
     if explained.delay is not None:
         told["crawl_delay"] = delay_to_dict(explained.delay)
     for standard, ruling in (explained.rulings or {}).items():
@@ -264,6 +273,8 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
         yield "robots", f"{facts['robots_url']}, HTTP {facts['status']}"
     if facts["fetched"] is not None:
         yield "fetched", f"{facts['fetched']}, fresh until {facts['expires']}"
+    if explained.hazard is not None:
+        yield "hazard", f"{explained.hazard.cause.words} (cause: {explained.hazard.cause.value})"
     if explained.paced is not None:
         yield "delay", explained.paced
     yield "source", verdict.source.value

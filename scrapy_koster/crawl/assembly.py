@@ -145,7 +145,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         sites=met,
         chance=parts.chance,
         permits=parts.permits,
-        examiner=Examiner(robot, announcer, counts),
+        examiner=Examiner(robot, counts),
         parked=waiting,
         pacer=pacer,
         engine=engine,

@@ -19,9 +19,10 @@ from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.sending import Sending
 from scrapy_koster.crawl.sites import SiteState
-from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
+from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.protocol.defect import ParserDefectError, checked_parser, guarded
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.rewriting import is_plain, sent_as
+from scrapy_koster.protocol.rewriting import is_plain
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Refuse, Step, waits
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.delay import Delay
+    from scrapy_koster.protocol.hazard import Watch
     from scrapy_koster.protocol.verdict import Verdict
 
 
@@ -127,7 +129,7 @@ class KosterMiddleware:
             if isinstance(state.step, Refuse) and self._replay.is_on:
                 return self._wait(request, robot)
             self._decide(request, state, robot, state.step, None if allowed else url)
-        elif self._is_counting or state.facts.hazard is not None:
+        elif self._is_counting or state.facts.watch is not None or robot is not self._name:
             self._passes(request, state, robot)
         return None
 
@@ -232,19 +234,21 @@ class KosterMiddleware:
         return self._pacer.too_long(request, state, robot) if self._is_paced else None
 
     def _passes(self, request: Request, state: SiteState, robot: str) -> None:
-        """Count a page that passes, and whether RFC 9309 forbids it: once (C6)."""
+        """Count a page that passes, and whether RFC 9309 forbids it: once."""
         by_rules = not (
             self._parts.overridden.is_on and self._parts.overridden.passes(request, state, robot)
         )
         self._counts.allowed(state, request.url, robot, by_rules=by_rules)
         if not by_rules:
             return
-        rfc9309 = state.facts.hazard
-        if rfc9309 is None or "retry_times" in request.meta or not isinstance(state.step, Obey):
+        is_known = robot == self._name or self._replay.is_on
+        watch = state.facts.watch if is_known else _watch_of(state, robot)
+        if watch is None or "retry_times" in request.meta or not isinstance(state.step, Obey):
             return
-        if not all(rfc9309.allowed(url, robot) for url in sent_as(request.url)):
-            self._stats.hazard_met()
-            self._announcer.summary.hazard_met(request.url)
+        path = request.url.removeprefix(state.origin)
+        plain = is_plain(path) and "verbatim_url" not in request.meta
+        if hazard := watch.hazard(request.url, is_plain=plain):
+            self._announcer.hazard_met(state, request, robot, hazard)
 
     def _refuse(self, request: Request, verdict: Verdict) -> None:
         if self._config.filter_links:
@@ -350,6 +354,14 @@ class KosterMiddleware:
         await self._keeper.close()
         await self._replay.close()
         self._announcer.sum_up()
+
+
+def _watch_of(state: SiteState, robot: str) -> Watch | None:
+    """Return what finds hazards for a robot that is not the one of the crawl."""
+    parser = state.parser
+    if not isinstance(parser, KosterRobotParser):
+        return None
+    return guarded(parser, "watch", lambda: parser.watch(robot))
 
 
 def _sending(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> Sending:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.protocol.access import Policy
     from scrapy_koster.protocol.defect import Permission
-    from scrapy_koster.protocol.rfc9309 import Rfc9309
+    from scrapy_koster.protocol.hazard import Cause, Watch
     from scrapy_koster.protocol.standing import Standing
 
 # Sites that requests wait for stay; so many are passed over for each new one.
@@ -38,8 +38,8 @@ class Facts(NamedTuple):
     source: Source = Source.FETCHED
     parser: RobotParser | None = None
     """The parser of the copy that is known, if that has rules."""
-    hazard: Rfc9309 | None = None
-    """The file by RFC 9309, if the draft decides and wildcards make a difference (C6)."""
+    watch: Watch | None = None
+    """Finds pages that RFC 9309 forbids, if the draft decides and allows such pages."""
 
 
 class SiteState:
@@ -53,11 +53,11 @@ class SiteState:
     - ``facts``: ``learn``, which the retriever calls;
     - ``step``, ``allows``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``delay``: ``pacing.delays``;
-    - ``standing``, ``is_deferred``: the announcer.
+    - ``standing``, ``is_deferred``, ``hazards``: the announcer.
     """
 
     __slots__ = (
-        "allows", "delay", "facts", "is_deferred", "origin", "site", "standing", "step",
+        "allows", "delay", "facts", "hazards", "is_deferred", "origin", "site", "standing", "step",
         "until_epoch",
     )  # fmt: skip
 
@@ -74,6 +74,8 @@ class SiteState:
         """What the site was last announced as."""
         self.is_deferred = False
         """Whether it was announced that visits to it are deferred, and nothing else since."""
+        self.hazards: frozenset[Cause] = frozenset()
+        """Why RFC 9309 forbids pages of it that were let through."""
 
     @property
     def known(self) -> Known | None:

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from scrapy_koster.parsers.scrapy_parser import ScrapyParser
-from scrapy_koster.protocol.pattern import is_special
-from scrapy_koster.protocol.reading import Record
-from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import RobotsTxt, instructions
-
-
-def has_wildcards(record: Record) -> bool:
-    """Whether RFC 9309 reads a path of the record as a pattern (C6)."""
-    return any(is_special(rule.value.decode("latin-1")) for _, rule in instructions(record))
+from scrapy_koster.protocol.hazard import Watch, watch_of
+from scrapy_koster.protocol.reading import ROBOTS_KEPT
+from scrapy_koster.protocol.robotstxt import RobotsTxt
 
 
 class KosterRobotParser(RobotsTxt, ScrapyParser):
@@ -22,9 +16,17 @@ class KosterRobotParser(RobotsTxt, ScrapyParser):
     header, and ``ruling(url, user_agent)`` says which line decided.
     """
 
-    __slots__ = ()
+    __slots__ = ("_watches",)
 
-    def by_rfc9309(self, robot: str | bytes) -> Rfc9309 | None:
-        """Return the file as RFC 9309 reads it, if the record of *robot* has wildcards (C6)."""
-        record = self.record(robot)
-        return Rfc9309(self._body) if record is not None and has_wildcards(record) else None
+    def __init__(self, body: bytes) -> None:
+        super().__init__(body)
+        self._watches: dict[str | bytes, Watch | None] = {}
+
+    def watch(self, robot: str | bytes) -> Watch | None:
+        """Return what finds URLs that RFC 9309 forbids and this allows, None if there are none."""
+        if robot not in self._watches:
+            if len(self._watches) >= ROBOTS_KEPT:
+                self._watches.clear()
+            # Not by a method of this: a subclass may have any, and none of them is needed.
+            self._watches[robot] = watch_of(self._body, RobotsTxt(self._body), robot)
+        return self._watches[robot]

@@ -10,6 +10,7 @@ from functools import lru_cache
 TOKEN = r"[!#$%&'*+\-.0-9A-Z^_`a-z|~]+"
 
 _TOKEN = re.compile(TOKEN)
+_SEVERAL = re.compile(f"{TOKEN}(?:[ \t]*,[ \t]*{TOKEN})+")
 
 
 @lru_cache(maxsize=256)  # a crawl has few, and asks for each URL
@@ -28,13 +29,30 @@ def name_token(user_agent: str | bytes) -> str:
 
 
 @lru_cache(maxsize=256)
+def names_of(robot: str | bytes) -> tuple[str, ...]:
+    """Return the name tokens of a robot in lower case, the preferred one first.
+
+    A robot may have several names: ``figtree-images, figtree`` obeys the record of the first
+    that has one. A User-agent header has one name, its ``name_token``.
+    """
+    if isinstance(robot, bytes):
+        robot = robot.decode("latin-1")
+    if _SEVERAL.fullmatch(robot):
+        return tuple(map(str.lower, _TOKEN.findall(robot)))
+    return (name_token(robot),)
+
+
+@lru_cache(maxsize=256)
 def other_tokens(user_agent: str | bytes) -> frozenset[str]:
     """Return the tokens of a User-agent header behind its name token, in lower case.
 
     RFC 9309, 2.2.1: the product token of ``Mozilla/5.0 (compatible; ExampleBot/0.1)``
-    is ``ExampleBot``, "a substring of the User-Agent HTTP header".
+    is ``ExampleBot``, "a substring of the User-Agent HTTP header". Several names in order
+    (``names_of``) are no header.
     """
     if isinstance(user_agent, bytes):
         user_agent = user_agent.decode("latin-1")
+    if len(names_of(user_agent)) > 1:
+        return frozenset()
     tokens = map(str.lower, _TOKEN.findall(user_agent))
     return frozenset(tokens) - {name_token(user_agent), "*"}

@@ -65,6 +65,8 @@ def flatten(rules: list[tuple[str, str]]) -> Paths:
     of that generator it takes a third longer. ``allowed`` rests on this one and ``ruling``
     on the other; the tests hold them together.
     """
+    if "" not in {disallows for disallows, _ in rules}:
+        return _outermost(rules), _NONE_NESTED
     backwards = rules[::-1]  # of equal paths the first stays
     places = {path: place for place, (_, path) in enumerate(backwards)}
     turning: list[str] = []
@@ -91,6 +93,15 @@ def flatten(rules: list[tuple[str, str]]) -> Paths:
             turn = path
         inside.append((path, place, disallowed, turn))
     return tuple(turning), nested or _NONE_NESTED
+
+
+def _outermost(rules: list[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the paths of *rules* that are within no other: without an Allow these decide."""
+    outermost: list[str] = []
+    for path in sorted({path for _, path in rules}):
+        if not outermost or not path.startswith(outermost[-1]):
+            outermost.append(path)
+    return tuple(outermost)
 
 
 def starts_with_odd(path: str, prefixes: tuple[str, ...], nested: dict[str, str]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from scrapy_koster.protocol.line import Line, names_any, with_line_feeds
-from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.precedence import starts_with_odd
 from scrapy_koster.protocol.ruling import Ruling, Standard
@@ -17,7 +17,7 @@ from scrapy_koster.protocol.ruling import Ruling, Standard
 _FEW = 64
 
 # A crawl that sends many User-agent headers costs no more than this a file.
-_ROBOTS_KEPT = 8
+ROBOTS_KEPT = 8
 
 Decision: TypeAlias = tuple[tuple[str, ...], Callable[[str], bool] | None]
 """What disallows a path that has lost its first slash: one of the prefixes, or the function."""
@@ -83,7 +83,7 @@ class Decider(ABC):
     def decision(self, robot: str | bytes) -> Decision:
         """Return what disallows paths for *robot*."""
         if robot not in self._decisions:
-            if len(self._decisions) >= _ROBOTS_KEPT:
+            if len(self._decisions) >= ROBOTS_KEPT:
                 self._decisions.clear()
             self._decisions[robot] = self._decide(robot)
         return self._decisions[robot]
@@ -180,6 +180,21 @@ class Reading(Decider):
         records = self.records(robot) if names_any(self._body, fields) else []
         return [line for record in records for line in record.rules if line.field in fields]
 
+    def name_of(self, robot: str | bytes) -> str:
+        """Return the name by which *robot* finds its record: of several the first that has one.
+
+        If none has one, it is the first of all.
+        """
+        names = names_of(robot)
+        if len(names) > 1:
+            text = with_line_feeds(self._body)
+            return next((name for name in names if self._is_named(text, name)), names[0])
+        return names[0]
+
+    def names(self, robot: str | bytes) -> list[str]:
+        """Return the names whose records *robot* obeys, in lower case."""
+        return [self.name_of(robot)]
+
     @abstractmethod
     def records(self, robot: str | bytes) -> list[Record]:
         """Return the records that *robot* must obey, with all their lines."""
@@ -192,19 +207,20 @@ class Reading(Decider):
     def _find(self, text: str, token: str) -> Index | None:
         """Return where the rules stand for the robot *token*, None where it has none."""
 
-    def _names(self, _text: str, robot: str | bytes) -> list[str]:
-        """Return the name tokens of *robot* in lower case: what is for one of them is for it."""
-        return [name_token(robot)]
+    @staticmethod
+    @abstractmethod
+    def _is_named(text: str, token: str) -> bool:
+        """Whether *text*, the file, has a record for the robot *token* by its name."""
 
     def _decide(self, robot: str | bytes) -> Decision:
         text = with_line_feeds(self._body)
-        return by_any([self._read(text, name) for name in self._names(text, robot)])
+        return by_any([self._read(text, name) for name in self.names(robot)])
 
     def _indexed(self, robot: str | bytes) -> list[Index]:
         if robot not in self._indexes:
-            if len(self._indexes) >= _ROBOTS_KEPT:
+            if len(self._indexes) >= ROBOTS_KEPT:
                 self._indexes.clear()
             text = with_line_feeds(self._body)
-            found = (self._find(text, name) for name in self._names(text, robot))
+            found = (self._find(text, name) for name in self.names(robot))
             self._indexes[robot] = [index for index in found if index]
         return self._indexes[robot]

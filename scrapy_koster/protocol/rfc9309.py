@@ -24,7 +24,7 @@ from scrapy_koster.protocol.line import (
     line_around,
     with_line_feeds,
 )
-from scrapy_koster.protocol.nametoken import name_token, other_tokens
+from scrapy_koster.protocol.nametoken import other_tokens
 from scrapy_koster.protocol.path import unescape_by_rfc9309
 from scrapy_koster.protocol.pattern import NO_RULE, Patterns, Rule, in_order, is_special
 from scrapy_koster.protocol.precedence import flatten
@@ -55,9 +55,12 @@ def groups(text: str, token: str) -> list[Group]:
     exists, crawlers MUST obey the group with a user-agent line with the "*"
     value, if present." Where the list is empty, "no rules apply".
     """
+    return _groups_named(text, token) or list(_groups_of(text, "*"))
+
+
+def _groups_named(text: str, token: str) -> list[Group]:
     # Most files name few robots.
-    named = list(_groups_of(text, token)) if token and token in text.lower() else []
-    return named or list(_groups_of(text, "*"))
+    return list(_groups_of(text, token)) if token and token in text.lower() else []
 
 
 @lru_cache(maxsize=256)  # a crawl has few robots
@@ -82,18 +85,22 @@ def _groups_of(text: str, token: str) -> Iterator[Group]:
         yield Group(rule.start() if rule else at, at)
 
 
-def _rules(text: str, found: list[Group]) -> list[Rule]:
-    """Return the rules of groups as one (2.2.1)."""
-    return [rule for group in found for rule in _PATH_LINE.findall(text, *group)]
+def group_rules(text: str, token: str) -> list[Rule]:
+    """Return the rules that the robot *token* must obey: those of its groups as one (2.2.1)."""
+    return [rule for group in groups(text, token) for rule in _PATH_LINE.findall(text, *group)]
 
 
-def _longest_first(rules: list[Rule]) -> list[Rule]:
+def longest_first(rules: list[Rule]) -> list[Rule]:
     """Return rules without special characters so that the first match is the longest.
 
     Without the first slash. Of two that match a path one is the beginning of the other: it
     stands before it in the order of the paths. Of equal ones Allow comes first.
     """
-    plain = sorted([(disallows, unescape_by_rfc9309(path[1:])) for disallows, path in rules])
+    plain = [
+        (disallows, unescape_by_rfc9309(path[1:]) if "%" in path else path[1:])
+        for disallows, path in rules
+    ]
+    plain.sort(key=itemgetter(0))
     plain.sort(key=itemgetter(1), reverse=True)
     return plain
 
@@ -110,23 +117,29 @@ class Rfc9309(Reading):
     def records(self, robot: str | bytes) -> list[Record]:
         """Return the groups that *robot* must obey (2.2.1), with all their lines."""
         text = with_line_feeds(self._body)
-        found = sorted({g for name in self._names(text, robot) for g in groups(text, name)})
+        found = sorted({g for name in self.names(robot) for g in groups(text, name)})
         return list(records(text, [(_start(text, group), group.end) for group in found]))
 
-    def _names(self, text: str, robot: str | bytes) -> list[str]:
+    def names(self, robot: str | bytes) -> list[str]:
+        """Return the names whose groups *robot* obeys, in lower case."""
         # Which token of a header is the product token cannot be told. The groups of the others
         # may only forbid more: none of them takes the place of those of the name token, or of "*".
-        names = [name_token(robot)]
+        names = [self.name_of(robot)]
         if others := other_tokens(robot):
+            text = with_line_feeds(self._body)
             agents = dict.fromkeys(map(str.lower, AGENT_LINE.findall(text)))
             names += [agent for agent in agents if agent in others]
         return names
 
+    @staticmethod
+    def _is_named(text: str, token: str) -> bool:
+        return token != "*" and bool(_groups_named(text, token))
+
     def _read(self, text: str, token: str) -> Decision:
-        rules = _rules(text, groups(text, token))
+        rules = group_rules(text, token)
         paths = "".join([path for _, path in rules])
         if "*" not in paths and "$" not in paths:
-            return by_prefixes(*flatten(_longest_first(rules)))
+            return by_prefixes(*flatten(longest_first(rules)))
         return (), Patterns(rules).disallow
 
     def _find(self, text: str, token: str) -> _Index | None:

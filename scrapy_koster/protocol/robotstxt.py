@@ -24,7 +24,6 @@ from scrapy_koster.protocol.line import (
     line_around,
     with_line_feeds,
 )
-from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.path import unescape
 from scrapy_koster.protocol.precedence import flatten, in_use
 from scrapy_koster.protocol.reading import Decision, Reading, Record, by_prefixes
@@ -95,6 +94,15 @@ def records(text: str, spans: Iterable[_Span]) -> Iterator[Record]:
 
 def _find(text: str, token: str) -> _Span | None:
     """Return where the record stands that the robot *token* must obey."""
+    default, named = _records_for(text, token)
+    return named or default
+
+
+def _records_for(text: str, token: str) -> tuple[_Span | None, _Span | None]:
+    """Return where the record for all robots stands, and the one that has *token*.
+
+    The first may be left out if there is the second.
+    """
     # Most files name few robots: then the first record for all is enough.
     named = token not in ("", "*") and token in text.lower()  # A10
     default = None
@@ -103,7 +111,7 @@ def _find(text: str, token: str) -> _Span | None:
         # User-Agent line whose value contains the name token of the robot as a
         # substring. The name comparisons are case-insensitive."
         if named and token in "\n".join(agents).lower():
-            return span
+            return default, span
         # "If no such record exists, it should obey the first record with a
         # User-agent line with a "*" value, if present."
         if default is None and "*" in agents:
@@ -112,7 +120,7 @@ def _find(text: str, token: str) -> _Span | None:
                 break
     # "If no record satisfied either condition, or no records are present at
     # all, access is unlimited."
-    return default
+    return default, None
 
 
 def instructions(record: Record) -> Iterator[tuple[str, Line]]:
@@ -154,13 +162,17 @@ class RobotsTxt(Reading):
     def record(self, robot: str | bytes) -> Record | None:
         """Return the record that *robot* must obey (3.2.1)."""
         text = with_line_feeds(self._body)
-        span = _find(text, name_token(robot))
+        span = _find(text, self.name_of(robot))
         return next(records(text, [span])) if span else None
 
     def records(self, robot: str | bytes) -> list[Record]:
         """Return the record that *robot* must obey (3.2.1), if there is one."""
         record = self.record(robot)
         return [record] if record else []
+
+    @staticmethod
+    def _is_named(text: str, token: str) -> bool:
+        return _records_for(text, token)[1] is not None
 
     def _read(self, text: str, token: str) -> Decision:
         return by_prefixes(*flatten(obeyed_rules(text, token)))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scrapy_koster.report.tally import Tally
 
 _APPLICATION_ID = 0x4B727074  # "Krpt"
-_VERSION = 4
+_VERSION = 5
 _BUSY_SECS = 5.0
 _MINUTE_COUNTS = ("asked", "answered", "deferred", "allowed", "refused")
 # Of lines, sites and kinds that come later there are no samples.
@@ -30,6 +30,10 @@ _TABLES = {
     "rule": """
         site TEXT NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL, refused INTEGER NOT NULL,
         PRIMARY KEY (site, line, text)
+    """,
+    "hazard": """
+        site TEXT NOT NULL, cause TEXT NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL,
+        allows TEXT NOT NULL, pages INTEGER NOT NULL, PRIMARY KEY (site, cause, line, text, allows)
     """,
     "sample": """
         site TEXT NOT NULL, kind TEXT NOT NULL, line INTEGER NOT NULL, rank INTEGER NOT NULL,
@@ -62,6 +66,10 @@ _UPSERT_RULE = (
 _UPSERT_OVERRIDE = (
     "INSERT INTO override VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
     " allowed = allowed + excluded.allowed, refused = refused + excluded.refused"
+)
+_UPSERT_HAZARD = (
+    "INSERT INTO hazard VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT DO UPDATE SET pages = pages + excluded.pages"
 )
 _UPSERT_FAILURE = (
     "INSERT INTO failure VALUES (?, ?)"
@@ -104,6 +112,7 @@ class Writer:
             connection.executemany(_UPSERT_SITE, map(_site_row, tally.sites.items()))
             connection.executemany(_UPSERT_RULE, map(_rule_row, tally.rules.items()))
             connection.executemany(_UPSERT_OVERRIDE, map(_override_row, tally.overrides.items()))
+            connection.executemany(_UPSERT_HAZARD, map(_hazard_row, tally.hazards.items()))
             samples = self._write_samples(connection, tally)
             connection.executemany(_UPSERT_FAILURE, self._named(tally))
             if tally.minute:
@@ -166,6 +175,11 @@ def _override_row(item: tuple[tuple[str, str, str], int]) -> tuple[object, ...]:
     (site, text, what), count = item
     allowed = count if what == "allowed" else 0
     return _named_site(site), text, allowed, count - allowed
+
+
+def _hazard_row(item: tuple[tuple[str, str, int, str, str], int]) -> tuple[object, ...]:
+    (site, *hazard), pages = item
+    return _named_site(site), *hazard, pages
 
 
 def _named_site(site: str) -> str:

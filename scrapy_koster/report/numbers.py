@@ -36,7 +36,7 @@ CLOSED_BY = tuple(int(each) for each in Standing if each.access is Access.RESTRI
 """The outcomes of sites that are closed as a whole."""
 _ALLOWED = f"({' + '.join(ALLOWED.values())})"
 _BY_MATTER = (
-    f"ORDER BY {_REFUSED} DESC, outcome IN {CLOSED_BY} DESC, wildcards DESC, {_ALLOWED} DESC, site"
+    f"ORDER BY {_REFUSED} DESC, outcome IN {CLOSED_BY} DESC, looser DESC, {_ALLOWED} DESC, site"
 )
 _CHOSEN = "refused_rule + refused_delay + refused_override"
 CLOSED = f"(outcome IN {CLOSED_BY} OR {_CHOSEN} > 0 AND {_ALLOWED} = 0)"
@@ -47,6 +47,11 @@ _WORST_RULES = (
 )
 _OVERRIDE_KEYS = ("site", "override", "allowed", "refused")
 _OVERRIDES = "SELECT * FROM override ORDER BY allowed + refused DESC, site, text"
+_HAZARD_KEYS = ("site", "cause", "line", "text", "draft", "pages")
+_WORST_HAZARDS = (
+    "SELECT site, cause, line, text, allows, pages FROM hazard ORDER BY pages DESC, site, line"
+    f" LIMIT {RULES_MOST}"
+)
 
 OUTCOME_NAMES = {
     Standing.OBEYED: "obeyed",
@@ -92,6 +97,8 @@ class Numbers:
     overrides: list[Row]
     """site, text, allowed, refused: what the overrides of the user changed"""
     rules_in_all: int
+    hazards: list[Row]
+    """site, cause, line and text of RFC 9309's rule, the draft's rule, pages: as ``rules``"""
     closed: int
     """How many sites were CLOSED."""
 
@@ -121,6 +128,7 @@ class Numbers:
             "rules": [dict(zip(keys, rule, strict=True)) for rule in self.rules],
             "overrides": [dict(zip(_OVERRIDE_KEYS, row, strict=True)) for row in self.overrides],
             "rules_in_all": self.rules_in_all,
+            "hazards": [dict(zip(_HAZARD_KEYS, hazard, strict=True)) for hazard in self.hazards],
             "closed": self.closed,
             "statuses": self.statuses,
             "failures": self.failures,
@@ -164,6 +172,7 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
         rules=[tuple(row) for row in connection.execute(_WORST_RULES)],
         overrides=[tuple(row) for row in connection.execute(_OVERRIDES)],
         rules_in_all=_number(connection, "SELECT count(*) FROM rule"),
+        hazards=[tuple(row) for row in connection.execute(_WORST_HAZARDS)],
         closed=_number(connection, f"SELECT count(*) FROM site WHERE {CLOSED}"),
     )
 
@@ -174,7 +183,7 @@ def _totals(connection: sqlite3.Connection) -> Counted:
         "sites_given_up": "given_up > 0",
         "sites_deferred": "deferrals > 0",
         "redirects": "redirect > ''",
-        "hazards": "wildcards > 0 OR cut > 0",
+        "hazards": "looser > 0 OR cut > 0",
         "allowed_no_record": "allowed_rule * (record_line = 0)",
     }
     sums = [*(f"sum({name})" for name in COUNTS), *(f"sum({what})" for what in derived.values())]

@@ -77,6 +77,8 @@ def missed(numbers: Numbers, tables: list[Table]) -> Iterator[tuple[str, int, st
         (unknown, "site", "sites", "had not answered when the crawl ended.", "sites"),
         (totals["nofollow"], "link was", "links were", "dropped: nofollow.", "drops"),
         (totals["noindex"], "item was", "items were", "dropped: noindex.", "drops"),
+        (totals["looser"], "page was", "pages were",
+         "let through that RFC 9309 forbids.", "looser"),
         (totals["cut"], "file is", "files are", "longer than what is read of one.", "hazards"),
         (compared["stricter"], "", "", f"{of_compared} stricter than RFC 9309.", ""),
         (compared["looser"], "", "", f"{of_compared} looser than RFC 9309.", "hazards"),

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.wording import utc
 from scrapy_koster.report.numbers import CLOSED_BY, NOT_KNOWN, Numbers, sites_of
-from scrapy_koster.report.tally import ALLOWED, NOFOLLOW, NOINDEX, OVERRIDDEN, REFUSED, START
+from scrapy_koster.report.tally import (
+    ALLOWED,
+    HAZARD,
+    NOFOLLOW,
+    NOINDEX,
+    OVERRIDDEN,
+    REFUSED,
+    START,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -147,6 +155,7 @@ def tables_of(
         _overrides(numbers, found),
         _starts(rows, found),
         _hazards(rows, stored),
+        _looser(numbers, found),
         _failures(numbers),
         _redirects(rows),
         _drops(rows, found),
@@ -324,12 +333,33 @@ def _hazards(rows: Iterable[sqlite3.Row], stored: Mapping[str, File]) -> Table:
         what = (
             [f"{code} {title}" for code, title in stored[site].findings] if site in stored else []
         )
-        if row["wildcards"]:
-            what.append("Wildcards in the record that was obeyed.")
+        if row["looser"]:
+            what.append(f"Pages let through that RFC 9309 forbids: {row['looser']:,}.")
         if row["cut"]:
             what.append("Longer than KOSTER_MAX_BYTES: not read to its end.")
         for each in what:
             table.add(row["allowed_rule"], site, each)
+    return table
+
+
+def _looser(numbers: Numbers, samples: Samples) -> Table:
+    table = Table(
+        "looser",
+        "Pages let through that RFC 9309 forbids",
+        'By the draft they are allowed. KOSTER_PARSER = "scrapy_koster.StrictestRobotParser" obeys'
+        " both standards.",
+        [
+            Column("pages", "number"),
+            Column("site", "site"),
+            Column("cause"),
+            Column("forbidden by RFC 9309"),
+            Column("allowed by the draft"),
+            Column("for example"),
+        ],
+    )
+    for site, cause, line, text, allows, pages in numbers.hazards:
+        urls = samples.get(site, {}).get((HAZARD, line), [""])
+        table.add(pages, site, cause, named_line(line, text), allows, urls[0])
     return table
 
 

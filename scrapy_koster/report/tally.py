@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import Any
+from typing import Any, TypeVar
 
 from scrapy_koster.protocol.standing import Ground, Standing
 
 SAMPLES = 5
 """URLs that are kept of a kind, for each site or line."""
 
+_Key = TypeVar("_Key")
+
 _URL_CHARS = 300
 _MOST = 10_000
 _RANKS = 1 << 32
 
 
-START, NOFOLLOW, NOINDEX, OVERRIDDEN = "start", "nofollow", "noindex", "overridden"
-"""What URLs are samples of, besides the grounds of refusals: refused start requests, pages of
-which requests or items were dropped, and what an override of the user has allowed."""
+START, NOFOLLOW, NOINDEX = "start", "nofollow", "noindex"
+OVERRIDDEN, HAZARD = "overridden", "hazard"
+"""What URLs are samples of, besides the grounds of refusals: refused start requests, pages of which
+requests or items were dropped, what an override of the user has allowed, and pages that were let
+through and that RFC 9309 forbids."""
 
 ALLOWED = {
     Standing.OBEYED: "allowed_rule",
@@ -66,7 +70,7 @@ COUNTS = (
     "given_up",
     "nofollow",
     "noindex",
-    "wildcards",
+    "looser",  # let through, and RFC 9309 forbids it
     "cut",
 )
 """Columns of a site that are added up."""
@@ -82,6 +86,8 @@ class Tally:
     def __init__(self) -> None:
         self.sites: dict[str, dict[str, Any]] = {}
         self.rules: Counter[tuple[str, int, str]] = Counter()
+        self.hazards: Counter[tuple[str, str, int, str, str]] = Counter()
+        """By site, cause, line and text of the rule of RFC 9309, and the draft's rule."""
         self.samples: dict[tuple[str, str, int], list[tuple[int, str]]] = {}
         """By site, kind and line: a rank by chance, and the URL."""
         self.failures: Counter[str] = Counter()
@@ -93,7 +99,7 @@ class Tally:
         self.lost = 0
 
     def __len__(self) -> int:
-        return max(len(self.sites), len(self.rules), len(self.samples))
+        return max(len(self.sites), len(self.rules), len(self.hazards), len(self.samples))
 
     def row(self, site: str) -> dict[str, Any]:
         """Return what is known of *site*, to be changed."""
@@ -113,9 +119,15 @@ class Tally:
 
     def refused_by(self, site: str, line: int, text: str) -> None:
         """Count a request that a line of the site's file has refused."""
-        key = (site, line, text)
-        if key in self.rules or len(self.rules) < _MOST:
-            self.rules[key] += 1
+        self._add(self.rules, (site, line, text))
+
+    def hazard(self, site: str, cause: str, line: int, text: str, allows: str) -> None:
+        """Count a page that a line of RFC 9309 forbids; *allows* is the draft's line, with text."""
+        self._add(self.hazards, (site, cause, line, text, allows))
+
+    def _add(self, counter: Counter[_Key], key: _Key) -> None:
+        if key in counter or len(counter) < _MOST:
+            counter[key] += 1
         else:
             self.lost += 1
 

@@ -15,6 +15,7 @@ from scrapy_koster.crawl.messages.counting import Counts, Uncounted
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.sites import Facts, SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
+from scrapy_koster.protocol.hazard import Cause, Hazard
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import Record
 from scrapy_koster.protocol.ruling import Ruling
@@ -26,6 +27,11 @@ from scrapy_koster.report.numbers import ALLOWED_BECAUSE, OUTCOME_NAMES
 from scrapy_koster.report.tally import ALLOWED, START
 
 NAME = "http://a.example"
+HAZARD = Hazard(
+    Cause.ORDER,
+    Ruling(True, "3.2.2", None, None),
+    Ruling(False, "2.2.2", None, Line(3, b"disallow", b"/a")),
+)
 ROBOTS_URL = f"{NAME}/robots.txt"
 RULES = b"User-agent: *\nDisallow: /private\n"
 RULE = Line(2, b"disallow", b"/private")
@@ -167,7 +173,7 @@ def test_a_record_of_long_and_hostile_names(counts: Counts) -> None:
 @pytest.mark.parametrize(
     ("happens", "column"),
     [
-        (lambda counts: counts.wildcards_met(NAME), "wildcards"),
+        (lambda counts: counts.hazard_met(SITE, f"{NAME}/a", HAZARD), "looser"),
         (lambda counts: counts.cut(SITE), "cut"),
     ],
 )

@@ -158,65 +158,6 @@ async def test_a_site_that_is_let_through_answers_again(crawl: Crawl, server: Se
     assert summary(result).startswith("Sites: 1 obeyed. ")
 
 
-# Wildcards.
-
-WILD = "User-agent: *\nDisallow: /*.gif\n"
-
-
-@pytest.mark.parametrize(
-    ("robots", "met"),
-    [
-        (WILD, 1),
-        ("User-agent: *\nDisallow: /a$\n", 1),
-        ("User-agent: *\nDisallow: /a$b\nDisallow: /c\n", 0),
-        ("User-agent: other\nDisallow: /*\n\nUser-agent: *\nDisallow: /a\n", 0),
-    ],
-)
-async def test_one_warning_of_wildcards_at_the_end(
-    crawl: Crawl, server: Server, robots: str, met: int
-) -> None:
-    sites = [server.site() for _ in range(7)]
-    for site in sites:
-        site.robots = Reply(body=robots)
-    result = await crawled(crawl, *sites)
-    assert result.stats.get("koster/hazard/wildcards", 0) == 7 * met
-    warned = warnings(result)
-    assert len(warned) == met
-    for line in warned:
-        assert " was obeyed: 7 (http://127.0.0.1:" in line
-        assert sum(site.url("") in line for site in sites) == 5
-        assert "StrictestRobotParser" in line
-        assert "This asks for a choice" in line
-        assert " RFC 9309 forbids: 0 (none). " in line
-
-
-async def test_the_pages_that_wildcards_concern(crawl: Crawl, server: Server) -> None:
-    """Those that RFC 9309 forbids, once each, by whichever way they were let through."""
-    wild, plain = server.site(), server.site()
-    wild.robots = Reply(body="User-agent: *\nDisallow: /*.gif$\nDisallow: /no\n")
-    plain.robots = Reply(body="User-agent: *\nAllow: /\nDisallow: /a\n")
-    wild.page("/retried.gif", [Reply(status=503), Reply()])
-    paths = ["/a.gif", "/x/../b.gif", "/retried.gif", "/a.gift", "/", "/no.gif"]
-    urls = [*map(wild.url, paths), plain.url("/a")]
-    result = await crawl(urls=urls, settings={**SETTINGS, "RETRY_ENABLED": True})
-    assert [url for url, _ in result.refused] == [wild.url("/no.gif")]
-    assert result.stats["koster/hazard/urls"] == 3
-    [line] = warnings(result)
-    assert " RFC 9309 forbids: 3 (http://127.0.0.1:" in line
-    for path in ("/a.gif", "/x/../b.gif", "/retried.gif"):
-        assert wild.url(path) in line
-
-
-@pytest.mark.parametrize("parser", ["KosterRobotParser", "StrictestRobotParser"])
-async def test_who_has_chosen_a_parser_is_not_warned_of_wildcards(
-    crawl: Crawl, server: Server, parser: str
-) -> None:
-    site = server.site()
-    site.robots = Reply(body=WILD)
-    result = await crawled(crawl, site, KOSTER_PARSER=f"scrapy_koster.{parser}")
-    assert warnings(result) == []
-
-
 # The dry run.
 
 

@@ -33,7 +33,7 @@ ANSWERS: Mapping[str, Handler] = {
     "failing-503": Reply(503),
     "hanging": Hang(),
     "long": RULES + "# 600 kB\n" * 67_000,
-    "wildcards": "User-agent: *\nDisallow: /*.gif\n",
+    "two-records": "User-agent: *\nAllow: /\n\nUser-agent: *\nDisallow: /secret\n",
 }
 NO_HOST = "no-such-host"
 SITES = (*ANSWERS, NO_HOST)

@@ -17,6 +17,7 @@ from scrapy_koster.checker.syntax import check
 from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.file import ParkedFile, site_of_lot
+from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Copy, Policy, after_answer, redirect_target
 from scrapy_koster.protocol.delay import longest_delay, names_delay
@@ -145,6 +146,13 @@ def _decide_twice(text: str) -> None:
         robots.allowed(f"http://h{path}", _ROBOT)
 
 
+def _hazards(text: str) -> None:
+    parser = KosterRobotParser(text.encode())
+    if watch := parser.watch(_ROBOT):
+        for path in ("/", "/a/a/a", "/" + "a" * 99, "/12345?a=%2F", "/%3F"):
+            watch.hazard(f"http://h{path}")
+
+
 def _delay(text: str) -> None:
     octets = text.encode()
     for field in (b"crawl-delay", b"request-rate"):
@@ -270,6 +278,7 @@ READERS = {
     "RFC 9309": Reader(_decide_by_rfc9309, (*_ROBOTS, *_WILD)),
     "RFC 9309, explained": Reader(_explain_by_rfc9309, (*_ROBOTS, *_WILD)),
     "both readings": Reader(_decide_twice, _ROBOTS),
+    "hazards": Reader(_hazards, (*_ROBOTS, *_WILD)),
     "delay": Reader(_delay, _DELAYS),
     "records": Reader(_records, _ROBOTS),
     "check": Reader(lambda text: check(text.encode("latin-1")), _ROBOTS),

@@ -53,7 +53,10 @@ def every_kind() -> Tally:
     refused(tally, site_named(1), 5, "Disallow: /private/", 12)
     refused(tally, site_named(2), 6, "Disallow: /*.pdf", 2)
     refused(tally, site_named(3), 2, "Disallow: /", 7)
-    tally.row(site_named(2))["wildcards"] = 1
+    tally.row(site_named(2))["looser"] = 3
+    for n in range(3):
+        tally.hazard(site_named(2), "order", 4, "Disallow: /b", "2: Allow: /")
+        tally.sample(site_named(2), "hazard", 4, f"{site_named(2)}/b/{n}")
     tally.row(site_named(4)).update(redirect="http://www.site4.example/robots.txt", delay="5")
     tally.row(site_named(5)).update(nofollow=4, noindex=1)
     tally.sample(site_named(5), "nofollow", 0, f"{site_named(5)}/page")

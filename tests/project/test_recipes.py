@@ -168,9 +168,9 @@ async def test_a_site_that_is_deferred(crawl: Crawl, server: Server, tmp_path: P
 async def test_wildcards(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = "User-agent: *\nDisallow: /*.pdf$\n"
-    [block] = blocks_in(recipe("Obey wildcards"), "python")
+    [block] = blocks_in(recipe("Obey wildcards and repeated records"), "python")
     result = await crawl(urls=[site.url("/a.pdf")], settings=settings_of(block))
-    [quoted] = re.findall(r"`(line 2 .*?\))`", recipe("Obey wildcards"))
+    [quoted] = re.findall(r"`(line 2 .*?\))`", recipe("Obey wildcards and repeated records"))
     assert [verdict.because() for verdict in result.verdicts] == [quoted]
     assert warnings(result) == []
 

@@ -9,7 +9,7 @@ from scrapy.robotstxt import RobotParser
 from scrapy.utils.misc import load_object
 from scrapy.utils.test import get_crawler
 
-from scrapy_koster.parsers.koster import KosterRobotParser, has_wildcards
+from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.verdict import ExplainingParser
 
 BODY = b"""\
@@ -60,22 +60,6 @@ def test_says_which_line_decided(parser: KosterRobotParser) -> None:
     rule = parser.ruling("http://h/tmp", "figtree").rule
     assert rule is not None
     assert (rule.number, rule.field, rule.value) == (2, b"disallow", b"/tmp")
-
-
-@pytest.mark.parametrize(
-    ("rule", "found"),
-    [
-        (b"Disallow: /*.gif", True),
-        (b"Allow: /a$", True),
-        (b"Disallow: /a$b", False),
-        (b"Disallow: /a", False),
-        (b"Crawl-delay: *", False),
-    ],
-)
-def test_paths_that_rfc_9309_reads_as_patterns(rule: bytes, found: bool) -> None:
-    record = KosterRobotParser(b"User-agent: *\n" + rule).record("figtree")
-    assert record is not None
-    assert has_wildcards(record) is found
 
 
 def test_crawl_delay_is_that_of_the_robots_record(parser: KosterRobotParser) -> None:

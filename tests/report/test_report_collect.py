@@ -146,9 +146,9 @@ async def test_what_a_site_comes_to(crawl: Crawl, server: Server, tmp_path: Path
     result = await crawl(PageSpider, urls=urls, settings=settings)
     database = report_of(result).database
     [row] = sites_in(database).values()
-    known = {name: row[name] for name in ("record_line", "record", "delay", "wildcards", "status")}
+    known = {name: row[name] for name in ("record_line", "record", "delay", "status")}
     assert known == {
-        "record_line": 1, "record": "*", "delay": "5", "wildcards": 1, "status": 200
+        "record_line": 1, "record": "*", "delay": "5", "status": 200
     }  # fmt: skip
     assert (row["nofollow"], row["noindex"]) == (1, 1)
     with reading(database) as connection:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.access import Policy
-    from scrapy_koster.protocol.rfc9309 import Rfc9309
+    from scrapy_koster.protocol.hazard import Watch
     from scrapy_koster.protocol.step import Step
 
 # Beyond the time-out of a fetch, for what has to be stored then.
@@ -264,10 +264,10 @@ class Retriever:
 
     async def _take(self, state: SiteState, known: Known, source: Source, page: Request) -> None:
         before = state.facts
-        parser, hazard = await self._read(state, last_copy(known), page)
+        parser, watch = await self._read(state, last_copy(known), page)
         if source is Source.FETCHED:
             known = _decisive(known, now=self._clock.epoch(), policy=self._config.policy)
-        state.learn(Facts(known, source, parser, hazard))
+        state.learn(Facts(known, source, parser, watch))
         try:
             self._step(state)
         except Exception:
@@ -277,13 +277,13 @@ class Retriever:
 
     async def _read(
         self, state: SiteState, copy: Copy | None, page: Request
-    ) -> tuple[RobotParser | None, Rfc9309 | None]:
-        """Return the parser of *copy*, and its hazard: the site's own if the file is the same."""
+    ) -> tuple[RobotParser | None, Watch | None]:
+        """Return the parser of *copy*, and its watch: the site's own if the file is the same."""
         if copy is None or standing_of(copy, self._config.policy).access is not Access.BY_RULES:
             return None, None
         before = last_copy(state.known)
         if state.parser is not None and before is not None and before.body == copy.body:
-            return state.parser, state.facts.hazard
+            return state.parser, state.facts.watch
         if copy.cut_bytes is not None:
             self._announcer.cut(state, copy.cut_bytes)
         self._announcer.odd(state, copy)
@@ -297,7 +297,7 @@ class Retriever:
             await self._clock.within(self._config.timeout_secs, told)
         except LateError:
             self._announcer.not_heeded(state, self._config.timeout_secs)
-        return parser, self._examiner.hazard(state, parser, page)
+        return parser, self._examiner.watch(state, parser, page)
 
 
 def _look_secs(waited_secs: float, held_secs: float, chance: float) -> float:

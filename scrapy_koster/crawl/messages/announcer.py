@@ -13,14 +13,17 @@ from scrapy_koster.protocol.line import is_wide
 from scrapy_koster.protocol.robotstxt import has_record
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
-from scrapy_koster.protocol.wording import utc
+from scrapy_koster.protocol.wording import because_of, utc
 
 if TYPE_CHECKING:
+    from scrapy import Request
+
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.messages.counting import Uncounted
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.messages.summary import Summary
+    from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.site import Site
 
 _TO_GO_ON = (
@@ -83,11 +86,21 @@ class Announcer:
             attempts=failure.attempts,
         )
 
-    def wildcards_met(self, site: str) -> None:
-        """The record of the site's file that is obeyed has wildcards (C6)."""
-        self._stats.wildcards_met()
-        self._counts.wildcards_met(site)
-        self.summary.wildcards_met(site)
+    def hazard_met(self, state: SiteState, request: Request, robot: str, hazard: Hazard) -> None:
+        """A page of the site was let through that RFC 9309 forbids."""
+        cause = hazard.cause
+        self._stats.hazard_met(cause, is_new=cause not in state.hazards)
+        state.hazards |= {cause}
+        self._counts.hazard_met(state.site, request.url, hazard)
+        self.summary.hazard_met(request.url, robot, hazard)
+        self._log.debug(
+            "%(request)s is allowed by the draft: %(draft)s; RFC 9309 forbids it: %(rfc9309)s;"
+            " %(cause)s",
+            request=request,
+            draft=because_of(hazard.draft, robot),
+            rfc9309=because_of(hazard.rfc9309, robot),
+            cause=hazard.cause.words,
+        )
 
     def sum_up(self) -> None:
         """Say at the end of the crawl what became of all sites."""

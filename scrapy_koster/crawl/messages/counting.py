@@ -11,7 +11,7 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.step import Pass
 from scrapy_koster.protocol.wording import shown, text_of
-from scrapy_koster.report.tally import ALLOWED, OVERRIDDEN, START, Tally
+from scrapy_koster.report.tally import ALLOWED, HAZARD, OVERRIDDEN, START, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.reading import Record
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.verdict import Verdict
@@ -62,8 +63,8 @@ class Uncounted:
     def parsed(self, site: str, record: Record | None) -> None:
         """A file was read; *record* is what is obeyed of it."""
 
-    def wildcards_met(self, site: str) -> None:
-        """The record of the site's file that is obeyed has wildcards (C6)."""
+    def hazard_met(self, site: Site, url: str, hazard: Hazard) -> None:
+        """A page of a site was let through that RFC 9309 forbids."""
 
     def cut(self, site: Site) -> None:
         """A site's file is longer than KOSTER_MAX_BYTES."""
@@ -139,8 +140,14 @@ class Counts(Uncounted):
         delays = (rule.value for rule in rules if rule.field == b"crawl-delay")
         row["delay"] = shown(next(delays, b""), _DELAY_CHARS)
 
-    def wildcards_met(self, site: str) -> None:
-        self.tally.count(site, "wildcards")
+    def hazard_met(self, site: Site, url: str, hazard: Hazard) -> None:
+        rule, other = hazard.rfc9309.rule, hazard.draft.rule
+        assert rule is not None  # it forbids
+        self.tally.count(str(site), "looser")
+        allows = f"{other.number}: {text_of(other, _RULE_CHARS)}" if other else "no rule matches"
+        key = (hazard.cause.value, rule.number, text_of(rule, _RULE_CHARS), allows)
+        self.tally.hazard(str(site), *key)
+        self.tally.sample(str(site), HAZARD, rule.number, printable(url, _URL_CHARS))
 
     def cut(self, site: Site) -> None:
         self.tally.count(str(site), "cut")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
+    from scrapy_koster.protocol.hazard import Cause
     from scrapy_koster.protocol.standing import Ground
 
 
@@ -73,13 +74,12 @@ class Stats:
         """Requests still waited for their site when the crawl ended."""
         self._inc("koster/parked", count)
 
-    def wildcards_met(self) -> None:
-        """A file was met that has wildcards in the record that is obeyed."""
-        self._inc("koster/hazard/wildcards")
-
-    def hazard_met(self) -> None:
-        """A page was let through that RFC 9309 forbids, by a file with wildcards."""
+    def hazard_met(self, cause: Cause, *, is_new: bool) -> None:
+        """A page was let through that RFC 9309 forbids; *is_new*: the first of its site."""
         self._inc("koster/hazard/urls")
+        self._inc(f"koster/hazard/urls/{cause.value}")
+        if is_new:
+            self._inc(f"koster/hazard/sites/{cause.value}")
 
     def delay_met(self, *, is_clamped: bool) -> None:
         """A site asks for a delay; it is kept, or *is_clamped* to a shorter one, or refused."""

@@ -7,17 +7,21 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.wording import because_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.protocol.hazard import Cause, Hazard
 
-_HAZARDS_NAMED = 5
+_URL_CHARS = 300
 _WHICH = (
     '. Which were refused, and by which line: LOG_LEVEL = "DEBUG", or scrapy robots explain URL'
 )
+_TO_CHOOSE = '; to obey the draft and get this as information, "scrapy_koster.KosterRobotParser"'
 
 
 class Retrieval(Enum):
@@ -37,8 +41,8 @@ class Summary:
         self._log = Log(__name__, crawler)
         self._sites: Counter[Standing] = Counter()
         self._copies: Counter[Retrieval] = Counter()
-        self._wildcards: list[str] = []
-        self._hazards: list[str] = []
+        self._hazards: Counter[Cause] = Counter()
+        self._examples: dict[Cause, str] = {}
 
     def stands(self, now: Standing, before: Standing | None) -> None:
         """Count a site as what it is *now*, and no longer as what it was *before*."""
@@ -50,20 +54,20 @@ class Summary:
         """Count a copy."""
         self._copies[how] += 1
 
-    def wildcards_met(self, site: str) -> None:
-        """Keep the first sites whose record that is obeyed has wildcards (C6)."""
-        if len(self._wildcards) < _HAZARDS_NAMED and site not in self._wildcards:
-            self._wildcards.append(site)
-
-    def hazard_met(self, url: str) -> None:
-        """Keep the first pages that were let through and that RFC 9309 forbids."""
-        if len(self._hazards) < _HAZARDS_NAMED and url not in self._hazards:
-            self._hazards.append(url)
+    def hazard_met(self, url: str, robot: str, hazard: Hazard) -> None:
+        """Count a page that was let through and that RFC 9309 forbids; keep one of each cause."""
+        self._hazards[hazard.cause] += 1
+        if hazard.cause not in self._examples:
+            draft, rfc9309 = because_of(hazard.draft, robot), because_of(hazard.rfc9309, robot)
+            self._examples[hazard.cause] = (
+                f"{printable(url, _URL_CHARS)} is allowed by the draft, {draft}, and forbidden by"
+                f" RFC 9309, {rfc9309}"
+            )
 
     def write(self) -> None:
         """Say what became of all sites."""
-        if self._wildcards and not self._config.parser_is_chosen:
-            self._warn_of_wildcards()
+        if self._hazards:
+            self._tell_of_hazards()
         dry_run = self._config.dry_run
         refused = self._stat("koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden")
         is_told = self._crawler.settings["LOG_LEVEL"] in {"DEBUG", 10}
@@ -81,17 +85,22 @@ class Summary:
         counts = ((self._sites[standing], standing.words) for standing in Standing)
         return ", ".join(f"{count} {what}" for count, what in counts if count) or "none"
 
-    def _warn_of_wildcards(self) -> None:
-        self._log.warning(
-            "Files with wildcards (* or $) in the record that was obeyed: %(hazards)d (%(sites)s)."
-            " To the draft they are characters like any others. Pages that were let through, and"
-            " that RFC 9309 forbids: %(urls)d (%(pages)s). This asks for a choice, and ends"
-            ' with it: KOSTER_PARSER = "scrapy_koster.StrictestRobotParser" allows only what both'
-            ' allow, "scrapy_koster.KosterRobotParser" what the draft does',
-            hazards=self._stat("koster/hazard/wildcards"),
-            sites=", ".join(self._wildcards),
-            urls=self._stat("koster/hazard/urls"),
-            pages=", ".join(self._hazards) or "none",
+    def _tell_of_hazards(self) -> None:
+        [(cause, count), *_] = self._hazards.most_common(1)
+        causes = (f"{each.value} {n}" for each, n in self._hazards.most_common())
+        # Whoever names a parser has chosen, and is told all the same.
+        log = self._log.info if self._config.parser_is_chosen else self._log.warning
+        log(
+            "Pages that were let through and that RFC 9309, today's standard, forbids: %(pages)d"
+            " (%(causes)s). The main cause, of %(count)d: %(words)s. For example %(example)s."
+            " To obey both standards, set KOSTER_PARSER = %(strictest)s%(hint)s",
+            pages=self._hazards.total(),
+            causes=", ".join(causes),
+            count=count,
+            words=cause.words,
+            example=self._examples[cause],
+            strictest='"scrapy_koster.StrictestRobotParser"',
+            hint="" if self._config.parser_is_chosen else _TO_CHOOSE,
         )
 
     def _stat(self, name: str) -> int:

@@ -99,7 +99,7 @@ class Replay:
         now = self._clock.epoch()
         if (copy := last_copy(state.known)) is not None:
             last = SiteState(state.site)
-            last.learn(state.facts._replace(known=_without_end(copy, now), hazard=None))
+            last.learn(state.facts._replace(known=_without_end(copy, now), watch=None))
             return last, last.take_step(now=now, policy=self._policy)
         stored = self._keeper.state_of(request.url)
         assert stored is not None  # it has a site

@@ -1,0 +1,170 @@
+"""Pages that the draft allows and RFC 9309 forbids: nobody fetches one without being told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, CrawlResult
+from harness.replies import Reply
+from harness.server import Server
+
+from scrapy_koster import RobotsReport
+from scrapy_koster.report.numbers import read
+
+CLOUDFLARE = """\
+# BEGIN Cloudflare Managed content
+User-agent: *
+Content-Signal: search=yes,ai-train=no
+Allow: /
+
+User-agent: GPTBot
+Disallow: /
+# END Cloudflare Managed Content
+
+User-agent: *
+Disallow: /private
+"""
+SUMMARY, ANNOUNCER = (f"scrapy_koster.crawl.messages.{name}" for name in ("summary", "announcer"))
+STRICTEST = 'KOSTER_PARSER = "scrapy_koster.StrictestRobotParser"'
+
+
+def warnings(result: CrawlResult) -> list[str]:
+    return result.logged(logging.WARNING, "scrapy_koster")
+
+
+def stats_of(result: CrawlResult) -> Mapping[str, int]:
+    start = "koster/hazard/"
+    return {
+        name.removeprefix(start): n for name, n in result.stats.items() if name.startswith(start)
+    }
+
+
+@pytest.mark.parametrize(
+    ("robots", "cause", "lines"),
+    [
+        pytest.param(
+            CLOUDFLARE, "records",
+            ("line 4 'Allow: /' of the record at line 2 for * (3.2.2)",
+            "line 11 'Disallow: /private' of the group at line 10 for * (RFC 9309, 2.2.2)"),
+            id="Cloudflare",
+        ),
+        pytest.param(
+            "User-agent: *\nAllow: /\nDisallow: /private", "order",
+            ("line 2 'Allow: /' of the record at line 1 for * (3.2.2)",
+            "line 3 'Disallow: /private' of the group at line 1 for * (RFC 9309, 2.2.2)"),
+            id="Allow first",
+        ),
+        pytest.param(
+            "User-agent: *\nDisallow: /a\n\nUser-agent: *\nDisallow: /private", "records",
+            ("no rule of the record at line 1 for * matches (3.2.2)",
+            "line 5 'Disallow: /private' of the group at line 4 for * (RFC 9309, 2.2.2)"),
+            id="a repeated star",
+        ),
+        pytest.param(
+            "User-agent: figtree\nSitemap: /s\nUser-agent: b\nDisallow: /private", "agents",
+            ("no rule of the record at line 1 for figtree matches (3.2.2)",
+            "line 4 'Disallow: /private' of the group at line 1 for figtree, b (RFC 9309, 2.2.2)"),
+            id="split agents",
+        ),
+        pytest.param(
+            "User-agent: *\nDisallow: /*vate", "wildcards",
+            ("no rule of the record at line 1 for * matches (3.2.2)",
+            "line 2 'Disallow: /*vate' of the group at line 1 for * (RFC 9309, 2.2.3)"),
+            id="wildcards",
+        ),
+    ],
+)  # fmt: skip
+async def test_what_is_said(
+    crawl: Crawl, server: Server, tmp_path: Path, *, robots: str, cause: str, lines: tuple[str, str]
+) -> None:
+    """The log, the stats, the report and the verdict name the cause and both lines."""
+    draft, rfc9309 = lines
+    site = server.site()
+    site.robots = robots
+    urls = [site.url("/private"), site.url("/private/2"), site.url("/public")]
+    settings = {"USER_AGENT": "figtree (+http://x)", "KOSTER_REPORT": str(tmp_path / "page.html")}
+    result = await crawl(urls=urls, settings=settings)
+    assert sorted(result.fetched) == sorted(urls)
+    assert stats_of(result) == {"urls": 2, f"urls/{cause}": 2, f"sites/{cause}": 1}
+    debug = [line for line in result.logged(name=ANNOUNCER) if "forbids it" in line]
+    assert len(debug) == 2
+    assert all(draft in line and rfc9309 in line for line in debug)
+    [line] = warnings(result)
+    assert f"forbids: 2 ({cause} 2)." in line
+    assert f"/private is allowed by the draft, {draft}, and forbidden by RFC 9309, {rfc9309}" in (
+        line.replace("/private/2", "/private")
+    )
+    assert STRICTEST in line
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    [row] = read(report.database).hazards
+    assert row[:3] == (site.url(""), cause, int(rfc9309.split()[1]))
+    assert row[5] == 2
+    assert read(report.database).totals["looser"] == 2
+    page = (tmp_path / "page.html").read_text()
+    assert "pages were let through that RFC 9309 forbids" in page.replace("\n", " ")
+
+
+async def test_the_pages_that_are_counted(crawl: Crawl, server: Server) -> None:
+    """Those that RFC 9309 forbids, once each, by whichever way they were let through."""
+    wild, plain = server.site(), server.site()
+    wild.robots = Reply(body="User-agent: *\nDisallow: /*.gif$\nDisallow: /no\n")
+    plain.robots = Reply(body="User-agent: *\nAllow: /\nDisallow: /a\n")
+    wild.page("/retried.gif", [Reply(status=503), Reply()])
+    paths = ["/a.gif", "/x/../b.gif", "/retried.gif", "/a.gift", "/", "/no.gif"]
+    urls = [*map(wild.url, paths), plain.url("/a")]
+    result = await crawl(urls=urls, settings={"RETRY_ENABLED": True})
+    assert [url for url, _ in result.refused] == [wild.url("/no.gif")]
+    assert stats_of(result) == {
+        "urls": 4, "urls/wildcards": 3, "sites/wildcards": 1, "urls/order": 1, "sites/order": 1
+    }  # fmt: skip
+    [line] = warnings(result)
+    assert "forbids: 4 (wildcards 3, order 1). The main cause, of 3: the rule has a * or $" in line
+
+
+async def test_each_robot_of_a_crawl_is_watched(crawl: Crawl, server: Server) -> None:
+    """The file has no hazard for the robot of the crawl, which is the first to ask."""
+    site = server.site()
+    site.robots = "User-agent: other\nAllow: /\nDisallow: /a\n\nUser-agent: *\nDisallow: /b\n"
+    result = await crawl(urls=[site.url("/a"), site.url("/c")])
+    assert stats_of(result) == {}
+    other = [site.url("/a/other")]
+    result = await crawl(urls=other, meta={"robotstxt_user_agent": "other"})
+    assert stats_of(result) == {"urls": 1, "urls/order": 1, "sites/order": 1}
+
+
+@pytest.mark.parametrize("robots", ["User-agent: *\nDisallow: /*.gif\n", "User-agent: *\nAllow: /"])
+async def test_nobody_is_warned_of_a_page_that_was_not_fetched(
+    crawl: Crawl, server: Server, robots: str
+) -> None:
+    site = server.site()
+    site.robots = robots
+    result = await crawl(urls=[site.url("/")])
+    assert warnings(result) == []
+    assert stats_of(result) == {}
+
+
+@pytest.mark.parametrize(
+    ("parser", "told"), [("KosterRobotParser", 1), ("StrictestRobotParser", 0)]
+)
+async def test_who_has_chosen_a_parser_is_told_and_not_warned(
+    crawl: Crawl, server: Server, parser: str, told: int
+) -> None:
+    site = server.site()
+    site.robots = CLOUDFLARE
+    settings: dict[str, Any] = {"KOSTER_PARSER": f"scrapy_koster.{parser}"}
+    result = await crawl(urls=[site.url("/private")], settings=settings)
+    assert warnings(result) == []
+    assert len([line for line in result.logged(logging.INFO, SUMMARY) if STRICTEST in line]) == told
+    assert len(result.fetched) == told
+
+
+async def test_a_dry_run_counts_hazards_too(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = f"{CLOUDFLARE}\nUser-agent: x\nDisallow: /"
+    result = await crawl(urls=[site.url("/private")], settings={"KOSTER_DRY_RUN": True})
+    assert stats_of(result) == {"urls": 1, "urls/records": 1, "sites/records": 1}

@@ -1,0 +1,186 @@
+"""What the draft allows and RFC 9309 forbids: which files have such URLs, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from harness.real_files import File
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.protocol.hazard import Cause, Hazard
+from scrapy_koster.protocol.rewriting import sent_as
+from scrapy_koster.protocol.rfc9309 import Rfc9309
+
+URL = "http://www.fict.org"
+CLOUDFLARE = """\
+# BEGIN Cloudflare Managed content
+User-agent: *
+Content-Signal: search=yes,ai-train=no
+Allow: /
+
+User-agent: GPTBot
+Disallow: /
+# END Cloudflare Managed Content
+
+User-agent: *
+Disallow: /private/
+"""
+MOZILLA = "Mozilla/5.0 (compatible; FigTree/0.1)"
+
+
+def hazard(robots: str, path: str, robot: str = "figtree") -> Hazard | None:
+    parser = KosterRobotParser(robots.encode())
+    assert parser.allowed(URL + path, robot)
+    watch = parser.watch(robot)
+    assert parser.watch(robot) is watch
+    return watch.hazard(URL + path) if watch else None
+
+
+def forbidden(robots: str, url: str, robot: str) -> bool:
+    """The definition, evaluated."""
+    readings = KosterRobotParser(robots.encode("latin-1")), Rfc9309(robots.encode("latin-1"))
+    draft, rfc9309 = (all(each.allowed(u, robot) for u in sent_as(url)) for each in readings)
+    return draft and not rfc9309
+
+
+@pytest.mark.parametrize(
+    ("cause", "robots", "path", "robot", "lines"),
+    [
+        pytest.param("names", "user-agent: figtrees\nallow: /\nuser-agent: *\ndisallow: /", "/",
+                     "figtree", (2, 4), id="a name within another"),
+        pytest.param("names", "user-agent: *\nallow: /\nuser-agent: figtree\ndisallow: /", "/",
+                     MOZILLA, (2, 4), id="a name in a header"),
+        pytest.param("names", "user-agent: x\nallow: /\nuser-agent: figtree\ndisallow: /", "/",
+                     MOZILLA, (None, 4), id="a name in a header, and no record"),
+        pytest.param("encoding", "user-agent: *\nallow: /a?\ndisallow: /a", "/a%3Fb", "figtree",
+                     (2, 3), id="a question mark"),
+        pytest.param("encoding", "user-agent: *\ndisallow: /a?b=c/%2Fd", "/a?b=c%2F/d", "figtree",
+                     (None, 2), id="slashes in a query"),
+        pytest.param("wildcards", "user-agent: *\ndisallow: /*.gif", "/a.gif", "figtree",
+                     (None, 2), id="a star"),
+        pytest.param("wildcards", "user-agent: *\ndisallow: /a$", "/a", "figtree", (None, 2),
+                     id="an end"),
+        pytest.param("wildcards", "user-agent: *\nallow: /*\ndisallow: /*b", "/*b", "figtree",
+                     (2, 3), id="a star that is one"),
+        pytest.param("agents", "user-agent: figtree\nsitemap: /s\nuser-agent: b\ndisallow: /", "/",
+                     "figtree", (None, 4), id="a field between"),
+        pytest.param("agents", "user-agent: *\ncrawl-delay: 1\nuser-agent: b\ndisallow: /", "/",
+                     "figtree", (None, 4), id="a field between, of all robots"),
+        pytest.param("records", CLOUDFLARE, "/private/", "figtree", (4, 11), id="Cloudflare"),
+        pytest.param("records", "user-agent: *\ndisallow: /a\n\nuser-agent: *\ndisallow: /b", "/b",
+                     "figtree", (None, 5), id="a repeated star"),
+        pytest.param("records", "user-agent: figtree\nallow: /\nuser-agent: x\nuser-agent: FigTree"
+                     "\ndisallow: /a", "/a", "figtree", (2, 5), id="a repeated name"),
+        pytest.param("order", "user-agent: *\nallow: /\ndisallow: /a", "/a", "figtree", (2, 3),
+                     id="Allow first"),
+        pytest.param("order", "user-agent: *\nallow: /a/b\ndisallow: /a/b/c\ndisallow: /a",
+                     "/a/b/c", "figtree", (2, 3), id="nested"),
+    ],
+)  # fmt: skip
+def test_causes(
+    cause: str, robots: str, path: str, robot: str, lines: tuple[int | None, int]
+) -> None:
+    found = hazard(robots, path, robot)
+    assert found is not None
+    assert found.cause.value == cause
+    draft, rfc9309 = found.draft, found.rfc9309
+    assert (draft.rule and draft.rule.number, rfc9309.rule and rfc9309.rule.number) == lines
+    assert draft.allowed
+    assert not rfc9309.allowed
+
+
+@pytest.mark.parametrize(
+    "robots",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("user-agent: x\ndisallow: /*", id="for another"),
+        pytest.param("user-agent: *\ndisallow: /a\ndisallow: /b%20c\nallow: /d", id="plain"),
+        pytest.param("user-agent: *\ndisallow: /a\nallow: /a/b\ndisallow: /", id="stricter"),
+        pytest.param("user-agent: *\nallow: /\nallow: /a*", id="nothing disallowed"),
+        pytest.param("user-agent: *\nallow: /a/b\ndisallow: /a\n\nuser-agent: *\ndisallow: /a/c",
+                     id="repeated, and said before"),
+        pytest.param("user-agent: *\ndisallow: /search?q=", id="a query"),
+    ],
+)  # fmt: skip
+def test_files_without_hazards(robots: str) -> None:
+    """A request to such a site costs nothing."""
+    assert KosterRobotParser(robots.encode()).watch("figtree") is None
+
+
+@pytest.mark.parametrize(
+    ("robots", "path"),
+    [
+        ("user-agent: *\nallow: /a/*.css\ndisallow: /a", "/a/*.css"),
+        ("user-agent: *\nallow: /a?\ndisallow: /a", "/a%3F"),
+    ],
+)
+def test_most_urls_of_some_files_are_not_looked_at(robots: str, path: str) -> None:
+    parser = KosterRobotParser(robots.encode())
+    watch = parser.watch("figtree")
+    assert watch is not None
+    assert watch.hazard(f"{URL}/b") is None
+    assert forbidden(robots, URL + path, "figtree") is (watch.hazard(URL + path) is not None)
+
+
+def test_a_url_with_several_spellings() -> None:
+    assert hazard("user-agent: *\nallow: /\ndisallow: /secret", "/x/../secret")
+
+
+def test_many_robots_are_not_kept() -> None:
+    parser = KosterRobotParser(b"user-agent: *\nallow: /\ndisallow: /a")
+    for n in range(20):
+        watch = parser.watch(f"robot{n}")
+        assert watch is not None
+        assert watch.hazard(f"{URL}/a")
+    assert len(parser._watches) <= 8
+
+
+LINES = st.sampled_from(
+    ["User-agent: *", "User-agent: fig", "User-agent: figs", "Sitemap: /", "Allow: /", "",
+     "Disallow: /", "Disallow: /a", "Allow: /a", "Disallow: /a/b", "Allow: /a?", "Disallow: /a?b/",
+     "Allow: /a%3F", "Disallow: /a?%2F", "Disallow: /%2F", "Allow: /*", "Disallow: /a*b",
+     "Allow: /a$", "Disallow: /b$", "Allow: /a%24", "Disallow: /\xe9", "Allow: /%E9"]
+)  # fmt: skip
+PATHS = st.lists(
+    st.sampled_from(["a", "b", "/", "?", "%2F", "%3F", "*", "$", "%24", "%E9", "%"]), max_size=6
+).map("".join)
+
+
+@given(
+    st.lists(LINES, max_size=12).map("\n".join), PATHS, st.sampled_from(["fig", "x", "Fig/1 (x)"])
+)
+def test_every_hazard_is_found_and_no_other(robots: str, path: str, robot: str) -> None:
+    url = f"{URL}/{path}"
+    watch = KosterRobotParser(robots.encode("latin-1")).watch(robot)
+    draft = KosterRobotParser(robots.encode("latin-1"))
+    if all(draft.allowed(each, robot) for each in sent_as(url)):
+        found = watch.hazard(url) if watch else None
+        assert (found is not None) is forbidden(robots, url, robot)
+        assert found is None or found.cause is not Cause.OTHER
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("robot", ["figtree", "googlebot"])
+def test_real_files(corpus: list[File], robot: str) -> None:
+    """Every decision in which the draft allows and RFC 9309 forbids has a cause, and no other."""
+    causes: Counter[Cause] = Counter()
+    decided = 0
+    for body, urls in corpus:
+        parser, rfc9309 = KosterRobotParser(body), Rfc9309(body)
+        watch = parser.watch(robot)
+        for url in urls:
+            spellings = list(sent_as(url))
+            if not all(parser.allowed(each, robot) for each in spellings):
+                continue
+            decided += 1
+            found = watch.hazard(url) if watch else None
+            looser = not all(rfc9309.allowed(each, robot) for each in spellings)
+            assert (found is not None) is looser
+            if found is not None:
+                causes[found.cause] += 1
+    assert decided > 30_000
+    assert causes[Cause.OTHER] == 0
+    assert min(causes[cause] for cause in (Cause.WILDCARDS, Cause.RECORDS, Cause.ORDER)) > 10
