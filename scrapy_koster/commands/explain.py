@@ -296,7 +296,8 @@ def _context(explained: Explained, ink: Ink) -> Iterator[Line]:
         return
     text = lines(known.in_utf8.rstrip(b"\r\n"))
     marks = {standard: ruling.rule.number for standard, ruling in rulings.items() if ruling.rule}
-    numbers = sorted({number for ruling in rulings.values() for number in _around(ruling, text)})
+    shown_by = (*rulings.values(), explained.verdict.ruling)
+    numbers = sorted({number for ruling in shown_by for number in _around(ruling, text)})
     if numbers:
         yield ink.dim(f"  {'draft':>5}  {'RFC 9309':>8}")
     before = None

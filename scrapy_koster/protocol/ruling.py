@@ -41,6 +41,8 @@ class Ruling:
     """The Allow or Disallow line that decided, None where none did."""
     standard: Standard = Standard.DRAFT
     """By which the file was read."""
+    is_misspelt: bool = False
+    """Whether only misspelt lines of the file forbid it: neither standard knows these."""
     also: Ruling | None = None
     """What the other standard says, where both were asked and both forbid it."""
 

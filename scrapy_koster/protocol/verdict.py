@@ -191,6 +191,7 @@ class Verdict:
             "ground": self.ground.value,
             "standard": self.standard.value if self.is_explained else None,
             "section": self.section,
+            "misspelt": self.ruling.is_misspelt,
             "because": self.because(),
             **lines_to_dict(self.ruling),
             "crawl_delay": delay_to_dict(self.delay) if self.delay else None,

@@ -45,6 +45,8 @@ def _because_of_one(ruling: Ruling, robot: str) -> str:
     by_draft = ruling.standard is Standard.DRAFT
     noun = "record" if by_draft else "group"
     section = ruling.section if by_draft else f"{ruling.standard.value}, {ruling.section}"
+    if ruling.is_misspelt:
+        section += ", misspellings put right"
     if ruling.record is None:
         return f"no {noun} for {robot or '*'} ({section})"
     title = f"{noun} {_title(ruling.record)}"

@@ -17,14 +17,14 @@ from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.standing import Standing
 
 HAZARDS = (
-    "Pages that were let through and that RFC 9309, today's standard, forbids: 4 (order 3, records"
-    " 1). The main cause, of 3: the draft uses the first rule that matches, RFC 9309 the longest."
-    " For example http://h/\\x1b is allowed by the draft, line 2 'Allow: /' of the record at line 1"
-    " for * (3.2.2), and forbidden by RFC 9309, line 3 'Disallow: /a' of the group at line 1 for *"
-    " (RFC 9309, 2.2.2). To obey both standards, set KOSTER_PARSER ="
-    ' "scrapy_koster.StrictestRobotParser"'
+    " forbids: 4 (order 3, records 1). The main cause, of 3: the draft uses the first rule that"
+    " matches, RFC 9309 the longest. For example http://h/\\x1b is allowed by the draft, line 2"
+    " 'Allow: /' of the record at line 1 for * (3.2.2), and forbidden by RFC 9309, line 3"
+    " 'Disallow: /a' of the group at line 1 for * (RFC 9309, 2.2.2). To obey both standards, set"
+    ' KOSTER_PARSER = "scrapy_koster.StrictestRobotParser"'
 )
-TO_CHOOSE = '; to obey the draft and get this as information, "scrapy_koster.KosterRobotParser"'
+THROUGH = "Pages that were let through and that RFC 9309"
+HINT = '. To obey the draft without this warning, set it to "scrapy_koster.KosterRobotParser"'
 HEADING = Heading([Line(1, b"user-agent", b"*")])
 ALLOWED = Ruling(True, "3.2.2", HEADING, Line(2, b"allow", b"/"))
 FORBIDDEN = Ruling(False, "2.2.2", HEADING, Line(3, b"disallow", b"/a"), standard=Standard.RFC_9309)
@@ -108,14 +108,14 @@ def test_of_a_dry_run(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "level", "hint"),
+    ("settings", "level", "line"),
     [
-        ({}, "WARNING", TO_CHOOSE),
-        ({"KOSTER_PARSER": "scrapy_koster.KosterRobotParser"}, "INFO", ""),
+        ({}, "WARNING", f"{THROUGH}, today's standard,{HAZARDS}{HINT}"),
+        ({"KOSTER_PARSER": "scrapy_koster.KosterRobotParser"}, "INFO", THROUGH + HAZARDS),
     ],
 )
 def test_of_hazards(
-    settings: dict[str, Any], level: str, hint: str, caplog: pytest.LogCaptureFixture
+    settings: dict[str, Any], level: str, line: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     counting = summary(STATS, **settings)
@@ -126,4 +126,4 @@ def test_of_hazards(
         ("http://h/3", Cause.ORDER),
     ):
         counting.hazard_met(url, "fig", Hazard(cause, ALLOWED, FORBIDDEN))
-    assert said(counting, caplog)[:-1] == [(level, HAZARDS + hint)]
+    assert said(counting, caplog)[:-1] == [(level, line)]

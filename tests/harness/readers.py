@@ -41,6 +41,10 @@ _ROBOTS = (
     "/admin", "/.git",
     f"User-agent: {COUNTER}\n", f"/{COUNTER}", f"a{COUNTER}:", COUNTER, "http://", "user agent",
 )  # fmt: skip
+_MISSPELT = (
+    "Useragent", "User agent", "Disalow", "Dissallow /", "Disallow /a", "Allowed", "User-agent *\n",
+    f"Disalow: /{COUNTER}\n", f"Disallow /{COUNTER}\n", f"useragent {COUNTER}\n",
+)  # fmt: skip
 _WILD = (
     "*", "*a", "/*a", "*a*", "/*/*", "Disallow: /*", "Disallow: *", "Allow: /*a", "$\n", "*$\n",
     f"Disallow: /*{COUNTER}*a\n", f"Allow: /a*{COUNTER}\n", f"Disallow: /{COUNTER}$\n", "%2Fa*",
@@ -278,6 +282,7 @@ READERS = {
     "RFC 9309": Reader(_decide_by_rfc9309, (*_ROBOTS, *_WILD)),
     "RFC 9309, explained": Reader(_explain_by_rfc9309, (*_ROBOTS, *_WILD)),
     "both readings": Reader(_decide_twice, _ROBOTS),
+    "misspellings": Reader(_decide_twice, (*_ROBOTS, *_MISSPELT)),
     "hazards": Reader(_hazards, (*_ROBOTS, *_WILD)),
     "delay": Reader(_delay, _DELAYS),
     "records": Reader(_records, _ROBOTS),

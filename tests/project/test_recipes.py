@@ -175,6 +175,16 @@ async def test_wildcards(crawl: Crawl, server: Server) -> None:
     assert warnings(result) == []
 
 
+async def test_misspelt_lines(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nDisalow: /private\n"
+    [block] = blocks_in(recipe("Obey misspelt lines"), "python")
+    result = await crawl(urls=site.urls(1, "/private"), settings=settings_of(block))
+    [quoted] = re.findall(r"`(line 2 .*?\))`", recipe("Obey misspelt lines"))
+    assert [verdict.because() for verdict in result.verdicts] == [quoted]
+    assert site.pages_asked == []
+
+
 async def test_a_site_without_a_robots_txt(crawl: Crawl, server: Server) -> None:
     site = server.site()
     [block] = blocks_in(recipe("Fetch only where a robots.txt is"), "python")

@@ -14,6 +14,7 @@ from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.misspelling import corrected
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.verdict import ExplainingParser
 
@@ -114,6 +115,7 @@ def test_it_explains_itself() -> None:
 
 FRAGMENTS = st.sampled_from(
     [b"User-agent: *", b"User-agent: fig", b"Disallow: /", b"Allow: /", b"Disallow: /*a$",
+     b"Useragent: *", b"Disallow /a", b"Disalow: /",
      b"Crawl-delay: 1", b"\n", b"\n", b"*", b"$", b"%", b"%2f", b"#", b"\xff", b"\0", b"\r", b"a"]
 )  # fmt: skip
 FILES = st.one_of(st.binary(), st.lists(FRAGMENTS, max_size=40).map(b"".join))
@@ -124,6 +126,8 @@ def test_it_is_what_both_say(body: bytes, path: str, robot: str) -> None:
     url = f"{URL}/{path}"
     parser = strictest(body)
     both = all(each(body).allowed(url, robot) for each in (KosterRobotParser, Rfc9309RobotParser))
+    if (right := corrected(body)) is not None:
+        both = both and Rfc9309RobotParser(right).allowed(url, robot)
     for _ in range(2):
         assert parser.allowed(url, robot) is parser.ruling(url, robot).allowed is both
         parser.allowed(f"{URL}/", robot)
@@ -140,20 +144,24 @@ def test_nothing_raises(body: bytes, url: str | bytes, robot: str | bytes) -> No
 def test_conformance_cases(case: Case) -> None:
     allowed = strictest(case.body).allowed(case.url, case.agent)
     rfc9309 = Rfc9309RobotParser(case.body).allowed(case.url, case.agent)
-    assert allowed is (case.allowed and rfc9309)
+    right = corrected(case.body)
+    misspelt = right is None or Rfc9309RobotParser(right).allowed(case.url, case.agent)
+    assert allowed is (case.allowed and rfc9309 and misspelt)
 
 
 @pytest.mark.slow
 def test_real_files(corpus: list[File]) -> None:
     counts: dict[tuple[bool, ...], int] = {}
+    misspelt = 0
     for body, urls in corpus:
         both, draft, rfc9309 = strictest(body), KosterRobotParser(body), Rfc9309RobotParser(body)
         for robot in ("figtree", "Googlebot/2.1 (+http://www.google.com/bot.html)"):
             for url in urls:
                 answers = tuple(each.allowed(url, robot) for each in (both, draft, rfc9309))
                 counts[answers] = counts.get(answers, 0) + 1
+        misspelt += corrected(body) is not None
     assert {answers for answers in counts if answers[0]} == {(True, True, True)}
-    assert (False, True, True) not in counts
+    assert misspelt == 2
     assert counts[False, True, False] > 0
     assert counts[False, False, True] > 0
 

@@ -10,6 +10,7 @@ import pytest
 from harness.real_files import File
 from scrapy.robotstxt import ProtegoRobotParser
 
+from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 
 OTHER_RECORDS = re.compile(rb"(?im)^(?![ \t]*(user-agent|allow|disallow)[ \t]*:)[^\r\n]*")
@@ -58,3 +59,19 @@ def test_each_difference_has_a_cause(corpus: list[File]) -> None:
                 if ours.allowed(url, robot) is not theirs.allowed(url, robot):
                     causes[cause_of(body, url, robot)] += 1
     assert set(causes) == set(CAUSES)
+
+
+@pytest.mark.slow
+def test_the_strictest_reading_allows_nothing_that_protego_forbids(corpus: list[File]) -> None:
+    """But for robots whose name has another one in it: to Protego that is their name, too."""
+    causes: Counter[str] = Counter()
+    for body, urls in corpus:
+        robots = {"figtree", *(name.decode().lower() for name in NAMES.findall(body)[:4])}
+        ours, theirs = StrictestRobotParser(body), ProtegoRobotParser(body, None)
+        for robot in robots:
+            for url in urls:
+                if ours.allowed(url, robot) and not theirs.allowed(url, robot):
+                    changed = ProtegoRobotParser(without_other_names(body, robot), None)
+                    known = changed.allowed(url, robot)
+                    causes["a name within the robot's" if known else f"{robot} {url}"] += 1
+    assert set(causes) <= {"a name within the robot's"}

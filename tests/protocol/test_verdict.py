@@ -205,6 +205,7 @@ IN_JSON = {
     "ground": "rule",
     "standard": "draft",
     "section": "3.2.2",
+    "misspelt": False,
     "because": FORBIDDEN.because(),
     "line": 3,
     "rule": "Disallow: /org/plans.html",

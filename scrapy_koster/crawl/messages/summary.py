@@ -21,7 +21,6 @@ _URL_CHARS = 300
 _WHICH = (
     '. Which were refused, and by which line: LOG_LEVEL = "DEBUG", or scrapy robots explain URL'
 )
-_TO_CHOOSE = '; to obey the draft and get this as information, "scrapy_koster.KosterRobotParser"'
 
 
 class Retrieval(Enum):
@@ -87,20 +86,28 @@ class Summary:
 
     def _tell_of_hazards(self) -> None:
         [(cause, count), *_] = self._hazards.most_common(1)
-        causes = (f"{each.value} {n}" for each, n in self._hazards.most_common())
-        # Whoever names a parser has chosen, and is told all the same.
-        log = self._log.info if self._config.parser_is_chosen else self._log.warning
-        log(
+        values = {
+            "pages": self._hazards.total(),
+            "causes": ", ".join(f"{each.value} {n}" for each, n in self._hazards.most_common()),
+            "count": count,
+            "words": cause.words,
+            "example": self._examples[cause],
+            "strictest": '"scrapy_koster.StrictestRobotParser"',
+        }
+        if self._config.parser_is_chosen:
+            self._log.info(
+                "Pages that were let through and that RFC 9309 forbids: %(pages)d (%(causes)s). The"
+                " main cause, of %(count)d: %(words)s. For example %(example)s. To obey both"
+                " standards, set KOSTER_PARSER = %(strictest)s",
+                **values,
+            )
+            return
+        self._log.warning(
             "Pages that were let through and that RFC 9309, today's standard, forbids: %(pages)d"
             " (%(causes)s). The main cause, of %(count)d: %(words)s. For example %(example)s."
-            " To obey both standards, set KOSTER_PARSER = %(strictest)s%(hint)s",
-            pages=self._hazards.total(),
-            causes=", ".join(causes),
-            count=count,
-            words=cause.words,
-            example=self._examples[cause],
-            strictest='"scrapy_koster.StrictestRobotParser"',
-            hint="" if self._config.parser_is_chosen else _TO_CHOOSE,
+            " To obey both standards, set KOSTER_PARSER = %(strictest)s. To obey the draft without"
+            ' this warning, set it to "scrapy_koster.KosterRobotParser"',
+            **values,
         )
 
     def _stat(self, name: str) -> int:

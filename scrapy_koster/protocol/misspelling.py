@@ -1,0 +1,55 @@
+"""Misspelt lines of a robots.txt, as the parser that Google published reads them.
+
+Neither standard knows them. They are read so by ``Strictest`` only, to forbid more. What is
+accepted is listed in docs/semantics.md.
+"""
+
+from __future__ import annotations
+
+import re
+
+from scrapy_koster.protocol.line import ANY_CASE, SP, Line, lines, with_line_feeds
+
+_AGENT = "user-agent|useragent|user agent"
+_DISALLOW = "disallow|dissallow|dissalow|disalow|diasllow|disallaw"
+_FIELDS = {
+    **dict.fromkeys(_AGENT.split("|"), "User-agent"),
+    **dict.fromkeys(_DISALLOW.split("|"), "Disallow"),
+    "allow": "Allow",
+}
+# Only the start of a field counts: "Disallowed:" is a Disallow line, too.
+_LINE = re.compile(
+    f"\n{SP}(?!(?:user-agent|disallow|allow){SP}:)({'|'.join(_FIELDS)})([^:#\n]*)(:?)([^#\n]*)",
+    ANY_CASE,
+)
+# For speed alone: most files have no other lines than these.
+_UNUSUAL = re.compile(
+    r"\n(?!user-agent:|disallow:|allow:|#|\n|\Z|sitemap:|crawl-delay:|host:|content-signal:)"
+)
+
+
+def corrected(body: bytes) -> bytes | None:
+    """Return a file with its misspelt lines put right, each in its place; None if it has none."""
+    text = with_line_feeds(body)
+    if not _UNUSUAL.search(text.lower()):
+        return None
+    right = _LINE.sub(_corrected, text)
+    return None if right == text else right[1:].encode("latin-1")
+
+
+def _corrected(line: re.Match[str]) -> str:
+    name, rest, colon, value = line.groups()
+    field = _FIELDS[name.lower()]
+    if colon:
+        return f"\n{field}: {value}"
+    # Without a colon there have to be two words.
+    words = f"{name}{rest}".split()
+    is_rule = len(words) == 2 and words[0].lower().startswith(name.lower())
+    return f"\n{field}: {words[1]}" if is_rule else line[0]
+
+
+def as_written(body: bytes, line: Line) -> Line:
+    """Return *line*, of a file that was ``corrected``, with its field as *body* has it."""
+    text = lines(body)[line.number - 1].decode("latin-1").strip(" \t")
+    field = text.partition(":")[0] if ":" in text.partition("#")[0] else text.split()[0]
+    return line._replace(field=field.strip(" \t").lower().encode("latin-1"))

@@ -1,0 +1,106 @@
+"""Misspelt lines, as Google's parser reads them: StrictestRobotParser obeys them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy.robotstxt import ProtegoRobotParser
+
+from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
+from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.protocol.misspelling import corrected
+from scrapy_koster.protocol.wording import because_of
+
+URL = "http://www.fict.org"
+DISALLOW = ("Dissallow", "Dissalow", "Disalow", "Diasllow", "Disallaw")
+AGENT = ("Useragent", "User agent")
+
+
+@pytest.mark.parametrize(
+    ("robots", "written"),
+    [
+        *((f"User-agent: *\n{field}: /a", f"line 2 '{field}: /a'") for field in DISALLOW),
+        *((f"{field}: *\nDisallow: /a", "line 2 'Disallow: /a'") for field in AGENT),
+        ("User-agent: *\n dISALOW : /a # here", "line 2 'Disalow: /a'"),
+        ("User-agent: *\nDisallow /a", "line 2 'Disallow: /a'"),
+        ("User-agent: *\nDisallow\t/a # b: c", "line 2 'Disallow: /a'"),
+        ("User-agent: *\ndisalow /a", "line 2 'Disalow: /a'"),
+        ("User-agent *\nDisallow: /a", "line 2 'Disallow: /a'"),
+        ("useragent fig\nDisallow: /a", "line 2 'Disallow: /a'"),
+        ("User-agent: *\nDisallowed: /a", "line 2 'Disallowed: /a'"),
+        ("User-agents: *\nDisallow: /a", "line 2 'Disallow: /a'"),
+        ("\ufeffUseragent: *\r\nDisalow: /a", "line 2 'Disalow: /a'"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/a", "/a/b?c=%2F"])
+def test_each_misspelling(robots: str, written: str, path: str) -> None:
+    """Only the strictest reading forbids it, and it names the line as it is written."""
+    body, url = robots.encode(), URL + path
+    assert KosterRobotParser(body).allowed(url, "fig")
+    assert Rfc9309RobotParser(body).allowed(url, "fig")
+    parser = StrictestRobotParser(body)
+    for _ in range(2):  # the second is decided by what all have read
+        assert not parser.allowed(url, "fig")
+        assert parser.allowed(f"{URL}/b", "fig")
+        assert parser.allowed(f"{URL}/robots.txt", "fig")
+    ruling = parser.ruling(url, "fig")
+    assert not ruling.allowed
+    assert ruling.is_misspelt
+    assert because_of(ruling, "fig").startswith(f"{written} of the group at line 1 for ")
+    assert because_of(ruling, "fig").endswith("(RFC 9309, 2.2.2, misspellings put right)")
+    assert parser.ruling(f"{URL}/b", "fig").allowed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Disallow /a /b", "Disallow", "User agent fig", "Dis allow: /a", "Sitemap /a",
+        "# Disallow /", "Noindex: /a", "Host example.com", "Crawl-delay 5", ": Disallow /a",
+        "Disallow #/a", "", "\t",
+    ],
+)  # fmt: skip
+def test_what_is_no_misspelling(line: str) -> None:
+    robots = f"User-agent: *\n{line}\nDisallow : /b\n user-agent\t:x\nAllow: /"
+    assert corrected(robots.encode()) is None
+    assert corrected(line.encode()) is None
+
+
+def test_an_allow_line_opens_nothing_that_another_reading_forbids() -> None:
+    parser = StrictestRobotParser(b"User-agent: *\nAllowed: /a/b\nDisallow: /a\nDisalow: /c")
+    assert not parser.allowed(f"{URL}/a/b", "fig")
+    assert not parser.allowed(f"{URL}/c", "fig")
+    ruling = parser.ruling(f"{URL}/a/b", "fig")
+    assert not ruling.is_misspelt
+    assert ruling.also
+
+
+def test_lines_of_a_misspelt_record() -> None:
+    parser = StrictestRobotParser(b"Useragent: fig\nCrawl-delay: 7\nDisallow: /a")
+    assert parser.crawl_delay("fig") == 7
+
+
+LINES = st.sampled_from(
+    ["User-agent: *", "Useragent: fig", "User agent: x", "Disallow: /a", "Disalow: /b",
+     "Allowed: /", "Allow: /a", "Disallow /", "disallow\t/c # d", "Disallow: /*.gif$",
+     "User-agent fig", "# x", ""]
+)  # fmt: skip
+
+
+@given(st.lists(LINES, max_size=10).map("\n".join), st.sampled_from(["/", "/a", "/b", "/c.gif"]))
+def test_it_keeps_its_lines_and_only_forbids_more(robots: str, path: str) -> None:
+    body, url = robots.encode(), URL + path
+    right = corrected(body)
+    pure = [kind(body).allowed(url, "fig") for kind in (KosterRobotParser, Rfc9309RobotParser)]
+    third = right is None or Rfc9309RobotParser(right).allowed(url, "fig")
+    parser = StrictestRobotParser(body)
+    assert parser.allowed(url, "fig") is (all(pure) and third)
+    assert parser.ruling(url, "fig").allowed is (all(pure) and third)
+    assert right is None or right.count(b"\n") == body.count(b"\n")
+    assert right is None or corrected(right) is None
+
+
+@pytest.mark.parametrize("robots", ["Useragent: *\nDisalow: /a", "User-agent *\nDisallow /a"])
+def test_protego_forbids_it_too(robots: str) -> None:
+    assert not ProtegoRobotParser(robots.encode(), None).allowed(f"{URL}/a", "fig")
