@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -15,6 +16,7 @@ from scrapy_koster.crawl.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.crawl.scheduler import DeferringScheduler
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.protocol.nametoken import joined
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -50,7 +52,15 @@ def _enable(settings: BaseSettings) -> None:
     settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", RobotsMetaMiddleware, 100)
     settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", LinkFilterMiddleware, 1000)
     settings.setdefault_in_component_priority_dict("EXTENSIONS", RobotsReport, 100)
+    _join_names(settings)
     _wrap_scheduler(settings)
+
+
+def _join_names(settings: BaseSettings) -> None:
+    """Leave text to whoever else reads the setting, such as Scrapy's own middleware."""
+    name = "ROBOTSTXT_USER_AGENT"
+    with suppress(ValueError):  # the crawl ends with the error of KosterMiddleware
+        settings.set(name, joined(settings[name]), settings.getpriority(name) or 0)
 
 
 def _wrap_scheduler(settings: BaseSettings) -> None:

@@ -262,7 +262,9 @@ def _as_text(explained: Explained, ink: Ink) -> Iterator[Line]:
 def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
     verdict = explained.verdict
     facts = verdict.to_dict()
-    yield "robot", printable(verdict.robot) or "(no name token: only the * record can apply)"
+    name = printable(verdict.robot) or "(no name token: only the * record can apply)"
+    several = f", of {printable(', '.join(verdict.names))}" if verdict.names else ""
+    yield "robot", f"{name}{several}"
     if facts["sent_as"] is not None:
         yield "sent as", f"{facts['sent_as']} by some download handlers"
     yield "because", verdict.because()

@@ -114,7 +114,7 @@ def assembly_of(crawler: Crawler, parts: Parts | None = None) -> Assembly:
 def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     config = parts.config or config_of(crawler)
     clock, engine, stats = clock_of(crawler), Engine(crawler), Stats(crawler.stats)
-    robot, counts = Robot(crawler, config.robot), counts_of(crawler)
+    robot, counts = Robot(crawler, config), counts_of(crawler)
     announcer = announcer_of(crawler, config, counts)
     store = storage_of(crawler, config)
     folder = folder_of(config.fallback_scheduler, crawler.settings)

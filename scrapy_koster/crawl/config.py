@@ -17,8 +17,9 @@ from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.settingreader import SettingReader
 from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
-from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.nametoken import joined, name_token, names_of
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.reading import Decider
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.redis_settings import REDIS_SETTINGS
 from scrapy_koster.storage.setting import Setting
@@ -89,7 +90,8 @@ class Config:
     """What the settings of a crawl say. See docs/settings.md."""
 
     robot: str | None
-    """Begins with the name token (A10); None: each request's User-Agent header does."""
+    """Begins with the name token (A10), or is several names with commas; None: each request's
+    User-Agent header begins with it."""
     policy: Policy
     pace: Pace
     fallback_scheduler: type[BaseScheduler]
@@ -129,15 +131,16 @@ class Config:
         scheduler = read.cls(
             FALLBACK_SCHEDULER, has=_SCHEDULER, is_not="scrapy_koster.crawl.scheduler"
         )
+        parser = read.cls("KOSTER_PARSER", has=_PARSER)
         return cls(
             fallback_scheduler=scheduler,
-            robot=_robot(crawler),
+            robot=_robot(crawler, parser),
             policy=_policy(read),
             pace=Pace(
                 choice=read.member("KOSTER_CRAWL_DELAY", CrawlDelay),
                 max_secs=read.secs("KOSTER_CRAWL_DELAY_MAX_SECS", above=0),
             ),
-            parser=read.cls("KOSTER_PARSER", has=_PARSER),
+            parser=parser,
             parser_is_chosen=read.is_set("KOSTER_PARSER"),
             storage=storage,
             storage_settings=for_storage,
@@ -167,13 +170,21 @@ def config_of(crawler: Crawler) -> Config:
 def checked_robot(robot: Any, where: str) -> str | None:
     """Return *robot*, a name token or a User-Agent header, which begins with one (A10).
 
-    None where it is None or empty, which Scrapy takes for nothing said. Raises
-    ValueError, with *where* it stands and a right one, where it names no robot.
+    Several names, in a list or with commas between them, are returned with commas. None where it
+    is None or empty, which Scrapy takes for nothing said. Raises ValueError, with *where* it stands
+    and a right one, where it names no robot.
     """
     if not robot:
         return None
     if isinstance(robot, bytes):
         robot = robot.decode("latin-1")
+    try:
+        robot = joined(robot)
+    except ValueError as error:
+        raise ValueError(
+            f"Invalid {where}: {error}. Use words without spaces, slashes or versions. For example:"
+            f' {where} = ["figtree-images", "figtree"].'
+        ) from None
     if isinstance(robot, str) and name_token(robot):
         return robot
     raise ValueError(
@@ -183,11 +194,27 @@ def checked_robot(robot: Any, where: str) -> str | None:
     )
 
 
-def _robot(crawler: Crawler) -> str | None:
-    said = getattr(crawler.spider, "robotstxt_user_agent", None)
-    return checked_robot(said, "robotstxt_user_agent") or checked_robot(
-        crawler.settings.get("ROBOTSTXT_USER_AGENT"), "ROBOTSTXT_USER_AGENT"
-    )
+def check_several(robot: str | None, parser: type[RobotParser], where: str) -> None:
+    """Raise ValueError if *robot* has several names, and *parser* does not know records by name."""
+    if robot and len(names_of(robot)) > 1 and not issubclass(parser, Decider):
+        raise ValueError(
+            f"Invalid {where}: KOSTER_PARSER = {parser.__name__} cannot tell which of the names"
+            f" {printable(robot)} has a record. Use one name, or a parser of scrapy-koster, for"
+            ' example KOSTER_PARSER = "scrapy_koster.Rfc9309RobotParser".'
+        )
+
+
+def _robot(crawler: Crawler, parser: type[RobotParser]) -> str | None:
+    of_spider = getattr(crawler.spider, "robotstxt_user_agent", None)
+    of_project = crawler.settings.get("ROBOTSTXT_USER_AGENT")
+    for said, where in (
+        (of_spider, "robotstxt_user_agent"),
+        (of_project, "ROBOTSTXT_USER_AGENT"),
+    ):
+        if robot := checked_robot(said, where):
+            check_several(robot, parser, where)
+            return robot
+    return None
 
 
 def _below_data_dir(path: str) -> str:

@@ -22,7 +22,7 @@ from scrapy_koster.crawl.messages.counting import Counts, Uncounted
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import last_copy
-from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.site import site_of
@@ -181,7 +181,7 @@ class RobotsReport:
         assert stats is not None
         yield "title", printable(str(getattr(spider, "report_title", f"Crawl of {spider.name}")))
         yield "spider", printable(spider.name)
-        yield "robot", printable(name_token(config.robot or user_agent(crawler)))
+        yield "robot", printable(", ".join(names_of(config.robot or user_agent(crawler))))
         yield "dry_run", int(config.dry_run)
         yield "parser", config.parser.__name__
         yield "version", version("scrapy-koster")

@@ -10,14 +10,15 @@ from scrapy import signals
 from scrapy.http import Headers
 from scrapy.utils.python import without_none_values
 
-from scrapy_koster.crawl.config import checked_robot
+from scrapy_koster.crawl.config import Config, check_several, checked_robot
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.nametoken import names_of
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
+_META = 'meta["robotstxt_user_agent"]'
 _NAMES_CHECKED = 1000
 # A URL, a mail address, or the name of a host.
 _PAGE_OR_ADDRESS = re.compile(r"://|@|[a-z][0-9-]*\.[a-z]{2}", re.IGNORECASE)
@@ -52,17 +53,19 @@ def user_agent(crawler: Crawler) -> str:
 class Robot:
     """By which name a request is decided on, and whether sites know the robot by it.
 
-    A name is a name token, or a User-Agent header, which begins with one (A10).
+    A name is a name token, or a User-Agent header, which begins with one (A10), or several name
+    tokens with commas between them.
     The header that is sent is known only when the request has passed all
     downloader middlewares, long after it has been decided on.
     """
 
-    def __init__(self, crawler: Crawler, token: str | None) -> None:
-        """Go by *token*, which may be a header; by that of each request where it is None."""
+    def __init__(self, crawler: Crawler, config: Config) -> None:
+        """Use the name of the settings, which may be a header; without one that of each request."""
         self._crawler = crawler
         self._log = Log(__name__, crawler)
-        self._token = token
-        self.name = token or user_agent(crawler)
+        self._parser = config.parser
+        self._token = config.robot
+        self.name = config.robot or user_agent(crawler)
         """Of a request that says nothing of the robot itself."""
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
         self._checked: set[tuple[str, str]] = set()
@@ -72,7 +75,8 @@ class Robot:
     def name_of(self, request: Request) -> str:
         """Return what *request* says of the robot, or else what the crawl does."""
         said = request.meta.get("robotstxt_user_agent")
-        if said and (checked := checked_robot(said, 'meta["robotstxt_user_agent"]')):
+        if said and (checked := checked_robot(said, _META)):
+            check_several(checked, self._parser, _META)
             name = checked
         elif self._token is None and b"User-Agent" in request.headers:
             name = sent_user_agent(request.headers)
@@ -93,8 +97,9 @@ class Robot:
         if (name, header) in self._checked or request.meta.get("dont_obey_robotstxt"):
             return
         self._checked.add((name, header))
-        if not _is_known(name_token(name), header):
-            self._warn(name_token(name), header)
+        names = names_of(name)
+        if not any(_is_known(each, header) for each in names):
+            self._warn(", ".join(names), header)
             self._stop()
             return
         if not self._has_warned_of_header and not _PAGE_OR_ADDRESS.search(header):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -18,7 +17,7 @@ from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.report import counts_of
 from scrapy_koster.crawl.robot import sent_user_agent
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
-from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.nametoken import joined, names_of
 from scrapy_koster.protocol.robotsmeta import (
     NO_DIRECTIVES,
     Directives,
@@ -35,7 +34,6 @@ _XHTML = b"http://www.w3.org/1999/xhtml"
 _XHTML_WITHIN_BYTES = 1024
 _NUL_WITHIN_BYTES = 256
 
-_name_token = lru_cache(maxsize=1000)(name_token)
 
 PAGE_DIRECTIVES = "koster_page_directives"
 """The key of request.meta with the words that forbid something, such as ["noindex"]."""
@@ -112,17 +110,19 @@ class RobotsMetaMiddleware:
         if self._reads_headers and b"X-Robots-Tag" in response.headers:
             values = response.headers.getlist(b"X-Robots-Tag")
             said = [value.decode("latin-1") for value in values]
-            found = directives_of_headers(said, self._token_of(request))
+            for token in self._tokens_of(request):
+                found |= directives_of_headers(said, token)
         if self._reads_metas and _may_have_metas(response):
-            token = self._token_of(request)
-            if part := part_to_read(_octets(response), token):
-                found |= directives_of_page(part, token, syntax=_syntax(response))
+            for token in self._tokens_of(request):
+                if part := part_to_read(_octets(response), token):
+                    found |= directives_of_page(part, token, syntax=_syntax(response))
         return found
 
-    def _token_of(self, request: Request) -> str:
-        robot = request.meta.get("robotstxt_user_agent") or self._token
+    def _tokens_of(self, request: Request) -> tuple[str, ...]:
+        """Return the names of the robot. Of several each is the robot that the page speaks to."""
+        robot = joined(request.meta.get("robotstxt_user_agent")) or self._token
         # The header that was sent, whoever set it: it is to that robot that the page speaks.
-        return _name_token(robot or sent_user_agent(request.headers))
+        return names_of(robot or sent_user_agent(request.headers))
 
     def _passes(self, output: Any, response: Response, directives: Directives) -> bool:
         if isinstance(output, Request):

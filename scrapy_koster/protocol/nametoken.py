@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Any
+
+from scrapy_koster.protocol.printable import printable
 
 # RFC 1945, section 2.2, as reproduced in section 3.3 of the draft:
 # token = 1*<any CHAR except CTLs or tspecials>
@@ -28,7 +31,7 @@ def name_token(user_agent: str | bytes) -> str:
     return match[0].lower() if match else ""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1000)
 def names_of(robot: str | bytes) -> tuple[str, ...]:
     """Return the name tokens of a robot in lower case, the preferred one first.
 
@@ -40,6 +43,19 @@ def names_of(robot: str | bytes) -> tuple[str, ...]:
     if _SEVERAL.fullmatch(robot):
         return tuple(map(str.lower, _TOKEN.findall(robot)))
     return (name_token(robot),)
+
+
+def joined(robot: Any) -> Any:
+    """Return a list or tuple of names as one text, in which ``names_of`` finds them.
+
+    Anything else is returned as it is. Raises ValueError if one of them is no name token.
+    """
+    if not isinstance(robot, (list, tuple)):
+        return robot
+    for name in robot:
+        if not isinstance(name, str) or not _TOKEN.fullmatch(name) or name == "*":
+            raise ValueError(f"{printable(repr(name))} is not a name token")
+    return ", ".join(robot)
 
 
 @lru_cache(maxsize=256)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from scrapy_koster.protocol.line import Line, names_any, with_line_feeds
@@ -158,6 +159,11 @@ class Reading(Decider):
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line that decided."""
+        ruling = self._ruling(url, robot)
+        several = len(names_of(robot)) > 1
+        return replace(ruling, name=self.name_of(robot)) if several else ruling
+
+    def _ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         indexes = self._indexed(robot)
         if not indexes:
             return Ruling(

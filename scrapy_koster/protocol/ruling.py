@@ -41,6 +41,8 @@ class Ruling:
     """The Allow or Disallow line that decided, None where none did."""
     standard: Standard = Standard.DRAFT
     """By which the file was read."""
+    name: str = ""
+    """The name that decided, of a robot with several names; "" of one with a single name."""
     is_misspelt: bool = False
     """Whether only misspelt lines of the file forbid it: neither standard knows these."""
     also: Ruling | None = None

@@ -60,10 +60,6 @@ class Strictest(Decider):
         lines = [line for each in self._readings() for line in each.lines(robot, *fields)]
         return list(dict.fromkeys(lines))
 
-    def name_of(self, robot: str | bytes) -> str:
-        """Return the name by which *robot* finds its record, by the draft."""
-        return self._draft.name_of(robot)
-
     def _by_misspelling(self, url: str | bytes, robot: str | bytes) -> Ruling | None:
         """Return the ruling that only misspelt lines make, None if they forbid nothing."""
         ruling = None if self._corrected is None else self._corrected.ruling(url, robot)

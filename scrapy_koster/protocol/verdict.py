@@ -18,7 +18,7 @@ from scrapy_koster.protocol.jsonable import (
     ruling_to_dict,
 )
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.nametoken import name_token, names_of
 from scrapy_koster.protocol.override import Override, choice
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
@@ -117,13 +117,15 @@ class Verdict:
     url: str
     site: Site
     robot: str
-    """The name token, in lower case."""
+    """The name token, in lower case: of several names the one that decided."""
     ground: Ground
     ruling: Ruling
     """The answer, and the lines that it rests on."""
     known: Copy | Failure
     """The copy of /robots.txt that decided, or why there is none."""
     source: Source
+    names: tuple[str, ...] = ()
+    """All names of a robot that has several, the preferred one first; otherwise empty."""
     delay: Delay | None = None
     """For which the site is not visited, where that decided."""
     spelling: str | None = None
@@ -187,6 +189,7 @@ class Verdict:
             "sent_as": printable(self.spelling, TEXT_CHARS) if self.spelling else None,
             "site": str(self.site),
             "robot": self.robot,
+            "names": list(self.names),
             "allowed": self.allowed,
             "ground": self.ground.value,
             "standard": self.standard.value if self.is_explained else None,
@@ -224,7 +227,9 @@ class Verdict:
             case Copy(status=status) if self.ground is not Ground.RULE:
                 why = f"HTTP {status}, {self.ground.value}"
             case Copy():  # pragma: no branch
-                return because_of(self.ruling, self.robot)
+                decided = because_of(self.ruling, self.robot)
+                several = f", as {self.robot} of {', '.join(self.names)}"
+                return decided + several if self.names else decided
         return f"{why} ({self.section})"
 
     def __repr__(self) -> str:
@@ -269,7 +274,8 @@ def verdict_on(
     return Verdict(
         url=url,
         site=site,
-        robot=name_token(robot),
+        robot=ruling.name or name_token(robot),
+        names=names if len(names := names_of(robot)) > 1 else (),
         ground=Ground.DELAY if delay else ground,
         ruling=ruling,
         known=step.copy if isinstance(step, Obey) else step.failure,

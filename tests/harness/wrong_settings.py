@@ -34,7 +34,19 @@ NO_ORIGINS = (
 )
 
 WRONG = {
-    "ROBOTSTXT_USER_AGENT": (" FigTree", "(FigTree)", "/0.1", "\nfig", 3, ["figtree"]),
+    "ROBOTSTXT_USER_AGENT": (
+        " FigTree",
+        "(FigTree)",
+        "/0.1",
+        "\nfig",
+        3,
+        ["FigTree/0.1"],
+        [3],
+        ["figtree", "*"],
+        ["a b"],
+        ("figtree", ""),
+        {"figtree": 1},
+    ),
     "KOSTER_PARSER": (*NOT_CLASSES, dict, "scrapy_koster.storage.memory.MemoryStorage"),
     "KOSTER_STORAGE": (*NOT_CLASSES, dict, "scrapy_koster.KosterRobotParser"),
     "KOSTER_SQLITE_PATH": ("", 3, b"x"),

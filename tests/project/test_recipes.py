@@ -175,6 +175,16 @@ async def test_wildcards(crawl: Crawl, server: Server) -> None:
     assert warnings(result) == []
 
 
+async def test_several_names(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = "User-agent: figtree\nDisallow: /private\n"
+    [block] = blocks_in(recipe("Several names in order"), "python")
+    result = await crawl(urls=site.urls(1, "/private"), settings=settings_of(block))
+    [quoted] = re.findall(r"`(line 2 .*?)`", recipe("Several names in order"))
+    assert [verdict.because() for verdict in result.verdicts] == [quoted]
+    assert warnings(result) == []
+
+
 async def test_misspelt_lines(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = "User-agent: *\nDisalow: /private\n"

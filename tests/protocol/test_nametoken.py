@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.nametoken import name_token
+from scrapy_koster.protocol.nametoken import joined, name_token, names_of, other_tokens
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,34 @@ def test_name_token(header: str | bytes, token: str) -> None:
 def test_the_token_of_a_token_is_itself(header: str | bytes) -> None:
     token = name_token(header)
     assert name_token(token) == token
+
+
+@pytest.mark.parametrize(
+    ("robot", "names"),
+    [
+        ("FigTree-Images, figtree", ("figtree-images", "figtree")),
+        (b"a,b ,\tc", ("a", "b", "c")),
+        ("FigTree/0.1", ("figtree",)),
+        ("a, b/1", ("a",)),
+        ("a,", ("a",)),
+        ("a,,b", ("a",)),
+        ("Mozilla/5.0 (KHTML, like Gecko)", ("mozilla",)),
+        ("", ("",)),
+    ],
+)
+def test_several_names(robot: str | bytes, names: tuple[str, ...]) -> None:
+    assert names_of(robot) == names
+    if len(names) > 1:
+        assert other_tokens(robot) == frozenset()
+
+
+def test_names_in_a_list() -> None:
+    assert joined(["a", "b-c"]) == joined(("a", "b-c")) == "a, b-c"
+    assert joined("a/b") == "a/b"
+    assert joined(None) is None
+
+
+@pytest.mark.parametrize("names", [["a/1"], ["a", ""], ["*"], [3], [b"a"], ["a b"], [["a"]]])
+def test_no_names_in_a_list(names: list[object]) -> None:
+    with pytest.raises(ValueError, match="is not a name token"):
+        joined(names)

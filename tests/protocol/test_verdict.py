@@ -201,6 +201,7 @@ IN_JSON = {
     "sent_as": None,
     "site": "http://www.fict.org",
     "robot": "fig",
+    "names": [],
     "allowed": False,
     "ground": "rule",
     "standard": "draft",
