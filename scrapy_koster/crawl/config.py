@@ -15,7 +15,7 @@ from scrapy.utils.project import data_path
 
 from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.settingreader import SettingReader
-from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
+from scrapy_koster.protocol.access import Html, Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.nametoken import joined, name_token, names_of
 from scrapy_koster.protocol.printable import printable
@@ -62,6 +62,7 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_CRAWL_DELAY_MAX_SECS": 60,
     "KOSTER_RESTRICTED": "disallow",
     "KOSTER_MISSING": "allow",
+    "KOSTER_HTML_ROBOTSTXT": "allow",
     "KOSTER_UNAVAILABLE": "defer",
     "KOSTER_OVERRIDES": (),
     "KOSTER_FILTER_LINKS": False,
@@ -245,6 +246,7 @@ def _policy(read: SettingReader) -> Policy:
         defer_limit_secs=read.secs("KOSTER_DEFER_LIMIT_SECS"),
         restricted=read.member("KOSTER_RESTRICTED", Restricted),
         missing=read.member("KOSTER_MISSING", Missing),
+        html=read.member("KOSTER_HTML_ROBOTSTXT", Html),
         unavailable=read.member("KOSTER_UNAVAILABLE", Unavailable),
         overrides=read.overrides("KOSTER_OVERRIDES"),
     )

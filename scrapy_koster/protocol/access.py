@@ -13,7 +13,7 @@ from typing import TypeAlias
 from urllib.parse import urldefrag, urljoin
 
 from scrapy_koster.protocol.freshness import expiry, retry_after, states_life
-from scrapy_koster.protocol.html_page import is_html
+from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import narrow
 from scrapy_koster.protocol.override import NO_OVERRIDES, Overrides
 from scrapy_koster.protocol.printable import printable
@@ -128,6 +128,14 @@ class Missing(Enum):
     DISALLOW = "disallow"
 
 
+class Html(Enum):
+    """KOSTER_HTML_ROBOTSTXT: what an HTML page without a record means."""
+
+    ALLOW = "allow"
+    DEFER = "defer"
+    DISALLOW = "disallow"
+
+
 class Unavailable(Enum):
     """KOSTER_UNAVAILABLE: what a temporary failure means."""
 
@@ -152,6 +160,7 @@ class Policy:
     defer_limit_secs: float = 300.0
     restricted: Restricted = Restricted.DISALLOW
     missing: Missing = Missing.ALLOW
+    html: Html = Html.ALLOW
     unavailable: Unavailable = Unavailable.DEFER
     overrides: Overrides = NO_OVERRIDES
 
@@ -189,11 +198,26 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
     # file "is empty, does not conform to the format and semantics, or is missing, then search
     # robots act according to their settings".
     is_file = stated is Standing.OBEYED
+    page = page_in_place(copy.body) if is_file else None
+    if page and policy.html is Html.DISALLOW:
+        return Standing.HTML_DISALLOWED
     if policy.missing is Missing.DISALLOW and not (is_file and has_record(copy.body)):
         return Standing.MISSING
-    if is_file and is_html(copy.body) and not has_record(copy.body):
-        return Standing.HTML
-    return stated
+    return Standing.HTML if page else stated
+
+
+def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:
+    """Return why a copy is a temporary failure, None if it is none.
+
+    It is an HTML page in place of a file: one that asks who you are shows no robots.txt, and may
+    not be there the next time.
+    """
+    if policy.html is Html.DISALLOW or standing_stated(copy.status) is not Standing.OBEYED:
+        return None
+    page = page_in_place(copy.body)
+    if page is None or not (page.challenge or policy.html is Html.DEFER):
+        return None
+    return f"HTTP {copy.status}, {page}"
 
 
 def redirect_target(answer: Answer) -> str | None:
@@ -234,10 +258,12 @@ def after_answer(
     *now*.
     """
     copy = _received(result, known, now=now, policy=policy)
-    if copy is not None:
+    reason = _reason(result) if copy is None else why_not_obeyed(copy, policy)
+    if copy is not None and reason is None:
         return copy
+    assert reason is not None
     previous = _series(known, began=now if began is None else began, now=now, policy=policy)
-    return _failed(result, known, previous, now=now, policy=policy, jitter=jitter)
+    return _failed(result, known, previous, reason, now=now, policy=policy, jitter=jitter)
 
 
 def _received(
@@ -323,6 +349,7 @@ def _failed(
     result: Answer | NoAnswer,
     known: Known | None,
     previous: Failure | None,
+    reason: str,
     *,
     now: float,
     policy: Policy,
@@ -331,14 +358,17 @@ def _failed(
     # 3.1: "On the request attempt resulted in temporary failure a robot should
     # defer visits to the site until such time as the resource can be retrieved."
     attempts = 1 if previous is None else previous.attempts + 1
+    stale = last_copy(known)
+    if stale is not None and why_not_obeyed(stale, policy):
+        stale = None
     backoff = _backoff_secs(attempts, policy) * (1 + _JITTER * jitter)
     return Failure(
-        reason=_reason(result),
+        reason=reason,
         attempts=attempts,
         since=now if previous is None else previous.since,
         asked=now,
         retry=now + max(backoff, _asked_secs(result, now=now, policy=policy)),
-        stale=last_copy(known),
+        stale=stale,
         is_defect=isinstance(result, NoAnswer) and result.is_defect,
         no_such_host=isinstance(result, NoAnswer) and result.no_such_host,
     )

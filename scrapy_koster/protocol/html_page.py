@@ -1,18 +1,95 @@
-"""Whether what a site answers for its /robots.txt is an HTML page, by how it begins."""
+"""Whether what a site answers for its /robots.txt is an HTML page, and which kind of page."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 
 from scrapy_koster.protocol.line import narrow
+from scrapy_koster.protocol.robotstxt import has_record
 
 _HTML = re.compile(
     rb"\s*<(?:!--|(?:!doctype|\?xml|html|head|title|meta|link|script|style|body|div|h1|p)\b)",
     re.IGNORECASE,
 )
 
+# How challenge pages name their product: in a tag, or where its script begins. A page that only
+# writes about a product has it elsewhere, and pages behind Cloudflare, Imperva or DataDome have
+# other scripts of theirs.
+_TAG = rb"<[a-z]+\b[^<>]{0,600}"
+_SCRIPT = rb"<script\b[^<>]{0,300}>[^<]{0,600}"
+_PRODUCTS = {
+    "Akamai": _TAG + rb"\bid=.sec-(?:if-)?cpt-(?:if|container)",
+    "Anubis": _TAG + rb"(?:\bid=.anubis_(?:challenge|version)|/\.within\.website/x/cmd/anubis/)",
+    "AWS WAF": _SCRIPT + rb"\bgokuProps\b",
+    "Cloudflare": _SCRIPT + rb"\b_cf_chl_opt\b",
+    "DataDome": _TAG + rb"//(?:ct|geo)\.captcha-delivery\.com/",
+    "DDoS-Guard": _TAG + rb"/\.well-known/ddos-guard/(?:js-challenge|check)",
+    "go-away": _TAG + rb"/\.well-known/\.git\.gammaspectra\.live/git/go-away/",
+    "HUMAN": _TAG + rb"\bid=.px-captcha",
+    "Imperva": rb"<iframe\b[^<>]{0,600}/_Incapsula_Resource\?",
+    "SiteGround": _TAG + rb"/\.well-known/sgcaptcha/",
+    "Sucuri": _SCRIPT + rb"\bsucuri_cloudproxy_js\b",
+    "Vercel": rb"<title>\s*Vercel Security Checkpoint\s*</title>",
+}
+_CHALLENGES = {name: re.compile(each, re.IGNORECASE) for name, each in _PRODUCTS.items()}
+
+# What a page has that shows nothing to people. Each part ends at what ends it or does not match,
+# so that all of it takes a time that is linear in the length of the page.
+_UNSEEN = re.compile(
+    rb"(?:\s+|<!--.*?-->|<[!?](?!--)[^>]*>|</?(?:html|head|body)\b[^>]*>"
+    rb"|<(?P<meta>meta\b[^>]*)>|<title\b[^>]*>[^<]*</title\s*>"
+    rb"|<(?P<script>script)\b[^>]*>.*?</script\s*>|<noscript\b[^>]*>.*?</noscript\s*>)",
+    re.IGNORECASE | re.DOTALL,
+)
+_REFRESH = re.compile(rb"http-equiv\s*=\s*[\"']?\s*refresh\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlPage:
+    """An HTML page in place of a robots.txt."""
+
+    challenge: str = ""
+    """By which product, or with what, it asks who you are; "" if it is an ordinary page."""
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return f"a challenge page ({self.challenge})" if self.challenge else "an HTML page"
+
 
 def is_html(body: bytes) -> bool:
     """Whether a file begins as an HTML page does. It may have rules all the same."""
     start = narrow(body[:4000])
     return _HTML.match(start.removeprefix(b"\xef\xbb\xbf")[:1000]) is not None
+
+
+def page_in_place(body: bytes) -> HtmlPage | None:
+    """Return the HTML page that stands in place of a robots.txt, None if there are rules."""
+    return _page(body) if is_html(body) else None
+
+
+@lru_cache(maxsize=16)  # each step of a site that has none asks again
+def _page(body: bytes) -> HtmlPage | None:
+    if has_record(body):
+        return None
+    return HtmlPage(_challenge(narrow(body).removeprefix(b"\xef\xbb\xbf")))
+
+
+def _challenge(html: bytes) -> str:
+    for name, pattern in _CHALLENGES.items():
+        if pattern.search(html):
+            return name
+    return _only(html)
+
+
+def _only(html: bytes) -> str:
+    """Return what a page consists of if it shows nothing: a refresh or a script."""
+    found, position = "", 0
+    while part := _UNSEEN.match(html, position):
+        position = part.end()
+        if part["script"]:
+            found = found or "only a script"
+        elif part["meta"] and _REFRESH.search(part["meta"]):
+            found = "only a refresh"
+    return found if position == len(html) else ""

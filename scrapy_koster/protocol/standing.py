@@ -30,6 +30,8 @@ class Ground(Enum):
     """The site answered 401 or 403 (3.1)."""
     MISSING = "missing"
     """There is no /robots.txt, or it has no record, and KOSTER_MISSING disallows that (3.1)."""
+    HTML = "html"
+    """The /robots.txt is an HTML page, and KOSTER_HTML_ROBOTSTXT disallows that."""
     UNAVAILABLE = "unavailable"
     """The /robots.txt could not be retrieved (3.1)."""
     DELAY = "delay"
@@ -60,6 +62,12 @@ class Standing(IntEnum):
     WITHOUT_ROBOTS_TXT = 3, Access.UNLIMITED, Ground.UNRESTRICTED, "without robots.txt"
     RESTRICTED = 4, Access.RESTRICTED, Ground.RESTRICTED, "restricted"
     MISSING = 7, Access.RESTRICTED, Ground.MISSING, "missing and disallowed (KOSTER_MISSING)"
+    HTML_DISALLOWED = (
+        8,
+        Access.RESTRICTED,
+        Ground.HTML,
+        "with an HTML page and disallowed (KOSTER_HTML_ROBOTSTXT)",
+    )
     UNAVAILABLE = 5, Access.RESTRICTED, Ground.UNAVAILABLE, "unavailable"
     LET_THROUGH = 6, Access.UNLIMITED, Ground.UNAVAILABLE, "unavailable and let through"
 

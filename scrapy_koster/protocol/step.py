@@ -14,6 +14,7 @@ from scrapy_koster.protocol.access import (
     Unavailable,
     has_been,
     standing_of,
+    why_not_obeyed,
 )
 from scrapy_koster.protocol.standing import Standing
 
@@ -93,7 +94,8 @@ def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
         case None:
             return Ask(None)
         case Copy(expires=expires):
-            return Obey(known, expires) if _is_fresh(known, now) else Ask(known)
+            obeyed = _is_fresh(known, now) and not why_not_obeyed(known, policy)
+            return Obey(known, expires) if obeyed else Ask(known)
         case failure if has_been(failure.asked, now):
             return _step_without(failure, now=now, policy=policy)
         case failure:
@@ -106,6 +108,8 @@ def _is_fresh(copy: Copy, now: float, longer_secs: float = 0.0) -> bool:
 
 def _step_without(failure: Failure, *, now: float, policy: Policy) -> Step:
     stale, retry = failure.stale, failure.retry
+    if stale is not None and why_not_obeyed(stale, policy):  # it was stored with other settings
+        stale = None
     if stale is not None and _is_fresh(stale, now, policy.stale_if_error_secs):
         end = stale.expires + policy.stale_if_error_secs
         return Obey(stale, min(retry, end)) if now < retry else Ask(stale)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from scrapy_koster.protocol.access import Copy, Failure, Policy
 from scrapy_koster.protocol.defect import Permission, bools_of, guarded, returned
 from scrapy_koster.protocol.delay import Delay
+from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.jsonable import (
     TEXT_CHARS,
     delay_to_dict,
@@ -224,6 +225,9 @@ class Verdict:
             case Copy(status=status) if self.ground is Ground.MISSING:
                 what = " without a record" if status < 300 else ""
                 why = f"HTTP {status}{what}, missing, which KOSTER_MISSING disallows"
+            case Copy(status=status) if self.ground is Ground.HTML:
+                page = page_in_place(self.known.body)
+                why = f"HTTP {status}, {page}, which KOSTER_HTML_ROBOTSTXT disallows"
             case Copy(status=status) if self.ground is not Ground.RULE:
                 why = f"HTTP {status}, {self.ground.value}"
             case Copy():  # pragma: no branch

@@ -28,7 +28,7 @@ _ROOM_BYTES = 60_000
 _ROOM_BYTES_A_SITE = 400
 _ROOM_MOST_BYTES = 1_000_000
 _FILES_MOST = 2000
-_HAVE_ONE = (Standing.OBEYED, Standing.HTML, Standing.MISSING)
+_HAVE_ONE = (Standing.OBEYED, Standing.HTML, Standing.HTML_DISALLOWED, Standing.MISSING)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ OUTCOME_NAMES = {
     Standing.WITHOUT_ROBOTS_TXT: "without robots.txt",
     Standing.RESTRICTED: "restricted",
     Standing.MISSING: "restricted",
+    Standing.HTML_DISALLOWED: "restricted",
     Standing.UNAVAILABLE: "unavailable",
     Standing.LET_THROUGH: "unavailable",
 }

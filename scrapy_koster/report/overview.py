@@ -52,6 +52,7 @@ def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
             Tile("by a line of robots.txt", refused["rule"], "restricted"),
             Tile("restricted: HTTP 401 or 403", refused["restricted"], "restricted"),
             Tile("missing: KOSTER_MISSING", refused["missing"], "restricted"),
+            Tile("an HTML page: KOSTER_HTML_ROBOTSTXT", refused["html"], "restricted"),
             Tile("by too long a Crawl-delay", refused["delay"], "restricted"),
             Tile("by an override of yours", refused["override"], "restricted"),
             Tile("unavailable: given up", refused["unavailable"], "unavailable"),

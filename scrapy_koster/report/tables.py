@@ -211,7 +211,8 @@ def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
         "closed",
         "Sites that were closed to us",
         "All that was asked for was refused by lines of the robots.txt, or it answers HTTP 401 or"
-        " 403, or it is missing (KOSTER_MISSING), or it could not be retrieved.",
+        " 403, or it is missing (KOSTER_MISSING) or an HTML page (KOSTER_HTML_ROBOTSTXT), or could"
+        " not be retrieved.",
         [
             Column("refused", "number"),
             Column("site", "site"),
@@ -247,7 +248,7 @@ def _allowed(row: sqlite3.Row) -> int:
 
 
 def _closed_by(row: sqlite3.Row, refused: Mapping[str, int]) -> str:
-    if refused["restricted"] or refused["missing"]:
+    if refused["restricted"] or refused["missing"] or refused["html"]:
         return f"the whole site: HTTP {row['status']}"
     return "the whole site: unavailable" if refused["unavailable"] else ""
 

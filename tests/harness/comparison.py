@@ -23,6 +23,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+from harness.challenge_pages import ANUBIS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider, Robots
 from harness.loops import BareLoop
 from harness.replies import (
@@ -147,8 +148,8 @@ ROWS: Sequence[Row] = (
         answering(Reply(200, HTML, headers={"Content-Type": "text/html"})),
     ),
     Row(
-        "200 with an HTML page that refreshes to /moved",
-        Means.UNRESTRICTED,
+        "200 with an HTML page that only refreshes to /moved",
+        Means.DEFERRED,
         answering(
             Reply(
                 200,
@@ -156,6 +157,11 @@ ROWS: Sequence[Row] = (
                 headers={"Content-Type": "text/html"},
             )
         ),
+    ),
+    Row(
+        "200 with a challenge page (Anubis, Cloudflare, ...)",
+        Means.DEFERRED,
+        answering(Reply(200, ANUBIS, headers={"Content-Type": "text/html"})),
     ),
     Row("200, gzip", Means.RULES, coded("gzip", gzip.compress(PADDED.encode()))),
     Row("200, deflate", Means.RULES, coded("deflate", zlib.compress(PADDED.encode()))),

@@ -14,6 +14,7 @@ from typing import Any
 
 from scrapy import Spider
 
+from harness.challenge_pages import ANUBIS
 from harness.clocks import sleep
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Reply
@@ -128,7 +129,7 @@ class _Linking(RecordingSpider):
 
 async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult]:
     """Crawls in which each thing that is counted happens."""
-    ruled, closed, failing, stale, tagged, slow = (server.site() for _ in range(6))
+    ruled, closed, failing, stale, tagged, slow, page = (server.site() for _ in range(7))
     ruled.robots = "User-agent: *\nDisallow: /private\nDisallow: /*.gif\n"
     closed.robots = Reply(403)
     failing.robots = Reply(503)
@@ -137,6 +138,7 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
         "User-agent: *",
         headers=_STALE,
     )
+    page.robots = Reply(200, ANUBIS)
     slow.robots = "User-agent: *\nCrawl-delay: 10"
     tagged.pages(Reply(200, '<meta name="robots" content="none"><a href="/x">.</a>', headers=_HTML))
     urls = [
@@ -173,6 +175,7 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
         await crawl(_Slow, urls=urls[:3], settings={"KOSTER_DRY_RUN": True}),
         await crawl(_Slow, urls=urls[:3], settings=storages),
         await crawl(urls=[tagged.url("/")], settings={"KOSTER_MISSING": "disallow"}),
+        await crawl(urls=[page.url("/")], settings={"KOSTER_HTML_ROBOTSTXT": "disallow"}),
     ]
 
 

@@ -21,6 +21,7 @@ from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Copy, Policy, after_answer, redirect_target
 from scrapy_koster.protocol.delay import longest_delay, names_delay
+from scrapy_koster.protocol.html_page import _page as _page_of
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.override import choice, overrides_of
@@ -62,6 +63,11 @@ _META = (
     "</title>", "<style>", "</style>", "<script>", "</script>", "<script", "<!--", "-->", "--!>",
     "-", "<!", "<?", "?>", "<![CDATA[", "]]>", "<svg>", "</svg>", "<math>", "<mi>", "<desc>",
     "<template>", "</template>", "<plaintext>", "\0", "\x0c", f"a{COUNTER}", f"<a{COUNTER}>",
+)  # fmt: skip
+_PAGE = (
+    "<html>", "<noscript>", "</noscript>", "<title>a</title>", "<script>a</script>", "<!doctype>",
+    "<meta http-equiv=refresh>", "<iframe ", "_cf_chl_opt", "/_Incapsula_Resource?", "gokuProps",
+    "//geo.captcha-delivery.com/", "<!-- >", "<? >", "Vercel Security Checkpoint", "id=px-captcha",
 )  # fmt: skip
 _TAG = (
     "a", "a:", ":", ": ", " :", " ", "\t", "\xa0", "\n ", ",", ", ", "noindex", "none", "figtree",
@@ -171,6 +177,11 @@ def _page(text: str, syntax: Syntax) -> None:
     octets = text.encode()
     directives_of_page(part_to_read(octets, _ROBOT), _ROBOT, syntax=syntax)
     directives_of_page(octets, _ROBOT, syntax=syntax)
+
+
+def _page_in_place(text: str) -> None:
+    for octets in (f"<html>{text}".encode(), text.encode()):
+        _page_of.__wrapped__(octets)  # and not what is remembered of it
 
 
 def _answer(text: str) -> None:
@@ -289,6 +300,7 @@ READERS = {
     "check": Reader(lambda text: check(text.encode("latin-1")), _ROBOTS),
     "HTML": Reader(lambda text: _page(text, Syntax.HTML), _META),
     "XHTML": Reader(lambda text: _page(text, Syntax.XML), _META),
+    "HTML in place of a robots.txt": Reader(_page_in_place, (*_META, *_PAGE)),
     "X-Robots-Tag": Reader(
         lambda text: directives_of_headers([text], _ROBOT), _TAG, most_chars=64_000
     ),

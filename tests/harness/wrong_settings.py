@@ -81,6 +81,7 @@ WRONG = {
     "KOSTER_CRAWL_DELAY_MAX_SECS": (0, *NOT_SECS),
     "KOSTER_RESTRICTED": ("Disallow", "defer", "", True, ["allow"]),
     "KOSTER_MISSING": ("Disallow", "defer", "", False, ["allow"]),
+    "KOSTER_HTML_ROBOTSTXT": ("Disallow", "obey", "", True, ["allow"]),
     "KOSTER_UNAVAILABLE": ("Defer", "wait", "", True, ["allow"]),
     "KOSTER_PAGE_META": (3, True, [None], [""], ["proxy", 3], [["proxy"]], ("proxy", b"x")),
     "KOSTER_OVERRIDES": (

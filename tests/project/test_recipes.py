@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.challenge_pages import ANUBIS
 from harness.commands import Ran
 from harness.commands import Sites as Commands
 from harness.crawling import Crawl, CrawlResult
@@ -173,6 +174,19 @@ async def test_wildcards(crawl: Crawl, server: Server) -> None:
     [quoted] = re.findall(r"`(line 2 .*?\))`", recipe("Obey wildcards and repeated records"))
     assert [verdict.because() for verdict in result.verdicts] == [quoted]
     assert warnings(result) == []
+
+
+async def test_sites_that_answer_with_a_page(crawl: Crawl, server: Server) -> None:
+    site, asking = server.site(), server.site()
+    site.robots, asking.robots = Reply(200, "<html><p>Home</p></html>"), Reply(200, ANUBIS)
+    [block] = blocks_in(recipe("Sites that answer with a web page"), "python")
+    result = await crawl(urls=[site.url("/"), asking.url("/")], settings=settings_of(block))
+    assert len(result.refused) == 2
+    assert site.pages_asked == asking.pages_asked == []
+    [quoted] = re.findall(
+        r"`(cannot be.*?)`", recipe("Sites that answer with a web page"), re.DOTALL
+    )
+    assert any(quoted.replace("\n", " ")[:-1] in line for line in result.logged())
 
 
 async def test_several_names(crawl: Crawl, server: Server) -> None:

@@ -16,6 +16,7 @@ NUMBERS = {
     "UNAVAILABLE": 5,
     "LET_THROUGH": 6,
     "MISSING": 7,
+    "HTML_DISALLOWED": 8,
 }
 
 

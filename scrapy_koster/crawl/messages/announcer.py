@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
-from scrapy_koster.protocol.html_page import is_html
+from scrapy_koster.protocol.html_page import is_html, page_in_place
 from scrapy_koster.protocol.line import is_wide
 from scrapy_koster.protocol.robotstxt import has_record
 from scrapy_koster.protocol.standing import Standing
@@ -53,6 +53,9 @@ class Announcer:
 
     def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
         """A site was asked, and *known* is what is known now."""
+        is_file = isinstance(result, Answer) and 200 <= result.status <= 299
+        if is_file and (page := page_in_place(result.body)):
+            self._stats.html_page_met(is_challenge=bool(page.challenge))
         match result, known:
             case Answer(status=304), Copy():
                 self._stats.revalidated()
@@ -277,6 +280,11 @@ def _without_what(standing: Standing | None, copy: Copy) -> str:
     match standing:
         case Standing.HTML:
             return f" with an HTML page, {copy.url}"
+        case Standing.HTML_DISALLOWED:
+            return (
+                f" with {page_in_place(copy.body)}, {copy.url}, so nothing of it may be fetched"
+                f" (KOSTER_HTML_ROBOTSTXT). It is asked again after {utc(copy.expires)}"
+            )
         case Standing.MISSING:
             page = " (an HTML page)" if is_html(copy.body) else ""
             return (

@@ -1,0 +1,151 @@
+"""KOSTER_HTML_ROBOTSTXT, and pages that ask who you are in place of a robots.txt."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.challenge_pages import CHALLENGES
+from harness.comparison import HTML, RULES
+from harness.crawling import Crawl, CrawlResult
+from harness.replies import Reply
+from harness.server import Server
+
+from scrapy_koster import RobotsForbidden, RobotsReport, RobotsUnavailable
+from scrapy_koster.protocol.standing import Ground
+from scrapy_koster.report.numbers import read
+
+PRODUCTS = ("Anubis", "Cloudflare", "Sucuri", "only a refresh", "only a script")
+QUICK = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.5}
+ETAG = {"Content-Type": "text/html", "ETag": '"a"'}
+
+
+def page(body: str) -> Reply:
+    return Reply(200, body, headers={"Content-Type": "text/html"})
+
+
+def announced(result: CrawlResult) -> list[str]:
+    return result.logged(logging.INFO, "scrapy_koster.crawl.messages.announcer")
+
+
+def html_stats(result: CrawlResult) -> Mapping[str, int]:
+    return {name: n for name, n in result.stats.items() if name.startswith("koster/html/")}
+
+
+@pytest.mark.parametrize("setting", ["allow", "defer"])
+@pytest.mark.parametrize("name", PRODUCTS)
+async def test_a_challenge_is_a_temporary_failure(
+    crawl: Crawl, server: Server, tmp_path: Path, *, name: str, setting: str
+) -> None:
+    """Nothing of the site is fetched, and the log and the report name the product."""
+    site = server.site()
+    site.robots = page(CHALLENGES[name])
+    settings = {**QUICK, "KOSTER_HTML_ROBOTSTXT": setting, "KOSTER_REPORT": f"{tmp_path}/r.html"}
+    result = await crawl(urls=[site.url("/")], settings=settings)
+    assert site.pages_asked == []
+    [(_, error)] = result.refused
+    assert isinstance(error, RobotsUnavailable)
+    said = f"cannot be retrieved (HTTP 200, a challenge page ({name})"
+    assert all(said in line for line in announced(result))
+    assert html_stats(result)["koster/html/challenges"] == site.asked("/robots.txt") > 1
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    assert list(read(report.database).failures) == [f"HTTP 200, a challenge page ({name})"]
+    assert f"a challenge page ({name})" in (tmp_path / "r.html").read_text()
+
+
+async def test_a_site_that_asks_no_longer_is_obeyed(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = [page(CHALLENGES["Anubis"]), RULES]
+    result = await crawl(urls=[site.url("/page"), site.url("/secret")], settings=QUICK)
+    assert result.fetched == (site.url("/page"),)
+    assert result.stats["koster/forbidden/rule"] == 1
+
+
+async def test_what_a_challenge_means_is_up_to_koster_unavailable(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    site.robots = page(CHALLENGES["Anubis"])
+    result = await crawl(urls=[site.url("/")], settings={"KOSTER_UNAVAILABLE": "allow"})
+    assert result.fetched == (site.url("/"),)
+
+
+@pytest.mark.parametrize(
+    ("setting", "fetched", "error"),
+    [
+        ("allow", 1, None),
+        ("defer", 0, RobotsUnavailable),
+        ("disallow", 0, RobotsForbidden),
+    ],
+)
+async def test_an_ordinary_page(
+    crawl: Crawl, server: Server, *, setting: str, fetched: int, error: Any
+) -> None:
+    site = server.site()
+    site.robots = page(HTML)
+    result = await crawl(urls=[site.url("/")], settings={**QUICK, "KOSTER_HTML_ROBOTSTXT": setting})
+    assert len(result.fetched) == fetched
+    assert [type(each) for _, each in result.refused] == ([error] if error else [])
+    assert html_stats(result) == {"koster/html/pages": site.asked("/robots.txt")}
+
+
+@pytest.mark.parametrize("body", [HTML, CHALLENGES["Anubis"]], ids=["a page", "a challenge"])
+async def test_disallowed(crawl: Crawl, server: Server, tmp_path: Path, body: str) -> None:
+    site = server.site()
+    site.robots = page(body)
+    settings = {"KOSTER_HTML_ROBOTSTXT": "disallow", "KOSTER_REPORT": f"{tmp_path}/r.html"}
+    what = "an HTML page" if body is HTML else "a challenge page (Anubis)"
+    for _ in range(2):  # the second has it from the storage
+        result = await crawl(urls=[site.url("/"), site.url("/robots.txt")], settings=settings)
+        assert site.pages_asked == []
+        [verdict] = result.verdicts
+        assert verdict.ground is Ground.HTML
+        assert verdict.because() == f"HTTP 200, {what}, which KOSTER_HTML_ROBOTSTXT disallows (3.1)"
+        [line] = announced(result)
+        assert f"answers HTTP 200 with {what}, {site.url('/robots.txt')}, so nothing" in line
+        assert result.stats["koster/forbidden/html"] == 1
+        report = result.crawler.get_extension(RobotsReport)
+        assert report is not None
+        numbers = read(report.database)
+        assert numbers.refused["html"] == numbers.closed == 1
+        assert numbers.outcomes["restricted"] == 1
+
+
+async def test_rules_in_a_page_are_obeyed(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = page(f"<!-- by hand -->\n{RULES}")
+    settings = {"KOSTER_HTML_ROBOTSTXT": "disallow"}
+    result = await crawl(urls=[site.url("/page"), site.url("/secret")], settings=settings)
+    assert result.fetched == (site.url("/page"),)
+    assert html_stats(result) == {}
+
+
+async def test_a_copy_that_was_stored_with_another_setting(crawl: Crawl, server: Server) -> None:
+    """It is not obeyed, and a 304 does not make it better."""
+    site = server.site()
+    site.robots = lambda asked: Reply(
+        304 if asked.header("If-None-Match") else 200, HTML, headers=ETAG
+    )
+    allowed = await crawl(urls=[site.url("/1")])
+    assert len(allowed.fetched) == 1
+    settings = {**QUICK, "KOSTER_HTML_ROBOTSTXT": "defer", "KOSTER_STALE_IF_ERROR_SECS": 1e6}
+    result = await crawl(urls=[site.url("/2")], settings=settings)
+    assert site.pages_asked == ["/1"]
+    [(_, error)] = result.refused
+    assert isinstance(error, RobotsUnavailable)
+    assert "HTTP 200, an HTML page" in str(error)
+    again = await crawl(urls=[site.url("/3")], settings={"KOSTER_HTML_ROBOTSTXT": "disallow"})
+    assert again.fetched == ()
+
+
+async def test_a_dry_run(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = page(HTML)
+    settings = {"KOSTER_HTML_ROBOTSTXT": "disallow", "KOSTER_DRY_RUN": True}
+    result = await crawl(urls=[site.url("/")], settings=settings)
+    assert result.fetched == (site.url("/"),)
+    assert result.stats["koster/dry_run/forbidden"] == 1

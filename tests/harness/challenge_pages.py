@@ -1,0 +1,105 @@
+"""Pages that ask who you are, written after the structure of real ones, and pages that do not."""
+# ruff: noqa: E501, ISC004
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+ANUBIS = """\
+<!doctype html><html lang="en"><head><title>Making sure you&#39;re not a bot!</title>
+<link rel="stylesheet" href="/.within.website/x/xess/xess.min.css?cachebuster=1.21.3">
+<meta name="viewport" content="width=device-width, initial-scale=1.0">
+<meta name="robots" content="noindex,nofollow">
+<script id="anubis_version" type="application/json">"1.21.3"</script>
+<script id="anubis_challenge" type="application/json">{"rules":{"algorithm":"fast","difficulty":4},
+"challenge":"5f0c1d"}</script><script id="anubis_base_prefix" type="application/json">""</script>
+</head><body id="top"><main><h1 id="title" class="centered-div">Making sure you&#39;re not a bot!</h1>
+<div class="centered-div"><img id="image" style="width:100%;max-width:256px;"
+src="/.within.website/x/cmd/anubis/static/img/pensive.webp?cacheBuster=1.21.3">
+<p id="status">Loading...</p><script async type="module"
+src="/.within.website/x/cmd/anubis/static/js/main.mjs?cacheBuster=1.21.3"></script>
+<details><summary>Why am I seeing this?</summary><p>The administrator of this website has set up Anubis
+to protect the server against the scourge of AI companies.</p></details>
+<noscript><p>Sadly, you must enable JavaScript to get past this challenge.</p></noscript></div>
+<footer><p>Protected by <a href="https://github.com/TecharoHQ/anubis">Anubis</a></p></footer></main>
+</body></html>
+"""
+CLOUDFLARE = """\
+<!DOCTYPE html><html lang="en-US"><head><title>Just a moment...</title>
+<meta http-equiv="Content-Type" content="text/html; charset=UTF-8">
+<meta http-equiv="X-UA-Compatible" content="IE=Edge"><meta name="robots" content="noindex,nofollow">
+<meta name="viewport" content="width=device-width,initial-scale=1"><style>*{box-sizing:border-box}
+</style><meta http-equiv="refresh" content="360"></head><body><div class="main-wrapper" role="main">
+<div class="main-content"><noscript><div class="h2"><span id="challenge-error-text">Enable JavaScript
+and cookies to continue</span></div></noscript></div></div><script>(function(){window._cf_chl_opt =
+{cvId: '3',cZone: 'www.fict.org',cType: 'managed',cRay: '8f0a',cH: 'aX.b'};var a =
+document.createElement('script');a.src =
+'/cdn-cgi/challenge-platform/h/g/orchestrate/chl_page/v1?ray=8f0a';
+document.getElementsByTagName('head')[0].appendChild(a);}());</script></body></html>
+"""
+SUCURI = """\
+<html><title>You are being redirected...</title>
+<noscript>Javascript is required. Please enable javascript before you are allowed to see this page.
+</noscript><script>var s={},u,c,U,r,i,l=0,a,e=eval,w=String.fromCharCode,sucuri_cloudproxy_js='',
+S='cT0iNyIu';L=S.length;U=0;r='';e(r);</script></html>
+"""
+CHALLENGES = {
+    "Anubis": ANUBIS,
+    "Cloudflare": CLOUDFLARE,
+    "Sucuri": SUCURI,
+    "Akamai": '<html><body><div id="sec-if-cpt-container"></div><p>Wait.</p></body></html>',
+    "AWS WAF": "<html><head><script type=x>window.gokuProps = {'key':'A'};</script><body><p>x</p>",
+    "DataDome": '<html><body><p>x</p><iframe src="https://geo.captcha-delivery.com/captcha/?a=b">',
+    "DDoS-Guard": '<!doctype html><h1>Check</h1><script src="/.well-known/ddos-guard/check?a">'
+    "</script>",
+    "go-away": '<html><link href="/.well-known/.git.gammaspectra.live/git/go-away/x.css"><p>x</p>',
+    "HUMAN": '<html><body><h1>Access denied</h1><div class=a id="px-captcha"></div></body></html>',
+    "Imperva": '<html><body><iframe id="main-iframe" src="/_Incapsula_Resource?SWUDNSAI=31">Request'
+    " unsuccessful.</iframe></body></html>",
+    "SiteGround": '<html><head><meta http-equiv="refresh" content="0;/.well-known/sgcaptcha/?r=%2F">'
+    "</head><p>x</p></html>",
+    "Vercel": "<!doctype html><html><head><title>Vercel Security Checkpoint</title><p>x</p>",
+    "only a refresh": '<html><head><META content="0; url=/" HTTP-EQUIV="Refresh"></head></html>',
+    "only a script": "<!-- x --><html><head><title>x</title><script>document.cookie='a=<b>';"
+    "location.reload()</script></head><body></body></html>",
+}
+"""By what each is called."""
+
+_HEADS = (
+    "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>{title}</title></head>",
+    '<html><head><title>{title}</title><link rel="stylesheet" href="/a.css"><script src="/a.js">'
+    "</script></head>",
+    '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title>{title}</title>'
+    '<meta name="robots" content="noindex"/></head>',
+    '<!-- {title} --><HTML><HEAD><META HTTP-EQUIV="Content-Type" CONTENT="text/html"></HEAD>',
+    '<html><head><meta http-equiv="refresh" content="300"><title>{title}</title></head>',
+)
+_SCRIPTS = (
+    "",
+    # Of products, in pages that ask nobody anything.
+    "<script>(function(){{var d=b.createElement('script');d.innerHTML=\"window.__CF$cv$params={{r:'8'"
+    "}};var a=document.createElement('script');a.src='/cdn-cgi/challenge-platform/scripts/jsd/main.js'"
+    ';";}})();</script>',
+    '<script src="/_Incapsula_Resource?SWJIYLWA=719d34d31c8e3a6e"></script>'
+    '<script src="https://js.datadome.co/tags.js"></script><script>window._pxAppId="PX1"</script>',
+    '<script src="https://a.edge.sdk.awswaf.com/a/challenge.js" defer></script><noscript>'
+    "Enable JavaScript to continue.</noscript>",
+)
+_BODIES = {
+    "Page not found": "<h1>404</h1><p>The page robots.txt was not found.</p>",
+    "Home": '<nav><a href="/">Home</a></nav><main><h2>Welcome</h2><p>News</p></main>',
+    "App": '<noscript>You need to enable JavaScript to run this app.</noscript><div id="root"></div>'
+    '<script type=module src="/app.js"></script>',
+    "Anubis, and how it works": "<article><p>It sends <code>&lt;script id=\"anubis_challenge\"&gt;"
+    '</code> with <a href="https://anubis.techaro.lol">a challenge</a>. Just a moment...</p></article>',
+    "Moved": '<p>This page has moved <a href="/new">here</a>.</p>'
+    '<script>location="/new"</script>',
+}  # fmt: skip
+
+
+def ordinary_pages() -> Iterator[str]:
+    """100 of them."""
+    for title, body in _BODIES.items():
+        for head in _HEADS:
+            for script in _SCRIPTS:
+                yield f"{head.format(title=title)}<body>{body}{script.format()}</body></html>"
