@@ -24,6 +24,7 @@ from scrapy_koster.commands.verb import (
     add_global_options,
     add_parser,
     site_named,
+    unwritable,
 )
 from scrapy_koster.protocol.line import whole_lines
 
@@ -83,6 +84,7 @@ class Audit(Verb):
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield what the robots did."""
+        run.try_output(run.opts.output)  # before a log of hours is read
         result = _audited(run)
         found = result.to_dict()
         rest = found["not_kept_apart"]
@@ -100,8 +102,8 @@ class Audit(Verb):
         if run.opts.output is not None:
             try:
                 write_audit(found, run.opts.output)
-            except (OSError, ValueError) as error:
-                raise UsageError(f"cannot write {run.opts.output!r}: {error}") from None
+            except OSError as error:
+                raise unwritable(run.opts.output, error) from None
 
 
 def _audited(run: Run) -> Result:

@@ -9,7 +9,7 @@ from typing import Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
+from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser, unwritable
 from scrapy_koster.crawl.report import files_of, stored_files
 from scrapy_koster.report.database import DatabaseError, reading
 from scrapy_koster.report.numbers import csv_lines, read
@@ -61,6 +61,7 @@ class Report(Verb):
         try:
             if opts.output or not printed:
                 page = opts.output or _PAGE
+                run.try_output(page)
                 with stored_files(run.config) as body_of:
                     write_page(database, page, files=body_of, against=opts.against)
                 if not printed:
@@ -73,9 +74,7 @@ class Report(Verb):
         except DatabaseError as error:
             run.warn(str(error), _NOT_READ)
         except OSError as error:
-            raise UsageError(
-                f"cannot write {error.filename or opts.output!r}: {error.strerror}"
-            ) from None
+            raise unwritable(opts.output or _PAGE, error) from None
 
 
 def _newest(run: Run) -> str:

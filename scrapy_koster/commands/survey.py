@@ -132,8 +132,7 @@ def _set(run: Run) -> None:
     if run.opts.agent is not None:
         ours["ROBOTSTXT_USER_AGENT"] = run.opts.agent
     run.settings.setdict(ours, priority="cmdline")
-    if run.opts.output is not None and not _may_be_file(Path(run.opts.output)):
-        raise UsageError(f"{run.opts.output!r} cannot be the path of a page")
+    run.try_output(run.opts.output)
     folder = folder_of(run.config)  # what is wrong with the settings is said now as well
     if not _may_be_written_to(folder):
         raise UsageError(
@@ -148,13 +147,6 @@ def _may_be_written_to(folder: Path) -> bool:
     except OSError:
         return False
     return os.access(folder, os.W_OK | os.X_OK)
-
-
-def _may_be_file(path: Path) -> bool:
-    try:
-        return path.absolute().parent.is_dir() and not path.is_dir()
-    except (OSError, ValueError):  # a name with NUL in it, or that is too long
-        return False
 
 
 def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -> None:

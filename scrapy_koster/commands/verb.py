@@ -22,6 +22,7 @@ from scrapy_koster.commands.streams import Streams
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.report.writing import try_writing
 
 NOT_RETRIEVED = 3
 """The exit status where an answer could not be had; 2 is for wrong usage."""
@@ -69,6 +70,14 @@ class Run:
     def read(self, name: str) -> bytes:
         """Return what is in a file; UsageError where it cannot be read."""
         return self.streams.read(name, at_least_bytes=self.config.max_bytes + 1)
+
+    def try_output(self, name: str | None) -> None:
+        """Raise UsageError if a page cannot be written to *name*; None is no page."""
+        try:
+            if name is not None:
+                try_writing(name)
+        except (OSError, ValueError) as error:  # ValueError: a name with NUL in it
+            raise unwritable(name, error) from None
 
     def learn(self, urls: Iterable[str], *, refresh: bool = False) -> dict[str, Learnt]:
         """Return what a crawl would go by for each of *urls*. It can be called once.
@@ -151,6 +160,11 @@ def add_global_options(parser: ArgumentParser) -> None:
     group.add_argument(
         "--nolog", action="store_true", default=SUPPRESS, help="disable logging completely"
     )
+
+
+def unwritable(name: str | None, error: Exception) -> UsageError:
+    """Return what to raise if *name* cannot be written."""
+    return UsageError(f"cannot write {name!r}: {getattr(error, 'strerror', None) or error}")
 
 
 def is_url(name: str) -> bool:

@@ -255,6 +255,9 @@ def stored_files(config: Config) -> Iterator[BodyOf]:
 def _try_page(page: str) -> None:
     """Raise ValueError now, and not at the end of the crawl, if *page* cannot be written."""
     try:
+        Path(page).absolute().parent.mkdir(parents=True, exist_ok=True)
+        if Path(page).is_fifo():
+            raise ValueError("it is a pipe, and nobody may read it when the crawl ends")  # noqa: TRY301
         try_writing(page)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)

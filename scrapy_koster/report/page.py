@@ -13,7 +13,7 @@ from scrapy_koster.report.files import files_of
 from scrapy_koster.report.html import rendered
 from scrapy_koster.report.overview import missed, pictures_of, tiles
 from scrapy_koster.report.tables import Samples, Table, tables_of
-from scrapy_koster.report.writing import whole
+from scrapy_koster.report.writing import is_stream, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,9 +34,9 @@ def write_page(
     """Make the page *out* of the file of a report.
 
     *files* returns the stored file of a site, *against* is the file of an older
-    report. Where there are more than 100,000 sites all of them are written
-    beside the page, as CSV. Raises DatabaseError and OSError; the page is
-    written whole or not at all.
+    report. If there are more than 100,000 sites, all of them are written
+    next to the page as CSV, unless the page goes into a device or a pipe. Raises
+    DatabaseError and OSError; the page is written whole or not at all.
     """
     with reading(database) as connection:
         numbers = of.numbers_of(connection)
@@ -58,7 +58,7 @@ def write_page(
                 compared = compared_with(old, connection)
             tables.extend(table for table in compared.tables if len(table))
         beyond = None
-        if too_many:
+        if too_many and not is_stream(out):
             beyond = str(Path(out).with_suffix(".sites.csv"))
             with whole(beyond) as path, path.open("w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in of.csv_lines(connection))

@@ -336,8 +336,8 @@ WRONG = [
     (["nowhere\x1b"], "", r"cannot read 'nowhere\x1b': No such file"),
     (["http://a/"], "", "give a file, or - for standard input"),
     (["-", "--agent", "/"], "http://127.0.0.1:1/", "does not begin with a name token"),
-    (["-", "-o", "."], "http://127.0.0.1:1/", "cannot be the path of a page"),
-    (["-", "-o", "no/such/x.html"], "http://127.0.0.1:1/", "cannot be the path of a page"),
+    (["-", "-o", "."], "http://127.0.0.1:1/", "cannot write"),
+    (["-", "-o", "no/such/x.html"], "http://127.0.0.1:1/", "cannot write"),
     (["-", "-s", "KOSTER_TIMEOUT_SECS=x"], "http://127.0.0.1:1/", "KOSTER_TIMEOUT_SECS"),
 ]
 

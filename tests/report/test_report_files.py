@@ -60,6 +60,13 @@ def test_there_is_none_unless_it_is_asked_for(given: dict[str, Any]) -> None:
         RobotsReport.from_crawler(crawler_of(**given))
 
 
+def test_a_page_into_a_pipe_stops_the_crawl_at_its_start(tmp_path: Path) -> None:
+    """Nobody may read it when the crawl ends, which would then wait for ever."""
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(ValueError, match="it is a pipe"):
+        RobotsReport.from_crawler(crawler_of(KOSTER_REPORT=str(tmp_path / "fifo")))
+
+
 def test_who_is_built_by_hand_counts_nothing() -> None:
     assert type(counts_of(crawler_of())) is Uncounted
 

@@ -1,0 +1,123 @@
+"""How a page is written: through symlinks, into devices and pipes, never half, in no new folder."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from harness.audit_logs import FIRST, log_of, sinners
+from harness.audit_logs import written as log_written
+from harness.commands import Robots
+from harness.reports import every_kind, written
+
+from scrapy_koster.report.page import write_page
+from scrapy_koster.report.writing import try_writing, whole
+
+
+def write(name: str, text: str = "new") -> None:
+    with whole(name) as path:
+        path.write_text(text)
+
+
+def test_a_symlink_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "page.html", tmp_path / "link.html"
+    link.symlink_to("there/page.html")
+    for text in ("first", "second"):  # at first it points to nothing
+        try_writing(str(link))
+        write(str(link), text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert [path.name for path in target.parent.iterdir()] == ["page.html"]
+
+
+def test_a_fifo_is_written_into(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(fifo.read_text()))
+    reader.start()
+    try_writing(str(fifo))
+    write(str(fifo))
+    reader.join(timeout=30)
+    assert read == ["new"]
+    assert fifo.is_fifo()
+
+
+def test_a_device_is_written_into() -> None:
+    before = Path(os.devnull).stat()
+    try_writing(os.devnull)
+    write(os.devnull)
+    assert Path(os.devnull).stat() == before
+
+
+def test_our_own_output_is_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell may have sent /dev/stdout to a file: what is printed belongs into it as well."""
+    path = tmp_path / "out"
+    with path.open("w") as file:
+        monkeypatch.setattr("scrapy_koster.report.writing._STANDARD_STREAMS", (file.fileno(),))
+        inode = path.stat().st_ino
+        write(str(path))
+    assert path.stat().st_ino == inode
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    "name", ["folder", "missing/page.html", "file/page.html", "nul\0", "x" * 300]
+)
+def test_what_cannot_be_written(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    for tried in (try_writing, write):
+        with pytest.raises((OSError, ValueError)):
+            tried(str(tmp_path / name))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_device_that_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # to root all is allowed
+    with pytest.raises(PermissionError):
+        try_writing(str(tmp_path / "fifo"))
+
+
+def test_a_failure_leaves_the_old_page(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("old")
+    with suppress(ZeroDivisionError), whole(str(tmp_path / "page.html")) as path:
+        path.write_text("half")
+        1 / 0  # noqa: B018
+    assert (tmp_path / "page.html").read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_sites_beyond_a_page_stand_next_to_no_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrapy_koster.report.numbers.EVERY_SITE_UP_TO", 50)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader = threading.Thread(target=fifo.read_text)
+    reader.start()
+    write_page(str(written(tmp_path / "web.sqlite3", every_kind())), str(fifo))
+    reader.join(timeout=30)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "web.sqlite3"]
+
+
+@pytest.mark.parametrize("command", ["report", "audit", "survey"])
+def test_the_commands_make_no_folder(robots: Robots, tmp_path: Path, command: str) -> None:
+    written(tmp_path / "web.sqlite3", every_kind())
+    (tmp_path / "robots.txt").write_bytes(FIRST)
+    (tmp_path / "access.log").write_bytes(log_written(log_of(sinners())))
+    (tmp_path / "seeds.txt").write_text("http://127.0.0.1:9/\n")
+    given = {
+        "report": ["web.sqlite3"],
+        "audit": ["--robots", "robots.txt", "access.log"],
+        "survey": ["seeds.txt"],
+    }[command]
+    ran = robots(command, *given, "-o", "new/page.html")
+    assert (ran.status, ran.out) == (2, "")
+    assert "cannot write 'new/page.html': its folder does not exist" in ran.err
+    assert not (tmp_path / "new").exists()
