@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from itertools import islice
@@ -14,8 +16,9 @@ from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.kept import Kept
 from scrapy_koster.audit.logfile import Lines, LogError
 from scrapy_koster.audit.naming import Namer
-from scrapy_koster.audit.textlines import COMMON, FIELDS, Row
+from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, Row
 from scrapy_koster.audit.times import Times
+from scrapy_koster.audit.w3clines import W3cFormat, is_w3c
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 
@@ -29,7 +32,8 @@ _HOSTS_KEPT = 1000
 _UNREAD_SHOWN = 5
 _UNREAD_CHARS = 120
 _SAMPLE_BYTES = 1 << 16
-_BLANK = re.compile(rb"^[ \t\r]*\n", re.MULTILINE)
+_NO_VISIT = re.compile(rb"^(?:[ \t\r]*|#[^\n]*)\n", re.MULTILINE)
+"""A blank line, or one about the log."""
 
 
 Visit: TypeAlias = tuple[int, str, Any, Any, Any, Any]
@@ -116,13 +120,15 @@ class AccessLog:
     def batches(self, size: int) -> Iterator[list[Visit]]:
         """Yield the visits of what is no browser, those of about *size* octets at once."""
         with self._opened() as file:
-            lines = Lines(file, size)
+            lines, at_least = Lines(file, size), _size(file)
             try:
                 for piece in lines.pieces():
                     self._format = self._format_of(piece)
                     yield self._visits(piece, self._format)
             except (OSError, LogError) as error:
                 self.damage = f"not read to its end: {printable(str(error))}"
+            if self.damage is None and _is_cut(file, at_least):
+                self.damage = "it was cut while it was read: lines are missing"
             self.lines += lines.too_long
             self.unread += lines.too_long
             if 0 < self.lines == self.unread and self.damage is None:
@@ -134,9 +140,10 @@ class AccessLog:
         if self._format is not None:
             return self._format
         start = piece[: piece.rfind(b"\n", 0, _SAMPLE_BYTES) + 1]
-        as_json = JsonFormat()
-        text, objects = len(COMMON.rows(start)), len(as_json.rows(start))
-        return as_json if objects > text else COMMON
+        if is_w3c(start):
+            return W3cFormat()
+        # The one that reads most; COMMON where none reads any.
+        return max((COMMON, JsonFormat(), BALANCER), key=lambda format_: len(format_.rows(start)))
 
     def _visits(self, piece: bytes, format_: Format) -> list[Visit]:
         visits: list[Visit] = []
@@ -183,14 +190,31 @@ class AccessLog:
     def _count(self, piece: bytes, read: int, format_: Format) -> None:
         lines = piece.count(b"\n")
         if lines > read:
-            lines -= len(_BLANK.findall(piece))
+            lines -= len(_NO_VISIT.findall(piece))
             self._sample(piece, format_)
         self.lines += lines
         self.unread += lines - read
 
     def _sample(self, piece: bytes, format_: Format) -> None:
         """Keep some of the lines that could not be read."""
-        lines = (line for line in io.BytesIO(piece) if line.strip())
+        lines = (line for line in io.BytesIO(piece) if not _NO_VISIT.match(line))
         unread = (line for line in lines if not any(True for _ in self._secs(format_.rows(line))))
         for line in islice(unread, _UNREAD_SHOWN - len(self.samples)):
             self.samples.append(printable(line.rstrip(b"\r\n"), _UNREAD_CHARS))
+
+
+def _size(file: BinaryIO) -> int | None:
+    """Return how long a file on the disk is, None for anything else."""
+    with suppress(OSError, ValueError):
+        found = os.fstat(file.fileno())
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
+    return None
+
+
+def _is_cut(file: BinaryIO, before: int | None) -> bool:
+    """Whether a file on the disk that was read to its end became shorter meanwhile.
+
+    logrotate does that with ``copytruncate``.
+    """
+    now = _size(file)
+    return before is not None and now is not None and not before <= file.tell() <= now

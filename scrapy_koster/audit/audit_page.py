@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.report import pictures
 from scrapy_koster.report.html import rendered
@@ -22,6 +23,7 @@ Found = dict[str, Any]
 
 _ROBOTS = [
     Column("robot"),
+    Column("kind"),
     Column("violations", "number"),
     Column("requests", "number"),
     Column("asked for robots.txt", "number"),
@@ -32,6 +34,7 @@ _ROBOTS = [
     Column("only by the draft", "number", minor=True),
     Column("only by RFC 9309", "number", minor=True),
     Column("known by", "text", minor=True),
+    Column("documented", "text", minor=True),
 ]
 _PACE = [
     Column("robot"),
@@ -70,6 +73,7 @@ def write_audit(found: Found, out: str) -> None:
         found=found,
         about={"site": found["site"]},
         rest=found["not_kept_apart"],
+        kinds=[(Kind(each["kind"]).came(each["robots"]), each) for each in found["kinds"]],
         guilty=sum(robot["violations"] > 0 for robot in robots),
         violations=sum(robot["violations"] for robot in robots),
         requests=sum(robot["requests"] for robot in robots),
@@ -122,6 +126,7 @@ def _robot(robot: Found) -> tuple[Any, ...]:
     asked, by = robot["asked"], robot["by_reading"]
     return (
         robot["name"],
+        robot["kind"],
         robot["violations"],
         robot["requests"],
         robot["robots_txt_requests"],
@@ -132,6 +137,7 @@ def _robot(robot: Found) -> tuple[Any, ...]:
         by["only_draft"],
         by["only_rfc9309"],
         robot["known_by"],
+        robot["documented"] or "",
     )
 
 
@@ -202,6 +208,18 @@ def _pictures(found: Found) -> Iterator[pictures.Picture]:
         [("obeyed", rest, "obeyed"), ("in grace", excused, "unavailable"),
          ("violations", violations, "restricted")],
     )  # fmt: skip
+    days = [each for each in found["days"] if each["day"]]
+    if days:
+        yield pictures.strip(
+            "days",
+            "Days",
+            "Requests of robots on each day, in UTC.",
+            [("others", "obeyed"), ("violations", "restricted")],
+            [
+                (each["day"], each["requests"] - each["violations"], each["violations"])
+                for each in days
+            ],
+        )
     for name, title, key in (
         ("worst", "Who disobeyed most", "violations"),
         ("most", "Who came most often", "requests"),

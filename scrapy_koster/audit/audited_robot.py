@@ -11,6 +11,8 @@ from scrapy_koster.audit.judging import READINGS, Knowledge, method_and_path
 from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scrapy_koster.audit.access_log import Visit
     from scrapy_koster.audit.judging import Decision, Judge, Rule
     from scrapy_koster.protocol.ruling import Standard
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
 CLIENTS_MOST = 64
 """So many addresses of a robot are told apart."""
 WINDOWS_SECS = (1, 10, 60)
+DAY_SECS = 86400
+DAYS_MOST = 400
+"""So many days of a robot are told apart."""
+NO_DAY = -1
+"""In place of a day: those that were not told apart."""
 
 _SAMPLES = 5
 _SAMPLED_OF = 100
@@ -93,12 +100,32 @@ def _number(text: Any) -> int:
         return 0
 
 
+class Days(Counter[int]):
+    """How much there was on each day, by the days since the epoch."""
+
+    def count(self, times: Sequence[int]) -> None:
+        """Count requests at these times, which are in order."""
+        first, last = times[0] // DAY_SECS, times[-1] // DAY_SECS
+        if first == last:
+            self.put(first, len(times))
+        else:
+            for secs in times:
+                self.put(secs // DAY_SECS, 1)
+
+    def put(self, day: int, count: int) -> None:
+        """Count so many on a day. What is beyond 400 days is of none."""
+        if day not in self and len(self) >= DAYS_MOST:
+            day = NO_DAY
+        self[day] += count
+
+
 class Pace:
     """How fast a robot was, by whole seconds."""
 
-    __slots__ = ("_sums", "_windows", "counted", "first", "gaps", "last", "times", "worst")
+    __slots__ = ("_sums", "_windows", "counted", "days", "first", "gaps", "last", "times", "worst")
 
     def __init__(self) -> None:
+        self.days = Days()
         self.times: list[int] = []
         """Of the requests that are not counted yet, in order."""
         self.counted = 0
@@ -124,6 +151,7 @@ class Pace:
             self.gaps[_rounded(secs)] += count
         self.counted += len(times)
         self.last = times[-1]
+        self.days.count(times)
         self._count_bursts(Counter(times))
         times.clear()
 
@@ -192,6 +220,7 @@ class AuditedRobot:
         "charges",
         "charges_hold_until",
         "clients",
+        "days_violated",
         "excused",
         "first_violation",
         "judge",
@@ -220,6 +249,7 @@ class AuditedRobot:
         self.excused: Counter[Standard] = Counter()
         """Requests that a copy allowed that it could still go by."""
         self.first_violation: dict[Standard, int] = {}
+        self.days_violated = {each: Days() for each in READINGS}
 
     @property
     def last_secs(self) -> float:

@@ -6,10 +6,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from scrapy_koster.audit.access_log import NAMELESS, Visit
-from scrapy_koster.audit.audited_robot import CLIENTS_MOST, AuditedRobot, Charge, Violation
+from scrapy_koster.audit.audited_robot import (
+    CLIENTS_MOST,
+    DAY_SECS,
+    AuditedRobot,
+    Charge,
+    Days,
+    Violation,
+)
 from scrapy_koster.audit.clients import Shown
 from scrapy_koster.audit.judging import READINGS, Answer, Asked, Court, Decision, Files, Rule
+from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.naming import By, Namer
+from scrapy_koster.audit.ranges import UNVERIFIED
 from scrapy_koster.protocol.ruling import Standard
 
 ROBOTS_MOST = 1000
@@ -33,6 +42,8 @@ class Rest:
         """Of what may have been no robot."""
         self.clients = 0
         """Clients without a name that asked for /robots.txt, and were not told from the others."""
+        self.days = Days()
+        self.days_violated = {each: Days() for each in READINGS}
 
     def add(self, robot: AuditedRobot, by: By) -> None:
         """Take what is known of a robot."""
@@ -43,6 +54,9 @@ class Rest:
         self.names += 1
         self.requests += robot.requests
         self.asked += robot.asking.count
+        _add(self.days, robot.pace.days)
+        for reading, days in robot.days_violated.items():
+            _add(self.days_violated[reading], days)
         for reading, violations in robot.violated.items():
             for rule, violation in violations.items():
                 self.violated[reading].setdefault(rule, Violation()).merge(violation)
@@ -76,18 +90,24 @@ class Auditor(dict[str, AuditedRobot]):
         return robot
 
     def _made(self, name: str) -> AuditedRobot:
-        return AuditedRobot(name, self._court.judge_of(name), self.unseen_until)
+        token = name.removesuffix(UNVERIFIED)
+        return AuditedRobot(name, self._court.judge_of(token), self.unseen_until)
 
     def by(self, robot: AuditedRobot) -> By:
         """Return by what it is known that this is a robot."""
-        by = self._namer.by(robot.name)
+        by = self._namer.by(robot.name.removesuffix(UNVERIFIED))
         return By.ASKED if by is By.NOTHING and robot.asking.count else by
+
+    def kind(self, robot: AuditedRobot) -> Kind:
+        """Return what the robot is for."""
+        return self._namer.kind(robot.name.removesuffix(UNVERIFIED))
 
     def _merge(self) -> None:
         def matters(robot: AuditedRobot) -> tuple[bool, int]:
             return self._namer.by(robot.name) is By.FILE, robot.requests
 
         for robot in sorted(self.values(), key=matters)[:_MERGED_AT_ONCE]:
+            robot.pace.count()
             self.unseen_until = max(self.unseen_until, robot.last_secs)
             self._settle(robot)
             self.rest.add(robot, self.by(robot))
@@ -101,6 +121,7 @@ class Auditor(dict[str, AuditedRobot]):
             robot = self[name] if name else self._client(client, request)
             if late:
                 robot.late += 1
+                robot.pace.days.put(secs // DAY_SECS, 1)
                 self._settle(robot)
             else:
                 robot.times.append(secs)
@@ -147,7 +168,10 @@ class Auditor(dict[str, AuditedRobot]):
     def _judge(self, robot: AuditedRobot, decision: Decision, visit: Visit) -> None:
         if visit[0] >= robot.charges_hold_until:
             self._settle(robot)
-            robot.charges_hold_until = robot.knowledge.holds_until(visit[0], self.files)
+            # To the end of the day, so that what is settled is of one day.
+            tomorrow = (visit[0] // DAY_SECS + 1) * DAY_SECS
+            until = robot.knowledge.holds_until(visit[0], self.files)
+            robot.charges_hold_until = min(until, tomorrow)
         charge = robot.charges.get(decision)
         if charge is None:
             charge = self._charged(robot, decision, visit[0])
@@ -175,6 +199,7 @@ class Auditor(dict[str, AuditedRobot]):
                 first = robot.first_violation.setdefault(reading, charge.first)
                 robot.first_violation[reading] = min(first, charge.first)
                 self._violation(robot, reading, rule).merge(charge)
+                robot.days_violated[reading].put(charge.first // DAY_SECS, charge.count)
             for reading in charge.excused:
                 robot.excused[reading] += charge.count
         robot.charges.clear()
@@ -192,6 +217,11 @@ class Auditor(dict[str, AuditedRobot]):
 
 
 OTHER_LINES = Rule(0, "(lines that were not kept apart)", 0)
+
+
+def _add(days: Days, others: Days) -> None:
+    for day, count in others.items():
+        days.put(day, count)
 
 
 def _status(status: Any) -> int:

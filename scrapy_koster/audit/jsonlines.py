@@ -1,4 +1,4 @@
-"""Logs that are lines of JSON: Caddy's, nginx' with escape=json, Cloudflare's."""
+"""Logs that are lines of JSON: of Caddy, nginx (escape=json), Cloudflare, Traefik, Google Cloud."""
 
 from __future__ import annotations
 
@@ -10,18 +10,31 @@ from scrapy_koster.audit.kept import Kept
 from scrapy_koster.audit.textlines import Row
 
 _NAMES = {
-    "client": ("remote_addr", "ClientIP", "client_ip", "remote_ip", "clientip", "client", "ip"),
+    "client": (
+        "remote_addr", "ClientIP", "ClientHost", "client_ip", "remote_ip", "clientip", "client",
+        "ip",
+    ),
     "time": (
-        "ts", "time_iso8601", "time_local", "EdgeStartTimestamp", "msec", "@timestamp",
+        "ts", "time_iso8601", "time_local", "EdgeStartTimestamp", "StartUTC", "msec", "@timestamp",
         "timestamp", "time", "date",
     ),
     "request": ("request", "request_line"),
-    "method": ("request_method", "ClientRequestMethod", "method"),
-    "target": ("request_uri", "ClientRequestURI", "uri", "url", "path", "ClientRequestPath"),
-    "status": ("status", "EdgeResponseStatus", "response_status", "status_code"),
-    "size": ("body_bytes_sent", "bytes_sent", "EdgeResponseBytes", "size", "bytes"),
-    "agent": ("http_user_agent", "ClientRequestUserAgent", "user_agent", "agent", "userAgent"),
-    "host": ("host", "ClientRequestHost", "http_host", "server_name", "vhost"),
+    "method": ("request_method", "ClientRequestMethod", "RequestMethod", "method"),
+    "target": (
+        "request_uri", "ClientRequestURI", "RequestPath", "uri", "url", "path", "ClientRequestPath",
+    ),
+    "status": (
+        "status", "EdgeResponseStatus", "DownstreamStatus", "response_status", "status_code",
+    ),
+    "size": (
+        "body_bytes_sent", "bytes_sent", "EdgeResponseBytes", "DownstreamContentSize", "size",
+        "bytes",
+    ),
+    "agent": (
+        "http_user_agent", "ClientRequestUserAgent", "request_User-Agent", "user_agent", "agent",
+        "userAgent",
+    ),
+    "host": ("host", "ClientRequestHost", "RequestHost", "http_host", "server_name", "vhost"),
 }  # fmt: skip
 """What the fields of a visit are called; the first that is there counts."""
 _MOST_SHAPES = 64
@@ -55,7 +68,11 @@ class JsonFormat:
     def _row(self, found: Any) -> Row | None:
         try:
             request = found.get("request")
-            return _caddys(found, request) if type(request) is dict else self._flat(found)
+            if type(request) is dict:
+                return _caddys(found, request)
+            if type(entry := found.get("httpRequest")) is dict:
+                return _googles(found, entry)
+            return self._flat(found)
         except (AttributeError, LookupError, TypeError):
             return None
 
@@ -64,9 +81,9 @@ class JsonFormat:
         names = self._shapes[tuple(found)]
         client, time, request, method, target, status, size, agent, host = names
         if not request:
-            asked = f"{_text(found, method) or 'GET'} {_text(found, target)}"
+            asked = f"{_text(found, method) or 'GET'} {_asked(_text(found, target))}"
         else:
-            asked = _text(found, request)
+            asked = _asked(_text(found, request))
         return (
             _text(found, client).encode("utf-8", "backslashreplace"),  # as in a log of text
             _time(found, time),
@@ -82,6 +99,13 @@ def _text(found: Object, name: str) -> str:
     text = found.get(name) or ""
     if type(text) is not str:
         raise TypeError
+    return text
+
+
+def _asked(text: str) -> str:
+    """Return what was asked for. LookupError for nothing: an app's log is no log of visits."""
+    if not text:
+        raise LookupError
     return text
 
 
@@ -102,6 +126,21 @@ def _caddys(found: Object, request: Object) -> Row:
     asked = f"{method} {target}"
     address, time = client.encode("utf-8", "backslashreplace"), _time(found, "ts")
     return address, time, asked, found.get("status", 0), found.get("size", 0), agent, host
+
+
+def _googles(found: Object, entry: Object) -> Row:
+    """Return a line of Google Cloud's: a LogEntry with an HttpRequest."""
+    asked = f"{_text(entry, 'requestMethod') or 'GET'} {_asked(_text(entry, 'requestUrl'))}"
+    host = asked.partition("://")[2].partition("/")[0]
+    return (
+        _text(entry, "remoteIp").encode("utf-8", "backslashreplace"),
+        _time(found, "timestamp"),
+        asked,
+        entry.get("status", 0),
+        entry.get("responseSize", 0),
+        _text(entry, "userAgent"),
+        host,
+    )
 
 
 def _objects(piece: bytes) -> Iterator[Any]:

@@ -12,6 +12,7 @@ LONGEST_LINE_BYTES = 1 << 16
 """What is longer is no line of a log: it is passed over, and counted as unread."""
 
 _READ_BYTES = 1 << 16
+_MAGIC_BYTES = 6
 _XZ_MEMORY_BYTES = 1 << 27
 
 
@@ -62,9 +63,16 @@ def _decompressor(start: bytes) -> _Decompressor | None:
     return None
 
 
+def _to_be_known(file: BinaryIO, start: bytes) -> bytes:
+    """Return *start*, with more if it is too little to tell what follows. A pipe gives some."""
+    while len(start) < _MAGIC_BYTES and (more := file.read(_MAGIC_BYTES)):
+        start += more
+    return start
+
+
 def _octets(file: BinaryIO, size: int) -> Iterator[bytes]:
     """Yield what is in *file*, *size* octets at most at once, decompressed."""
-    start = file.read(_READ_BYTES)
+    start = _to_be_known(file, file.read(_READ_BYTES))
     decompressor = _decompressor(start)
     if decompressor is None:
         yield start
@@ -86,7 +94,7 @@ def _decompressed(
             data = decompressor.unused_data.lstrip(b"\0") or file.read(_READ_BYTES)
             if not data:
                 return
-            data += file.read(6)  # enough to see what follows
+            data = _to_be_known(file, data)
             following = _decompressor(data)
             if following is None:
                 raise LogError("damaged: something else follows what is compressed")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from functools import cached_property
 from itertools import chain
+from typing import NamedTuple
 
+from scrapy_koster.audit.kinds import Kind, kind_of
 from scrapy_koster.protocol.line import AGENT_LINE, with_line_feeds
 from scrapy_koster.protocol.nametoken import TOKEN, name_token
 
@@ -20,6 +22,7 @@ _LIKE_A_ROBOT = re.compile(
     r"https?://|www\.|@|bot/|crawl|spider|compatible;[^;)]*bot\b",
     re.IGNORECASE,
 )
+_COMPATIBLE = re.compile(r"compatible[;,][ +]?([^;,)]*)", re.IGNORECASE)
 _NAME_OF_ONE = re.compile(r"bot|crawl|spider|scrap")
 _NO_NAME = re.compile(r"[\W\d_]*|https?|www\b.*|.*@.*|[+:/].*|[a-z]")
 _BROWSERS = frozenset(
@@ -64,26 +67,55 @@ class Namer:
 
     def __init__(self, files: Iterable[bytes]) -> None:
         self._in_files = {name for file in files for name in _agents(file)}
-        self._listed: set[str] = set()
+        self._listed: dict[str, Kind] = {}
 
     def named(self, header: str) -> str | None:
         """Return the robot that sends *header*, None where it is a browser or empty."""
         header = header[:HEADER_CHARS]
-        tokens: list[str] = [token.lower() for token in _TOKEN.findall(header)]
-        for token in tokens:
-            if token in self._in_files:
-                return token
+        known = self._list.find(header)
+        name = self._name_in(header, known)
+        if known is not None and name not in self._listed and len(self._listed) < _LISTED_MOST:
+            self._listed[name] = kind_of(name, known.tags)
+        return name or None
+
+    def _name_in(self, header: str, known: _Known | None) -> str:
+        """Return the name in *header*; "" where there is none.
+
+        It is the first token, or what follows ``compatible;``, or what the list knows. In
+        between stand the words of browsers, and of apps that show a page in themselves: those
+        may be words of the file as well, and are no names.
+        """
+        listed = _name_at(header, known.at) if known else ""
         first = name_token(header)
         if first in _BROWSERS_FIRST or _NO_NAME.fullmatch(first):
             first = ""
-        if (at := self._list.find(header)) >= 0:
-            name = first or _name_at(header, at) or _likely(tokens) or "robot"
-            if len(self._listed) < _LISTED_MOST:
-                self._listed.add(name)
-            return name
-        if not first and _LIKE_A_ROBOT.search(header):
-            first = _likely(tokens)
-        return first or None
+        if first and (first == listed or first in self._in_files or _NAME_OF_ONE.search(first)):
+            return first
+        if compatible := self._compatible(header, listed):
+            return compatible
+        if first or listed:
+            return first or listed
+        tokens = [token.lower() for token in _TOKEN.findall(header)]
+        is_like_one = known is not None or bool(_LIKE_A_ROBOT.search(header))
+        for token in tokens:
+            if token in self._in_files and (is_like_one or _NAME_OF_ONE.search(token)):
+                return token
+        name = _likely(tokens) if is_like_one else ""
+        return name or ("robot" if known else "")
+
+    def _compatible(self, header: str, listed: str) -> str:
+        """Return the name that follows ``compatible;``, "" where a browser's does, or none."""
+        for match in _COMPATIBLE.finditer(header):
+            tokens = [token.lower() for token in _TOKEN.findall(match[1])]
+            if tokens and tokens[0] in _BROWSERS:
+                continue
+            if in_file := next((token for token in tokens if token in self._in_files), ""):
+                return in_file
+            if listed and listed in tokens:
+                return listed  # Yahoo! Slurp
+            if names := [token for token in tokens if _may_be_name(token)]:
+                return names[0]
+        return ""
 
     def by(self, name: str) -> By:
         """Return by what it is known that a name is a robot's, so far as it is not by asking."""
@@ -92,6 +124,10 @@ class Namer:
         if name in self._listed:
             return By.LIST
         return By.ITSELF if _NAME_OF_ONE.search(name) else By.NOTHING
+
+    def kind(self, name: str) -> Kind:
+        """Return what the robot *name* is for."""
+        return self._listed.get(name) or kind_of(name, ())
 
     @cached_property
     def _list(self) -> _List:
@@ -123,6 +159,13 @@ def _likely(tokens: Iterable[str]) -> str:
     return next(filter(_NAME_OF_ONE.search, names), names[0] if names else "")
 
 
+class _Known(NamedTuple):
+    """A match of the list: where it is in a header, and the tags of what it knows."""
+
+    at: int
+    tags: Collection[str]
+
+
 class _List:
     """The patterns of crawler-user-agents, most of which are plain texts.
 
@@ -133,30 +176,35 @@ class _List:
     def __init__(self) -> None:
         from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415  # half a MB
 
-        self._by_gram: dict[str, list[str]] = {}
-        self._short: list[str] = []
-        self._patterns: list[re.Pattern[str]] = []
+        self._by_gram: dict[str, list[tuple[str, Collection[str]]]] = {}
+        self._short: list[tuple[str, Collection[str]]] = []
+        self._patterns: list[tuple[re.Pattern[str], Collection[str]]] = []
         for entry in CRAWLER_USER_AGENTS_DATA:
             plain = re.sub(r"\\(\W)", r"\1", entry["pattern"])
+            tags = entry.get("tags", ())
             if _SPECIAL.search(entry["pattern"]):
-                self._patterns.append(re.compile(entry["pattern"]))
+                self._patterns.append((re.compile(entry["pattern"]), tags))
             elif len(plain) < _GRAM:
-                self._short.append(plain)
+                self._short.append((plain, tags))
             else:
-                self._by_gram.setdefault(plain[:_GRAM], []).append(plain)
+                self._by_gram.setdefault(plain[:_GRAM], []).append((plain, tags))
 
-    def find(self, header: str) -> int:
-        """Return where the first pattern matches in *header*, -1 where none does."""
-        return next(chain(self._plain(header), self._others(header)), -1)
+    def find(self, header: str) -> _Known | None:
+        """Return the first match in *header*, of plain texts first; None where none matches."""
+        return next(chain(self._plain(header), self._others(header)), None)
 
-    def _plain(self, header: str) -> Iterator[int]:
+    def _plain(self, header: str) -> Iterator[_Known]:
         grams = [header[at : at + _GRAM] for at in range(len(header) - _GRAM + 1)]
         if not self._by_gram.keys().isdisjoint(grams):
             for at, gram in enumerate(grams):
-                if any(header.startswith(plain, at) for plain in self._by_gram.get(gram, ())):
-                    yield at
+                for plain, tags in self._by_gram.get(gram, ()):
+                    if header.startswith(plain, at):
+                        yield _Known(at, tags)
 
-    def _others(self, header: str) -> Iterator[int]:
-        yield from (header.index(plain) for plain in self._short if plain in header)
-        found = (pattern.search(header) for pattern in self._patterns)
-        yield from (match.start() for match in found if match)
+    def _others(self, header: str) -> Iterator[_Known]:
+        for plain, tags in self._short:
+            if plain in header:
+                yield _Known(header.index(plain), tags)
+        for pattern, tags in self._patterns:
+            if match := pattern.search(header):
+                yield _Known(match.start(), tags)

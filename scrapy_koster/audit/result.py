@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scrapy_koster.audit.access_log import AccessLog
-from scrapy_koster.audit.audited_robot import CLIENTS_MOST, WINDOWS_SECS, AuditedRobot, Violation
+from scrapy_koster.audit.audited_robot import (
+    CLIENTS_MOST,
+    DAY_SECS,
+    NO_DAY,
+    WINDOWS_SECS,
+    AuditedRobot,
+    Violation,
+)
 from scrapy_koster.audit.auditor import Auditor
 from scrapy_koster.audit.clients import Shown, clients_shown
 from scrapy_koster.audit.judging import Files, Rule
+from scrapy_koster.audit.kinds import Kind, fallback_of
 from scrapy_koster.audit.naming import By
+from scrapy_koster.audit.ranges import UNVERIFIED, Ranges
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
@@ -33,6 +43,9 @@ class Result:
     reading: Standard
     show: Shown
     site: Site | None = None
+    ranges: Ranges | None = None
+    ended: bool = False
+    """Whether the user ended it before the logs did."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``scrapy robots audit --json`` prints."""
@@ -46,10 +59,9 @@ class Result:
             "site": None if self.site is None else printable(str(self.site)),
             "lines": sum(log.lines for log in logs),
             "unread": sum(log.unread for log in logs),
+            "ended": self.ended,
             "unread_samples": [sample for log in logs for sample in log.samples][:5],
-            "damaged": [
-                {"log": printable(log.name), "why": log.damage} for log in logs if log.damage
-            ],
+            "damaged": [] if self.ended else list(self._damaged()),
             "hosts": sorted({printable(host) for log in logs for host in log.hosts})[:_HOSTS_SHOWN],
             "elsewhere": sum(log.elsewhere for log in logs),
             "first": _time(min((log.first for log in logs if log.first is not None), default=None)),
@@ -58,8 +70,36 @@ class Result:
             "nameless": self.auditor.nameless.requests,
             "unknown": self._unknown(unknown),
             "not_kept_apart": self._rest(),
+            "kinds": _kinds(found),
+            "days": self._days(robots),
             "robots": found,
         }
+
+    def _damaged(self) -> Iterator[dict[str, str]]:
+        logs = self.logs
+        for log in logs:
+            if log.damage:
+                yield {"log": printable(log.name), "why": log.damage}
+        if not any(log.lines or log.damage for log in logs):
+            for log in logs:
+                yield {"log": printable(log.name), "why": "there is no line in it"}
+
+    def _days(self, robots: Sequence[AuditedRobot]) -> list[dict[str, Any]]:
+        """Return what the robots did on each day from the first to the last."""
+        requests, violations = Counter[int](), Counter[int]()
+        rest = self.auditor.rest
+        for days in (rest.days, *(robot.pace.days for robot in robots)):
+            requests.update(days)
+        for by in (rest.days_violated, *(robot.days_violated for robot in robots)):
+            violations.update(by[self.reading])
+        return [
+            {
+                "day": None if day == NO_DAY else utc(day * DAY_SECS)[:10],
+                "requests": requests[day],
+                "violations": violations[day],
+            }
+            for day in sorted(requests)
+        ]
 
     def _is_one(self, robot: AuditedRobot) -> bool:
         return self.auditor.by(robot) is not By.NOTHING
@@ -103,6 +143,9 @@ class Result:
         return {
             "name": printable(robot.name, _NAME_CHARS),
             "known_by": self.auditor.by(robot).value,
+            "kind": self.auditor.kind(robot).value,
+            "verified": self._is_verified(robot),
+            "documented": fallback_of(robot.name.removesuffix(UNVERIFIED)),
             "requests": robot.requests,
             "robots_txt_requests": asking.count,
             "violations": sum(each["count"] for each in violations),
@@ -123,6 +166,12 @@ class Result:
             "first": _time(robot.pace.first),
             "last": _time(robot.pace.last),
         }
+
+    def _is_verified(self, robot: AuditedRobot) -> bool | None:
+        """Return whether its addresses are those published; None if they are not known."""
+        if robot.name.endswith(UNVERIFIED):
+            return False
+        return True if self.ranges is not None and self.ranges.has(robot.name) else None
 
     def _violated_rules(
         self, violations: dict[Standard, dict[Rule, Violation]]
@@ -163,6 +212,24 @@ class Result:
             "after_disobeying": asked is not None and offended is not None and offended < asked,
             "statuses": {str(status): n for status, n in sorted(asking.statuses.items())},
         }
+
+
+def _kinds(robots: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what the robots of each kind did, as far as they were kept apart."""
+    found = []
+    for kind in Kind:
+        of_it = [robot for robot in robots if robot["kind"] == kind.value]
+        if of_it:
+            found.append(
+                {
+                    "kind": kind.value,
+                    "robots": len(of_it),
+                    "disobeyed": sum(robot["violations"] > 0 for robot in of_it),
+                    "requests": sum(robot["requests"] for robot in of_it),
+                    "violations": sum(robot["violations"] for robot in of_it),
+                }
+            )
+    return found
 
 
 def _by_both(robot: AuditedRobot, reading: Standard) -> int:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from scrapy_koster.audit.access_log import Format
     from scrapy_koster.audit.clients import Shown
     from scrapy_koster.audit.judging import Files
+    from scrapy_koster.audit.ranges import Ranges
     from scrapy_koster.protocol.site import Site
 
 
@@ -26,11 +27,13 @@ def audit(
     *,
     given: Format | None = None,
     site: Site | None = None,
+    ranges: Ranges | None = None,
 ) -> tuple[Auditor, list[AccessLog]]:
     """Read *logs*, each a name and what opens it, and return what was found.
 
     *given* is the format of their lines, where that is not to be found out. With *site*
-    what another host was asked for is left out, where the log names hosts.
+    what another host was asked for is left out, where the log names hosts. What comes from
+    outside of the *ranges* of a robot is counted as another robot.
     """
     namer = Namer(version.body for version in files.versions)
     names = Names(namer)
@@ -38,7 +41,8 @@ def audit(
     auditor = Auditor(files, namer, show)
     ordered = Ordered(found)
     with _no_collections():
-        for visits, late in ordered.visits():
+        for batch in ordered.visits():
+            visits, late = batch if ranges is None else map(ranges.marked, batch)
             auditor.unseen_until = max(auditor.unseen_until, ordered.began)
             auditor.take(late, late=True)
             auditor.take(visits)

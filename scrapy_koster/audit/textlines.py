@@ -1,4 +1,7 @@
-"""Logs that are lines of text: common, combined, with a virtual host, or as nginx is told."""
+"""Logs that are lines of text: common, combined, with a virtual host, or as nginx is told.
+
+And those of load balancers of AWS.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,15 @@ _COMMON = (
     rb"\[(?P<time>[^\]\n]+)\] \"(?P<request>" + _QUOTED + rb")\" (?P<status>\d{3}) "
     rb"(?P<size>\d+|-)(?: \"" + _QUOTED + rb"\" \"(?P<agent>" + _QUOTED + rb")\")?"
     rb"[^\n]*\n"
+)
+
+_BALANCER = (
+    # docs.aws.amazon.com/elasticloadbalancing: type (not of classic ones), time, balancer, client
+    # with its port, target, three durations, two statuses, octets received and sent, ...
+    rb"^(?:[a-z0-9]+ )?(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[^ \n]* [^ \n]+ "
+    rb"(?P<client>[^ \n]+):\d+ [^ \n]+ [-\d.]+ [-\d.]+ [-\d.]+ (?P<status>\d{3}|-) [^ \n]+ "
+    rb"\d+ (?P<size>\d+) \"(?P<request>[^ \"\n]+ (?:https?://(?P<host>[^/: \"\n]*))?[^\"\n]*)\" "
+    rb"\"(?P<agent>" + _QUOTED + rb")\"[^\n]*\n"
 )
 
 _TIME_LOCAL = rb"\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}"
@@ -71,6 +83,9 @@ def _format(pattern: bytes) -> TextFormat:
 
 COMMON = _format(_COMMON)
 """NCSA's common log, the combined one, and each of them behind a virtual host."""
+
+BALANCER = _format(_BALANCER)
+"""Application and classic load balancers of AWS."""
 
 
 def nginx_format(text: str) -> TextFormat:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -13,10 +13,14 @@ from scrapy.exceptions import UsageError
 from scrapy_koster.audit.audit_page import write_audit
 from scrapy_koster.audit.clients import masked, whole
 from scrapy_koster.audit.judging import Files, Version
+from scrapy_koster.audit.kinds import Kind
+from scrapy_koster.audit.ranges import Ranges, networks_in
 from scrapy_koster.audit.result import KEYS, Result
 from scrapy_koster.audit.run import audit
 from scrapy_koster.audit.textlines import nginx_format
 from scrapy_koster.audit.times import seconds_of
+from scrapy_koster.commands.logreading import Reading
+from scrapy_koster.commands.progress import progress_of_bytes
 from scrapy_koster.commands.verb import (
     NOT_RETRIEVED,
     Run,
@@ -35,8 +39,9 @@ if TYPE_CHECKING:
 _ABOUT = """\
 Tell which robots disobeyed a robots.txt, by the log of the server that it is on: each line
 that was disobeyed, how often, and for example where; who never asked for the robots.txt, and
-how fast each robot was. The log is that of Apache, nginx, Caddy or Cloudflare, in common,
-combined or vhost format or in lines of JSON, also as gz, bz2 or xz. Nothing is fetched."""
+how fast each robot was. The log is that of Apache, nginx, Caddy, Traefik, IIS, Cloudflare,
+CloudFront, an AWS load balancer or Google Cloud, also as gz, bz2 or xz. Nothing is fetched.
+Ctrl-C ends it with what was read so far."""
 _STATUSES = """\
 exit status: 0 no robot disobeyed, 1 one did, 2 wrong usage, 3 a log could not be read, or not
 to its end, 4 the command failed; the highest"""
@@ -44,6 +49,7 @@ to its end, 4 the command failed; the highest"""
 _DISOBEYED = 1
 _ROBOTS_SHOWN = 50
 _LINES_SHOWN = 50
+_DAYS_SHOWN = 14
 
 
 class Audit(Verb):
@@ -74,6 +80,11 @@ class Audit(Verb):
             help="by what a robot is judged (default: draft)",
         )  # fmt: skip
         parser.add_argument(
+            "--ranges", metavar="[NAME=]FILE", action="append", default=[],
+            help="published address ranges of a robot, as googlebot.json; requests from elsewhere"
+            " are counted apart; may be repeated",
+        )  # fmt: skip
+        parser.add_argument(
             "--clients", action="store_true", help="show whole addresses, not their networks"
         )
         parser.add_argument("--json", action="store_true", help="one JSON object")
@@ -90,6 +101,8 @@ class Audit(Verb):
         rest = found["not_kept_apart"]
         if rest["violations"] or any(robot["violations"] for robot in found["robots"]):
             run.worse(_DISOBEYED)
+        if found["ended"]:
+            run.warn("ended by Ctrl-C: what follows is not read", NOT_RETRIEVED)
         for each in found["damaged"]:
             run.warn(f"{each['log']}: {each['why']}", NOT_RETRIEVED)
         if len(found["hosts"]) > 1 and run.opts.site is None:
@@ -117,21 +130,53 @@ def _audited(run: Run) -> Result:
     if [*opts.robots, *opts.logs].count("-") > 1:
         raise UsageError("standard input can be read once: give - once")
     site = None if opts.site is None else site_named(opts.site)
-    auditor, logs = audit(
-        Files([_version(run, text) for text in opts.robots]),
-        [(name, _opened(run, name)) for name in opts.logs],
-        show,
-        given=given,
-        site=site,
-    )
-    return Result(auditor, logs, standards[opts.reading], show, site)
+    files = Files([_version(run, text) for text in opts.robots])
+    ranges = _ranges(run)
+    with progress_of_bytes(_bytes_of(opts.logs), run.streams.warn) as progress:
+        reading = Reading(progress)
+        with reading.until_interrupted():
+            auditor, logs = audit(
+                files,
+                [(name, _opened(run, name, reading)) for name in opts.logs],
+                show,
+                given=given,
+                site=site,
+                ranges=ranges,
+            )
+    return Result(auditor, logs, standards[opts.reading], show, site, ranges, ended=reading.ended)
 
 
-def _opened(run: Run, name: str) -> Opened:
-    def opened() -> AbstractContextManager[BinaryIO]:
-        return run.streams.opened(name, "the log of a server")
+def _opened(run: Run, name: str, reading: Reading) -> Opened:
+    @contextmanager
+    def opened() -> Iterator[BinaryIO]:
+        with run.streams.opened(name, "the log of a server") as file:
+            yield reading.file(file)
 
     return opened
+
+
+def _bytes_of(names: Iterable[str]) -> int:
+    """Return how many bytes the logs have, 0 if that is not known of one."""
+    sizes = [Path(name).stat().st_size if Path(name).is_file() else 0 for name in names]
+    return sum(sizes) if all(sizes) else 0
+
+
+def _ranges(run: Run) -> Ranges | None:
+    """Read [NAME=]FILE; UsageError where one of them cannot be read."""
+    networks: dict[str, list[Any]] = {}
+    for text in run.opts.ranges:
+        name, given, file = text.partition("=")
+        if not given or Path(text).is_file():
+            name, file = Path(text).stem, text
+        try:
+            found = networks_in(run.read(file).decode("utf-8", "replace"))
+        except ValueError as error:
+            raise UsageError(
+                f"cannot read {file!r}: {error}; give the JSON that the robot's operator publishes,"
+                " or a network a line, such as 192.0.2.0/24"
+            ) from None
+        networks.setdefault(name.lower(), []).extend(found)
+    return Ranges(networks) if networks else None
 
 
 def _version(run: Run, text: str) -> Version:
@@ -156,16 +201,21 @@ def _as_text(found: dict[str, Any], ink: Ink) -> Iterator[Line]:
     """Yield tables for people."""
     robots = found["robots"]
     if robots:
+        for each in found["kinds"]:
+            yield _headline(each, ink)
+        yield ""
         yield from ink.table(
             {
-                "ROBOT": "left", "REQUESTS": "right", "ROBOTS.TXT": "right", "DISOBEYED": "right",
-                "ONLY BY THIS": "right", "IN GRACE": "right", "GAP": "right", "IN 10 S": "right",
-                "": "left",
+                "ROBOT": "left", "KIND": "left", "REQUESTS": "right", "ROBOTS.TXT": "right",
+                "DISOBEYED": "right", "ONLY BY THIS": "right", "IN GRACE": "right", "GAP": "right",
+                "IN 10 S": "right", "": "left",
             },
             map(_row, robots[:_ROBOTS_SHOWN]),
         )  # fmt: skip
-    else:
+    elif found["lines"] > found["unread"]:
         yield "no robot came"
+    else:
+        yield "no line was read"
     violations = [(robot["name"], each) for robot in robots for each in robot["violated_rules"]]
     violations += [("(others)", each) for each in found["not_kept_apart"]["violated_rules"]]
     if violations:
@@ -175,8 +225,26 @@ def _as_text(found: dict[str, Any], ink: Ink) -> Iterator[Line]:
              "LAST": "left", "FOR EXAMPLE": "left"},
             [_violation(*each) for each in violations[:_LINES_SHOWN]],
         )  # fmt: skip
+    if len(found["days"]) > 1:
+        yield ""
+        yield from ink.table(
+            {"DAY": "left", "REQUESTS": "right", "DISOBEYED": "right"},
+            map(_day, found["days"][-_DAYS_SHOWN:]),
+        )
     yield ""
     yield from _sums(found, len(violations))
+
+
+def _headline(each: dict[str, Any], ink: Ink) -> Line:
+    """Return a sentence, such as "6 AI crawlers came, 2 disobeyed"."""
+    came = f"{Kind(each['kind']).came(each['robots'])} came, "
+    if not each["disobeyed"]:
+        return ink.line(came, ink.green("none disobeyed"))
+    return ink.line(came, ink.red(f"{each['disobeyed']:,} disobeyed"))
+
+
+def _day(each: dict[str, Any]) -> tuple[str, ...]:
+    return each["day"] or "(others)", str(each["requests"]), str(each["violations"])
 
 
 def _row(robot: dict[str, Any]) -> tuple[str, ...]:
@@ -184,6 +252,7 @@ def _row(robot: dict[str, Any]) -> tuple[str, ...]:
     gap = speed["gap_secs"]["p50"]
     return (
         robot["name"],
+        robot["kind"],
         str(robot["requests"]),
         str(robot["robots_txt_requests"]),
         str(robot["violations"]),
@@ -197,6 +266,10 @@ def _row(robot: dict[str, Any]) -> tuple[str, ...]:
 
 def _notes(robot: dict[str, Any]) -> Iterator[str]:
     asked, speed = robot["asked"], robot["speed"]
+    if robot["verified"] is False:
+        yield "not from the published addresses"
+    if robot["documented"] and robot["violations"]:
+        yield f"documented: {robot['documented']}"
     if not asked["ever"]:
         yield "never asked for robots.txt"
     elif asked["after_disobeying"]:

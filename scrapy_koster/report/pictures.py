@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
@@ -23,6 +24,9 @@ _BINS = 120
 _BINS_LEAST = 3
 _WIDE = 1440
 _MARKS = 24
+_WIDEST_DAY = 90
+
+Row: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,9 @@ class Picture:
     parts: list[str]
     """The class of each part, where the table is the legend too."""
     series: bool = False
+    """Whether it is as wide as the page."""
+    legend: tuple[str, ...] = ()
+    """The class of each series, if it is not told by a line."""
 
 
 def whole(name: str, title: str, about: str, parts: Sequence[tuple[str, int, str]]) -> Picture:
@@ -120,6 +127,46 @@ def timeline(
         rows,
         [],
         series=True,
+    )
+
+
+def strip(
+    name: str, title: str, about: str, parts: Sequence[tuple[str, str]], days: Sequence[Row]
+) -> Picture:
+    """Return a column for each of *days*, from the bottom up *parts*: what it is, and its class.
+
+    A day is its name and a number for each part. If there are too many days, a column is
+    for several of them.
+    """
+    each = -(-len(days) // _BINS) or 1
+    bins = [
+        [sum(counts) for counts in zip(*(day[1:] for day in days[at : at + each]), strict=True)]
+        for at in range(0, len(days), each)
+    ]
+    top = max(map(sum, bins), default=0) or 1
+    step = min(_WIDE / max(len(bins), 1), _WIDEST_DAY)
+    shapes = [_text(0, 14, f"{top:,}"), _line([(0, _HEIGHT), (_WIDE, _HEIGHT)], "axis")]
+    for n, counts in enumerate(bins):
+        y = float(_HEIGHT)
+        for (_, key), count in zip(parts, counts, strict=True):
+            height = (_HEIGHT - 20) * count / top
+            y -= height
+            if count:
+                shapes.append(_rect(n * step, y, step - _GAP, max(height, 1), key))
+    if days:
+        shapes.append(_text(0, _HEIGHT + 18, days[0][0]))
+        shapes.append(_text(len(bins) * step, _HEIGHT + 18, days[-1][0], "end"))
+    per = f" A column is {each} days." if each > 1 else ""
+    return Picture(
+        name,
+        title,
+        f"{about}{per}",
+        _svg(name, title, _HEIGHT + 24, shapes if len(bins) > 1 else shapes[:-1], _WIDE),
+        ("day", *(what for what, _ in parts)),
+        list(days),
+        [],
+        series=True,
+        legend=tuple(key for _, key in parts),
     )
 
 

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from harness.audit_logs import BEGAN, FIRST, NGINX, SECOND, Hit, log_of, sinners, written
 from harness.audits import audited
-from harness.commands import Robots
+from harness.commands import ROOT, Robots
 from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.server import Server, Site
 
 from scrapy_koster.audit.judging import Version
+from scrapy_koster.commands import progress
+from scrapy_koster.commands.logreading import Reading
+from scrapy_koster.commands.progress import ByteLines, progress_of_bytes
 
 RUDE = "rudebot/1.0"
 CLOSED = b"User-agent: *\nDisallow: /\n"
@@ -36,9 +46,10 @@ def test_the_table(robots: Robots, log: Path) -> None:
     ran = robots("audit", "--robots", "robots.txt", log)
     assert (ran.status, ran.err) == (1, "")
     lines = [line.split() for line in ran.out.splitlines()]
-    assert lines[1][:10] == ["rudebot", "3", "0", "3", "0", "0", "1", "s", "3", "never"]
+    assert ran.out.splitlines()[0] == "1 other robot came, 1 disobeyed"
+    assert lines[3][:11] == ["rudebot", "other", "3", "0", "3", "0", "0", "1", "s", "3", "never"]
     assert "never asked for robots.txt, kept Crawl-delay 10 in 0% of gaps" in ran.out
-    assert lines[4][:5] == ["3", "rudebot", "7", "Disallow:", "/private/"]
+    assert lines[6][:5] == ["3", "rudebot", "7", "Disallow:", "/private/"]
     assert "2 of them could not be read" in ran.out
     assert "\\x1b]0;owned\\x07" in ran.out
     assert "\x1b" not in ran.out
@@ -96,13 +107,19 @@ def test_exit_statuses(robots: Robots, log: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.gz").write_bytes(gzip.compress(log.read_bytes())[:-9])
     cut = robots("audit", "--robots", "robots.txt", "cut.gz")
     assert (cut.status, "cut.gz: not read to its end" in cut.err) == (3, True)
-    assert cut.out.startswith("ROBOT")
+    assert "\nROBOT " in cut.out
     (tmp_path / "other.log").write_text("something\nelse\n")
     other = robots("audit", "--robots", "robots.txt", "other.log")
     assert (other.status, "other.log: no line of it could be read" in other.err) == (3, True)
     (tmp_path / "empty.log").touch()
     empty = robots("audit", "--robots", "robots.txt", "empty.log")
-    assert (empty.status, empty.out) == (0, "no robot came\n\nlines: 0\n")
+    assert (empty.status, empty.out) == (3, "no line was read\n\nlines: 0\n")
+    assert "empty.log: there is no line in it" in empty.err
+    (tmp_path / "app.json").write_text('{"time": "2026-11-21T20:00:00Z", "msg": "started"}\n')
+    app = robots("audit", "--robots", "robots.txt", "app.json")
+    assert (app.status, app.out.partition("\n")[0]) == (3, "no line was read")
+    good.write_bytes(written([Hit(BEGAN, "Mozilla/5.0 (X11) Firefox/132.0", "/private/")]))
+    assert robots("audit", "--robots", "robots.txt", good).out.startswith("no robot came\n")
 
 
 @pytest.mark.parametrize(
@@ -116,6 +133,11 @@ def test_exit_statuses(robots: Robots, log: Path, tmp_path: Path) -> None:
         (["--robots", "robots.txt", "--log-format", "$status", "access.log"], "no time"),
         (["--robots", "robots.txt", "--site", "fict.org", "access.log"], "not an http"),
         (["access.log"], "--robots"),
+        (["--robots", "robots.txt", "--ranges", "robots.txt", "access.log"], "operator publishes"),
+        (
+            ["--robots", "robots.txt", "--ranges", "x=missing", "access.log"],
+            "cannot read 'missing'",
+        ),
         (["--robots", "robots.txt", "--reading", "mine", "access.log"], "--reading"),
     ],
 )
@@ -181,6 +203,129 @@ def test_before_the_first_date_nobody_is_accused(robots: Robots, log: Path) -> N
     ran = robots("audit", "--robots", "robots.txt@2026-11-19", log)
     assert ran.status == 0
     assert "rudebot" in ran.out
+
+
+def test_the_days_of_a_log(robots: Robots, log: Path) -> None:
+    log.write_bytes(written([Hit(BEGAN + n * 86400, RUDE, "/private/1") for n in range(20)]))
+    out = robots("audit", "--robots", "robots.txt", log).out
+    days = [line.split() for line in out[out.index("DAY ") :].splitlines()[1:15]]
+    assert days[-1] == ["2026-12-07", "1", "1"]
+    assert len(days) == len([day for day in days if day[1:] == ["1", "1"]]) == 14
+
+
+def test_published_ranges(robots: Robots, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "rudebot.json").write_text('{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}')
+    (tmp_path / "ours").write_text("192.0.2.0/24\n")
+    ran = robots("audit", "--robots", "robots.txt", "--ranges", "rudebot.json", log)
+    assert "rudebot (unverified)" in ran.out
+    assert "not from the published addresses" in ran.out
+    ours = ["--ranges", "rudebot.json", "--ranges", "rudebot=ours"]
+    [found] = robots("audit", "--robots", "robots.txt", "--json", *ours, log).objects
+    assert [(robot["name"], robot["verified"]) for robot in found["robots"]] == [("rudebot", True)]
+
+
+def test_fallbacks_that_a_robot_documents_are_told(robots: Robots, log: Path) -> None:
+    log.write_bytes(written([Hit(BEGAN, "AdsBot-Google (+http://www.google.com/x)", "/private/1")]))
+    out = robots("audit", "--robots", "robots.txt", log).out
+    assert "documented: it obeys records that name it, and not that for *" in out
+
+
+def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
+    """Also while it waits for more of a pipe."""
+    code = (
+        "import sys\nfrom scrapy_koster.commands import progress\nprogress._LINE_EACH_SECS = 0\n"
+        "from scrapy.cmdline import execute\nsys.exit(execute())\n"
+    )
+    (tmp_path / "run.py").write_text(code)
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = the_settings\n")
+    (tmp_path / "the_settings.py").write_text("COMMANDS_MODULE = 'scrapy_koster.commands'\n")
+    started = subprocess.Popen(
+        [sys.executable, "run.py", "robots", "audit", "--robots", "robots.txt", "--json", "-"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+    )
+    with started as process:
+        assert process.stdin
+        assert process.stderr
+        process.stdin.write(log.read_bytes())
+        process.stdin.flush()
+        assert b"0 MB read" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert b"ended by Ctrl-C" in err
+    found = json.loads(out)
+    assert (found["ended"], found["damaged"]) == (True, [])
+    assert found["robots"][0]["violations"] == 3
+
+
+def test_ctrl_c_between_two_reads(robots: Robots, log: Path) -> None:
+    reading = Reading(ByteLines(0, lambda _: None))
+    handler = signal.getsignal(signal.SIGINT)
+    with reading.until_interrupted():
+        file = reading.file(io.BytesIO(b"some"))
+        assert file.read(2) == b"so"
+        signal.raise_signal(signal.SIGINT)
+        assert (file.read(2), reading.ended, reading.octets) == (b"", True, 2)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_while_it_waits() -> None:
+    class Waiting(io.BytesIO):
+        def read1(self, _: int | None = -1, /) -> bytes:
+            signal.raise_signal(signal.SIGINT)
+            raise AssertionError
+
+    reading = Reading(ByteLines(0, lambda _: None))
+    with reading.until_interrupted():
+        assert reading.file(Waiting()).read(1) == b""
+    assert reading.ended
+
+
+def test_out_of_the_main_thread_nobody_presses_ctrl_c() -> None:
+    def read() -> None:
+        reading = Reading(ByteLines(0, lambda _: None))
+        with reading.until_interrupted():
+            found.append(reading.file(io.BytesIO(b"some")).read(9))
+
+    found: list[bytes] = []
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join(timeout=30)
+    assert found == [b"some"]
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_the_bar(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with progress_of_bytes(2_000_000, print) as bar:
+        for read in (500_000, 1_000_000):
+            bar.show(read)
+    assert "0.5/2.0 MB" in terminal.getvalue()
+    assert ("0:00" in terminal.getvalue() or "-:--" in terminal.getvalue()) is (columns == 100)
+
+
+def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    for total in (2_000_000_000, 0):
+        now[0] = 0.0
+        lines = ByteLines(total, said.append)
+        for now[0] in (1.0, 6.0, 7.0):
+            lines.show(int(now[0] * 100_000_000))
+    assert said == ["600 of 2,000 MB read", "600 MB read"]
 
 
 # The logs of servers that were crawled.

@@ -1,0 +1,88 @@
+"""What kinds of robots there are, and what their documentation says of records for others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a robot fetches pages for."""
+
+    AI = "AI"
+    SEARCH = "search"
+    SEO = "SEO"
+    ARCHIVE = "archive"
+    OTHER = "other"
+    """Previews, feeds, monitoring, advertising, libraries, and robots that no list knows."""
+
+    def came(self, count: int) -> str:
+        """Return how many came, such as "6 AI crawlers"."""
+        one, many = _WORDS[self]
+        return f"{count:,} {one if count == 1 else many}"
+
+
+_WORDS = {
+    Kind.AI: ("AI crawler", "AI crawlers"),
+    Kind.SEARCH: ("robot of a search engine", "robots of search engines"),
+    Kind.SEO: ("SEO robot", "SEO robots"),
+    Kind.ARCHIVE: ("robot of an archive", "robots of archives"),
+    Kind.OTHER: ("other robot", "other robots"),
+}
+
+_TAGS = {
+    "ai-crawler": Kind.AI,
+    "search-engine": Kind.SEARCH,
+    "seo": Kind.SEO,
+    "archiver": Kind.ARCHIVE,
+}
+"""The tags of crawler-user-agents, the first that applies first: search engines feed AI too."""
+
+_DOCUMENTED_AI = frozenset(
+    (
+        "amazonbot",  # developer.amazon.com/amazonbot
+        "diffbot",  # docs.diffbot.com
+        "imagesiftbot",  # imagesift.com
+        "meta-externalfetcher",  # developers.facebook.com/docs/sharing/webmasters/web-crawlers
+        "omgili",  # webz.io/bot.html
+        "omgilibot",
+        "timpibot",  # timpi.io
+        "youbot",  # about.you.com/youbot
+    )
+)
+"""Robots of AI products by their own pages, which the list has under other tags."""
+
+_LIKE_GOOGLEBOT = "without a record of its own it obeys that for googlebot"
+_NOT_STAR = "it obeys records that name it, and not that for *"
+_FALLBACKS = {
+    # developers.google.com/search/docs/crawling-indexing/google-common-crawlers
+    "googlebot-image": _LIKE_GOOGLEBOT,
+    "googlebot-news": _LIKE_GOOGLEBOT,
+    "googlebot-video": _LIKE_GOOGLEBOT,
+    "google-inspectiontool": _LIKE_GOOGLEBOT,
+    "googleother-image": "without a record of its own it obeys that for googleother",
+    "googleother-video": "without a record of its own it obeys that for googleother",
+    # developers.google.com/search/docs/crawling-indexing/google-special-case-crawlers
+    "adsbot-google": _NOT_STAR,
+    "adsbot-google-mobile": _NOT_STAR,
+    "apis-google": _NOT_STAR,
+    "mediapartners-google": _NOT_STAR,
+    # support.apple.com/en-us/119829
+    "applebot": _LIKE_GOOGLEBOT,
+}
+_YANDEX = "without a record of its own it obeys that for yandex"
+"""yandex.com/support/webmaster/controlling-robot/robots-txt.html"""
+
+
+def kind_of(name: str, tags: Collection[str]) -> Kind:
+    """Return the kind of the robot *name*, which the list knows by *tags*."""
+    if name in _DOCUMENTED_AI:
+        return Kind.AI
+    return next((kind for tag, kind in _TAGS.items() if tag in tags), Kind.OTHER)
+
+
+def fallback_of(name: str) -> str | None:
+    """Return which records a robot obeys by its documentation, if not those of the standards."""
+    if name.startswith("yandex") and name != "yandex":
+        return _YANDEX
+    return _FALLBACKS.get(name)

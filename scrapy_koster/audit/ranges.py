@@ -1,0 +1,103 @@
+"""Published address ranges: does a client that calls itself a robot come from its addresses?"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import collapse_addresses, ip_address, ip_network
+from typing import Any
+
+from scrapy_koster.audit.access_log import Visit
+from scrapy_koster.audit.kept import Kept
+
+UNVERIFIED = " (unverified)"
+"""Follows the name of a robot whose requests came from other addresses. No token has a space."""
+
+_CLIENTS_KEPT = 20_000
+_PREFIX_KEYS = ("ipv4Prefix", "ipv6Prefix", "ip_prefix", "ipv6_prefix")
+
+
+def networks_in(text: str) -> list[Any]:
+    """Return the networks of a file of address ranges. Raises ValueError if it has none.
+
+    Either JSON with a list of ``prefixes``, as Google, Bing, Apple and OpenAI publish it, or a
+    network or an address a line, where ``#`` begins a comment.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        texts: Iterable[str] = (line.partition("#")[0].strip() for line in text.splitlines())
+    else:
+        texts = _prefixes(found)
+    networks = [ip_network(each, strict=False) for each in texts if each]
+    if not networks:
+        raise ValueError("there is no address range in it")
+    return networks
+
+
+def _prefixes(found: Any) -> Iterator[str]:
+    entries = found.get("prefixes", ()) if isinstance(found, dict) else found
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, str):
+            yield entry
+        elif isinstance(entry, dict):
+            yield from (entry[key] for key in _PREFIX_KEYS if isinstance(entry.get(key), str))
+
+
+class _Inside(Kept["bytes | str", bool]):
+    """Whether a client has one of the addresses."""
+
+    def __init__(self, networks: Iterable[Any]) -> None:
+        super().__init__(_CLIENTS_KEPT)
+        self._spans: dict[int, list[tuple[int, int]]] = {4: [], 6: []}
+        for version, spans in self._spans.items():
+            for network in collapse_addresses(n for n in networks if n.version == version):
+                spans.append((int(network.network_address), int(network.broadcast_address)))
+
+    def made(self, client: bytes | str) -> bool:
+        """Return whether *client* has."""
+        text = client if isinstance(client, str) else client.decode("latin-1")
+        try:
+            address = ip_address(text.strip("[]"))
+        except ValueError:
+            return False  # a name: nobody has looked it up
+        mapped = getattr(address, "ipv4_mapped", None)
+        address = mapped or address
+        spans, number = self._spans[address.version], int(address)
+        at = bisect_right(spans, (number, 1 << 128)) - 1
+        return at >= 0 and spans[at][0] <= number <= spans[at][1]
+
+
+class Ranges:
+    """The published address ranges of some robots."""
+
+    def __init__(self, networks: Mapping[str, list[Any]]) -> None:
+        """*networks* are by the name tokens of the robots, in lower case."""
+        self._inside = {name: _Inside(each) for name, each in networks.items()}
+        self._of: dict[str, _Inside | None] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether the ranges of the robot *name* are known."""
+        return self._for(name) is not None
+
+    def _for(self, name: str) -> _Inside | None:
+        """Return those of *name*: googlebot.json is for googlebot-image as well."""
+        parts = name.split("-")
+        starts = ("-".join(parts[:n]) for n in range(len(parts), 0, -1))
+        return next((self._inside[start] for start in starts if start in self._inside), None)
+
+    def marked(self, visits: Iterable[Visit]) -> list[Visit]:
+        """Return *visits*, where those from other addresses are of an unverified robot."""
+        found: list[Visit] = []
+        of = self._of
+        for visit in visits:
+            name = visit[1]
+            if name not in of:
+                if len(of) >= _CLIENTS_KEPT:
+                    of.clear()
+                of[name] = self._for(name)
+            inside = of[name]
+            is_other = inside is not None and not inside[visit[2]]
+            found.append((visit[0], name + UNVERIFIED, *visit[2:]) if is_other else visit)
+        return found

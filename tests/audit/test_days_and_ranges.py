@@ -1,0 +1,148 @@
+"""The strip of days, the published ranges, and logs that are cut while they are read."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.audit_logs import BEGAN, DAY, FIRST, Hit, log_of, sinners, written
+from harness.audits import STANDARDS, audited
+
+from scrapy_koster.audit import audited_robot, auditor
+from scrapy_koster.audit.clients import masked
+from scrapy_koster.audit.judging import Files, Version
+from scrapy_koster.audit.ranges import Ranges, networks_in
+from scrapy_koster.audit.result import Result
+from scrapy_koster.audit.run import audit
+
+ONE = (Version("robots.txt", float("-inf"), FIRST),)
+RUDE = "rudebot/1.0"
+
+
+def day_of(secs: int) -> str:
+    return datetime.fromtimestamp(secs, timezone.utc).strftime("%Y-%m-%d")
+
+
+@pytest.mark.parametrize("reading", ["draft", "rfc9309"])
+def test_the_days_add_up(reading: str) -> None:
+    robots = sinners()
+    found = audited(written(log_of(robots)), reading=reading)
+    hits = [hit for robot in robots if robot.is_accused for hit in robot.hits]
+    for each in found["days"]:
+        assert each["requests"] == sum(day_of(hit.secs) == each["day"] for hit in hits)
+    assert sum(each["requests"] for each in found["days"]) == len(hits)
+    violations = sum(robot["violations"] for robot in found["robots"])
+    assert sum(each["violations"] for each in found["days"]) == violations > 0
+
+
+def test_a_violation_counts_on_its_own_day() -> None:
+    """Also those that are counted together: nothing changes between them."""
+    midnight = BEGAN // DAY * DAY + DAY
+    hits = [Hit(midnight + n, RUDE, f"/private/{n}") for n in range(-3, 5)]
+    late = Hit(midnight - 2, RUDE, "/private/late")
+    filling = [Hit(midnight + DAY + n, RUDE, "/") for n in range(3)]
+    found = audited(written([*hits, *filling, late]), versions=ONE)
+    assert found["days"] == [
+        {"day": day_of(midnight - 1), "requests": 4, "violations": 4},
+        {"day": day_of(midnight), "requests": 5, "violations": 5},
+        {"day": day_of(midnight + DAY), "requests": 3, "violations": 0},
+    ]
+
+
+def test_days_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audited_robot, "DAYS_MOST", 3)
+    hits = [Hit(BEGAN + n * DAY, RUDE, "/private/") for n in range(5)]
+    days = audited(written(hits), versions=ONE)["days"]
+    assert [each["day"] for each in days] == [None, *(day_of(hit.secs) for hit in hits[:3])]
+    assert [each["violations"] for each in days] == [2, 1, 1, 1]
+
+
+def test_days_of_robots_that_are_not_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auditor, "ROBOTS_MOST", 4)
+    monkeypatch.setattr(auditor, "_MERGED_AT_ONCE", 2)
+    hits = [Hit(BEGAN + n, f"bot{n}/1", "/private/") for n in range(20)]
+    found = audited(written(hits), versions=ONE)
+    assert found["not_kept_apart"]["names"] > 10
+    assert found["days"] == [{"day": day_of(BEGAN), "requests": 20, "violations": 20}]
+
+
+PUBLISHED = """{"creationTime": "2026-11-18T00:00:00.000000", "prefixes": [
+  {"ipv6Prefix": "2001:db8:1::/48"}, {"ipv4Prefix": "192.0.2.0/27"},
+  {"ipv4Prefix": "192.0.2.64/27"},
+  {"service": "x"}, 7, "198.51.100.1"]}"""
+
+
+@pytest.mark.parametrize(
+    "text", [PUBLISHED, "# ours\n192.0.2.0/27 # a\n192.0.2.64/27\n2001:db8:1::/48\n198.51.100.1\n"]
+)
+def test_what_is_not_from_the_published_ranges_is_another_robot(text: str) -> None:
+    inside = ["192.0.2.1", "192.0.2.70", "2001:db8:1::5", "198.51.100.1", "::ffff:192.0.2.1"]
+    outside = ["192.0.2.40", "203.0.113.9", "2001:db8:2::5", "a.example"]
+    hits = [Hit(BEGAN + n, "Googlebot/2.1", "/a", client=c) for n, c in enumerate(inside)]
+    hits += [Hit(BEGAN + n, "Googlebot/2.1", "/private/", client=c) for n, c in enumerate(outside)]
+    hits += [Hit(BEGAN, "Googlebot-Image/1.0", "/a", client="203.0.113.9"), Hit(BEGAN, RUDE, "/a")]
+    ranges = Ranges({"googlebot": networks_in(text)})
+    log = written(sorted(hits, key=lambda hit: hit.secs))
+    ended = audit(Files(ONE), [("log", lambda: BytesIO(log))], masked, ranges=ranges)
+    found = Result(*ended, STANDARDS["draft"], masked, ranges=ranges).to_dict()
+    by_name = {robot["name"]: robot for robot in found["robots"]}
+    keys = ("requests", "violations", "verified")
+    assert {name: tuple(map(robot.get, keys)) for name, robot in by_name.items()} == {
+        "googlebot": (5, 0, True),
+        "googlebot (unverified)": (4, 4, False),
+        "googlebot-image (unverified)": (1, 0, False),
+        "rudebot": (1, 0, None),
+    }
+    unverified = by_name["googlebot (unverified)"]
+    assert (unverified["kind"], unverified["known_by"]) == ("search", "list")
+
+
+def test_names_beyond_those_kept_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_koster.audit.ranges._CLIENTS_KEPT", 2)
+    ranges = Ranges({"a": networks_in("192.0.2.0/24")})
+    visits: list[Any] = [(0, name, b"203.0.113.9", b"", b"", b"") for name in ("a", "b", "c", "a")]
+    assert [visit[1] for visit in ranges.marked(visits)] == [
+        "a (unverified)", "b", "c", "a (unverified)",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", "nonsense", "{}", '{"prefixes": 7}', "[" * 99_999])
+def test_no_ranges(text: str) -> None:
+    with pytest.raises(ValueError, match=r"address range|not appear to be"):
+        networks_in(text)
+
+
+def cut_at(tmp_path: Path, keep: int) -> dict[str, Any]:
+    """The result of a log that is cut when half of it has been read."""
+    path = tmp_path / "access.log"
+    path.write_bytes(written([Hit(BEGAN + n, RUDE, "/private/") for n in range(30_000)]))
+
+    class Cutting:
+        def __init__(self) -> None:
+            self.file = path.open("rb", buffering=0)
+            self.tell, self.fileno = self.file.tell, self.file.fileno
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def read(self, size: int) -> bytes:
+            if self.tell() > path.stat().st_size // 2:
+                with path.open("r+b") as file:
+                    file.truncate(keep)
+            return self.file.read(size) or b""
+
+    ended = audit(Files(ONE), [(str(path), Cutting)], masked)
+    return Result(*ended, STANDARDS["draft"], masked).to_dict()
+
+
+@pytest.mark.parametrize("keep", [0, 2_600_000])
+def test_a_log_that_is_cut_while_it_is_read_is_told(tmp_path: Path, keep: int) -> None:
+    found = cut_at(tmp_path, keep)
+    assert found["damaged"][0]["why"] == "it was cut while it was read: lines are missing"
+    assert 0 < found["robots"][0]["requests"] < 30_000
