@@ -6,8 +6,11 @@ docs/semantics.md.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
+
+from scrapy_koster.protocol.ruling import Standard
 
 
 class Severity(Enum):
@@ -18,7 +21,11 @@ class Severity(Enum):
     WARNING = "warning"
     """Two readers of the file part, or the author is likely mistaken."""
     NOTE = "note"
-    """The file leaves the letter of the draft, and nothing is lost."""
+    """The file leaves the letter of a standard and nothing is lost, or it is good to know."""
+
+
+BOTH: Collection[Standard] = tuple(Standard)
+_DRAFT: Collection[Standard] = (Standard.DRAFT,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,9 @@ class Check:
     """The rows of the decision table in docs/semantics.md."""
     title: str
     fix: str
+    """What to do. By the readings that have no such finding, it changes nothing."""
+    readings: Collection[Standard] = BOTH
+    """The standards by which a file has this finding."""
 
 
 _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
@@ -72,6 +82,7 @@ CHECKS = {
             "B3",
             "The file begins with a byte order mark.",
             "Save it without one: some readers lose the first line.",
+            _DRAFT,
         ),
         Check(
             "K005",
@@ -96,6 +107,14 @@ CHECKS = {
             "B17",
             "The file is not served as text/plain.",
             'Have the server send "Content-Type: text/plain".',
+        ),
+        Check(
+            "K008",
+            _NOTE,
+            "3.2.2",
+            "C4",
+            "The file closes the whole site to all robots that it does not name.",
+            "Nothing, if that is meant. Else write the paths that are not to be fetched.",
         ),
         # The lines.
         Check(
@@ -137,6 +156,7 @@ CHECKS = {
             "B7",
             "There is space before the colon.",
             "Remove it.",
+            _DRAFT,
         ),
         Check(
             "K015",
@@ -161,6 +181,7 @@ CHECKS = {
             "B4",
             "There are characters that are not ASCII.",
             "In a path write their octets as %xx.",
+            _DRAFT,
         ),
         Check(
             "K018",
@@ -185,7 +206,7 @@ CHECKS = {
             "3.2.1",
             "A8",
             'The "*" does not stand alone: this is not the record for all others.',
-            'Write "*" alone for that; a name needs none, a part of it matches.',
+            'Write "*" alone for all other robots, or the whole name of a robot without it.',
         ),
         Check(
             "K022",
@@ -202,6 +223,7 @@ CHECKS = {
             "A4",
             "The robot has a record already: it obeys the first, RFC 9309 joins them.",
             "Put all rules for the robot into one record.",
+            _DRAFT,
         ),
         Check(
             "K024",
@@ -210,6 +232,7 @@ CHECKS = {
             "A5",
             'There is a "*" record already: the first counts, RFC 9309 joins them.',
             'Put all rules for "*" into one record.',
+            _DRAFT,
         ),
         Check(
             "K025",
@@ -226,6 +249,7 @@ CHECKS = {
             "A1, A2",
             "An earlier record names a robot whose name contains this one.",
             "Put the record with the shorter name first.",
+            _DRAFT,
         ),
         # The records.
         Check(
@@ -243,6 +267,7 @@ CHECKS = {
             "B12",
             "A blank line stands inside a record, which some readers end here.",
             'Remove it, or put "#" into it.',
+            _DRAFT,
         ),
         Check(
             "K032",
@@ -251,6 +276,7 @@ CHECKS = {
             "B11, B14",
             "The extension line stands outside of a record.",
             "Move it to the rules of a record, at their end.",
+            _DRAFT,
         ),
         Check(
             "K033",
@@ -258,7 +284,8 @@ CHECKS = {
             "3.3",
             "B11",
             "An extension line ends the User-agent lines: the robots before it are not restricted.",
-            'Move it behind the rules; if it is meant so, add "Disallow:".',
+            "Move it behind the rules.",
+            _DRAFT,
         ),
         Check(
             "K034",
@@ -275,6 +302,7 @@ CHECKS = {
             "B13",
             "No blank line separates the records.",
             "Put a blank line before the User-agent line.",
+            _DRAFT,
         ),
         # The rules.
         Check(
@@ -299,15 +327,17 @@ CHECKS = {
             "3.2.2, 3.3",
             "C6",
             'The "*" is a character like any other; for RFC 9309 it is a wildcard.',
-            'A path matches all that begins with it: end it before the "*", or list the paths.',
+            "Keep it for RFC 9309. For the draft, add a line for each path that it stands for.",
+            _DRAFT,
         ),
         Check(
             "K043",
             _WARNING,
             "3.2.2, 3.3",
             "C6",
-            'The "$" is a character like any other; for RFC 9309 it ends the path.',
-            'Remove it, or write %24 where a "$" is meant.',
+            'The "$" at the end is a character like any other; for RFC 9309 it ends the path.',
+            "Keep it for RFC 9309: no line of the draft ends a path.",
+            _DRAFT,
         ),
         Check(
             "K044",
@@ -331,7 +361,7 @@ CHECKS = {
             "3.2.2",
             "C8",
             "/robots.txt must not appear in a rule: it is always allowed.",
-            "Remove the line.",
+            'Remove the line; if it is the only rule of its record, write "Disallow:".',
         ),
         Check(
             "K047",
@@ -340,6 +370,7 @@ CHECKS = {
             "C1",
             "An earlier rule that says the opposite matches all that this one does.",
             "Put this line before the other: the first match counts.",
+            _DRAFT,
         ),
         Check(
             "K048",
@@ -348,6 +379,7 @@ CHECKS = {
             "C1",
             "An earlier rule that says the same matches all that this one does.",
             "Remove the line.",
+            _DRAFT,
         ),
         Check(
             "K049",
@@ -355,7 +387,8 @@ CHECKS = {
             "3.2.2",
             "C1",
             '"Allow: /" comes before a Disallow line: nothing behind it counts.',
-            "Put it last, or remove it: what no rule matches is allowed.",
+            "Put it last.",
+            _DRAFT,
         ),
         Check(
             "K050",
@@ -363,7 +396,7 @@ CHECKS = {
             "3.3",
             "C2",
             "The Allow line is empty: it matches nothing.",
-            'Remove it; "Disallow:" restricts nothing.',
+            'Write "Disallow:", which restricts nothing.',
         ),
         Check(
             "K051",
@@ -380,6 +413,31 @@ CHECKS = {
             "C9",
             "The path has a name that people look for: who reads the file learns that it is there.",
             "Protect it by a password: a rule hides nothing. Name a directory above it, if any.",
+        ),
+        # The fields that the standards leave to others.
+        Check(
+            "K060",
+            _NOTE,
+            "3.2",
+            "B11",
+            "No robot that we know of reads a field of this name.",
+            'Remove the line, or put "#" before it.',
+        ),
+        Check(
+            "K061",
+            _WARNING,
+            "3.2",
+            "B11",
+            "The Sitemap is no full URL: robots do not find it.",
+            "Write the whole URL, from http:// or https:// on.",
+        ),
+        Check(
+            "K062",
+            _WARNING,
+            "3.2",
+            "B11",
+            "The Crawl-delay is no number of seconds: it is ignored.",
+            "Write a number alone, such as 10.",
         ),
     )
 }

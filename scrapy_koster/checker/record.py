@@ -137,6 +137,9 @@ def seen_in_order(record: Record) -> Iterator[Seen]:
     """Yield the rules that an earlier rule of the record takes everything from."""
     shadows = sorted(_shadows(record))
     opposed = [shadow for shadow in shadows if shadow.rule.field != shadow.by.field]
+    is_alike = len({rule.field for _, rule in instructions(record)}) == 1 and not any(
+        sign in rule.value for _, rule in instructions(record) for sign in (b"*", b"$")
+    )
     opening = {s.by for s in opposed if s.by.field == b"allow" and s.by.value == b"/"}
     for rule in opening:
         hidden = [shadow.rule.number for shadow in opposed if shadow.by is rule]
@@ -144,6 +147,8 @@ def seen_in_order(record: Record) -> Iterator[Seen]:
         yield Seen("K049", rule.number, 1, said, (len(hidden), hidden[0]))
     for _, rule, by in shadows:
         if by not in opening:
+            if rule.field == by.field and not is_alike:
+                continue  # for RFC 9309 a rule between the two may be shorter than this one
             code = "K048" if rule.field == by.field else "K047"
             said = "all that {} matches, line {} matches first: {}"
             yield Seen(code, rule.number, 1, said, (rule.value, by.number, by.value))

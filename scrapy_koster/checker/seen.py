@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from scrapy_koster.protocol.delay import longest_delay
+from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import TOKEN
 from scrapy_koster.protocol.path import unescape
+from scrapy_koster.protocol.ruling import Standard
 
 _LINE_MAX = 2083
 SPACE = b" \t"
@@ -24,6 +27,8 @@ class Seen(NamedTuple):
     column: int
     said: str
     texts: tuple[bytes | int, ...] = ()
+    readings: tuple[Standard, ...] = ()
+    """By which it holds, if not by those of its code."""
 
 
 class SourceLine(NamedTuple):
@@ -138,6 +143,28 @@ def _seen_in_field(source: SourceLine) -> Iterator[Seen]:
         yield Seen("K012", number, column, "{} is not {}", (field, meant))
     elif not is_token:
         yield Seen("K013", number, column, "not a token before the colon: {}", (field,))
+    elif field == b"sitemap":
+        if not _URL.match(source.value):
+            yield Seen("K061", number, column, "no full URL: {}", (source.value,))
+    elif field == b"crawl-delay":
+        if longest_delay([Line(number, field, source.value)]) is None:
+            yield Seen("K062", number, column, "no number: {}", (source.value,))
+    elif field not in _EXTENSIONS:
+        yield Seen("K060", number, column, "an unknown field: {}", (field,))
+
+
+_EXTENSIONS = frozenset(
+    (
+        # www.conman.org/people/spc/robots2.html, "An Extended Standard for Robot Exclusion"
+        b"comment", b"request-rate", b"robot-version", b"visit-time",
+        b"host", b"clean-param",  # yandex.com/support/webmaster/controlling-robot/robots-txt.html
+        b"noindex",  # which Google read until 2019
+        b"content-signal",  # contentsignals.org
+        b"content-usage",  # draft-ietf-aipref-attach
+        b"license",  # rslstandard.org
+    )
+)  # fmt: skip
+"""Fields beside those of the standards, Sitemap and Crawl-delay that robots read, or did."""
 
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz"
@@ -187,7 +214,7 @@ def _seen_in_agent(source: SourceLine) -> Iterator[Seen]:
 _URL = re.compile(rb"https?://", re.IGNORECASE)
 _IN_PATH = (
     ("K042", re.compile(rb"[*]"), "'*' is no wildcard: {}"),
-    ("K043", re.compile(rb"[$]"), "'$' is not the end of the path: {}"),
+    ("K043", re.compile(rb"[$]\Z"), "'$' is not the end of the path: {}"),
     ("K044", re.compile(rb"%(?![0-9A-Fa-f]{2})"), "no escape: {}"),
     ("K051", re.compile(rb"[ \t]"), "a space in the path {}"),
 )

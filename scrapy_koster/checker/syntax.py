@@ -7,17 +7,19 @@ the file means is asked of ``robotstxt``, which also decides in a crawl.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from scrapy_koster.checker.checks import CHECKS, Check
+from scrapy_koster.checker.checks import BOTH, CHECKS, Check
 from scrapy_koster.checker.hazard import HAZARDS, Hazards
 from scrapy_koster.checker.record import seen_between, seen_in_names, seen_in_order, seen_outside
 from scrapy_koster.checker.seen import AGENT, RULES, SPACE, Seen, seen_in_line, taken_apart
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide, lines, whole_lines
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotstxt import parse
+from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.robotstxt import RobotsTxt, parse
+from scrapy_koster.protocol.ruling import Standard
 
 FINDINGS_LISTED = 20
 """Findings of one code that are listed unless all are asked for."""
@@ -39,6 +41,8 @@ class Finding:
     check: Check
     message: str
     """One printable line."""
+    readings: Collection[Standard] = BOTH
+    """The standards by which it holds for this file."""
     more: int = 0
     """On the last one listed of a code: how many further ones there are."""
 
@@ -49,16 +53,20 @@ def check(
     *,
     max_bytes: int = MAX_BYTES,
     content_type: str | None = None,
+    readings: Collection[Standard] = BOTH,
 ) -> list[Finding]:
     """Return the findings of a file, in the order of its lines. Never raises.
 
     At most *limit* of one code are listed, all of them where it is None. A crawl
     reads whole lines up to *max_bytes*, and so does this. *content_type* is that of
-    the answer, "" where it has none; None where there was no answer.
+    the answer, "" where it has none; None where there was no answer. Findings that hold
+    by none of *readings* are left out.
     """
     listed: dict[str, list[Seen]] = {}
     more: dict[str, int] = {}
     for seen in (*_seen_in_type(content_type), *_seen(body, max_bytes)):
+        if not set(readings) & set(seen.readings or CHECKS[seen.code].readings):
+            continue
         same = listed.setdefault(seen.code, [])
         if limit is None or len(same) < limit:
             same.append(seen)
@@ -83,7 +91,8 @@ def _finding(seen: Seen, more: int, hazards: Hazards | None) -> Finding:
     if hazards is not None and (decides := hazards.line_of(seen)):
         number, path = decides
         said += f"; RFC 9309 goes by line {number} for {_text(path)}"
-    return Finding(seen.line, seen.column, CHECKS[seen.code], said, more)
+    kind = CHECKS[seen.code]
+    return Finding(seen.line, seen.column, kind, said, seen.readings or kind.readings, more)
 
 
 def _text(text: bytes | int) -> str:
@@ -131,6 +140,25 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
     yield from seen_in_names(records)
     for record in records:
         yield from seen_in_order(record)
+    yield from _seen_closed(read)
+
+
+def _seen_closed(read: bytes) -> Iterator[Seen]:
+    """Yield the line that closes the site to all that the file does not name, by either reading."""
+    closing: dict[int, list[Standard]] = {}
+    for reading in (RobotsTxt(read), Rfc9309(read)):
+        ruling = reading.ruling(b"http://h/", "")
+        if ruling.rule is None or ruling.allowed or ruling.rule.value not in _WHOLE_SITE:
+            continue
+        lines_of = reading.lines("", b"allow")
+        if not any(line.value for line in lines_of):
+            closing.setdefault(ruling.rule.number, []).append(reading.standard)
+    for number, standards in closing.items():
+        said = "all robots that are not named are kept out of the whole site"
+        yield Seen("K008", number, 1, said, (), tuple(standards))
+
+
+_WHOLE_SITE = (b"/", b"/*", b"*")
 
 
 def _seen_of_whole(body: bytes, read: bytes, *, is_read: bool) -> Iterator[Seen]:

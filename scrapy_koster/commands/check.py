@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from scrapy_koster.checker.checks import CHECKS, Severity
+from scrapy_koster.checker.checks import BOTH, CHECKS, Severity
 from scrapy_koster.checker.syntax import FINDINGS_LISTED, Finding, check
 from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.ink import Ink, Line
@@ -22,6 +22,7 @@ from scrapy_koster.commands.verb import (
 )
 from scrapy_koster.protocol.access import Copy, standing_stated
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 
@@ -31,11 +32,14 @@ reader of RFC 9309 takes them otherwise. Each finding is a line
 
   name:line:column: severity CODE message (section of the draft)
 
-and how to fix it. The codes are in docs/check-codes.md."""
+and how to fix it, without harm to the other standard. "only the draft" marks what RFC 9309
+takes as it is meant; --reading rfc9309 leaves it out."""
 _STATUSES = """\
 exit status: 0 clean, 1 findings, 2 wrong usage, 3 a site's robots.txt could not be retrieved,
 4 the command failed"""
 
+_KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
+_READINGS = {**{key: (standard,) for standard, key in _KEYS.items()}, "both": BOTH}
 _FINDINGS = 1
 _NAME_CHARS = 1000
 
@@ -67,6 +71,12 @@ class Check(Verb):
             default="note",
             help="leave out what is less grave (default: note)",
         )
+        parser.add_argument(
+            "--reading",
+            choices=list(_READINGS),
+            default="both",
+            help="by which standard the file is read (default: both)",
+        )
         add_global_options(parser)
 
     def run(self, run: Run) -> Iterator[Line]:
@@ -77,7 +87,13 @@ class Check(Verb):
             if isinstance(body, str):
                 run.warn(f"{printable(name)}: {body}", NOT_RETRIEVED)
                 continue
-            found = check(body, limit, max_bytes=max_bytes, content_type=content_type)
+            found = check(
+                body,
+                limit,
+                max_bytes=max_bytes,
+                content_type=content_type,
+                readings=_READINGS[opts.reading],
+            )
             findings = _at_least(Severity(opts.level), found)
             run.worse(_FINDINGS if findings else 0)
             if opts.json:
@@ -149,8 +165,17 @@ def _place(name: str, finding: Finding, ink: Ink) -> Line:
         " ",
         paint[kind.severity](kind.severity.value),
         f" {kind.code} {finding.message} ",
-        ink.dim(f"(section {kind.section})"),
+        ink.dim(f"({_holds_for(finding)})"),
     )
+
+
+def _holds_for(finding: Finding) -> str:
+    """Return where the finding comes from, and the reading if it is not of both."""
+    section = f"section {finding.check.section}"
+    if len(finding.readings) == len(BOTH):
+        return section
+    [reading] = finding.readings
+    return f"{section}; only {'the draft' if reading is Standard.DRAFT else reading.value}"
 
 
 def _summary(findings: list[Finding], ink: Ink) -> Line:
@@ -186,5 +211,6 @@ def _as_dict(finding: Finding) -> dict[str, Any]:
         "points": kind.points.split(", "),
         "title": kind.title,
         "fix": kind.fix,
+        "readings": [_KEYS[reading] for reading in finding.readings],
         "more": finding.more,
     }

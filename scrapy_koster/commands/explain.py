@@ -18,14 +18,16 @@ from scrapy_koster.commands.verb import (
     add_global_options,
     add_parser,
     requested,
+    robot_in,
     site_named,
 )
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Copy, Policy
 from scrapy_koster.protocol.delay import delay_or_limit
+from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.jsonable import delay_to_dict, ruling_to_dict
-from scrapy_koster.protocol.line import lines, narrow, whole_lines
+from scrapy_koster.protocol.line import is_wide, lines, narrow, whole_lines
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.reading import Reading
@@ -62,6 +64,10 @@ _DELAY_NOT_READ = "Error while reading the delay, KOSTER_CRAWL_DELAY_MAX_SECS is
 
 _MAY = {True: "allowed", False: "forbidden"}
 _KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
+_FILES = {
+    "HTML": "an HTML page, and no robots.txt",
+    "UTF-16": "UTF-16 or UTF-32: it is decoded here, and many robots can read no line of it",
+}
 _AROUND = 2
 _HEAD = 3
 _WIDTH = 100
@@ -95,7 +101,9 @@ class Explain(Verb):
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the verdicts."""
         opts, config = run.opts, run.config
-        robot = opts.agent if opts.agent is not None else config.robot or user_agent(run.crawler)
+        robot, is_found = config.robot or user_agent(run.crawler), False
+        if opts.agent is not None:
+            robot, is_found = robot_in(opts.agent)
         urls = [requested(url) for url in opts.urls]
         given = opts.robots is not None
         learnt = _given(urls, run) if given else run.learn(urls, refresh=opts.refresh)
@@ -111,6 +119,7 @@ class Explain(Verb):
                 policy=config.policy,
                 pace=config.pace,
                 failed=lambda error: run.streams.warn(_DELAY_NOT_READ.format(error_text(error))),
+                is_found=is_found,
             )
             run.worse(explained.status)
             if opts.json:
@@ -144,6 +153,16 @@ class Explained:
     pace: Pace
     hazard: Hazard | None
     """Where KOSTER_PARSER lets it through, and RFC 9309 forbids it."""
+    is_found: bool
+    """Whether the name of the robot was found inside of a header."""
+
+    @property
+    def file(self) -> str | None:
+        """What the file is, if it is no file of octets with rules."""
+        known = self.verdict.known
+        if not isinstance(known, Copy):
+            return None
+        return "HTML" if is_html(known.body) else "UTF-16" if is_wide(known.body) else None
 
     @property
     def status(self) -> int:
@@ -188,10 +207,12 @@ def explain(
     policy: Policy,
     pace: Pace,
     failed: Callable[[Exception], None],
+    is_found: bool = False,
 ) -> Explained:
     """Return what a crawl would do with *url*, and why.
 
-    *failed* is called if the parser raises when it is asked for the delay.
+    *failed* is called if the parser raises when it is asked for the delay. *is_found* is
+    whether the name of the robot was found inside of a header.
     """
     delay = delay_or_limit(learnt.parser, robot, pace=pace, failed=failed)
     site = site_named(url)
@@ -218,7 +239,9 @@ def explain(
     if verdict.allowed and rulings and isinstance(learnt.parser, KosterRobotParser):
         watch = learnt.parser.watch(robot)
         hazard = watch.hazard(url) if watch else None
-    return Explained(verdict, rulings, delay if delay and delay.secs else None, pace, hazard)
+    return Explained(
+        verdict, rulings, delay if delay and delay.secs else None, pace, hazard, is_found
+    )
 
 
 def _ruling(reading: Reading, url: str, robot: str) -> Ruling:
@@ -232,6 +255,7 @@ def _as_json(explained: Explained) -> str:
     verdict = explained.verdict
     told: dict[str, Any] = {"rfc9309": {"allowed": explained.rfc9309}}
     told["hazard"] = explained.hazard.cause.value if explained.hazard else None
+    told["file"] = explained.file
     if explained.delay is not None:
         told["crawl_delay"] = delay_to_dict(explained.delay)
     for standard, ruling in (explained.rulings or {}).items():
@@ -264,7 +288,8 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
     facts = verdict.to_dict()
     name = printable(verdict.robot) or "(no name token: only the * record can apply)"
     several = f", of {printable(', '.join(verdict.names))}" if verdict.names else ""
-    yield "robot", f"{name}{several}"
+    found = ", from the header" if explained.is_found else ""
+    yield "robot", f"{name}{several}{found}"
     if facts["sent_as"] is not None:
         yield "sent as", f"{facts['sent_as']} by some download handlers"
     yield "because", verdict.because()
@@ -273,6 +298,8 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
         yield "retry", f"not asked again before {facts['retry']}"
     else:
         yield "robots", f"{facts['robots_url']}, HTTP {facts['status']}"
+    if explained.file is not None:
+        yield "file", _FILES[explained.file]
     if facts["fetched"] is not None:
         yield "fetched", f"{facts['fetched']}, fresh until {facts['expires']}"
     if explained.hazard is not None:

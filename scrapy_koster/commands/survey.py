@@ -21,6 +21,7 @@ from scrapy_koster.commands.verb import (
     Verb,
     add_global_options,
     add_parser,
+    robot_in,
 )
 from scrapy_koster.crawl.report import folder_of, stored_files
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveyReport, SurveySpider, survey_addons
@@ -130,7 +131,7 @@ def _set(run: Run) -> None:
     """Take the settings of a survey, and see whether a crawl can have them."""
     ours = {**QUIET, **SURVEY_SETTINGS, "ADDONS": survey_addons(run.settings)}
     if run.opts.agent is not None:
-        ours["ROBOTSTXT_USER_AGENT"] = run.opts.agent
+        ours["ROBOTSTXT_USER_AGENT"], _ = robot_in(run.opts.agent)
     run.settings.setdict(ours, priority="cmdline")
     run.try_output(run.opts.output)
     folder = folder_of(run.config)  # what is wrong with the settings is said now as well

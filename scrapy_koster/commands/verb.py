@@ -20,6 +20,7 @@ from scrapy_koster.commands.ask import QUIET, AskingSpider, Learnt
 from scrapy_koster.commands.ink import Ink, Line
 from scrapy_koster.commands.streams import Streams
 from scrapy_koster.crawl.config import Config, config_of
+from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.report.writing import try_writing
@@ -165,6 +166,20 @@ def add_global_options(parser: ArgumentParser) -> None:
 def unwritable(name: str | None, error: Exception) -> UsageError:
     """Return what to raise if *name* cannot be written."""
     return UsageError(f"cannot write {name!r}: {getattr(error, 'strerror', None) or error}")
+
+
+def robot_in(agent: str) -> tuple[str, bool]:
+    """Return the robot that ``--agent`` names, and whether it was found inside of a header.
+
+    A header that begins as that of a browser names its robot further on, where an audit
+    finds it too.
+    """
+    if " " not in agent:
+        return agent, False
+    from scrapy_koster.audit.naming import Namer  # noqa: PLC0415  # half a MB
+
+    name = Namer([]).named(agent)
+    return (agent, False) if name in (None, name_token(agent)) else (str(name), True)
 
 
 def is_url(name: str) -> bool:

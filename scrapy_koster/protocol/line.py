@@ -24,6 +24,15 @@ _WIDE_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
+_ZEROS = {
+    (False, True, True, True): "utf-32-le",
+    (True, True, True, False): "utf-32-be",
+    (False, True, False, True): "utf-16-le",
+    (True, False, True, False): "utf-16-be",
+}
+"""Where the zeros are in the first four octets, if these are ASCII."""
+_LOOKED_AT = 1000
+
 # One line, behind a line end. B7, B8: with space before the field and the colon.
 # Each takes a time that is linear in the length of the line: where two repeated
 # parts have octets in common, the second matches without any.
@@ -51,7 +60,7 @@ class Line(NamedTuple):
 
 
 def is_wide(body: bytes) -> bool:
-    """Whether a file is UTF-16 or UTF-32, as its byte order mark says (B3)."""
+    """Whether a file is UTF-16 or UTF-32, by its byte order mark or by its zeros (B3)."""
     return _wide_encoding(body) is not None
 
 
@@ -64,9 +73,17 @@ def narrow(body: bytes) -> bytes:
 def _wide_encoding(body: bytes) -> str | None:
     # Of most files the first octet says that there is no such mark. 5.1: where the mark is
     # followed by ASCII, as its lines have no zeros, they are read as they are.
-    if body[:1] not in (b"\xff", b"\xfe", b"\x00") or b"\x00" not in body:
+    if b"\x00" not in body[:4] and (body[:1] not in (b"\xff", b"\xfe") or b"\x00" not in body):
         return None
-    return next((name for mark, name in _WIDE_MARKS if body.startswith(mark)), None)
+    marked = next((name for mark, name in _WIDE_MARKS if body.startswith(mark)), None)
+    return marked or _encoding_without_mark(body[:_LOOKED_AT])
+
+
+def _encoding_without_mark(start: bytes) -> str | None:
+    """Return in which encoding a file begins with two characters of ASCII, as most files do."""
+    zeros = tuple(octet == 0 for octet in start[:4])
+    # A file of octets with some zeros in it has lines that can be read as they are.
+    return _ZEROS.get(zeros) if 3 * start.count(0) > len(start) else None
 
 
 def _decoded(body: bytes, encoding: str) -> str:

@@ -16,7 +16,7 @@ from harness.sizes import so_many
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_koster.checker.checks import CHECKS, Severity
+from scrapy_koster.checker.checks import BOTH, CHECKS, Severity
 from scrapy_koster.checker.syntax import MAX_BYTES, check
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import RobotsTxt, instructions, parse
@@ -95,6 +95,9 @@ Disallow: /
 
 User-agent: telling
 Disallow: /admin/
+Madeup: field
+Sitemap: /sitemap.xml
+Crawl-delay: soon
 
 User-agent: last
 """ % (b"x" * 2083)
@@ -139,7 +142,7 @@ FREE = b"\nDisallow:\n\n"
         pytest.param(SECTION_4.encode("utf-16-be"), [("K003", 1, 1)], id="K003 BE"),
         pytest.param(SECTION_4.encode("utf-32-le"), [("K003", 1, 1)], id="K003 32"),
         pytest.param(
-            b"\xff\xfe\n" + in_record(b"Disallow: /"),
+            b"\xff\xfe\n" + in_record(b"Disallow: /x"),
             [("K011", 1, 1), ("K018", 1, 1)],
             id="K003 not, records can be read",
         ),
@@ -149,7 +152,7 @@ FREE = b"\nDisallow:\n\n"
             id="K004",
         ),
         pytest.param(
-            in_record(b"Disallow: /", b"#" * MAX_BYTES, b"Disallow: b"),
+            in_record(b"Disallow: /x", b"#" * MAX_BYTES, b"Disallow: b"),
             [("K005", 3, 1)],
             id="K005 cut at a line end",
         ),
@@ -177,7 +180,7 @@ FREE = b"\nDisallow:\n\n"
             [("K013", 3, 1), ("K013", 4, 1)],
             id="K013",
         ),
-        pytest.param(in_record(b"Disallow \t: /"), [("K014", 2, 10)], id="K014"),
+        pytest.param(in_record(b"Disallow \t: /x"), [("K014", 2, 10)], id="K014"),
         pytest.param(in_record(b"Disallow: /a\x0c"), [("K015", 2, 13)], id="K015 FF"),
         pytest.param(in_record(b"Disallow: # \x1c"), [("K015", 2, 13)], id="K015 FS"),
         pytest.param(in_record(b"Disallow: # \xe2\x80\xa8"), [("K015", 2, 13)], id="K015 LS"),
@@ -228,12 +231,12 @@ FREE = b"\nDisallow:\n\n"
             id="K031",
         ),
         pytest.param(
-            b"Sitemap: /\n\n" + in_record(b"Disallow: /", b"", b"Host: a", b"Host: b"),
+            b"Sitemap: http://h/\n\n" + in_record(b"Disallow: /x", b"", b"Host: a", b"Host: b"),
             [("K032", 1, 1), ("K032", 6, 1)],
             id="K032",
         ),
         pytest.param(
-            AGENT + b"a\nSitemap: /\n" + AGENT + b"b\nDisallow: /\n",
+            AGENT + b"a\nSitemap: http://h/\n" + AGENT + b"b\nDisallow: /\n",
             [("K033", 2, 1)],
             id="K033",
         ),
@@ -250,7 +253,7 @@ FREE = b"\nDisallow:\n\n"
         pytest.param(in_record(b"Disallow: https:a"), [("K040", 2, 11)], id="K041 not"),
         pytest.param(in_record(b"Disallow: *.php"), [("K042", 2, 11)], id="K042 first"),
         pytest.param(in_record(b"Allow: /a*b*"), [("K042", 2, 10)], id="K042 inside"),
-        pytest.param(in_record(b"Disallow: /a$b"), [("K043", 2, 13)], id="K043"),
+        pytest.param(in_record(b"Disallow: /a$"), [("K043", 2, 13)], id="K043"),
         pytest.param(in_record(b"Disallow: /%a%2"), [("K044", 2, 12)], id="K044"),
         pytest.param(in_record(b"Disallow: /%zz"), [("K044", 2, 12)], id="K044 no hex"),
         pytest.param(in_record(b"Disallow: /a#b"), [("K045", 2, 13)], id="K045"),
@@ -359,7 +362,7 @@ def test_a_path_that_tells(path: bytes, column: int | None) -> None:
 
 def test_a_file_with_one_instance_of_each() -> None:
     assert sorted(codes(EACH_BUT_THE_EXCLUSIVE)) == [
-        code for code in CHECKS if code not in ("K001", "K003", "K007")
+        code for code in CHECKS if code not in ("K001", "K003", "K007", "K008", "K048")
     ]
 
 
@@ -394,7 +397,9 @@ def test_misspelt(line: bytes, meant: str) -> None:
      "Clean-param", "Content-Signal", "Robot-version", "Agent", "X" * 3000],
 )  # fmt: skip
 def test_extensions_are_not_misspelt(field: str) -> None:
-    assert set(codes(in_record(b"Disallow:", field.encode() + b": 1"))) <= {"K006"}
+    assert set(codes(in_record(b"Disallow:", field.encode() + b": 1"))) <= {
+        "K006", "K060", "K061",
+    }  # fmt: skip
 
 
 def test_findings_of_one_code_are_bounded_and_counted() -> None:
@@ -478,11 +483,13 @@ def test_a_shadowed_rule_is_one_with_an_earlier_prefix(
         for at, (path, rule) in enumerate(tried)
         if any(path.startswith(earlier) for earlier, _ in tried[:at])
     }
+    alike = len({rule.field for _, rule in tried}) == 1
     findings = check(in_record(*lines), None)
     told = {f.line for f in findings if f.check.code in ("K047", "K048")}
     opening = [f.line for f in findings if f.check.code == "K049"]
     assert told <= shadowed
-    assert all(number > opening[0] for number in shadowed - told)
+    if alike:
+        assert all(number > opening[0] for number in shadowed - told)
     assert len(opening) <= 1
 
 
@@ -527,8 +534,10 @@ def rows() -> Iterator[list[str]]:
 
 def test_the_documented_codes_are_those_of_the_code() -> None:
     assert list(rows()) == [
-        [c.code, c.severity.value, c.section, c.points, c.title, c.fix] for c in CHECKS.values()
-    ]
+        [c.code, c.severity.value, "both" if c.readings == BOTH else "draft", c.section, c.points,
+         c.title, c.fix]
+        for c in CHECKS.values()
+    ]  # fmt: skip
 
 
 def test_values_are_frozen_and_codes_are_in_order() -> None:

@@ -24,7 +24,7 @@ from scrapy_koster.protocol.html_page import HtmlPage, is_html, page_in_place
         (b"User-agent: *\nDisallow: /<html>", False),
         (b"# <html>", False),
         ("\ufeff \n<html>".encode("utf-16-le"), True),
-        ("<html>".encode("utf-16-le"), False),
+        ("<html>".encode("utf-16-le"), True),
         (b"<htmlx>", False),
         (b"<a>", False),
         (b"X\xef\xbb\xbf<html>", False),

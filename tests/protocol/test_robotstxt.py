@@ -368,7 +368,6 @@ def test_5_2_liberal_in_accepting(text: bytes) -> None:
     [
         pytest.param(b"", id="empty"),
         pytest.param(b"<html><body>What are you looking for?</body></html>", id="html"),
-        pytest.param("User-agent: *\nDisallow: /\n".encode("utf-16-le"), id="B3-no-mark"),
         pytest.param(b"\0" * 99, id="NUL"),
         pytest.param(b"\xef\xbb\xbf" * 2 + b"User-agent: *\nDisallow: /", id="two-marks"),
         pytest.param(b"User-agent: *" * 40_000, id="one-line-of-512-kB"),
@@ -380,6 +379,24 @@ def test_5_2_what_is_no_file_restricts_nothing(text: bytes) -> None:
 
 WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
 TEXT = "# \u0a0d\u0d0a \u010a\r\nUser-agent: *\rDisallow: /\u00e9\nDisallow: /b\nCrawl-delay: 5\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_b3_a_wide_file_without_a_mark_is_known_by_its_zeros(encoding: str) -> None:
+    body = "User-agent: *\nDisallow: /\n".encode(encoding)
+    assert is_wide(body)
+    assert decided(body, "x", "/a") == "Disallow: /"
+    assert whole_lines(body, len(body) - 1) == "\ufeffUser-agent: *\n".encode(encoding)
+
+
+@pytest.mark.parametrize(
+    "start", [b"\x00a\x00b", b"a\x00b\x00", b"\x00\x00\x00a", b"\x00", b"\x00a\x00"]
+)
+def test_b3_some_zeros_make_no_file_wide(start: bytes) -> None:
+    """Or they would open a site whose other lines are read as they are."""
+    body = start + b"\nUser-agent: *\nDisallow: /\n"
+    assert not is_wide(body)
+    assert decided(body, "x", "/a") == "Disallow: /"
 
 
 @pytest.mark.parametrize("encoding", WIDE)
