@@ -70,8 +70,11 @@ def _to_be_known(file: BinaryIO, start: bytes) -> bytes:
     return start
 
 
-def _octets(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield what is in *file*, *size* octets at most at once, decompressed."""
+def octets(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """Yield what is in *file*, *size* octets at most at once, decompressed.
+
+    Raises LogError if it is damaged, and OSError.
+    """
     start = _to_be_known(file, file.read(_READ_BYTES))
     decompressor = _decompressor(start)
     if decompressor is None:
@@ -123,7 +126,7 @@ class Lines:
         """
         rest, cut = b"", None
         try:
-            for data in _octets(self._file, self._size):
+            for data in octets(self._file, self._size):
                 whole = data.rfind(b"\n") + 1
                 if whole:
                     yield self._short(rest + data[:whole])

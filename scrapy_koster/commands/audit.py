@@ -42,6 +42,7 @@ that was disobeyed, how often, and for example where; who never asked for the ro
 how fast each robot was. The log is that of Apache, nginx, Caddy, Traefik, IIS, Cloudflare,
 CloudFront, an AWS load balancer or Google Cloud, also as gz, bz2 or xz. Nothing is fetched.
 Ctrl-C ends it with what was read so far."""
+_EXAMPLE = "scrapy robots audit --robots robots.txt -o audit.html access.log"
 _STATUSES = """\
 exit status: 0 no robot disobeyed, 1 one did, 2 wrong usage, 3 a log could not be read, or not
 to its end, 4 the command failed; the highest"""
@@ -60,7 +61,15 @@ class Audit(Verb):
     def add_to(self, verbs: Any) -> None:
         """Add its parser."""
         brief = "tell which robots disobeyed, by a server's log"
-        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser = add_parser(
+            verbs,
+            self.name,
+            brief=brief,
+            about=_ABOUT,
+            example=_EXAMPLE,
+            statuses=_STATUSES,
+            page="audit.md",
+        )
         parser.add_argument(
             "logs", nargs="+", metavar="LOG", help="log of the server; - for standard input"
         )

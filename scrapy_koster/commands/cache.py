@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 _ABOUT = """\
 Look at what the configured storage (KOSTER_STORAGE) knows of sites, and forget it."""
+_EXAMPLES = {
+    "list": "scrapy robots cache list",
+    "show": "scrapy robots cache show https://example.com",
+    "forget": "scrapy robots cache forget example.com",
+}
+_PAGE = "commands.md#scrapy-robots-cache-listshowforget"
 _STATUSES = """\
 exit status: 0 done, 1 nothing is stored of a site, 2 wrong usage, 3 the storage failed,
 4 the command failed"""
@@ -50,13 +56,29 @@ class Cache(Verb):
     def add_to(self, verbs: Any) -> None:
         """Add its parser, with one for each of its actions."""
         brief = "list, show and forget stored copies"
-        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser = add_parser(
+            verbs,
+            self.name,
+            brief=brief,
+            about=_ABOUT,
+            example=_EXAMPLES["list"],
+            statuses=_STATUSES,
+            page=_PAGE,
+        )
         actions = parser.add_subparsers(
             title="actions", dest="cache_verb", metavar="|".join(_ACTIONS), required=True
         )
 
         def action(name: str, brief: str, about: str) -> Any:
-            return add_parser(actions, name, brief=brief, about=about, statuses=_STATUSES)
+            return add_parser(
+                actions,
+                name,
+                brief=brief,
+                about=about,
+                example=_EXAMPLES[name],
+                statuses=_STATUSES,
+                page=_PAGE,
+            )
 
         listing = action(
             "list", "list the sites that are stored", "List the sites that are stored."

@@ -12,6 +12,7 @@ from scrapy_koster.checker.syntax import FINDINGS_LISTED, Finding, check
 from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.ink import Ink, Line
 from scrapy_koster.commands.verb import (
+    DOCS,
     NOT_RETRIEVED,
     Run,
     Verb,
@@ -33,7 +34,10 @@ reader of RFC 9309 takes them otherwise. Each finding is a line
   name:line:column: severity CODE message (section of the draft)
 
 and how to fix it, without harm to the other standard. "only the draft" marks what RFC 9309
-takes as it is meant; --reading rfc9309 leaves it out."""
+takes as it is meant; --reading rfc9309 leaves it out. The codes are explained in
+"""
+_CODES = f"{DOCS}check-codes.md"
+_EXAMPLE = "scrapy robots check --reading rfc9309 robots.txt"
 _STATUSES = """\
 exit status: 0 clean, 1 findings, 2 wrong usage, 3 a site's robots.txt could not be retrieved,
 4 the command failed"""
@@ -52,7 +56,15 @@ class Check(Verb):
     def add_to(self, verbs: Any) -> None:
         """Add its parser."""
         brief = "tell where a robots.txt leaves the draft"
-        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser = add_parser(
+            verbs,
+            self.name,
+            brief=brief,
+            about=_ABOUT + _CODES,
+            example=_EXAMPLE,
+            statuses=_STATUSES,
+            page="commands.md#scrapy-robots-check-fileurl-",
+        )
         parser.add_argument(
             "files",
             nargs="+",

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 _ABOUT = """\
 Tell whether a robot may fetch a URL, and which line of the site's robots.txt says so.
 It is asked for as a crawl with the settings at hand would ask, or taken from FILE."""
+_EXAMPLE = "scrapy robots explain --robots robots.txt --agent GPTBot https://example.com/private"
 _STATUSES = """\
 exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not be retrieved,
 4 the command failed; of several URLs the highest"""
@@ -81,7 +82,15 @@ class Explain(Verb):
     def add_to(self, verbs: Any) -> None:
         """Add its parser."""
         brief = "tell which line allows or forbids a URL"
-        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser = add_parser(
+            verbs,
+            self.name,
+            brief=brief,
+            about=_ABOUT,
+            example=_EXAMPLE,
+            statuses=_STATUSES,
+            page="commands.md#scrapy-robots-explain-url",
+        )
         parser.add_argument("urls", nargs="+", metavar="URL", help="http or https URL of a page")
         parser.add_argument(
             "--agent",

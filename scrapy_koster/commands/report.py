@@ -18,6 +18,7 @@ from scrapy_koster.report.page import write_page
 _ABOUT = """\
 Make a page of what robots.txt did to a crawl, out of the file that a crawl with KOSTER_REPORT
 writes while it runs. It may still run, or have been killed."""
+_EXAMPLE = "scrapy robots report -o robots-report.html"
 _STATUSES = "exit status: 0 done, 2 wrong usage, 3 the file cannot be read, 4 the command failed"
 _PAGE = "robots-report.html"
 _NOT_READ = 3
@@ -31,7 +32,15 @@ class Report(Verb):
     def add_to(self, verbs: Any) -> None:
         """Add its parser."""
         brief = "make a page of what robots.txt did to a crawl"
-        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser = add_parser(
+            verbs,
+            self.name,
+            brief=brief,
+            about=_ABOUT,
+            example=_EXAMPLE,
+            statuses=_STATUSES,
+            page="report.md",
+        )
         parser.add_argument(
             "database",
             nargs="?",

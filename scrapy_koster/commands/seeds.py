@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from scrapy import Request
 
+from scrapy_koster.audit.logfile import octets
 from scrapy_koster.protocol.site import site_of
 
 LINE_MAX_BYTES = 8192
@@ -19,6 +20,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])")
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 _BEFORE_PATH = re.compile(r"[a-z]+://[^/?#]*")
 _CACHE_KIB = 20_000
+_READ_BYTES = 1 << 16
 
 
 class Seeds:
@@ -43,7 +45,10 @@ class Seeds:
         return self._count
 
     def read(self, file: BinaryIO) -> Iterator[str]:
-        """Add the lines of *file*; yield, safe to print, which of them are broken, and why."""
+        """Add the lines of *file*; yield, safe to print, which of them are broken, and why.
+
+        Raises LogError if it is compressed and damaged.
+        """
         for line in _lines(file):
             self.lines += 1
             try:
@@ -84,14 +89,18 @@ class Seeds:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes | None]:
-    """Yield the lines of *file*, None for one that is too long."""
-    while line := file.readline(LINE_MAX_BYTES + 1):
-        if len(line) <= LINE_MAX_BYTES or line.endswith(b"\n"):
-            yield line
-            continue
-        while line and not line.endswith(b"\n"):
-            line = file.readline(LINE_MAX_BYTES)
-        yield None
+    """Yield the lines of *file*, compressed or not, None for one that is too long."""
+    rest = b""
+    for data in octets(file, _READ_BYTES):
+        *whole, rest = (rest + data).split(b"\n")
+        yield from map(_unless_too_long, whole)
+        rest = rest[: LINE_MAX_BYTES + 1]  # what is too long already need not be kept
+    if rest:
+        yield _unless_too_long(rest)
+
+
+def _unless_too_long(line: bytes) -> bytes | None:
+    return line if len(line) <= LINE_MAX_BYTES else None
 
 
 def url_of(text: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
+from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands.ask import QUIET
 from scrapy_koster.commands.progress import progress_of
 from scrapy_koster.commands.seeds import Seeds
@@ -23,6 +24,7 @@ from scrapy_koster.commands.verb import (
     add_parser,
     robot_in,
 )
+from scrapy_koster.commands.verdicts import verdict_file
 from scrapy_koster.crawl.report import folder_of, stored_files
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveyReport, SurveySpider, survey_addons
 from scrapy_koster.protocol.printable import printable
@@ -38,6 +40,7 @@ Tell what a crawl of a list of URLs would be refused, before the first page is f
 site is asked for its robots.txt as a crawl with the settings at hand would ask, once; no page
 is fetched. A survey that was ended goes on where it was: what is stored and fresh is not
 asked for again."""
+_EXAMPLE = "scrapy robots survey urls.txt -o survey.html --verdicts verdicts.csv"
 _STATUSES = """\
 exit status: 0 all would be allowed, 1 URLs would be refused, 2 wrong usage, 3 a robots.txt could
 not be retrieved, or the survey was ended, 4 the command failed; the highest"""
@@ -55,9 +58,19 @@ class Survey(Verb):
     def add_to(self, verbs: Any) -> None:
         """Add its parser."""
         brief = "tell what a crawl of a list of URLs would be refused"
-        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser = add_parser(
+            verbs,
+            self.name,
+            brief=brief,
+            about=_ABOUT,
+            example=_EXAMPLE,
+            statuses=_STATUSES,
+            page="commands.md#scrapy-robots-survey-file-",
+        )
         parser.add_argument(
-            "file", metavar="FILE|-", help="URLs or hosts, one a line; or standard input"
+            "file",
+            metavar="FILE|-",
+            help="URLs or hosts, one a line, also as gz, bz2 or xz; or standard input",
         )
         parser.add_argument(
             "--agent",
@@ -65,6 +78,9 @@ class Survey(Verb):
             help="name token of the robot, or its User-Agent header (default: of the settings)",
         )
         parser.add_argument("-o", "--output", metavar="FILE", help="write the report, as HTML")
+        parser.add_argument(
+            "--verdicts", metavar="FILE", help="write the verdict on each URL, as CSV"
+        )
         parser.add_argument("--json", action="store_true", help="one JSON object")
         add_global_options(parser)
 
@@ -79,9 +95,12 @@ def _read(run: Run, seeds: Seeds) -> None:
     """Read the list, and tell of what is none in it."""
     name = run.opts.file
     with run.streams.opened(name) as file:
-        for number, why in enumerate(seeds.read(file)):
-            if number < _BROKEN_SHOWN:
-                run.streams.warn(f"{name}: {why}")
+        try:
+            for number, why in enumerate(seeds.read(file)):
+                if number < _BROKEN_SHOWN:
+                    run.streams.warn(f"{name}: {why}")
+        except LogError as error:
+            raise UsageError(f"cannot read {name!r}: {error}") from None
     if seeds.broken > _BROKEN_SHOWN:
         run.streams.warn(f"{name}: broken lines: {seeds.broken}")
     if not len(seeds):
@@ -90,8 +109,11 @@ def _read(run: Run, seeds: Seeds) -> None:
 
 def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     _set(run)
-    with progress_of(len(seeds), run.streams.warn) as progress:
-        crawler = run.crawl(SurveySpider, seeds=seeds, progress=progress)
+    with (
+        verdict_file(run.opts.verdicts) as verdicts,
+        progress_of(len(seeds), run.streams.warn) as progress,
+    ):
+        crawler = run.crawl(SurveySpider, seeds=seeds, progress=progress, verdicts=verdicts)
     spider = crawler.spider
     if not isinstance(spider, SurveySpider) or not spider.began:
         run.warn("the survey could not begin", FAILED)
@@ -134,6 +156,7 @@ def _set(run: Run) -> None:
         ours["ROBOTSTXT_USER_AGENT"], _ = robot_in(run.opts.agent)
     run.settings.setdict(ours, priority="cmdline")
     run.try_output(run.opts.output)
+    run.try_output(run.opts.verdicts)
     folder = folder_of(run.config)  # what is wrong with the settings is said now as well
     if not _may_be_written_to(folder):
         raise UsageError(
@@ -167,6 +190,8 @@ def _as_text(given: dict[str, int], numbers: dict[str, Any], ink: Ink) -> Iterat
     requests, undecided = numbers["requests"], given["urls"] - given["decided"]
     refused = ((n, f"would be refused: {ground}") for ground, n in requests["refused"].items())
     urls = [(requests["allowed"], "would be fetched"), *refused, (undecided, "not decided on")]
+    yield _given(given)
+    yield ""
     sites = [(n, outcome) for outcome, n in numbers["outcomes"].items()]
     yield from ink.table({"SITES": "right", "": "left"}, _counted(sites))
     yield ""
@@ -177,6 +202,15 @@ def _as_text(given: dict[str, int], numbers: dict[str, Any], ink: Ink) -> Iterat
             {"REFUSED": "right", "SITE": "left", "LINE": "right", "": "left"},
             [(str(r["refused"]), r["site"], str(r["line"]), r["text"]) for r in rules],
         )
+
+
+def _given(given: dict[str, int]) -> str:
+    """Return what the list was, such as "1,886 lines: 1,217 URLs, 669 repeated"."""
+    parts = [f"{given['urls']:,} {'URL' if given['urls'] == 1 else 'URLs'}"]
+    for key, what in (("repeated", "repeated"), ("broken", "broken"), ("skipped", "blank or #")):
+        if given[key]:
+            parts.append(f"{given[key]:,} {what}")
+    return f"{given['lines']:,} {'line' if given['lines'] == 1 else 'lines'}: {', '.join(parts)}"
 
 
 def _counted(rows: Iterable[tuple[int, str]]) -> list[tuple[str, str]]:

@@ -141,10 +141,22 @@ class VerbParser(ArgumentParser):
         super().error(printable(message, _MESSAGE_CHARS))
 
 
-def add_parser(verbs: Any, name: str, *, brief: str, about: str, statuses: str) -> ArgumentParser:
-    """Add the parser of a command to that of what it is a command of."""
+DOCS = "https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/"
+
+
+def add_parser(
+    verbs: Any, name: str, *, brief: str, about: str, example: str, statuses: str, page: str
+) -> ArgumentParser:
+    """Add the parser of a command to that of what it is a command of.
+
+    *page* is the one of the documentation that has more, below docs/.
+    """
     parser: ArgumentParser = verbs.add_parser(
-        name, help=brief, description=about, epilog=statuses, formatter_class=_Formatter
+        name,
+        help=brief,
+        description=about,
+        epilog=f"example:\n  {example}\n\n{statuses}\n\nmore: {DOCS}{page}",
+        formatter_class=_Formatter,
     )
     return parser
 

@@ -95,6 +95,9 @@ class RobotsReport:
     crawl that is killed has lost no more than what came after.
     """
 
+    is_survey = False
+    """Whether no page is fetched."""
+
     def __init__(self, crawler: Crawler, config: Config, clock: Clock, page: str | None) -> None:
         """*page* is the path of the page, None where there is to be none."""
         self._crawler = crawler
@@ -183,6 +186,7 @@ class RobotsReport:
         yield "spider", printable(spider.name)
         yield "robot", printable(", ".join(names_of(config.robot or user_agent(crawler))))
         yield "dry_run", int(config.dry_run)
+        yield "survey", int(self.is_survey)
         yield "parser", config.parser.__name__
         yield "version", version("scrapy-koster")
         if (started := stats.get_value("start_time")) is not None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from scrapy_koster.crawl.clock import Ticks
+    from scrapy_koster.protocol.verdict import Verdict
 
 # More than may be asked at the same time, so that there is always one whose turn it is.
 SITES_AT_ONCE = 2000
@@ -91,6 +92,8 @@ def survey_addons(settings: BaseSettings) -> dict[Any, Any]:
 class SurveyReport(RobotsReport):
     """Collects without being told to, and makes no page."""
 
+    is_survey = True
+
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
@@ -130,6 +133,32 @@ class Progress(Protocol):
         """Show it: *decided* URLs, of which *refused* would not be fetched, of *sites* sites."""
 
 
+class Verdicts(Protocol):
+    """Takes what was decided on each URL."""
+
+    def allowed(self, url: str) -> None:
+        """Take a URL that a crawl would fetch."""
+
+    def refused(self, url: str, verdict: Verdict) -> None:
+        """Take one that it would not."""
+
+    def not_decided(self, url: str, why: str) -> None:
+        """Take one that never met its robots.txt."""
+
+
+class NoVerdicts:
+    """Keeps none."""
+
+    def allowed(self, url: str) -> None:
+        """Drop it."""
+
+    def refused(self, url: str, verdict: Verdict) -> None:
+        """Drop it."""
+
+    def not_decided(self, url: str, why: str) -> None:
+        """Drop it."""
+
+
 class SurveySpider(Spider):
     """Requests each URL of *seeds*, to have it decided on.
 
@@ -139,7 +168,14 @@ class SurveySpider(Spider):
 
     name = "survey"
 
-    def __init__(self, *, seeds: SeedUrls, progress: Progress, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        seeds: SeedUrls,
+        progress: Progress,
+        verdicts: Verdicts | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.report_title = f"Survey of {len(seeds)} URLs"
         self.began = False
@@ -149,6 +185,7 @@ class SurveySpider(Spider):
         """How many URLs ended before that, and by what."""
         self._seeds = seeds
         self._progress = progress
+        self._verdicts = verdicts or NoVerdicts()
         self._sites = self._refused = self._under_way = 0
         self._asked: set[int] = set()
         self._settled: list[tuple[int, str]] = []
@@ -212,20 +249,26 @@ class SurveySpider(Spider):
             url, self.parse, errback=self.not_fetched, cb_kwargs=arguments, dont_filter=True
         )
 
-    def parse(self, _response: Response, **arguments: Any) -> None:
+    def parse(self, response: Response, **arguments: Any) -> None:
         """Take note that something of the project has answered before robots.txt was met."""
-        self._ended("a downloader middleware answered it", **arguments)
+        why = "a downloader middleware answered it"
+        request = response.request
+        self._verdicts.not_decided(request.url if request else response.url, why)
+        self._ended(why, **arguments)
 
     def not_fetched(self, failure: Failure) -> None:
         """Take note of a URL that was decided on."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy
         match failure.value:
             case PageNotFetched():
+                self._verdicts.allowed(request.url)
                 self._ended(**request.cb_kwargs)
-            case RobotsForbidden() | RobotsUnavailable():
+            case RobotsForbidden() | RobotsUnavailable() as refusal:
+                self._verdicts.refused(request.url, refusal.verdict)
                 self._refused += 1
                 self._ended(**request.cb_kwargs)
             case error:
+                self._verdicts.not_decided(request.url, type(error).__name__)
                 self._ended(type(error).__name__, **request.cb_kwargs)
 
     def _ended(self, why: str = "", *, site: int | None = None, first: str = "") -> None:

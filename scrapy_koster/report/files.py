@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from scrapy_koster.checker.checks import Severity
 from scrapy_koster.checker.syntax import check
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.robotstxt import RobotsTxt
@@ -28,6 +29,8 @@ _ROOM_BYTES = 60_000
 _ROOM_BYTES_A_SITE = 400
 _ROOM_MOST_BYTES = 1_000_000
 _FILES_MOST = 2000
+GRAVITY = {severity: n for n, severity in enumerate(reversed(Severity), 1)}
+"""How grave a finding is, as a number: the gravest is the largest."""
 _HAVE_ONE = (Standing.OBEYED, Standing.HTML, Standing.HTML_DISALLOWED, Standing.MISSING)
 
 
@@ -40,8 +43,8 @@ class File:
     """Of each of the lines, 1-based: a long file is not shown whole."""
     lit: list[int]
     """The lines of the record that the robot obeys."""
-    findings: list[tuple[str, str]]
-    """The codes of what the checker finds, with their titles."""
+    findings: list[tuple[str, str, int]]
+    """The codes of what the checker finds, with their titles, and how grave they are: 1 to 3."""
     is_same: bool
     """Whether it is still the file that was obeyed when the crawl counted last."""
 
@@ -89,11 +92,14 @@ def _file(body: bytes, robot: str, refusing: set[int], crc: int) -> File:
     for line in sorted(refusing)[:_LINES]:
         numbers.update(range(max(line - _AROUND, 1), min(line + _AROUND, len(found)) + 1))
     ordered = sorted(numbers)
-    titles = {finding.check.code: finding.check.title for finding in check(body, 1)}
+    found_by_code = {finding.check.code: finding.check for finding in check(body, 1)}
     return File(
         texts=[shown(found[number - 1], _LINE_CHARS) for number in ordered],
         numbers=ordered,
         lit=sorted(obeyed & numbers),
-        findings=list(titles.items()),
+        findings=sorted(
+            ((code, kind.title, GRAVITY[kind.severity]) for code, kind in found_by_code.items()),
+            key=lambda finding: (-finding[2], finding[0]),
+        ),
         is_same=zlib.crc32(body) == crc,
     )

@@ -53,6 +53,27 @@ _WORST_HAZARDS = (
     f" LIMIT {RULES_MOST}"
 )
 
+_BY_RULE = (
+    "SELECT text, sum(refused), count(DISTINCT site) FROM rule GROUP BY text"
+    " ORDER BY 2 DESC, 3 DESC, 1 LIMIT 1000"
+)
+REASONS = {
+    "rule": "a rule",
+    "delay": "too long a Crawl-delay",
+    "restricted": "HTTP 401 or 403",
+    "missing": "no robots.txt (KOSTER_MISSING)",
+    "html": "an HTML page for a robots.txt (KOSTER_HTML_ROBOTSTXT)",
+    "override": "an override of yours (KOSTER_OVERRIDES)",
+    "unavailable": "the robots.txt did not answer",
+}
+"""Why requests are refused, by ground."""
+_CLOSED_NAMES: dict[int, str] = {
+    Standing.RESTRICTED: "restricted",
+    Standing.MISSING: "missing",
+    Standing.HTML_DISALLOWED: "html",
+    Standing.UNAVAILABLE: "unavailable",
+}
+
 OUTCOME_NAMES = {
     Standing.OBEYED: "obeyed",
     Standing.HTML: "without robots.txt",
@@ -63,10 +84,12 @@ OUTCOME_NAMES = {
     Standing.UNAVAILABLE: "unavailable",
     Standing.LET_THROUGH: "unavailable",
 }
+HTML_PAGE = "an HTML page for robots.txt"
+LET_THROUGH = "unavailable and let through"
 ALLOWED_BECAUSE = {
     Standing.WITHOUT_ROBOTS_TXT: "no robots.txt",
-    Standing.HTML: "an HTML page for robots.txt",
-    Standing.LET_THROUGH: "unavailable and let through",
+    Standing.HTML: HTML_PAGE,
+    Standing.LET_THROUGH: LET_THROUGH,
 }
 """Why requests are allowed to sites that are not obeyed."""
 _NAMES: dict[int | None, str] = {
@@ -100,8 +123,15 @@ class Numbers:
     rules_in_all: int
     hazards: list[Row]
     """site, cause, line and text of RFC 9309's rule, the draft's rule, pages: as ``rules``"""
-    closed: int
-    """How many sites were CLOSED."""
+    closed_by: Counted
+    """How many sites were CLOSED: by rules, restricted (401, 403), missing, html, unavailable."""
+    why: list[Row]
+    """requests, sites, reason, rule: why requests were refused, the largest first, 1,000 at most"""
+
+    @property
+    def closed(self) -> int:
+        """How many sites were CLOSED."""
+        return sum(self.closed_by.values())
 
     @property
     def sites(self) -> int:
@@ -131,6 +161,11 @@ class Numbers:
             "rules_in_all": self.rules_in_all,
             "hazards": [dict(zip(_HAZARD_KEYS, hazard, strict=True)) for hazard in self.hazards],
             "closed": self.closed,
+            "closed_by": self.closed_by,
+            "why": [
+                dict(zip(("requests", "sites", "reason", "rule"), row, strict=True))
+                for row in self.why
+            ],
             "statuses": self.statuses,
             "failures": self.failures,
             "ages": self.ages,
@@ -174,8 +209,36 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
         overrides=[tuple(row) for row in connection.execute(_OVERRIDES)],
         rules_in_all=_number(connection, "SELECT count(*) FROM rule"),
         hazards=[tuple(row) for row in connection.execute(_WORST_HAZARDS)],
-        closed=_number(connection, f"SELECT count(*) FROM site WHERE {CLOSED}"),
+        closed_by=_closed_by(connection),
+        why=_why(connection, totals),
     )
+
+
+def _closed_by(connection: sqlite3.Connection) -> Counted:
+    rows = connection.execute(f"SELECT outcome, count(*) FROM site WHERE {CLOSED} GROUP BY 1")
+    found = dict.fromkeys(("rules", *_CLOSED_NAMES.values()), 0)
+    for outcome, count in rows:
+        found[_CLOSED_NAMES.get(outcome, "rules")] += count
+    return found
+
+
+def _why(connection: sqlite3.Connection, totals: Counted) -> list[Row]:
+    """Group what was refused: by rule over all sites, and by reason where no rule decided."""
+    groups: list[Row] = [
+        (requests, sites, _reason_of(text), text)
+        for text, requests, sites in connection.execute(_BY_RULE)
+    ]
+    for ground, reason in REASONS.items():
+        if (column := REFUSED.get(ground)) and ground not in ("rule", "delay"):
+            sites = _number(connection, f"SELECT count(*) FROM site WHERE {column} > 0")
+            if totals[column]:
+                groups.append((totals[column], sites, reason, ""))
+    return sorted(groups, key=lambda group: (-group[0], -group[1], group[2:]))
+
+
+def _reason_of(text: str) -> str:
+    is_delay = text.lower().startswith(("crawl-delay", "request-rate"))
+    return REASONS["delay" if is_delay else "rule"]
 
 
 def _totals(connection: sqlite3.Connection) -> Counted:

@@ -11,7 +11,6 @@ from scrapy_koster.report import pictures
 
 if TYPE_CHECKING:
     from scrapy_koster.report.numbers import Numbers
-    from scrapy_koster.report.tables import Table
 
 _DRAFT = "KosterRobotParser"
 
@@ -62,32 +61,6 @@ def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
     )
 
 
-def missed(numbers: Numbers, tables: list[Table]) -> Iterator[tuple[str, int, str]]:
-    """Yield what, how many, and the table that says which."""
-    totals, compared = numbers.totals, numbers.compared
-    there = {table.name for table in tables if len(table)}
-    refused, unknown = numbers.refused["rule"], numbers.outcomes[of.NOT_KNOWN]
-    of_compared = "of the decisions that were compared are"
-    for count, one, many, rest, table in (
-        (numbers.closed, "site was", "sites were", "closed to us.", "closed"),
-        (refused, "request was", "requests were", "refused by a line of a robots.txt.", "rules"),
-        (totals["start_refused"], "start request was", "start requests were",
-         "refused: what is only linked from there was never found.", "starts"),
-        (totals["sites_given_up"], "site was", "sites were", "given up: no answer.", "closed"),
-        (totals["deferred_now"], "site is", "sites are", "still deferred.", "closed"),
-        (unknown, "site", "sites", "had not answered when the crawl ended.", "sites"),
-        (totals["nofollow"], "link was", "links were", "dropped: nofollow.", "drops"),
-        (totals["noindex"], "item was", "items were", "dropped: noindex.", "drops"),
-        (totals["looser"], "page was", "pages were",
-         "let through that RFC 9309 forbids.", "looser"),
-        (totals["cut"], "file is", "files are", "longer than what is read of one.", "hazards"),
-        (compared["stricter"], "", "", f"{of_compared} stricter than RFC 9309.", ""),
-        (compared["looser"], "", "", f"{of_compared} looser than RFC 9309.", "hazards"),
-    ):  # fmt: skip
-        what = f"{one if count == 1 else many} {rest}".strip()
-        yield what, count, table if table in there else ""
-
-
 def pictures_of(numbers: Numbers) -> Iterator[pictures.Picture]:
     """Yield the pictures, in their order."""
     keys = ("obeyed", "none", "restricted", "unavailable", "unknown")
@@ -102,8 +75,8 @@ def pictures_of(numbers: Numbers) -> Iterator[pictures.Picture]:
     yield pictures.whole(
         "compared",
         f"{parser} against RFC 9309",
-        f"How both decide on {sum(compared.values()):,} requests that were compared: the first"
-        " hundred, then one of 64.",
+        f"A sample: how both decide on {sum(compared.values()):,} requests, the first hundred"
+        " and then one in 64.",
         [
             ("agree", compared["agree"], "obeyed"),
             ("stricter than RFC 9309", compared["stricter"], "unavailable"),

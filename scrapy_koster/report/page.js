@@ -37,6 +37,7 @@
     if (kind === "number") return number(value);
     if (kind === "time") return time(value);
     if (kind === "secs") return duration(value);
+    if (kind === "severity") return ["", "note", "warning", "error"][value];
     if (kind === "bytes") return value < 10000 ? `${number(value)} B` : `${number(Math.round(value / 1000))} kB`;
     return String(value);
   }
@@ -77,8 +78,9 @@
         oninput: () => { this.filter(this.input.value); this.keep(); } });
       this.told = element("span", { role: "status" });
       this.more = element("button", { type: "button", onclick: () => { this.most += MORE; this.show(); } }, "Show more");
+      const save = element("button", { type: "button", onclick: () => this.save() }, "Export CSV");
       const label = element("label", { for: this.input.id }, "Filter", this.input);
-      this.section.querySelector(".scroll").before(element("div", { class: "tools" }, label, this.told));
+      this.section.querySelector(".scroll").before(element("div", { class: "tools" }, label, this.told, save));
       this.section.append(element("div", { class: "tools" }, this.more));
     }
     sortBy(column) {
@@ -121,7 +123,7 @@
           let text = "";
           this.values.forEach((column, n) => {
             const value = column[i];
-            if (value !== null && value !== "") text += ` ${this.kinds[n] === "time" ? time(value) : value}`;
+            if (value !== null && value !== "") text += ` ${["time", "severity"].includes(this.kinds[n]) ? shown(value, this.kinds[n]) : value}`;
           });
           this.texts_.push(text.toLowerCase());
         }
@@ -145,6 +147,21 @@
         if (empty(a) || empty(b)) return empty(a) - empty(b) || i - j;
         return sign * compare(a, b) || i - j;
       });
+    }
+    // The rows that match, in their order. A spreadsheet takes a text that begins so for a formula.
+    csv() {
+      const cell = (value, n) => {
+        let text = value === null ? "" : ["time", "severity"].includes(this.kinds[n]) ? shown(value, this.kinds[n]) : String(value);
+        if (typeof value === "string" && /^[=+@\t\r-]/.test(text)) text = `'${text}`;
+        return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+      };
+      const lines = this.order.map((i) => this.values.map((column, n) => cell(column[i], n)).join(","));
+      return [this.heads.map((head) => cell(head)).join(","), ...lines, ""].join("\r\n");
+    }
+    save() {
+      const href = URL.createObjectURL(new Blob([this.csv()], { type: "text/csv" }));
+      element("a", { href, download: `${this.name}.csv` }).click();
+      setTimeout(() => URL.revokeObjectURL(href), 10000);
     }
     show() {
       this.heads_.forEach((th, column) => {
@@ -259,7 +276,7 @@
     if (file) {
       parts.push(element("h3", {}, "The stored file"));
       if (!file.same) parts.push(element("p", {}, "It is not the file that was obeyed: it has changed since, so its lines have no counts."));
-      if (file.findings.length) parts.push(element("ul", {}, ...file.findings.map(([code, title]) => element("li", {}, `${code}: ${title}`))));
+      if (file.findings.length) parts.push(element("ul", {}, ...file.findings.map(([code, title, grave]) => element("li", {}, `${shown(grave, "severity")} ${code}: ${title}`))));
       parts.push(fileTable(file, refused));
     } else {
       parts.push(element("p", {}, `Its file is not in this page: scrapy robots cache show '${site}'`));

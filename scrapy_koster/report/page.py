@@ -7,21 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.report import numbers as of
+from scrapy_koster.report.answers import answers, speech_of
 from scrapy_koster.report.compare import Compared, compared_with
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.files import files_of
 from scrapy_koster.report.html import rendered
-from scrapy_koster.report.overview import missed, pictures_of, tiles
+from scrapy_koster.report.overview import pictures_of, tiles
 from scrapy_koster.report.tables import Samples, Table, tables_of
 from scrapy_koster.report.writing import is_stream, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from scrapy_koster.report.files import BodyOf, File
     from scrapy_koster.report.numbers import Numbers
-
-_FIRST = 5
 
 
 def no_file(_site: str) -> None:
@@ -80,12 +79,9 @@ def _page(
         "page.html",
         about={"written": 0, "title": "A crawl", **numbers.about},
         numbers=numbers,
-        closed=numbers.closed,
-        refused=sum(numbers.refused.values()),
-        first_closed=_first(tables, "closed", (1, 3)),
-        first_rules=_first(tables, "rules", (0, 1, 2, 3)),
+        speech=speech_of(numbers),
+        answers=answers(numbers, tables),
         tiles=list(tiles(numbers)),
-        missed=[each for each in missed(numbers, tables) if each[1]],
         pictures=list(pictures_of(numbers)),
         tables=tables,
         compared=compared,
@@ -94,13 +90,6 @@ def _page(
         rows=_rows(numbers, tables, samples),
         files={site: file.packed() for site, file in stored.items()},
     )
-
-
-def _first(tables: list[Table], name: str, columns: Sequence[int]) -> list[list[Any]]:
-    """Return some columns of the rows of a table that stand at the top of the page."""
-    [table] = [table for table in tables if table.name == name]
-    rows = range(min(_FIRST, len(table)))
-    return [[table.values[column][row] for column in columns] for row in rows]
 
 
 def _rows(numbers: Numbers, tables: list[Table], samples: Samples) -> dict[str, Any]:

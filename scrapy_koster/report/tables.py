@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from scrapy_koster.checker.checks import Severity
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.wording import utc
+from scrapy_koster.report.files import GRAVITY
 from scrapy_koster.report.numbers import CLOSED_BY, NOT_KNOWN, Numbers, sites_of
 from scrapy_koster.report.tally import (
     ALLOWED,
@@ -38,7 +40,7 @@ class Column:
 
     head: str
     kind: str = "text"
-    """text, site, number, time, secs or bytes"""
+    """text, site, number, time, secs, bytes, or severity: 3 error, 2 warning, 1 note"""
     minor: bool = False
     """Whether it is left out where there is little room."""
 
@@ -94,17 +96,10 @@ def formatted(value: Any, kind: str) -> str:
     """Return a value as the page shows it. The script does the same."""
     if value is None or value == "":
         return ""
-    match kind:
-        case "number":
-            return f"{value:,}"
-        case "time":
-            return utc(value)[:16].replace("T", " ")
-        case "secs":
-            return duration(value)
-        case "bytes":
-            return f"{value:,} B" if value < 10_000 else f"{value / 1000:,.0f} kB"
-        case _:
-            return str(value)
+    return _FORMATS.get(kind, str)(value)
+
+
+SEVERITIES = ("", "note", "warning", "error")
 
 
 def duration(secs: float) -> str:
@@ -115,6 +110,17 @@ def duration(secs: float) -> str:
     return f"{secs:.0f} s"
 
 
+def _size(count: int) -> str:
+    return f"{count:,} B" if count < 10_000 else f"{count / 1000:,.0f} kB"
+
+
+_FORMATS: dict[str, Callable[[Any], str]] = {
+    "number": lambda count: f"{count:,}",
+    "time": lambda secs: utc(secs)[:16].replace("T", " "),
+    "secs": duration,
+    "bytes": _size,
+    "severity": lambda grave: SEVERITIES[grave],
+}
 _OUTCOMES: dict[int, str] = {standing: standing.words for standing in Standing}
 
 _SITES = [
@@ -150,6 +156,7 @@ def tables_of(
     found, stored = samples(names), files(rows)
     worst = _worst_lines(connection, set(names))
     tables = [
+        _why(numbers),
         _closed(rows, worst),
         _rules(numbers, found),
         _overrides(numbers, found),
@@ -209,10 +216,10 @@ def _sites(
 def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
     table = Table(
         "closed",
-        "Sites that were closed to us",
-        "All that was asked for was refused by lines of the robots.txt, or it answers HTTP 401 or"
-        " 403, or it is missing (KOSTER_MISSING) or an HTML page (KOSTER_HTML_ROBOTSTXT), or could"
-        " not be retrieved.",
+        "Sites that were closed",
+        "By rules: lines of the robots.txt refused all that was requested. Or it answers HTTP 401"
+        " or 403, is missing (KOSTER_MISSING), is an HTML page (KOSTER_HTML_ROBOTSTXT), or did not"
+        " answer.",
         [
             Column("refused", "number"),
             Column("site", "site"),
@@ -258,17 +265,29 @@ def _deferred_secs(row: sqlite3.Row, now: int) -> int | None:
     return None if not began else max((ended or now) - began, 0)
 
 
+def _why(numbers: Numbers) -> Table:
+    table = Table(
+        "why",
+        "Why requests were refused",
+        "Refused requests by reason and rule, over all sites.",
+        [Column("requests", "number"), Column("sites", "number"), Column("reason"), Column("rule")],
+    )
+    for group in numbers.why:
+        table.add(*group)
+    return table
+
+
 def _rules(numbers: Numbers, samples: Samples) -> Table:
     table = Table(
         "rules",
         "Which lines refused us",
-        "Each line of a robots.txt that has refused a request, and one of the URLs.",
+        "Each line of a robots.txt that has refused a request, and a sample URL.",
         [
             Column("refused", "number"),
             Column("site", "site"),
             Column("line", "number"),
             Column("text"),
-            Column("for example"),
+            Column("sample"),
         ],
     )
     for site, line, text, refused in numbers.rules:
@@ -303,7 +322,7 @@ def _starts(rows: Iterable[sqlite3.Row], samples: Samples) -> Table:
         "starts",
         "Start requests that were refused",
         "What is only linked from these pages was never found.",
-        [Column("refused", "number"), Column("site", "site"), Column("for example")],
+        [Column("refused", "number"), Column("site", "site"), Column("sample")],
     )
     for row in rows:
         if row["start_refused"]:
@@ -325,22 +344,34 @@ def _hazards(rows: Iterable[sqlite3.Row], stored: Mapping[str, File]) -> Table:
     table = Table(
         "hazards",
         "Hazards",
-        "Where a file may be meant otherwise than it was read. Stored files are checked as"
-        " scrapy robots check does, as many as the page has room for.",
-        [Column("requests allowed", "number"), Column("site", "site"), Column("what")],
+        "Where a file may be meant otherwise than it was read, the gravest first. Findings are a"
+        f" sample: {len(stored):,} stored files are checked as scrapy robots check does.",
+        [
+            Column("severity", "severity"),
+            Column("requests allowed", "number"),
+            Column("site", "site"),
+            Column("what"),
+        ],
     )
-    for row in rows:
-        site = row["site"]
-        what = (
-            [f"{code} {title}" for code, title in stored[site].findings] if site in stored else []
-        )
-        if row["looser"]:
-            what.append(f"Pages let through that RFC 9309 forbids: {row['looser']:,}.")
-        if row["cut"]:
-            what.append("Longer than KOSTER_MAX_BYTES: not read to its end.")
-        for each in what:
-            table.add(row["allowed_rule"], site, each)
+    found = [
+        (grave, row["allowed_rule"], row["site"], what)
+        for row in rows
+        for grave, what in _hazards_of(row, stored.get(row["site"]))
+    ]
+    for hazard in sorted(found, key=lambda each: (-each[0], -each[1], each[2])):
+        table.add(*hazard)
     return table
+
+
+def _hazards_of(row: sqlite3.Row, file: File | None) -> Iterator[tuple[int, str]]:
+    """Yield how grave they are, and what."""
+    for code, title, grave in file.findings if file else ():
+        yield grave, f"{code} {title}"
+    if row["looser"]:
+        what = f"Pages let through that RFC 9309 forbids: {row['looser']:,}."
+        yield GRAVITY[Severity.WARNING], what
+    if row["cut"]:
+        yield GRAVITY[Severity.WARNING], "Longer than KOSTER_MAX_BYTES: not read to its end."
 
 
 def _looser(numbers: Numbers, samples: Samples) -> Table:
@@ -383,7 +414,7 @@ def _drops(rows: Iterable[sqlite3.Row], samples: Samples) -> Table:
             Column("nofollow", "number"),
             Column("noindex", "number"),
             Column("site", "site"),
-            Column("for example"),
+            Column("sample"),
         ],
     )
     for row in rows:

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from harness.commands import Robots
-from harness.reports import ABOUT, every_kind, site_named, written
+from harness.reports import ABOUT, every_kind, obeyed, refused, site_named, written
 
+from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.report import numbers, page
+from scrapy_koster.report.database import Writer
+from scrapy_koster.report.tally import Tally
 
 
 @pytest.fixture
@@ -25,7 +28,7 @@ def test_the_page_of_the_newest(robots: Robots, database: Path, tmp_path: Path) 
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == f"robots-report.html: the report of {database}\n"
     text = (tmp_path / "robots-report.html").read_text()
-    assert "2 of 65 sites" in text
+    assert "of 65 sites" in text
     assert not list(tmp_path.glob("*.part"))
 
 
@@ -43,6 +46,15 @@ def test_json(robots: Robots, database: Path, tmp_path: Path) -> None:
     assert found["rules"][:2] == [
         {"site": site_named(1), "line": 5, "text": "Disallow: /private/", "refused": 12},
         {"site": site_named(3), "line": 2, "text": "Disallow: /", "refused": 7},
+    ]
+    assert found["closed_by"] == {"rules": 0, "restricted": 1, "missing": 0, "unavailable": 1}
+    assert found["closed"] == 2
+    assert found["why"] == [
+        {"requests": 12, "sites": 1, "reason": "a rule", "rule": "Disallow: /private/"},
+        {"requests": 7, "sites": 1, "reason": "a rule", "rule": "Disallow: /"},
+        {"requests": 3, "sites": 1, "reason": "HTTP 401 or 403", "rule": ""},
+        {"requests": 2, "sites": 1, "reason": "a rule", "rule": "Disallow: /*.pdf"},
+        {"requests": 2, "sites": 1, "reason": "the robots.txt did not answer", "rule": ""},
     ]
     assert not (tmp_path / "robots-report.html").exists()
 
@@ -97,7 +109,7 @@ def test_too_many_sites_for_a_page(
     monkeypatch.setattr(numbers, "SITES_THAT_MATTER", 10)
     robots("report", database, "-o", "page.html")
     text = (tmp_path / "page.html").read_text()
-    assert "2 of 65 sites" in text
+    assert "of 65 sites" in text
     assert "shows 10 of 65 sites" in text
     assert len((tmp_path / "page.sites.csv").read_text().splitlines()) == 66
     [shown] = json.loads(f"[{robots('report', database, '--json').out}]")
@@ -128,3 +140,70 @@ def test_what_is_compared_is_the_parser_of_the_crawl(tmp_path: Path) -> None:
     made = (tmp_path / "page.html").read_text()
     assert "StrictestRobotParser against RFC 9309" in made
     assert "he draft" not in made
+
+
+def page_about(tmp_path: Path, tally: Tally, **about: object) -> str:
+    database = written(tmp_path / "a.sqlite3", tally, about={**ABOUT, **about})
+    page.write_page(str(database), str(tmp_path / "page.html"))
+    return (tmp_path / "page.html").read_text()
+
+
+def test_a_rule_is_grouped_over_sites(tmp_path: Path) -> None:
+    tally = Tally()
+    for n in range(97):
+        obeyed(tally, site_named(n))
+        refused(tally, site_named(n), n % 7 + 1, "Disallow: /private", 2)
+    refused(tally, site_named(1), 9, "Crawl-delay: 900", 1)
+    numbers_read = numbers.read(str(written(tmp_path / "web.sqlite3", tally)))
+    assert numbers_read.why == [
+        (194, 97, "a rule", "Disallow: /private"),
+        (1, 1, "too long a Crawl-delay", "Crawl-delay: 900"),
+    ]
+    assert "194 requests, 97 sites:" in page_about(tmp_path, tally)
+
+
+def test_a_survey_speaks_of_a_survey(tmp_path: Path) -> None:
+    made = page_about(tmp_path, every_kind(), survey=1, title="Survey of 9 URLs", finished="")
+    assert "Survey of 9 URLs: what a crawl would be refused" in made
+    assert "A survey fetches no page." in made
+    assert "Why would requests be refused?" in made
+    assert "26 requests would be refused" in made
+    assert "The survey had not ended" in made
+    assert "crawl them again" not in made
+
+
+def test_a_dry_run_has_fetched_what_is_forbidden(tmp_path: Path) -> None:
+    made = page_about(tmp_path, every_kind(), dry_run=1)
+    assert "Yes. This was a dry run: 26 forbidden requests were sent." in made
+    assert "Why would requests have been refused?" in made
+
+
+def test_a_crawl_of_which_nothing_was_refused(tmp_path: Path) -> None:
+    tally = Tally()
+    obeyed(tally, site_named(1))
+    database = tmp_path / "calm.sqlite3"
+    writer = Writer(str(database))
+    writer.write(tally, now=0, about={**ABOUT, "lost": 0}.items())
+    writer.close()
+    page.write_page(str(database), str(tmp_path / "page.html"))
+    made = (tmp_path / "page.html").read_text()
+    for said in ("No request was refused.", "Nothing that is known of.", "<p>Nothing.</p>"):
+        assert said in made
+    assert "No. 3 requests were allowed, and no other was sent." in made
+
+
+def test_what_was_let_through_and_missing_is_told(tmp_path: Path) -> None:
+    tally = Tally()
+    tally.row("http://a.example").update(outcome=int(Standing.LET_THROUGH), allowed_unavailable=7)
+    tally.row("http://b.example").update(outcome=int(Standing.MISSING), refused_missing=1)
+    made = page_about(tmp_path, tally)
+    assert "7 of them to sites that did not answer" in made
+    assert "1 without a robots.txt" in made
+    assert "1 request was refused" in made
+
+
+def test_what_is_sampled_is_named_as_a_sample(tmp_path: Path) -> None:
+    made = page_about(tmp_path, every_kind())
+    assert "In a sample of 93 decisions RFC 9309 forbids 1" in made
+    assert "A sample: how both decide" in made
+    assert "The numbers are exact" not in made

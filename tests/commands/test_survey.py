@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
 import io
 import json
+import lzma
 import os
 import re
 import signal
@@ -23,10 +27,12 @@ from harness.server import Server, Site
 from scrapy import cmdline
 from scrapy.settings import Settings
 
+from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands import progress
 from scrapy_koster.commands.ink import Ink
 from scrapy_koster.commands.progress import ProgressLines
 from scrapy_koster.commands.seeds import LINE_MAX_BYTES, Seeds, url_of
+from scrapy_koster.commands.verdicts import VerdictFile
 
 ROOT = Path(__file__).parents[2]
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -107,6 +113,16 @@ def test_the_longest_line_is_read_with_and_without_an_end() -> None:
             assert len(seeds) == 1
 
 
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_list_that_is_compressed(compress: Callable[[bytes], bytes]) -> None:
+    packed = compress(b"http://a/\nhttp://b/\nftp://c/\nhttp://a/\n")
+    with closing(Seeds()) as seeds:
+        assert len(list(seeds.read(io.BytesIO(packed)))) == 1
+        assert (len(seeds), seeds.lines, seeds.repeated, seeds.broken) == (2, 4, 1, 1)
+    with closing(Seeds()) as seeds, pytest.raises(LogError, match="damaged"):
+        list(seeds.read(io.BytesIO(packed[:-6])))
+
+
 @pytest.mark.long
 def test_memory_is_bounded() -> None:
     def grown_kib(count: int) -> int:
@@ -115,7 +131,7 @@ def test_memory_is_bounded() -> None:
             "from scrapy_koster.commands.seeds import Seeds\n"
             "class File(io.RawIOBase):\n"
             "    left = 0\n"
-            "    def readline(self, limit):\n"
+            "    def read(self, size):\n"
             "        self.left -= 1\n"
             "        return b'http://%d.example/a/page\\n' % self.left if self.left >= 0 else b''\n"
             "seeds, file = Seeds(), File()\n"
@@ -229,6 +245,8 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server) -> None:
         *ruled.urls(3), *ruled.urls(2, "/private{}"), closed.url(), *absent.urls(2)
     )  # fmt: skip
     expected = (
+        "8 lines: 8 URLs\n"
+        "\n"
         "SITES\n"
         "    1  obeyed\n"
         "    1  without robots.txt\n"
@@ -259,6 +277,46 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server) -> None:
     }
     rule = {"site": ruled.url(""), "line": 2, "text": "Disallow: /private", "refused": 2}
     assert as_json.json["rules"] == [rule]
+
+
+def test_lines_that_are_repeated_or_broken_are_told(survey: Survey, server: Server) -> None:
+    site = server.site()
+    urls = [*site.urls(2), site.url("/0"), site.url("/0"), "ftp://a/", "", "# x"]
+    (survey.folder / "seeds.gz").write_bytes(gzip.compress("\n".join(urls).encode()))
+    ran = survey("seeds.gz")
+    given = site.urls(2)
+    repeated = 4 - len({*given, site.url("/0")})
+    first = f"7 lines: {4 - repeated} URLs, {repeated} repeated, 1 broken, 2 blank or #"
+    assert ran.out.splitlines()[0] == first
+    (survey.folder / "cut.gz").write_bytes((survey.folder / "seeds.gz").read_bytes()[:-6])
+    cut = survey("cut.gz")
+    assert (cut.status, "cannot read 'cut.gz': damaged" in cut.err) == (2, True)
+
+
+def test_the_verdict_on_each_url(survey: Survey, server: Server) -> None:
+    site, closed, down = server.site(), server.site(), server.down()
+    site.robots, closed.robots = RULES, Reply(403)
+    file = survey.write(
+        site.url("/=a"), site.url("/private,x"), closed.url("/"), down.url("/"), "ftp://a/"
+    )
+    ran = survey(file, "--verdicts", "verdicts.csv")
+    assert ran.status == 3
+    with (survey.folder / "verdicts.csv").open(newline="") as lines:
+        found = {row["url"]: row for row in csv.DictReader(lines)}
+    assert {url: (row["verdict"], row["line"]) for url, row in found.items()} == {
+        site.url("/=a"): ("allowed", ""),
+        site.url("/private,x"): ("forbidden", "2"),
+        closed.url("/"): ("forbidden", ""),
+        down.url("/"): ("unavailable", ""),
+    }
+    assert "Disallow: /private" in found[site.url("/private,x")]["because"]
+    assert "403" in found[closed.url("/")]["because"]
+
+
+def test_a_url_that_is_not_decided_on_has_no_verdict() -> None:
+    file = io.StringIO()
+    VerdictFile(file).not_decided("http://a/", "Error\x1b")
+    assert file.getvalue().splitlines()[1] == "http://a/,not decided,,Error\\x1b"
 
 
 PROJECT = {
@@ -338,6 +396,7 @@ WRONG = [
     (["-", "--agent", "/"], "http://127.0.0.1:1/", "does not begin with a name token"),
     (["-", "-o", "."], "http://127.0.0.1:1/", "cannot write"),
     (["-", "-o", "no/such/x.html"], "http://127.0.0.1:1/", "cannot write"),
+    (["-", "--verdicts", "no/such.csv"], "http://127.0.0.1:1/", "cannot write 'no/such.csv'"),
     (["-", "-s", "KOSTER_TIMEOUT_SECS=x"], "http://127.0.0.1:1/", "KOSTER_TIMEOUT_SECS"),
 ]
 

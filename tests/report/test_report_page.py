@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import zlib
 from pathlib import Path
@@ -26,7 +27,8 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_table_is_there(page_file: Path, opened: Open) -> None:
     assert tables(opened(page_file)) == [
-        "closed", "rules", "starts", "hazards", "looser", "failures", "redirects", "drops", "sites",
+        "why", "closed", "rules", "starts", "hazards", "looser", "failures", "redirects", "drops",
+        "sites",
     ]  # fmt: skip
 
 
@@ -62,7 +64,8 @@ def test_each_table_sorts_by_each_column(page_file: Path, opened: Open) -> None:
 def test_each_table_filters(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     for name in tables(page):
-        words = next(cell for cell in rows(page, name)[-1] if cell.startswith(("http", "HTTP")))
+        cells = rows(page, name)[-1]
+        words = next((cell for cell in cells if cell.startswith(("http", "HTTP"))), cells[2])
         page.fill(f"#q-{name}", words.upper())
         found = rows(page, name)
         assert found
@@ -137,7 +140,7 @@ def test_print(page_file: Path, opened: Open, tmp_path: Path) -> None:
 def test_without_javascript(page_file: Path, opened: Open) -> None:
     page = opened(page_file, ready=False, java_script_enabled=False)
     text = page.locator("body").inner_text()
-    assert "2 of 65 sites were closed to us" in text
+    assert "0 of 65 sites were closed by rules, 1 by HTTP 401 or 403, 1 did not answer" in text
     assert "Disallow: /private/" in text
     assert "the first" in page.locator("section[data-name=sites] .rest").inner_text().lower()
 
@@ -154,6 +157,44 @@ def test_axe_finds_nothing(page_file: Path, opened: Open, scheme: str, width: in
     page.wait_for_selector("dialog[open]")
     found = checked_by_axe(page)
     assert found.violations_count == 0, found.generate_report()
+
+
+def test_the_first_screen_answers_in_this_order(page_file: Path, opened: Open) -> None:
+    page = opened(page_file)
+    questions = page.locator(".answers h2").all_inner_texts()
+    assert questions == [
+        "Was anything fetched that should not have been?",
+        "Why were requests refused?",
+        "What may have been missed?",
+        "What is there to do?",
+    ]
+    answers = page.locator(".answers section > div")
+    assert answers.nth(0).inner_text().startswith("No. 1,841 requests were allowed")
+    assert "12 requests, 1 site: Disallow: /private/" in answers.nth(1).inner_text()
+    last = page.locator(".answers section").last.bounding_box()
+    assert last["y"] + last["height"] <= 900
+    for link in page.locator(".answers a").all():
+        assert page.locator(link.get_attribute("href")).count() == 1
+
+
+def test_a_table_is_exported(page_file: Path, opened: Open, tmp_path: Path) -> None:
+    page = opened(page_file)
+    page.fill("#q-rules", "site1")
+    with page.expect_download() as download:
+        page.locator("section[data-name=rules]").get_by_role("button", name="Export CSV").click()
+    assert download.value.suggested_filename == "rules.csv"
+    download.value.save_as(tmp_path / "rules.csv")
+    with (tmp_path / "rules.csv").open(newline="") as lines:
+        head, *found = list(csv.reader(lines))
+    assert head == ["refused", "site", "line", "text", "sample"]
+    assert found == rows(page, "rules")
+    page.locator("section[data-name=hazards]").get_by_role("button", name="Export CSV").focus()
+
+
+def test_hazards_stand_by_severity(page_file: Path, opened: Open) -> None:
+    found = [row[0] for row in rows(opened(page_file), "hazards")]
+    assert found == sorted(found, key=["error", "warning", "note"].index)
+    assert found[0] == "warning"
 
 
 HOSTILE = (

@@ -1,0 +1,204 @@
+"""The first screen of the page: four questions, each with its answer.
+
+Was anything fetched that should not have been? Why were requests refused? What may have been
+missed? What is there to do?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from scrapy_koster.report import numbers as of
+
+if TYPE_CHECKING:
+    from scrapy_koster.report.numbers import Numbers
+    from scrapy_koster.report.tables import Table
+
+_GROUPS = 5
+
+
+@dataclass(frozen=True)
+class Speech:
+    """How the page speaks of what it is about: a crawl, a dry run or a survey."""
+
+    what: str
+    were: str
+    """As in "12 requests were refused"."""
+    is_survey: bool = False
+    is_dry: bool = False
+
+    def counted(self, count: int, one: str, many: str) -> str:
+        """Return so many of something, with its verb: "1 site was", "2 sites would be"."""
+        noun = one if count == 1 else many
+        return f"{count:,} {noun} {'was' if (count, self.were) == (1, 'were') else self.were}"
+
+
+def speech_of(numbers: Numbers) -> Speech:
+    """Return how to speak of what was counted."""
+    if numbers.about.get("survey"):
+        return Speech("survey", "would be", is_survey=True)
+    if numbers.about.get("dry_run"):
+        return Speech("crawl", "would have been", is_dry=True)
+    return Speech("crawl", "were")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A line of an answer."""
+
+    text: str
+    table: str = ""
+    """The table that has more of it."""
+    code: str = ""
+    """A line of a robots.txt that is shown after it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question, and what the counts say to it."""
+
+    name: str
+    question: str
+    sentence: str
+    points: list[Point] = field(default_factory=list)
+    table: str = ""
+    """The table that has all of it."""
+
+
+def answers(numbers: Numbers, tables: list[Table]) -> list[Answer]:
+    """Return the four of them, in their order."""
+    speech = speech_of(numbers)
+    there = {table.name for table in tables if len(table)}
+    missed, to_do = list(_missed(numbers, speech)), list(_to_do(numbers, speech))
+    found = [
+        Answer(
+            "fetched",
+            "Was anything fetched that should not have been?",
+            _fetched(numbers, speech),
+            list(_let_through(numbers)),
+        ),
+        Answer("why", _why_question(speech), _why(numbers, speech), list(_groups(numbers)), "why"),
+        Answer(
+            "missed",
+            "What may a crawl miss?" if speech.is_survey else "What may have been missed?",
+            "" if missed else "Nothing that is known of.",
+            missed,
+        ),
+        Answer("to-do", "What is there to do?", "" if to_do else "Nothing.", to_do),
+    ]
+    return [
+        replace(
+            answer,
+            table=answer.table if answer.table in there else "",
+            points=[
+                replace(point, table=point.table if point.table in there else "")
+                for point in answer.points
+            ],
+        )
+        for answer in found
+    ]
+
+
+def _fetched(numbers: Numbers, speech: Speech) -> str:
+    refused = sum(numbers.refused.values())
+    if speech.is_survey:
+        return "No. A survey fetches no page."
+    if speech.is_dry and refused:
+        return f"Yes. This was a dry run: {refused:,} forbidden requests were sent."
+    return f"No. {numbers.allowed:,} requests were allowed, and no other was sent."
+
+
+def _let_through(numbers: Numbers) -> Iterator[Point]:
+    because, compared = numbers.allowed_because, numbers.compared
+    if count := because[of.LET_THROUGH]:
+        yield Point(f"{count:,} of them to sites that did not answer: KOSTER_UNAVAILABLE", "sites")
+    if count := because[of.HTML_PAGE]:
+        yield Point(f"{count:,} of them to sites with an HTML page for a robots.txt", "sites")
+    if looser := numbers.totals["looser"]:
+        yield Point(f"{looser:,} of them by the draft alone: RFC 9309 forbids them", "looser")
+    elif looser := compared["looser"]:
+        total = sum(compared.values())
+        yield Point(f"In a sample of {total:,} decisions RFC 9309 forbids {looser:,}", "hazards")
+
+
+def _why_question(speech: Speech) -> str:
+    if speech.is_survey:
+        return "Why would requests be refused?"
+    return (
+        "Why would requests have been refused?" if speech.is_dry else "Why were requests refused?"
+    )
+
+
+def _why(numbers: Numbers, speech: Speech) -> str:
+    refused, closed = sum(numbers.refused.values()), numbers.closed_by
+    if not refused and not numbers.closed:
+        return f"No request {'was' if speech.were == 'were' else speech.were} refused."
+    share = f"{100 * refused / (refused + numbers.allowed):.1f} %" if refused else "0 %"
+    counted = speech.counted(refused, "request", "requests")
+    parts = [
+        f"{closed['rules']:,} of {numbers.sites:,} sites {speech.were} closed by rules",
+        f"{closed['restricted']:,} by HTTP 401 or 403",
+        *([f"{closed['missing']:,} without a robots.txt"] if closed["missing"] else ()),
+        *([f"{closed['html']:,} by an HTML page for a robots.txt"] if closed["html"] else ()),
+        f"{closed['unavailable']:,} did not answer",
+    ]
+    return f"{counted} refused, {share} of all. {', '.join(parts)}."
+
+
+def _groups(numbers: Numbers) -> Iterator[Point]:
+    for requests, sites, reason, rule in numbers.why[:_GROUPS]:
+        text = (
+            f"{requests:,} {'request' if requests == 1 else 'requests'},"
+            f" {sites:,} {'site' if sites == 1 else 'sites'}: {reason if not rule else ''}"
+        )
+        yield Point(text.strip(), code=rule)
+
+
+def _missed(numbers: Numbers, speech: Speech) -> Iterator[Point]:
+    totals, compared = numbers.totals, numbers.compared
+    unknown, stricter = numbers.outcomes[of.NOT_KNOWN], compared["stricter"]
+    given_up = totals["sites_given_up"]
+    deferred = max(totals["deferred_now"] - given_up, 0)
+    for count, one, many, rest, table in (
+        (given_up, "site", "sites", "did not answer and {} given up", "closed"),
+        (deferred, "site", "sites", "{} still deferred at the end", "closed"),
+        (unknown, "site", "sites", "had not answered at the end", "sites"),
+        (totals["cut"], "file", "files", "{} not read to the end", "hazards"),
+    ):
+        if count:
+            was = "was" if count == 1 else "were"
+            yield Point(f"{count:,} {one if count == 1 else many} {rest.format(was)}", table)
+    for count, one, many, rest, table in (
+        (totals["start_refused"], "start request", "start requests",
+         "refused; what is only linked from there was not found", "starts"),
+        (totals["nofollow"], "link", "links", "dropped: nofollow", "drops"),
+        (totals["noindex"], "item", "items", "dropped: noindex", "drops"),
+    ):  # fmt: skip
+        if count:
+            yield Point(f"{speech.counted(count, one, many)} {rest}", table)
+    if stricter:
+        total = sum(compared.values())
+        yield Point(f"In a sample of {total:,} decisions RFC 9309 allows {stricter:,} more")
+
+
+def _to_do(numbers: Numbers, speech: Speech) -> Iterator[Point]:
+    totals, closed, compared = numbers.totals, numbers.closed_by, numbers.compared
+    again = "crawl later" if speech.is_survey else "crawl them again later"
+    for count, text, table in (
+        (numbers.about.get("lost", 0), "Make room on the disk: some counts were lost.", ""),
+        (
+            totals["looser"] or compared["looser"],
+            "Use StrictestRobotParser to obey both standards.",
+            "looser" if totals["looser"] else "hazards",
+        ),
+        (totals["start_refused"], "Choose start URLs that these sites allow.", "starts"),
+        (numbers.refused["rule"], "Do not follow links to the forbidden paths.", "why"),
+        (closed["restricted"], "Ask the sites that answer 401 or 403 for access.", "closed"),
+        (closed["unavailable"], f"Look at the sites that did not answer, or {again}.", "closed"),
+        (numbers.refused["delay"], "Raise KOSTER_CRAWL_DELAY_MAX_SECS for patient crawls.", "why"),
+        (totals["cut"], "Raise KOSTER_MAX_BYTES to read long files to their end.", "hazards"),
+    ):
+        if count:
+            yield Point(text, table)
