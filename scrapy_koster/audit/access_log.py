@@ -142,8 +142,9 @@ class AccessLog:
         start = piece[: piece.rfind(b"\n", 0, _SAMPLE_BYTES) + 1]
         if is_w3c(start):
             return W3cFormat()
+        formats: list[Format] = [COMMON, JsonFormat(), BALANCER]
         # The one that reads most; COMMON where none reads any.
-        return max((COMMON, JsonFormat(), BALANCER), key=lambda format_: len(format_.rows(start)))
+        return max(formats, key=lambda format_: len(format_.rows(start)))
 
     def _visits(self, piece: bytes, format_: Format) -> list[Visit]:
         visits: list[Visit] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from scrapy_koster.report.writing import whole
 _HERE = Path(__file__).parent
 _ROBOTS_MOST = 1000
 _VIOLATIONS_MOST = 10_000
+_DAYS_MOST = 4000
 
 Found = dict[str, Any]
 """What ``Result.to_dict`` returns."""
@@ -88,7 +90,7 @@ def write_audit(found: Found, out: str) -> None:
 def _tables(found: Found) -> Iterator[Table]:
     robots = found["robots"][:_ROBOTS_MOST]
     yield _filled(
-        Table("robots", "Robots", "Who came, and whether it obeyed.", _ROBOTS, sort=1),
+        Table("robots", "Robots", "Who came, and whether it obeyed.", _ROBOTS, sort=2),
         map(_robot, robots),
     )
     about = "Each line of the robots.txt that was disobeyed, by whom, and for example where."
@@ -208,17 +210,13 @@ def _pictures(found: Found) -> Iterator[pictures.Picture]:
         [("obeyed", rest, "obeyed"), ("in grace", excused, "unavailable"),
          ("violations", violations, "restricted")],
     )  # fmt: skip
-    days = [each for each in found["days"] if each["day"]]
-    if days:
+    if days := _days(found):
         yield pictures.strip(
             "days",
             "Days",
             "Requests of robots on each day, in UTC.",
             [("others", "obeyed"), ("violations", "restricted")],
-            [
-                (each["day"], each["requests"] - each["violations"], each["violations"])
-                for each in days
-            ],
+            days,
         )
     for name, title, key in (
         ("worst", "Who disobeyed most", "violations"),
@@ -227,3 +225,19 @@ def _pictures(found: Found) -> Iterator[pictures.Picture]:
         ordered = sorted(robots, key=lambda each: -each[key])
         counts = {each["name"]: each[key] for each in ordered if each[key]}
         yield pictures.bars(name, title, "Requests, by robot.", counts)
+
+
+def _days(found: Found) -> list[tuple[str, int, int]]:
+    """Return the days from the first to the last, those too on which no robot came."""
+    came = {
+        date.fromisoformat(each["day"]): (each["requests"] - each["violations"], each["violations"])
+        for each in found["days"]
+        if each["day"]
+    }
+    if not came:
+        return []
+    span = (max(came) - min(came)).days + 1
+    if span > _DAYS_MOST:  # one line with a wrong time does that
+        return [(str(day), *counts) for day, counts in came.items()]
+    days = (min(came) + timedelta(days=n) for n in range(span))
+    return [(str(day), *came.get(day, (0, 0))) for day in days]

@@ -95,7 +95,7 @@ class Namer:
             return compatible
         if first or listed:
             return first or listed
-        tokens = [token.lower() for token in _TOKEN.findall(header)]
+        tokens: list[str] = [token.lower() for token in _TOKEN.findall(header)]
         is_like_one = known is not None or bool(_LIKE_A_ROBOT.search(header))
         for token in tokens:
             if token in self._in_files and (is_like_one or _NAME_OF_ONE.search(token)):
@@ -106,7 +106,7 @@ class Namer:
     def _compatible(self, header: str, listed: str) -> str:
         """Return the name that follows ``compatible;``, "" where a browser's does, or none."""
         for match in _COMPATIBLE.finditer(header):
-            tokens = [token.lower() for token in _TOKEN.findall(match[1])]
+            tokens: list[str] = [token.lower() for token in _TOKEN.findall(match[1])]
             if tokens and tokens[0] in _BROWSERS:
                 continue
             if in_file := next((token for token in tokens if token in self._in_files), ""):

@@ -85,7 +85,7 @@ class Result:
                 yield {"log": printable(log.name), "why": "there is no line in it"}
 
     def _days(self, robots: Sequence[AuditedRobot]) -> list[dict[str, Any]]:
-        """Return what the robots did on each day from the first to the last."""
+        """Return what the robots did on each day on which one came."""
         requests, violations = Counter[int](), Counter[int]()
         rest = self.auditor.rest
         for days in (rest.days, *(robot.pace.days for robot in robots)):

@@ -10,6 +10,7 @@ from harness.audits import audited
 from harness.browser import IN_CHROMIUM, Open, checked_by_axe, rows, sort_by, tables
 
 from scrapy_koster.audit.audit_page import write_audit
+from scrapy_koster.report import pictures
 
 pytestmark = IN_CHROMIUM
 
@@ -32,10 +33,38 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_table_is_there_and_sorts(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     assert tables(page) == ["robots", "violations", "pace", "unread"]
-    for column in range(11):
+    for column in range(13):
         sort_by(page, "robots", column)
     page.fill("#q-robots", "stalebot1")
     assert [row[0] for row in rows(page, "robots")] == ["stalebot1"]
+
+
+def test_the_days_have_a_strip(page_file: Path, opened: Open) -> None:
+    page = opened(page_file)
+    figure = page.locator("figure", has_text="Requests of robots on each day")
+    assert figure.locator("svg rect.restricted").count() > 3
+    days = figure.locator("tbody tr").all_inner_texts()
+    figure.locator("summary").click()
+    assert len(days) == 41  # also those on which none came
+    assert "disobeyed" in page.locator(".kinds").inner_text()
+
+
+@pytest.mark.parametrize(("hits", "rows"), [([0, 86400], 2), ([0, 3 * 86400], 4), ([0, 10**9], 2)])
+def test_days_without_a_robot(hits: list[int], rows: int, tmp_path: Path) -> None:
+    log = written([Hit(BEGAN + secs, "somebot/1", "/") for secs in hits])
+    write_audit(audited(log), str(tmp_path / "audit.html"))
+    made = (tmp_path / "audit.html").read_text()
+    strip = made[made.index("Requests of robots on each day") : made.index("Who came most often")]
+    assert strip.count("<tr><th scope") == rows
+
+
+@pytest.mark.parametrize("count", [0, 1, 400])
+def test_a_strip_of_any_length(count: int) -> None:
+    days = [(f"day {n}", 2, 1) for n in range(count)]
+    picture = pictures.strip("days", "Days", "About", [("a", "obeyed"), ("b", "restricted")], days)
+    assert len(picture.rows) == count
+    assert picture.svg.count("<rect") == 2 * min(count, 100)
+    assert ("A column is 4 days" in picture.about) is (count == 400)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
