@@ -313,6 +313,8 @@ class KosterMiddleware:
         self._stats.link_filtered()
         self._log.debug("Not queued: %(request)s is %(verdict)s", request=request, verdict=verdict)
         if self._parts.seen.is_new(request.url):
+            if verdict.ground is Ground.DELAY:
+                self._stats.delay_refused()
             self._counts.refused(request, verdict)
             self._stats.forbidden(verdict.ground)
 

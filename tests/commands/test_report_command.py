@@ -41,7 +41,14 @@ def test_json(robots: Robots, database: Path, tmp_path: Path) -> None:
     }  # fmt: skip
     assert found["requests"] == {
         "allowed": sum(range(61)) + 11,
-        "refused": {"rule": 21, "restricted": 3, "missing": 0, "unavailable": 2, "delay": 0},
+        "refused": {
+            "rule": 21,
+            "restricted": 3,
+            "missing": 0,
+            "unavailable": 2,
+            "delay": 0,
+            "override": 0,
+        },
     }
     assert found["rules"][:2] == [
         {"site": site_named(1), "line": 5, "text": "Disallow: /private/", "refused": 12},

@@ -273,7 +273,14 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server) -> None:
     assert as_json.json["sites"] == 3
     assert as_json.json["requests"] == {
         "allowed": 5,
-        "refused": {"rule": 2, "restricted": 1, "missing": 0, "unavailable": 0, "delay": 0},
+        "refused": {
+            "rule": 2,
+            "restricted": 1,
+            "missing": 0,
+            "unavailable": 0,
+            "delay": 0,
+            "override": 0,
+        },
     }
     rule = {"site": ruled.url(""), "line": 2, "text": "Disallow: /private", "refused": 2}
     assert as_json.json["rules"] == [rule]
@@ -566,7 +573,14 @@ def test_two_thousand_sites_of_which_a_hundred_hang(survey: Survey, server: Serv
     assert ran.json["outcomes"] | {"obeyed": 1900, "unavailable": 100} == ran.json["outcomes"]
     assert ran.json["requests"] == {
         "allowed": 1900,
-        "refused": {"rule": 1900, "restricted": 0, "missing": 0, "unavailable": 200, "delay": 0},
+        "refused": {
+            "rule": 1900,
+            "restricted": 0,
+            "missing": 0,
+            "unavailable": 200,
+            "delay": 0,
+            "override": 0,
+        },
     }
     assert sorted(many.asked(), key=str) == sorted(map(many.host, range(2000)))
     assert many.site.pages_asked == []

@@ -18,6 +18,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsReport
+from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.numbers import read
 
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -108,6 +109,26 @@ async def test_a_site_that_cannot_be_asked_is_not_filtered(crawl: Crawl, server:
     )
     assert len(result.refused) == 2
     assert enqueued(result) == 3
+
+
+async def test_a_site_whose_delay_is_too_long_is_filtered(crawl: Crawl, site: Site) -> None:
+    site.robots = "User-agent: *\nCrawl-delay: 99\n"
+
+    class First(Linking):
+        """Its page is sent in spite of the delay, and its link is not."""
+
+        def ask(self, url: str | Request, **arguments: Any) -> Request:
+            request = super().ask(url, **arguments)
+            if request.url == site.url("/"):
+                request.meta["dont_obey_robotstxt"] = True
+            return request
+
+    settings = FILTER | {"KOSTER_CRAWL_DELAY": "refuse", "KOSTER_CRAWL_DELAY_MAX_SECS": 10}
+    urls = [site.url("/first"), site.url("/")]
+    result = await crawl(First, urls=urls, arguments={"links": ["/a"]}, settings=settings)
+    assert [verdict.ground for verdict in result.verdicts] == [Ground.DELAY] * 2
+    assert result.stats["koster/crawl_delay/refused"] == 2
+    assert site.pages_asked == ["/"]
 
 
 # Errbacks.
