@@ -108,7 +108,8 @@ class Task:
         self.settings: dict[str, Any] = given["settings"]
         self._begin: int = given["begin"]
         self._again: list[int] = given["again"]
-        self._web = ManySites(sites=given["sites"], pages=given["pages"])
+        sites, hanging = given["sites"], given["hanging"]
+        self._web = ManySites(sites=sites, pages=given["pages"], hanging=hanging)
         self._web.port, self._web.refusing_port = given["ports"]
 
     def pages(self) -> Iterator[tuple[int, int, str]]:
@@ -279,6 +280,7 @@ class Counting:
     def _start(self, report: Path) -> subprocess.Popen[bytes]:
         given = {
             "sites": self._web.sites,
+            "hanging": self._web.hanging,
             "pages": self._pages,
             "ports": [self._web.port, self._web.refusing_port],
             "position": str(self._position),
@@ -429,10 +431,18 @@ ENDS = (
 """Of a soak: when which part of all requests has ended. The last run ends by itself."""
 
 
-def soak(requests: int, sites: int, ends: Sequence[tuple[float, signal.Signals]] = ENDS) -> Soak:
+def soak(
+    requests: int,
+    sites: int,
+    ends: Sequence[tuple[float, signal.Signals]] = ENDS,
+    *,
+    hanging: int = 4,
+) -> Soak:
+    """Of 100 sites so many are *hanging*."""
     pages = requests // sites
     found = Soak(pages * sites, sites)
-    with TemporaryDirectory() as folder, ManySites(sites=sites, pages=pages) as web:
+    many = ManySites(sites=sites, pages=pages, hanging=hanging)
+    with TemporaryDirectory() as folder, many as web:
         counting = Counting(web, pages, Path(folder), found)
         for part, sent in ends:
             counting.run(int(part * web.count), sent)
@@ -450,12 +460,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=1_000_000)
     parser.add_argument("--sites", type=int, default=20_000)
+    parser.add_argument("--hanging", type=int, default=4, help="of 100 sites, 50 at most")
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:
         crawl(options.run)
         return 0
-    found = soak(options.requests, options.sites)
+    found = soak(options.requests, options.sites, hanging=options.hanging)
     _say(str(found))
     return int(bool(found.wrong))
 

@@ -17,9 +17,10 @@ import socket
 import struct
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -62,14 +63,24 @@ _SHARES = {
     Kind.HAS_NONE: 25,
     Kind.HAS_RULES: 59,
 }
-_HUNDRED = [kind for kind, share in _SHARES.items() for _ in range(share)]
 _FORBIDDEN_OF = 5
 _TARGET = re.compile(rb"GET /(?:no/)?(\d+) ")
 
 
-def kind_of(site: int) -> Kind:
-    """Return what the site of this number does: any hundred in a row have their shares."""
-    return _HUNDRED[site * 37 % 100]
+@cache
+def _hundred(hanging: int) -> Sequence[Kind]:
+    shares = dict(_SHARES)
+    shares[Kind.HAS_RULES] -= hanging - shares[Kind.HANGS]
+    shares[Kind.HANGS] = hanging
+    return [kind for kind, share in shares.items() for _ in range(share)]
+
+
+def kind_of(site: int, hanging: int = _SHARES[Kind.HANGS]) -> Kind:
+    """Return what the site of this number does: any hundred in a row have their shares.
+
+    With more sites that are *hanging* fewer have rules.
+    """
+    return _hundred(hanging)[site * 37 % 100]
 
 
 def _response(status: str, body: bytes = b"") -> bytes:
@@ -94,10 +105,18 @@ _LINGER_NOT = struct.pack("ii", 1, 0)
 class ManySites:
     """A server in a thread of its own."""
 
-    def __init__(self, *, sites: int, pages: int, answer_secs: float = 0.0) -> None:
-        """*pages* of each; an answer takes *answer_secs*."""
+    def __init__(
+        self,
+        *,
+        sites: int,
+        pages: int,
+        answer_secs: float = 0.0,
+        hanging: int = _SHARES[Kind.HANGS],
+    ) -> None:
+        """*pages* of each; an answer takes *answer_secs*; of 100 sites so many are *hanging*."""
         assert sites <= MAX_SITES
         self.sites = sites
+        self.hanging = hanging
         self.count = sites * pages
         self.hits = bytearray(self.count)
         """How often each page was asked for, by its number."""
@@ -145,7 +164,10 @@ class ManySites:
 
     def kind(self, number: int) -> Kind:
         """Return what the site of this page does."""
-        return kind_of(number // self._pages)
+        return self.kind_of(number // self._pages)
+
+    def kind_of(self, site: int) -> Kind:
+        return kind_of(site, self.hanging)
 
     def is_forbidden(self, number: int) -> bool:
         """Return whether the rules of its site forbid this page."""
@@ -158,7 +180,7 @@ class ManySites:
     def url(self, number: int) -> str:
         """Return the URL of a page."""
         site = number // self._pages
-        port = self.refusing_port if kind_of(site) is Kind.REFUSES else self.port
+        port = self.refusing_port if self.kind_of(site) is Kind.REFUSES else self.port
         host = f"127.{site // 62_500 + 1}.{site // 250 % 250}.{site % 250 + 1}"
         return f"http://{host}:{port}/{'no/' * self.is_forbidden(number)}{number}"
 
@@ -202,7 +224,7 @@ class _Talk(asyncio.Protocol):
 
     def _answer_robots(self) -> None:
         self._web.robots[self._site] += 1
-        kind = kind_of(self._site)
+        kind = self._web.kind_of(self._site)
         if kind is Kind.RESETS:
             sock = self._transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
