@@ -196,7 +196,7 @@ def test_in_one_line(changes: dict[str, Any], said: str) -> None:
     assert str(verdict).endswith(f": {verdict.because()}")
 
 
-IN_JSON = {
+IN_JSON: dict[str, Any] = {
     "url": "http://www.fict.org/org/plans.html",
     "sent_as": None,
     "site": "http://www.fict.org",

@@ -53,9 +53,8 @@ class Announcer:
 
     def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
         """A site was asked, and *known* is what is known now."""
-        is_file = isinstance(result, Answer) and 200 <= result.status <= 299
-        if is_file and (page := page_in_place(result.body)):
-            self._stats.html_page_met(is_challenge=bool(page.challenge))
+        if isinstance(result, Answer) and 200 <= result.status <= 299:
+            self._stats.html_page_met(page_in_place(result.body))
         match result, known:
             case Answer(status=304), Copy():
                 self._stats.revalidated()

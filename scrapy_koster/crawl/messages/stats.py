@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
     from scrapy_koster.protocol.hazard import Cause
+    from scrapy_koster.protocol.html_page import HtmlPage
     from scrapy_koster.protocol.standing import Ground
 
 
@@ -95,11 +96,12 @@ class Stats:
         """A host that requests wait for is to be waited for so long; less than 0: not after all."""
         self._inc("koster/crawl_delay/waited_seconds", secs)
 
-    def html_page_met(self, *, is_challenge: bool) -> None:
-        """A site answered with an HTML page without a record, which may be a challenge."""
-        self._inc("koster/html/pages")
-        if is_challenge:
-            self._inc("koster/html/challenges")
+    def html_page_met(self, page: HtmlPage | None) -> None:
+        """A site answered with *page*, which may be a challenge; None: with a file."""
+        if page is not None:
+            self._inc("koster/html/pages")
+            if page.challenge:
+                self._inc("koster/html/challenges")
 
     def cut(self) -> None:
         """A file was met that is longer than KOSTER_MAX_BYTES."""
