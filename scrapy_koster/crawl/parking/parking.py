@@ -145,7 +145,7 @@ class Parking:
 
     def pop(self) -> Request | None:
         """Return the next request of a site that is open, None if there is none."""
-        while self.has_next:
+        while self._next and not self.is_held:
             place, name = heappop(self._next)
             lot = self._lots.by_name.get(name)
             if lot is None or not lot.opened or self._first(lot) != place:
