@@ -116,6 +116,8 @@ def _let_through(numbers: Numbers) -> Iterator[Point]:
         yield Point(f"{count:,} of them to sites that did not answer: KOSTER_UNAVAILABLE", "sites")
     if count := because[of.HTML_PAGE]:
         yield Point(f"{count:,} of them to sites with an HTML page for a robots.txt", "sites")
+    if count := numbers.totals["overridden"]:
+        yield Point(f"{count:,} of them because an override of yours allows them", "overrides")
     if looser := numbers.totals["looser"]:
         yield Point(f"{looser:,} of them by the draft alone: RFC 9309 forbids them", "looser")
     elif looser := compared["looser"]:

@@ -60,6 +60,7 @@ _BY_RULE = (
 REASONS = {
     "rule": "a rule",
     "delay": "too long a Crawl-delay",
+    "override": "an override of yours",
     "restricted": "HTTP 401 or 403",
     "missing": "no robots.txt (KOSTER_MISSING)",
     "html": "an HTML page for a robots.txt (KOSTER_HTML_ROBOTSTXT)",

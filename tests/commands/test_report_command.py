@@ -203,10 +203,13 @@ def test_what_was_let_through_and_missing_is_told(tmp_path: Path) -> None:
     tally = Tally()
     tally.row("http://a.example").update(outcome=int(Standing.LET_THROUGH), allowed_unavailable=7)
     tally.row("http://b.example").update(outcome=int(Standing.MISSING), refused_missing=1)
+    tally.row("http://c.example").update(overridden=4, refused_override=5, outcome=1)
     made = page_about(tmp_path, tally)
+    assert "4 of them because an override of yours allows them" in made
+    assert "5 requests, 1 site: an override of yours" in made
     assert "7 of them to sites that did not answer" in made
     assert "1 without a robots.txt" in made
-    assert "1 request was refused" in made
+    assert "6 requests were refused" in made
 
 
 def test_what_is_sampled_is_named_as_a_sample(tmp_path: Path) -> None:
