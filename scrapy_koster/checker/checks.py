@@ -1,54 +1,24 @@
-"""The kinds of findings of the syntax checker, by their codes.
-
-The letters and numbers (A1, B12, ...) are the rows of the decision table in
-docs/semantics.md.
-"""
+"""The kinds of findings of the syntax checker, by their codes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import replace
 
+from scrapy_koster.checker.kind import BOTH, Check, Severity
 from scrapy_koster.protocol.ruling import Standard
 
+__all__ = ["BOTH", "CHECKS", "Check", "Severity"]
 
-class Severity(Enum):
-    """How much of what the author meant is at stake."""
-
-    ERROR = "error"
-    """Lines without effect, or a file without one."""
-    WARNING = "warning"
-    """Two readers of the file part, or the author is likely mistaken."""
-    NOTE = "note"
-    """The file leaves the letter of a standard and nothing is lost, or it is good to know."""
-
-
-BOTH: Collection[Standard] = tuple(Standard)
-_DRAFT: Collection[Standard] = (Standard.DRAFT,)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that is looked for. The code never changes its meaning."""
-
-    code: str
-    severity: Severity
-    section: str
-    """The section of the draft that it rests on."""
-    points: str
-    """The rows of the decision table in docs/semantics.md."""
-    title: str
-    fix: str
-    """What to do. By the readings that have no such finding, it changes nothing."""
-    readings: Collection[Standard] = BOTH
-    """The standards by which a file has this finding."""
-
-
+_ONLY_BY_THE_DRAFT = (
+    "K004", "K014", "K017", "K023", "K024", "K026", "K031", "K032", "K033", "K035", "K042", "K043",
+    "K047", "K048", "K049",
+)  # fmt: skip
 _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 CHECKS = {
-    check.code: check
+    check.code: replace(check, readings=(Standard.DRAFT,))
+    if check.code in _ONLY_BY_THE_DRAFT
+    else check
     for check in (
         # The file.
         Check(
@@ -82,7 +52,6 @@ CHECKS = {
             "B3",
             "The file begins with a byte order mark.",
             "Save it without one: some readers lose the first line.",
-            _DRAFT,
         ),
         Check(
             "K005",
@@ -156,7 +125,6 @@ CHECKS = {
             "B7",
             "There is space before the colon.",
             "Remove it.",
-            _DRAFT,
         ),
         Check(
             "K015",
@@ -181,7 +149,6 @@ CHECKS = {
             "B4",
             "There are characters that are not ASCII.",
             "In a path write their octets as %xx.",
-            _DRAFT,
         ),
         Check(
             "K018",
@@ -223,7 +190,6 @@ CHECKS = {
             "A4",
             "The robot has a record already: it obeys the first, RFC 9309 joins them.",
             "Put all rules for the robot into one record.",
-            _DRAFT,
         ),
         Check(
             "K024",
@@ -232,7 +198,6 @@ CHECKS = {
             "A5",
             'There is a "*" record already: the first counts, RFC 9309 joins them.',
             'Put all rules for "*" into one record.',
-            _DRAFT,
         ),
         Check(
             "K025",
@@ -249,7 +214,6 @@ CHECKS = {
             "A1, A2",
             "An earlier record names a robot whose name contains this one.",
             "Put the record with the shorter name first.",
-            _DRAFT,
         ),
         # The records.
         Check(
@@ -267,7 +231,6 @@ CHECKS = {
             "B12",
             "A blank line stands inside a record, which some readers end here.",
             'Remove it, or put "#" into it.',
-            _DRAFT,
         ),
         Check(
             "K032",
@@ -276,7 +239,6 @@ CHECKS = {
             "B11, B14",
             "The extension line stands outside of a record.",
             "Move it to the rules of a record, at their end.",
-            _DRAFT,
         ),
         Check(
             "K033",
@@ -285,7 +247,6 @@ CHECKS = {
             "B11",
             "An extension line ends the User-agent lines: the robots before it are not restricted.",
             "Move it behind the rules.",
-            _DRAFT,
         ),
         Check(
             "K034",
@@ -302,7 +263,6 @@ CHECKS = {
             "B13",
             "No blank line separates the records.",
             "Put a blank line before the User-agent line.",
-            _DRAFT,
         ),
         # The rules.
         Check(
@@ -328,7 +288,6 @@ CHECKS = {
             "C6",
             'The "*" is a character like any other; for RFC 9309 it is a wildcard.',
             "Keep it for RFC 9309. For the draft, add a line for each path that it stands for.",
-            _DRAFT,
         ),
         Check(
             "K043",
@@ -337,7 +296,6 @@ CHECKS = {
             "C6",
             'The "$" at the end is a character like any other; for RFC 9309 it ends the path.',
             "Keep it for RFC 9309: no line of the draft ends a path.",
-            _DRAFT,
         ),
         Check(
             "K044",
@@ -370,7 +328,6 @@ CHECKS = {
             "C1",
             "An earlier rule that says the opposite matches all that this one does.",
             "Put this line before the other: the first match counts.",
-            _DRAFT,
         ),
         Check(
             "K048",
@@ -379,7 +336,6 @@ CHECKS = {
             "C1",
             "An earlier rule that says the same matches all that this one does.",
             "Remove the line.",
-            _DRAFT,
         ),
         Check(
             "K049",
@@ -388,7 +344,6 @@ CHECKS = {
             "C1",
             '"Allow: /" comes before a Disallow line: nothing behind it counts.',
             "Put it last.",
-            _DRAFT,
         ),
         Check(
             "K050",

@@ -33,6 +33,8 @@ from scrapy_koster.commands.verb import (
 from scrapy_koster.protocol.line import whole_lines
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
     from scrapy_koster.audit.access_log import Opened
     from scrapy_koster.commands.ink import Ink, Line
 
@@ -70,36 +72,7 @@ class Audit(Verb):
             statuses=_STATUSES,
             page="audit.md",
         )
-        parser.add_argument(
-            "logs", nargs="+", metavar="LOG", help="log of the server; - for standard input"
-        )
-        parser.add_argument(
-            "--robots", metavar="FILE[@DATE]", action="append", required=True,
-            help="the robots.txt, and since when it was so, as 2026-11-21 or 2026-11-21T20:00Z;"
-            " may be repeated",
-        )  # fmt: skip
-        parser.add_argument(
-            "--site", metavar="URL", help="leave out other hosts, where the log names hosts"
-        )
-        parser.add_argument(
-            "--log-format", metavar="FORMAT", help="what nginx' log_format says of the log"
-        )
-        parser.add_argument(
-            "--reading", choices=list(KEYS.values()), default="draft",
-            help="by what a robot is judged (default: draft)",
-        )  # fmt: skip
-        parser.add_argument(
-            "--ranges", metavar="[NAME=]FILE", action="append", default=[],
-            help="published address ranges of a robot, as googlebot.json; requests from elsewhere"
-            " are counted apart; may be repeated",
-        )  # fmt: skip
-        parser.add_argument(
-            "--clients", action="store_true", help="show whole addresses, not their networks"
-        )
-        parser.add_argument("--json", action="store_true", help="one JSON object")
-        parser.add_argument(
-            "-o", "--output", "--page", metavar="FILE", help="write a page, as HTML"
-        )
+        _add_options(parser)
         add_global_options(parser)
 
     def run(self, run: Run) -> Iterator[Line]:
@@ -126,6 +99,37 @@ class Audit(Verb):
                 write_audit(found, run.opts.output)
             except OSError as error:
                 raise unwritable(run.opts.output, error) from None
+
+
+def _add_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "logs", nargs="+", metavar="LOG", help="log of the server; - for standard input"
+    )
+    parser.add_argument(
+        "--robots", metavar="FILE[@DATE]", action="append", required=True,
+        help="the robots.txt, and since when it was so, as 2026-11-21 or 2026-11-21T20:00Z;"
+        " may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--site", metavar="URL", help="leave out other hosts, where the log names hosts"
+    )
+    parser.add_argument(
+        "--log-format", metavar="FORMAT", help="what nginx' log_format says of the log"
+    )
+    parser.add_argument(
+        "--reading", choices=list(KEYS.values()), default="draft",
+        help="by what a robot is judged (default: draft)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ranges", metavar="[NAME=]FILE", action="append", default=[],
+        help="published address ranges of a robot, as googlebot.json; requests from elsewhere"
+        " are counted apart; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--clients", action="store_true", help="show whole addresses, not their networks"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("-o", "--output", "--page", metavar="FILE", help="write a page, as HTML")
 
 
 def _audited(run: Run) -> Result:
