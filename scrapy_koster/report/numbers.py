@@ -64,7 +64,6 @@ REASONS = {
     "restricted": "HTTP 401 or 403",
     "missing": "no robots.txt (KOSTER_MISSING)",
     "html": "an HTML page for a robots.txt (KOSTER_HTML_ROBOTSTXT)",
-    "override": "an override of yours (KOSTER_OVERRIDES)",
     "unavailable": "the robots.txt did not answer",
 }
 """Why requests are refused, by ground."""

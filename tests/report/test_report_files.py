@@ -165,8 +165,8 @@ async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path:
     assert before <= about.pop("started") <= about.pop("written") <= time.time()
     assert re.fullmatch(r"\d+\.\d+.*", about.pop("version"))
     assert about == {
-        "title": "All\\x1b figs", "spider": "my spider/ü.1", "robot": "fig", "dry_run": 0, "survey": 0,
-        "parser": "KosterRobotParser", "finished": "finished", "lost": 0,
+        "title": "All\\x1b figs", "spider": "my spider/ü.1", "robot": "fig", "dry_run": 0,
+        "survey": 0, "parser": "KosterRobotParser", "finished": "finished", "lost": 0,
     }  # fmt: skip
 
 
