@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from scrapy_koster.crawl.fetching.permits import Permits
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
 from scrapy_koster.crawl.finish import Finish
+from scrapy_koster.crawl.keeping.ahead import Ahead
 from scrapy_koster.crawl.keeping.keeper import Keeper
 from scrapy_koster.crawl.keeping.parked import NothingParked
 from scrapy_koster.crawl.messages.announcer import Announcer
@@ -100,6 +102,8 @@ class Parts:
     fetcher: type[Fetcher] = Fetcher
     """The class of it, where *fetch* is None."""
     permits: Permits | None = None
+    ahead: Callable[[Clock, Callable[[], object]], Ahead] | None = None
+    """Given what is called when there is room again."""
     parking: Parking | None = None
 
 
@@ -145,6 +149,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         sites=met,
         chance=parts.chance,
         permits=parts.permits,
+        ahead=parts.ahead,
         examiner=Examiner(robot, counts),
         parked=waiting,
         pacer=pacer,
@@ -220,6 +225,7 @@ def build_keeper(
     chance: Callable[[], float] = random.random,
     sites: Sites | None = None,
     permits: Permits | None = None,
+    ahead: Callable[[Clock, Callable[[], object]], Ahead] | None = None,
     examiner: Examiner | NoExaminer | None = None,
     parked: Parked | None = None,
     pacer: Pacer | NoPacer | None = None,
@@ -252,15 +258,19 @@ def build_keeper(
         is_awaited=is_awaited,
         retrieved=retrieved,
     )
+    engine = engine or Engine(crawler)
     keeper = Keeper(
         config,
         clock=clock,
-        engine=engine or Engine(crawler),
+        engine=engine,
         sites=Sites(config.memory_sites, is_busy) if sites is None else sites,
         retriever=retriever,
         announcer=announcer,
         parked=parked or NothingParked(),
         pacer=pacer,
+        ahead=(ahead or partial(Ahead.of_crawl, places=concurrent, memory=config.memory_sites))(
+            clock, engine.wake
+        ),
     )
     return keeper
 

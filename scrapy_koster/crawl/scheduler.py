@@ -12,6 +12,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.keeping.fate import Crawl
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.sites import SiteState
 
-# Requests that are parked in one go, before other things get their turn.
-_PARKED_AT_ONCE = 500
+# Requests that are parked in one call, and for how long, before the loop goes on: with many hosts
+# in it Scrapy's queue needs milliseconds for each request.
+_PARKED_AT_ONCE = 100
+_PARKED_SECS = 0.005
 _UNWRITTEN = "What of them is not in Redis is lost: it cannot be written to"
 _LOST = "Those that cannot be written to Redis are lost"
 
@@ -59,7 +62,9 @@ class DeferringScheduler(BaseScheduler):
         self._parts = parts
         self._log = Log(__name__, crawler)
         self._epoch = parts.clock.epoch
+        self._now = parts.clock.now
         self._keeper = parts.keeper
+        self._ahead = parts.keeper.ahead
         self._parking = parts.parking
         self._waiting = parts.waiting
         self._wrapped = Wrapped(crawler, scheduler, folder=parts.folder)
@@ -152,7 +157,10 @@ class DeferringScheduler(BaseScheduler):
         whoever feeds it then gets his turn. See ``_spider_idle``.
         """
         return (
-            self._parking.has_next or self._waiting.has_turn or self._wrapped.has_pending_requests()
+            self._parking.has_next
+            or self._waiting.has_turn
+            or self._last_run.is_new
+            or self._wrapped.has_pending_requests()
         )
 
     def _spider_idle(self) -> None:
@@ -174,8 +182,12 @@ class DeferringScheduler(BaseScheduler):
         return self._scheduler.enqueue_request(request)
 
     def next_request(self) -> Request | None:
-        """Return a request that may be decided on at once, None if there is none now."""
-        waiting = self._waiting
+        """Return a request that may be decided on at once, None if there is none now.
+
+        The requests of sites that have opened come first. New ones are looked for in the wrapped
+        queue until enough sites wait, and for some milliseconds at a time.
+        """
+        waiting, until = self._waiting, LONG_AGO
         if self._last_run.is_new:
             self._ask_again()
         for _ in range(_PARKED_AT_ONCE):
@@ -189,10 +201,16 @@ class DeferringScheduler(BaseScheduler):
                 waiting.park(state, request)
             elif not waiting.holds(request):
                 return request
+            if until == LONG_AGO:
+                until = self._now() + _PARKED_SECS
+            elif until <= self._now():
+                break
         self._parts.engine.wake()
         return None
 
     def _next(self) -> Request | None:
+        if self._ahead.is_full:
+            return None
         while (request := self._wrapped.next_request()) is not None:
             if not self._last_run.has(request):
                 break
@@ -207,11 +225,16 @@ class DeferringScheduler(BaseScheduler):
 
     def _ask_again(self) -> None:
         """Have the sites asked: not before the crawl is open, and its components are ready."""
-        for site, request in self._last_run.take_first().items():
+        until = self._now() + _PARKED_SECS
+        while self._last_run.is_new and not self._ahead.is_full:
+            if until < self._now():
+                self._parts.engine.wake()
+                break
+            site, request = self._last_run.take_first()
             state = self._keeper.state_of(request.url) if self._waiting.is_open else None
-            if state is None:
+            if state is None or not waits(self._keeper.current_step(state)):
                 self._parking.open(site)
-            else:
+            elif self._parking.waiting_for(site):  # else it was asked and has opened since
                 self._keeper.ask_for(state, request)
 
     # Holding back.

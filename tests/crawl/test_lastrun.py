@@ -174,7 +174,8 @@ def test_a_request_that_cannot_have_been_written_is_none_that_waits(tmp_path: Pa
     assert not last_run.has(waiting.replace(callback=lambda response: None))
     assert last_run.has(waiting)
     last_run.add(waiting.replace(callback=lambda response: None))
-    assert list(last_run.take_first()) == ["http://a.example"]
+    assert last_run.take_first()[0] == "http://a.example"
+    assert not last_run.is_new
 
 
 def test_it_takes_linear_time() -> None:

@@ -76,6 +76,9 @@ class History:
         liar = Random(f"{seed} lies")
         self._liar = liar if is_odd and self.shares and liar.random() < 0.7 else None
         self._redis_chance = Random(f"{seed} redis")
+        ahead = Random(f"{seed} ahead")
+        self.first, self.waiting = ahead.choice((1, 3, 100)), ahead.choice((2, 100, 100))
+        """How many sites may wait for their first answer, and for any, before more are taken."""
         self.web = Web(chance, sites=chance.randrange(3, 11), until=_TROUBLE_SECS, delays=delays)
         self.plan = Plan(chance, list(self.web.sites), chance.randrange(8, 40))
         self.processes: list[Process] = []

@@ -25,6 +25,7 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.permits import Permits
+from scrapy_koster.crawl.keeping.ahead import Ahead
 from scrapy_koster.crawl.parking.file import ParkedFile
 from scrapy_koster.crawl.parking.parking import Parking
 from scrapy_koster.crawl.parking.wrapped import folder_of
@@ -348,6 +349,7 @@ class Process:
                 sites=partial(WatchedSites, self),
                 fetcher=WatchedFetcher,
                 permits=Permits(clock, at_once=history.turns, sockets=history.sockets, secs=0.3),
+                ahead=partial(Ahead, first=history.first, waiting=history.waiting),
                 parking=WatchedParking(
                     crawler, in_memory=_IN_MEMORY if few else _MANY_IN_MEMORY, folder=folder
                 ),

@@ -12,6 +12,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.keeping.ahead import FIRST_SECS
 from scrapy_koster.protocol.access import Copy, Failure, has_been, last_copy
 from scrapy_koster.protocol.step import Defer, waits
 from simulation.web import delay_of, forbids
@@ -252,6 +253,7 @@ class Watch:
         retriever = keeper._retriever
         if retriever._permits._open.total() > len(retriever.under_way):
             self.broken("nothing is left at the end", process, "a permit that nobody has")
+        self._counts(process, keeper)
         for state in () if process.is_paused_by_user else keeper._sites:
             if keeper.waiting_for(state) and state not in retriever.under_way:
                 self._waits(process, state)
@@ -259,9 +261,25 @@ class Watch:
                 process.overdue.pop(state, None)
 
     def _has_requests(self, process: Process) -> bool:
-        if self._history.queue_kind == "redis":  # nobody is told that another has pushed
-            return bool(process.scheduler._parking.has_next)
-        return bool(process.scheduler.has_pending_requests())
+        scheduler: Any = process.scheduler
+        is_ours = self._history.defers
+        if is_ours and (self._history.queue_kind == "redis" or process.keeper.ahead.is_full):
+            # Nobody is told that another has pushed; or what is in the queue may wait there.
+            return bool(scheduler._parking.has_next or scheduler._waiting.has_turn)
+        return bool(scheduler.has_pending_requests())
+
+    def _counts(self, process: Process, keeper: Any) -> None:
+        """Is the queue left alone only while sites wait that are asked, and not for long?"""
+        ahead = keeper.ahead
+        if keeper._pauses.is_on:
+            return
+        counted = ahead._waiting - keeper._retriever.under_way - set(dict(keeper._retries))
+        if counted:
+            self.broken("nothing waits that could go", process, f"counted for ever: {counted}")
+        secs = FIRST_SECS + _LATE_SECS
+        late = [state for state, since in ahead._first.items() if self._now > since + secs]
+        if ahead.is_full and len(ahead._waiting) < ahead._limit and late:
+            self.broken("nothing waits that could go", process, f"behind late sites: {late}")
 
     def _waits(self, process: Process, state: SiteState) -> None:
         step = process.keeper.current_step(state)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.fetching.retriever import Retriever
+    from scrapy_koster.crawl.keeping.ahead import Ahead
     from scrapy_koster.crawl.keeping.parked import Parked, TurnPacer
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.sites import Sites, SiteState
@@ -61,6 +62,7 @@ class Keeper:
         announcer: Announcer,
         parked: Parked,
         pacer: TurnPacer,
+        ahead: Ahead,
     ) -> None:
         """*parked* has the requests that wait in the scheduler, *pacer* those that wait for a turn
         of their host.
@@ -73,6 +75,7 @@ class Keeper:
         self._announcer = announcer
         self._parked = parked
         self._pacer = pacer
+        self.ahead = ahead
         self.state_of = sites.state_of
         self.in_memory = sites.in_memory
         self._awaited: dict[SiteState, _Awaited] = {}
@@ -158,8 +161,10 @@ class Keeper:
             return
         match self.current_step(state):
             case Ask():
+                self.ahead.begins(state)
                 self._retriever.retrieve(state, self._awaited[state].page)
             case Defer(until=until_epoch):
+                self.ahead.begins(state)
                 secs = until_epoch - self._clock.epoch()
                 self._retries.set(state, self._clock.now() + secs)
             case Obey() | Pass() | Refuse():
@@ -170,6 +175,7 @@ class Keeper:
         if self._is_put_off(state):
             self._pauses.put_off(state)
             return
+        self.ahead.ends(state)
         where = Place.KEPT if self._parked.is_kept else Place.PARKED
         parked, told_parked = self._decided(state, where)
         self._announcer.announce(
@@ -255,6 +261,7 @@ class Keeper:
     def _close(self) -> None:
         self.patience.close()
         self._retries.clear()
+        self.ahead.close()
         self._retriever.cancel()
         self._pacer.close()
         for state, awaited in list(self._awaited.items()):

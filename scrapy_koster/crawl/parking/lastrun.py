@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.parking.identity import digest
@@ -23,7 +23,7 @@ class LastRun:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._waiting: Counter[bytes] = Counter()
-        self._first: dict[str, Request] = {}
+        self._first: OrderedDict[str, Request] = OrderedDict()
 
     def add(self, request: Request) -> None:
         """Note that *request* waits."""
@@ -36,10 +36,9 @@ class LastRun:
         """Whether there is something for ``take_first``."""
         return bool(self._first)
 
-    def take_first(self) -> dict[str, Request]:
-        """Return one request of each site, for which it is to be asked; nothing the second time."""
-        first, self._first = self._first, {}
-        return first
+    def take_first(self) -> tuple[str, Request]:
+        """Return the next site and a request to it, for which it is to be asked; each once."""
+        return self._first.popitem(last=False)
 
     def has(self, request: Request) -> bool:
         """Return whether *request* is one that waits; each is found once."""

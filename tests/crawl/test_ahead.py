@@ -1,0 +1,230 @@
+"""How many sites wait before the scheduler takes no more requests from the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.statscollectors import MemoryStatsCollector
+
+from scrapy_koster import DeferringScheduler
+from scrapy_koster.crawl.assembly import Parts, assembly_of
+from scrapy_koster.crawl.clock import Clock, Instant, set_clock
+from scrapy_koster.crawl.keeping.ahead import Ahead
+from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.site import Site
+
+
+@dataclass
+class Timer:
+    when: float
+    call: Callable[[], object]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class HandClock(Clock):
+    """Goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.secs = 0.0
+        self.timers: list[Timer] = []
+
+    def now(self) -> Instant:
+        return Instant(self.secs)
+
+    def call_later(self, secs: float, function: Callable[..., object], *args: Any) -> Any:
+        timer = Timer(self.secs + secs, lambda: function(*args))
+        self.timers.append(timer)
+        return timer
+
+    def go_on(self, secs: float) -> None:
+        self.secs += secs
+        due = [timer for timer in self.timers if timer.when <= self.secs and not timer.cancelled]
+        self.timers = [timer for timer in self.timers if timer not in due]
+        for timer in due:
+            timer.call()
+
+
+def sites(count: int) -> list[SiteState]:
+    return [SiteState(Site("http", f"{n}.example", 80)) for n in range(count)]
+
+
+def failed(state: SiteState) -> SiteState:
+    state.learn(state.facts._replace(known=Failure("503", 1, 0.0, 0.0, 10.0, None)))
+    return state
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def room() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def ahead(clock: HandClock, room: list[str]) -> Ahead:
+    return Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
+
+
+def full(ahead: Ahead) -> bool:
+    return ahead.is_full
+
+
+def test_it_is_full_while_enough_sites_are_asked_for_the_first_time(ahead: Ahead) -> None:
+    one, two, three = sites(3)
+    ahead.begins(one)
+    ahead.begins(two)
+    ahead.begins(two)
+    assert not full(ahead)
+    ahead.begins(three)
+    assert full(ahead)
+    ahead.ends(one)
+    assert not full(ahead)
+
+
+def test_a_site_that_may_hang_counts_for_a_second(
+    ahead: Ahead, clock: HandClock, room: list[str]
+) -> None:
+    one, *others = sites(4)
+    ahead.begins(one)
+    clock.go_on(0.5)
+    for state in others[:2]:
+        ahead.begins(state)
+    assert full(ahead)
+    clock.go_on(0.4)
+    assert full(ahead)
+    assert not room
+    clock.go_on(0.1)
+    assert not full(ahead)
+    assert room == ["room"]
+    ahead.begins(others[2])
+    assert full(ahead)
+    clock.go_on(0.5)
+    assert not full(ahead)
+
+
+def test_all_that_wait_have_a_limit_too(ahead: Ahead, clock: HandClock, room: list[str]) -> None:
+    """Those that hang, and those that are deferred, until one of them waits no longer."""
+    hanging, deferred, more = sites(3), [failed(state) for state in sites(2)], sites(1)
+    for state in hanging:
+        ahead.begins(state)
+    clock.go_on(1)
+    assert not full(ahead)
+    room.clear()
+    for state in deferred:
+        ahead.begins(state)
+    assert full(ahead)
+    clock.go_on(1000)
+    assert full(ahead)
+    assert not room
+    ahead.ends(deferred[0])
+    assert not full(ahead)
+    ahead.begins(more[0])
+    assert full(ahead)
+
+
+def test_sites_that_failed_before_are_none_of_the_first(ahead: Ahead) -> None:
+    for state in sites(4):
+        ahead.begins(failed(state))
+    assert not full(ahead)
+
+
+def test_no_timer_is_left(ahead: Ahead, clock: HandClock) -> None:
+    for state in sites(3):
+        ahead.begins(state)
+    ahead.close()
+    assert all(timer.cancelled for timer in clock.timers)
+
+
+@pytest.mark.parametrize(
+    ("places", "memory", "first", "waiting"), [(8, 10, 112, 1000), (64, 10_000, 128, 10_000)]
+)
+def test_the_limits_of_a_crawl(places: int, memory: int, first: int, waiting: int) -> None:
+    def taken(state_of: Callable[[SiteState], SiteState]) -> int:
+        clock = HandClock()
+        ahead = Ahead.of_crawl(clock, lambda: None, places=places, memory=memory)
+        for count, state in enumerate(sites(20_000)):
+            if ahead.is_full:
+                return count
+            ahead.begins(state_of(state))
+        raise AssertionError("it has no limit")
+
+    assert taken(lambda state: state) == first
+    assert taken(failed) == waiting
+
+
+class SlowQueue(BaseScheduler):
+    """As Scrapy's with many hosts in it: what it hands out takes its time."""
+
+    clock: HandClock
+    number = 0
+
+    def has_pending_requests(self) -> bool:
+        return True
+
+    def enqueue_request(self, request: Request) -> bool:
+        return True
+
+    def next_request(self) -> Request:
+        self.clock.secs += 0.002
+        type(self).number += 1
+        return Request(f"http://{self.number}.example/")
+
+
+class Never:
+    """No site answers."""
+
+    async def fetch(self, *_: object, **__: object) -> Any:
+        raise AssertionError
+
+    def cancel(self) -> None:
+        """Nothing is under way."""
+
+
+async def test_the_scheduler_takes_requests_for_milliseconds_and_until_enough_wait(
+    clock: HandClock,
+) -> None:
+    class Queue(SlowQueue):
+        pass
+
+    Queue.clock = clock
+    settings = {
+        "ROBOTSTXT_OBEY": True,
+        "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
+        "KOSTER_FALLBACK_SCHEDULER": Queue,
+    }
+    crawler, woken = Crawler(Spider, settings), list[bool]()
+    crawler.spider = Spider("slow")
+    crawler.stats = MemoryStatsCollector(crawler)
+    wakes = SimpleNamespace(schedule=lambda: woken.append(True))
+    crawler.engine = SimpleNamespace(_slot=SimpleNamespace(nextcall=wakes))  # type: ignore[assignment]
+    set_clock(crawler, clock)
+    assembly = assembly_of(
+        crawler,
+        Parts(fetch=Never(), ahead=lambda *given: Ahead(*given, first=10, waiting=100)),
+    )
+    scheduler = DeferringScheduler.from_crawler(crawler)
+    assembly.waiting.open(is_kept=False)
+    taken = []
+    while not assembly.keeper.ahead.is_full:
+        before = Queue.number
+        assert scheduler.next_request() is None
+        taken.append(Queue.number - before)
+    assert taken == [4, 4, 2]
+    assert len(woken) == 2  # when enough sites wait an answer wakes it
+    assert scheduler.next_request() is None
+    assert Queue.number == 10
+    await assembly.keeper.close()

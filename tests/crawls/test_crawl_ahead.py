@@ -1,0 +1,106 @@
+"""A long queue of sites that do not answer: few are asked at a time, and none keeps the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl
+from harness.replies import Hang, Reply
+from harness.server import Server, Site
+from harness.virtual import TIME
+from scrapy import Request
+from scrapy.core.scheduler import Scheduler
+from scrapy.crawler import Crawler
+
+from scrapy_koster.crawl.assembly import Parts, assembly_of
+from scrapy_koster.crawl.keeping.ahead import Ahead
+
+pytestmark = pytest.mark.crawl
+
+FIRST, WAITING = 3, 5
+MEMORY = "scrapy_koster.storage.memory.MemoryStorage"
+
+
+class Few:
+    """An extension, of which the objects of a crawl are built with small limits."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Few:
+        assembly_of(crawler, Parts(ahead=partial(Ahead, first=FIRST, waiting=WAITING)))
+        return cls()
+
+
+class Watching(Scheduler):
+    """Notes for how many sites requests wait when it hands one out."""
+
+    most = 0
+
+    def next_request(self) -> Request | None:
+        assert self.crawler is not None
+        waiting = len(assembly_of(self.crawler).parking.by_site())
+        type(self).most = max(self.most, waiting)
+        return super().next_request()
+
+
+@pytest.fixture
+def few() -> dict[str, Any]:
+    return {
+        "EXTENSIONS": {Few: 0},
+        "KOSTER_FALLBACK_SCHEDULER": type("Watched", (Watching,), {}),
+        "KOSTER_DEFER_FIRST_SECS": 1,
+        "KOSTER_DEFER_LIMIT_SECS": 3,
+    }
+
+
+def hosts(server: Server, count: int, robots: Any) -> list[Site]:
+    sites = [server.site(host=f"127.3.0.{n + 1}") for n in range(count)]
+    for site in sites:
+        site.robots = robots
+    return sites
+
+
+async def test_in_an_outage_the_rest_of_the_queue_stays_where_it_is(
+    crawl: Crawl, server: Server, few: dict[str, Any]
+) -> None:
+    down, healthy = hosts(server, 4 * WAITING, Reply(503)), server.site()
+    urls = [site.url("/page") for site in down]
+    result = await crawl(urls=[*urls, healthy.url("/page")], settings=few)
+    assert Counter(url for url, _ in result.refused) == Counter(urls)
+    assert healthy.pages_asked == ["/page"]
+    assert few["KOSTER_FALLBACK_SCHEDULER"].most < WAITING
+
+
+async def test_what_the_last_run_left_is_asked_for_little_by_little(
+    crawl: Crawl, server: Server, few: dict[str, Any], tmp_path: Path
+) -> None:
+    """A crawl is not idle before all of them were asked, however short its patience is."""
+    settings = few | {"JOBDIR": str(tmp_path / "job"), "KOSTER_STORAGE": MEMORY}
+    sites = hosts(server, 3 * WAITING, Reply(503))
+    urls = [site.url("/page") for site in sites]
+    running = crawl.start(urls=urls, settings=settings | {"EXTENSIONS": {}})
+    await crawl.until(lambda: all(site.asked("/robots.txt") for site in sites))
+    await running.stop()
+    asked = {site: site.asked("/robots.txt") for site in sites}
+    healthy = sites[-2:]
+    for site in healthy:
+        site.robots = ""
+    await crawl(settings=settings | {"KOSTER_IDLE_LIMIT_SECS": 0.1})
+    assert all(site.asked("/robots.txt") > times for site, times in asked.items())
+    assert [site.pages_asked for site in healthy] == [["/page"]] * 2
+
+
+async def test_300_hanging_sites_delay_a_healthy_one_by_3_seconds(
+    crawl: Crawl, server: Server
+) -> None:
+    down, healthy = server.site(host="0.0.0.0"), server.site()
+    down.robots = Hang()
+    urls = [f"http://127.3.{n // 250}.{n % 250 + 1}:{down.port}/page" for n in range(300)]
+    began = TIME.now()
+    running = crawl.start(urls=[*urls, healthy.url("/page")])
+    await crawl.until(lambda: healthy.pages_asked)
+    assert TIME.now() - began <= 3
+    await running.stop()
