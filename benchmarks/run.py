@@ -12,6 +12,7 @@ import contact
 import crawls
 import differential
 import files
+import first_contact
 import hostility
 import pacing
 import page_directives
@@ -24,6 +25,7 @@ from report import Table, origin, write
 # A section takes the number of rounds and yields its tables as they are done.
 SECTIONS: dict[str, Callable[[int], Iterator[Table]]] = {
     "broad": broad.tables,
+    "first-contact": first_contact.tables,
     "files": files.tables,
     "rules": rules.tables,
     "readings": readings.tables,
