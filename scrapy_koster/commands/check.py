@@ -21,10 +21,10 @@ from scrapy_koster.commands.verb import (
     is_url,
     requested,
 )
-from scrapy_koster.protocol.access import Copy, standing_stated
+from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.standing import Standing, standing_stated
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 
 _ABOUT = """\

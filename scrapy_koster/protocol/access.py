@@ -7,11 +7,12 @@ what to do with a request.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 from urllib.parse import urldefrag, urljoin
 
+from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.freshness import expiry, retry_after, states_life
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import narrow
@@ -19,7 +20,7 @@ from scrapy_koster.protocol.override import NO_OVERRIDES, Overrides
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import has_record
 from scrapy_koster.protocol.site import site_of
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.standing import Standing, standing_stated
 
 _VALIDATOR_CHARS = 1000
 _JITTER = 0.25
@@ -42,6 +43,10 @@ class Answer:
     body: bytes = b""
     cut_bytes: int | None = None
     """The limit at which the body was cut, None where it is whole."""
+    digest: str = ""
+    """That of the body as it was received: before it was decoded or cut."""
+    exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
+    """What was sent and received, redirects included, in order."""
 
     def __repr__(self) -> str:
         """Section 6: short and printable, for it gets into logs."""
@@ -57,6 +62,8 @@ class NoAnswer:
     """It is the robot that failed, not the site."""
     no_such_host: bool = False
     """The name of the site's host does not exist: nothing can be fetched from it."""
+    exchanges: tuple[Exchange, ...] = field(default=(), compare=False)
+    """What was sent and received before that, redirects included, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,15 @@ class Copy:
     """The limit at which the file was cut, None where the body is the whole of it."""
     life_stated: bool = False
     """Whether its server stated how long it is fresh; else the policy's default is its life."""
+    digest: str = ""
+    """That of the answer's body, as it was received. By itself that of ``body``."""
+    record_id: str | None = None
+    """The WARC-Record-ID of the record that holds its body; None if it is in no archive."""
+
+    def __post_init__(self) -> None:
+        """Take the digest of the body, if none is given."""
+        if not self.digest:
+            object.__setattr__(self, "digest", digest_of(self.body))
 
     @property
     def in_utf8(self) -> bytes:
@@ -168,24 +184,6 @@ class Policy:
     def defers(self) -> bool:
         """Whether requests wait for a site that has failed."""
         return self.unavailable is Unavailable.DEFER
-
-
-def standing_stated(status: int) -> Standing:
-    """Return what an HTTP status says about a site, by itself; UNAVAILABLE: it may pass."""
-    # 3.1: "If the server response indicates Success (HTTP 2xx Status Code,) the
-    # robot must read the content, parse it, and follow any instructions"
-    if 200 <= status <= 299:
-        return Standing.OBEYED
-    # 3.1: "On server response indicating access restrictions (HTTP Status Code
-    # 401 or 403) a robot should regard access to the site completely restricted."
-    if status in (401, 403):
-        return Standing.RESTRICTED
-    # 3.1: "indicates the resource does not exist (HTTP Status Code 404)". The
-    # other 4xx are left open: unrestricted, but for those that pass with time,
-    # and 407, which a proxy says of itself.
-    if 400 <= status <= 499 and status not in (407, 408, 425, 429):
-        return Standing.WITHOUT_ROBOTS_TXT
-    return Standing.UNAVAILABLE
 
 
 def standing_of(copy: Copy, policy: Policy) -> Standing:
@@ -295,6 +293,7 @@ def _copied(answer: Answer, *, now: float, policy: Policy) -> Copy | None:
         expires=_expiry(answer, answer.status, now=now, policy=policy),
         cut_bytes=answer.cut_bytes if is_file else None,
         life_stated=states_life(answer.headers, now=now),
+        digest=answer.digest or digest_of(answer.body),
     )
 
 

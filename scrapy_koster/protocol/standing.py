@@ -75,3 +75,21 @@ class Standing(IntEnum):
     def may_be_overridden(self) -> bool:
         """Whether KOSTER_OVERRIDES apply: not to sites that are restricted or unavailable."""
         return self not in (Standing.RESTRICTED, Standing.UNAVAILABLE)
+
+
+def standing_stated(status: int) -> Standing:
+    """Return what an HTTP status says about a site, by itself; UNAVAILABLE: it may pass."""
+    # 3.1: "If the server response indicates Success (HTTP 2xx Status Code,) the
+    # robot must read the content, parse it, and follow any instructions"
+    if 200 <= status <= 299:
+        return Standing.OBEYED
+    # 3.1: "On server response indicating access restrictions (HTTP Status Code
+    # 401 or 403) a robot should regard access to the site completely restricted."
+    if status in (401, 403):
+        return Standing.RESTRICTED
+    # 3.1: "indicates the resource does not exist (HTTP Status Code 404)". The
+    # other 4xx are left open: unrestricted, but for those that pass with time,
+    # and 407, which a proxy says of itself.
+    if 400 <= status <= 499 and status not in (407, 408, 425, 429):
+        return Standing.WITHOUT_ROBOTS_TXT
+    return Standing.UNAVAILABLE

@@ -180,6 +180,11 @@ class Verdict:
             case Failure():  # pragma: no branch
                 return self.site.robots_url
 
+    @property
+    def digest(self) -> str | None:
+        """The label of the body of the copy, as it was received; None if there is no copy."""
+        return self.known.digest if isinstance(self.known, Copy) else None
+
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold of it: text made printable, times in UTC."""
         copy = self.known if isinstance(self.known, Copy) else None
@@ -202,6 +207,8 @@ class Verdict:
             "also": ruling_to_dict(self.also, self.robot) if self.also else None,
             "robots_url": printable(self.robots_url, TEXT_CHARS),
             "status": copy.status if copy else None,
+            "digest": printable(self.digest) if self.digest else None,
+            "record_id": printable(copy.record_id) if copy and copy.record_id else None,
             "fetched": utc(copy.fetched) if copy and dated else None,
             "expires": utc(copy.expires) if copy and dated else None,
             "override": override_to_dict(self.override) if self.override else None,

@@ -16,6 +16,7 @@ from dataclasses import fields
 from typing import TypeVar
 
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
+from scrapy_koster.protocol.exchange import is_digest
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.storage.port import StorageError
 
@@ -119,6 +120,8 @@ def _copy(
     expires: object,
     cut_bytes: object,
     life_stated: object,
+    digest: object,
+    record_id: object,
 ) -> Copy:
     return Copy(
         url=_line(url),
@@ -129,8 +132,9 @@ def _copy(
         fetched=_time(fetched),
         expires=_time(expires),
         cut_bytes=None if cut_bytes is None else _count(cut_bytes, range(1, 2**63)),
-        # None in version 1 of the file: stated, and so bounded by KOSTER_EXPIRY_MAX_SECS.
-        life_stated=life_stated is None or bool(_count(life_stated, range(2))),
+        life_stated=bool(_count(life_stated, range(2))),
+        digest=_digest(digest),
+        record_id=None if record_id is None else _line(record_id),
     )
 
 
@@ -172,6 +176,13 @@ def _line(value: object) -> str:
     text = _text(value)
     if _CONTROL.search(text):
         raise ValueError("a control character")
+    return text
+
+
+def _digest(value: object) -> str:
+    text = _typed(value, str)
+    if not is_digest(text):
+        raise ValueError("not a digest")
     return text
 
 

@@ -81,6 +81,8 @@ _COPY: Mapping[str, tuple[type, ...]] = {
     "fetched": _TIME,
     "expires": _TIME,
     "cut_bytes": (int, NoneType),
+    "digest": _TEXT,
+    "record_id": _TEXT_OR_NONE,
 }
 _FAILURE: Mapping[str, tuple[type, ...]] = {
     "reason": _TEXT,

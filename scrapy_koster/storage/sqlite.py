@@ -51,6 +51,8 @@ _MIGRATIONS = (
     ),
     ("CREATE TABLE visit (host TEXT NOT NULL PRIMARY KEY, visited REAL NOT NULL)",),
     ("ALTER TABLE visit ADD COLUMN wanted REAL",),
+    # A copy without a digest is a miss.
+    ("ALTER TABLE known ADD COLUMN digest TEXT", "ALTER TABLE known ADD COLUMN record_id TEXT"),
 )
 """The statements that make version n + 1 of the file out of version n."""
 
@@ -58,20 +60,22 @@ _BUSY_SECS = 2.0
 _COLUMNS = (*COPY_FIELDS, *FAILURE_FIELDS)  # as _GET and _PUT name them
 _GET = """
     SELECT url, status, body, etag, last_modified, fetched, expires, cut_bytes, life_stated,
-           reason, attempts, since, asked, retry
+           digest, record_id, reason, attempts, since, asked, retry
     FROM known WHERE site = :site
     AND ifnull(length(CAST(body AS BLOB)), 0) <= :body_max
     AND ifnull(length(CAST(url AS BLOB)), 0) <= :text_max
     AND ifnull(length(CAST(etag AS BLOB)), 0) <= :text_max
     AND ifnull(length(CAST(last_modified AS BLOB)), 0) <= :text_max
+    AND ifnull(length(CAST(digest AS BLOB)), 0) <= :text_max
+    AND ifnull(length(CAST(record_id AS BLOB)), 0) <= :text_max
     AND ifnull(length(CAST(reason AS BLOB)), 0) <= :text_max
 """
 _PUT = """
     INSERT OR REPLACE INTO known (
         site, url, status, body, etag, last_modified, fetched, expires, cut_bytes, life_stated,
-        reason, attempts, since, asked, retry
+        digest, record_id, reason, attempts, since, asked, retry
     )
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _LEFT_SECS = "SELECT until - ? FROM claim WHERE site = ? AND owner <> ?"
 _CLAIM = "INSERT OR REPLACE INTO claim (site, owner, until) VALUES (?, ?, ?)"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 from base64 import b64encode
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from harness.comparison import RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.replies import Asked, Endless, Handler, Hang, Raw, Reply, Trickle, redirect
+from harness.replies import Asked, Endless, Handler, Hang, Raw, Reply, Reset, Trickle, redirect
 from harness.server import Server, Site
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -712,3 +713,80 @@ async def test_headers_that_are_no_text_are_harmless(crawl: Crawl, server: Serve
     # What Scrapy downloads with when there is no reactor may not be able to read them.
     failed = {type(error) for _, error in result.refused} == {RobotsUnavailable}
     assert obeyed(result, site) or (failed and not is_reactor_installed())
+
+
+# What others see of it
+
+WATCHED = (
+    "request_reached_downloader",
+    "headers_received",
+    "bytes_received",
+    "response_downloaded",
+    "request_left_downloader",
+)
+
+
+class Signalled(RecordingSpider):
+    """Notes the signals of downloads, by path."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.seen = []
+        spider.hears = []
+        for name in WATCHED:
+
+            def hear(request: Request, response: Any = None, name: str = name) -> None:
+                spider.seen.append((request.url, name))
+                if response is not None:
+                    spider.seen.append((response.url, f"HTTP {response.status}"))
+
+            spider.hears.append(hear)  # a signal keeps none of them alive
+            crawler.signals.connect(hear, signal=getattr(signals, name))
+        return spider
+
+
+async def test_each_hop_sends_the_signals_of_a_download(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reply(301, "gone", headers={"Location": "/moved"})
+    site.page("/moved", Reply(200, RULES))
+    running = crawl.start(Signalled, urls=[site.url("/page")], settings=SETTINGS)
+    await running.result()
+    spider: Any = running.crawler.spider
+    of_a_page = [name for url, name in spider.seen if url == site.url("/page")]
+    assert set(WATCHED) < set(of_a_page)
+    for path, status in (("/robots.txt", "HTTP 301"), ("/moved", "HTTP 200")):
+        seen = [name for url, name in spider.seen if url == site.url(path)]
+        assert seen == [status if name == "HTTP 200" else name for name in of_a_page]
+    ends = [url for url, name in spider.seen if name == "request_left_downloader"]
+    assert ends == [site.url(path) for path in ("/robots.txt", "/moved", "/page")]
+
+
+async def test_a_request_that_fails_leaves_the_downloader(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = Reset()
+    running = crawl.start(
+        Signalled, urls=[site.url("/page")], settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0}
+    )
+    await running.result()
+    spider: Any = running.crawler.spider
+    assert [name for _, name in spider.seen] == [WATCHED[0], WATCHED[-1]]
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body"),
+    [
+        pytest.param(200, {}, RULES.encode(), id="as it is"),
+        pytest.param(
+            200, {"Content-Encoding": "gzip"}, gzip.compress(RULES.encode()), id="compressed"
+        ),
+        pytest.param(404, {}, b"<html>not here", id="an error page, which is not kept"),
+    ],
+)
+async def test_a_copy_has_the_digest_of_what_was_received(
+    crawl: Crawl, server: Server, status: int, headers: dict[str, str], body: bytes
+) -> None:
+    site = server.site()
+    site.robots = Reply(status, body, headers=headers)
+    await crawl_site(crawl, site)
+    assert (await stored(crawl, site)).digest == f"sha256:{sha256(body).hexdigest()}"

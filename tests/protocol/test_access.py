@@ -28,6 +28,7 @@ from scrapy_koster.protocol.access import (
     redirect_target,
     standing_of,
 )
+from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import (
     Ask,
@@ -108,7 +109,8 @@ def test_answers_that_are_kept(
     status: int, meaning: Standing, body: bytes, life_secs: float
 ) -> None:
     copy = copied(answer(status), FAILED)
-    assert copy == Copy(URL, status, body, None, None, NOW, NOW + life_secs)
+    digest = digest_of(BODY)  # of what was received: an error page is not kept
+    assert copy == Copy(URL, status, body, None, None, NOW, NOW + life_secs, digest=digest)
     assert standing_of(copy, POLICY) is meaning
 
 

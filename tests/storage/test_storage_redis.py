@@ -154,6 +154,8 @@ FIELDS: dict[str, Any] = {
     "expires": 2.0,
     "cut_bytes": None,
     "life_stated": False,
+    "digest": COPY.digest,
+    "record_id": None,
 }
 FAILED: dict[str, Any] = {"reason": "x", "attempts": 1, "since": 1.0, "asked": 1.0, "retry": 2.0}
 WRONG: dict[str, bytes] = {
@@ -171,6 +173,10 @@ WRONG: dict[str, bytes] = {
     "neither": valued({}),
     "a copy of another kind": valued({"copy": [1]}),
     "a field too many": valued({"copy": {**FIELDS, "more": 1}}),
+    "a copy without a digest": valued({"copy": {**FIELDS, "digest": None}}),
+    "a copy of an older release": valued(
+        {"copy": {name: FIELDS[name] for name in FIELDS if name not in ("digest", "record_id")}}
+    ),
     "a field too few": valued({"copy": {"url": "x"}}),
     "a body in the head": valued({"copy": {**FIELDS, "body": 1, "status": "200"}}),
     "a status of text": valued({"copy": {**FIELDS, "status": "200"}}),

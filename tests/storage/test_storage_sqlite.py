@@ -21,6 +21,7 @@ from harness.storages import output, start
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import StorageError
+from scrapy_koster.storage.port import Claimed
 from scrapy_koster.storage.sqlite import SQLiteStorage, _migrate
 
 A = Site("http", "a.example", 80)
@@ -111,7 +112,7 @@ def test_the_umask_binds(tmp_path: Path, umask: int) -> None:
 
 def test_the_file_says_what_it_is(storage: SQLiteStorage, path: Path) -> None:
     assert execute(path, "PRAGMA application_id") == [(0x4B6F7374,)]
-    assert execute(path, "PRAGMA user_version") == [(5,)]
+    assert execute(path, "PRAGMA user_version") == [(6,)]
     assert execute(path, "PRAGMA journal_mode") == [("wal",)]
 
 
@@ -210,13 +211,18 @@ VERSION_1 = (
 )
 
 
-def test_a_file_of_version_1_is_read_and_migrated(path: Path) -> None:
+WITHOUT_DIGEST = [f"ALTER TABLE known DROP COLUMN {name}" for name in ("digest", "record_id")]
+
+
+def test_a_file_of_version_1_is_migrated_and_its_copies_are_misses(
+    path: Path,
+) -> None:
     execute(path, *VERSION_1)
     for _ in range(2):
         with closing(SQLiteStorage(str(path))) as storage:
-            assert storage.get(A) == replace(COPY, life_stated=True)
+            assert storage.get(A) is None
             assert storage.get(B) == replace(FAILURE, stale=None)
-    assert execute(path, "PRAGMA user_version") == [(5,)]
+    assert execute(path, "PRAGMA user_version") == [(6,)]
     with closing(SQLiteStorage(str(path))) as storage:
         storage.put(A, replace(COPY, fetched=5.0, cut_bytes=10))
         assert storage.get(A) == replace(COPY, fetched=5.0, cut_bytes=10)
@@ -227,21 +233,23 @@ def test_a_file_of_version_2_is_migrated(path: Path) -> None:
     execute(path, *VERSION_1, *(f"ALTER TABLE known ADD COLUMN {name} INTEGER" for name in added))
     execute(path, "UPDATE known SET cut_bytes = 7, life_stated = 0", "PRAGMA user_version = 2")
     with closing(SQLiteStorage(str(path))) as storage:
-        assert storage.claim(A, "a", now=1.0, secs=1.0).known == replace(COPY, cut_bytes=7)
-    assert execute(path, "PRAGMA user_version") == [(5,)]
+        assert storage.claim(A, "a", now=1.0, secs=1.0, unless_known=True) == Claimed(None, 0.0)
+        storage.put(A, COPY, "a")
+        assert storage.get(A) == COPY
+    assert execute(path, "PRAGMA user_version") == [(6,)]
 
 
 def test_a_file_of_version_3_is_migrated(path: Path) -> None:
     with closing(SQLiteStorage(str(path))) as storage:
         storage.put(A, COPY)
         storage.claim(B, "b", now=1.0, secs=60.0)
-    execute(path, "DROP TABLE visit", "PRAGMA user_version = 3")
+    execute(path, "DROP TABLE visit", *WITHOUT_DIGEST, "PRAGMA user_version = 3")
     with closing(SQLiteStorage(str(path))) as storage:
         assert storage.visit("a.example", now=1.0, secs=9.0) == 0.0
         assert storage.visit("a.example", now=2.0, secs=9.0) == 8.0
-        assert storage.get(A) == COPY
+        assert storage.get(A) is None
         assert storage.claim(B, "a", now=2.0, secs=60.0).held_secs == 59.0
-    assert execute(path, "PRAGMA user_version") == [(5,)]
+    assert execute(path, "PRAGMA user_version") == [(6,)]
 
 
 CLAIMED = {
@@ -381,9 +389,9 @@ def test_a_file_that_lost_its_table(storage: SQLiteStorage, path: Path) -> None:
 
 def test_a_newer_version(path: Path) -> None:
     SQLiteStorage(str(path)).close()
-    execute(path, "PRAGMA user_version = 6")
+    execute(path, "PRAGMA user_version = 7")
     before = path.read_bytes()
-    assert "version 6, made by a newer scrapy-koster" in refusal(path)
+    assert "version 7, made by a newer scrapy-koster" in refusal(path)
     assert path.read_bytes() == before
 
 
@@ -517,7 +525,7 @@ def test_a_directory_that_may_not_be_written(public: Path) -> None:
 def test_a_file_that_may_not_be_written(public: Path, journal_mode: str) -> None:
     path = public / "robots.sqlite3"
     with closing(SQLiteStorage(str(path))) as storage:
-        storage.put(A, replace(COPY, url="u", body=b"", etag=None, last_modified=None))
+        storage.put(A, replace(COPY, url="u", body=b"", digest="", etag=None, last_modified=None))
     execute(path, f"PRAGMA journal_mode = {journal_mode}")
     path.chmod(0o444)
     public.chmod(0o777)
@@ -560,6 +568,9 @@ TAMPERED = {
     "cut_bytes of zero": "cut_bytes = 0",
     "life_stated of text": "life_stated = 'yes'",
     "life_stated beyond": "life_stated = 2",
+    "no digest": "digest = NULL",
+    "a digest of another kind": "digest = 'sha1:0'",
+    "a record ID with a line end": "record_id = 'a' || char(10)",
     "copy and half a failure": "reason = '503'",
     "nothing at all": "url = NULL, status = NULL, body = NULL, etag = NULL, "
     "last_modified = NULL, fetched = NULL, expires = NULL",

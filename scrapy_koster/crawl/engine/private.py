@@ -12,6 +12,7 @@ from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.engine.compat import has_start_failed, scheduler_of
+from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -54,9 +55,9 @@ def sitemap_callback(spider: SitemapSpider) -> Callable[[Response], Any]:
     return spider._parse_sitemap  # noqa: SLF001
 
 
+_FETCHING = signals.request_reached_downloader
 _MOVING = (
     signals.request_scheduled,
-    signals.request_reached_downloader,
     signals.response_received,
     signals.item_scraped,
     signals.item_dropped,
@@ -65,11 +66,23 @@ _MOVING = (
 )
 
 
+def _of_the_crawl(call: Callable[[], object]) -> Callable[[Request], None]:
+    """Return *call* as the receiver of a signal that is also sent for a robots.txt."""
+
+    def receive(request: Request) -> None:
+        if not is_for_robots_txt(request):
+            call()
+
+    return receive
+
+
 class Engine:
     """The engine of a crawl, as far as what Scrapy does not offer in public is concerned."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._receivers: list[Callable[[Request], None]] = []
+        """A signal keeps none of them alive."""
 
     @property
     def _slot(self) -> Any:
@@ -134,18 +147,21 @@ class Engine:
         That costs something at each of them. Return what ends it.
         """
         send = self._crawler.signals
-        for signal in _MOVING:
-            send.connect(call, signal=signal)
+        calls = dict.fromkeys(_MOVING, call) | {_FETCHING: _of_the_crawl(call)}
+        for signal, called in calls.items():
+            send.connect(called, signal=signal)
 
         def end() -> None:
-            for signal in _MOVING:
-                send.disconnect(call, signal=signal)
+            for signal, called in calls.items():
+                send.disconnect(called, signal=signal)
 
         return end
 
     def when_fetching(self, call: Callable[[], object]) -> None:
-        """Call *call* for each request that reaches the downloader, from now on."""
-        self._crawler.signals.connect(call, signal=signals.request_reached_downloader)
+        """Call *call* for each request of the crawl that reaches the downloader, from now on."""
+        receiver = _of_the_crawl(call)
+        self._receivers.append(receiver)
+        self._crawler.signals.connect(receiver, signal=_FETCHING)
 
     def has_nothing_else(self, waiting: Collection[Request]) -> bool:
         """Whether nothing can be downloaded but the requests that are *waiting* for their site.

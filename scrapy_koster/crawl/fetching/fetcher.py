@@ -27,13 +27,16 @@ from w3lib.url import safe_url_string
 
 from scrapy_koster.crawl.engine.handlers import MeteredHandlers
 from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
+from scrapy_koster.crawl.engine.robots_mark import MARK
 from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.crawl.fetching.ports import TurnNeededError
 from scrapy_koster.crawl.fetching.robots_request import robots_request
-from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target, standing_stated
+from scrapy_koster.crawl.fetching.transfer import Transfer
+from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
+from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.printable import error_text, printable
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.standing import Standing, standing_stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.messages.stats import Stats
+    from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
 
 # The resolver has answered, and there is no such name, or it has no address. That it did
@@ -64,7 +68,6 @@ _DEFECTS = (
     TypeError,
     UnsupportedURLSchemeError,
 )
-_RECEIVED = "koster_robotstxt_received"
 _METER = "koster_robotstxt_meter"
 
 
@@ -116,6 +119,7 @@ class Fetcher:
         ends, who waits for this is cancelled as well.
         """
         ended: Deferred[Answer | NoAnswer] = Deferred()
+        exchanges = list(after.exchanges) if after else []
         late: list[DownloadTimeoutError] = []
 
         def end(result: Answer | NoAnswer | TwistedFailure) -> None:
@@ -128,6 +132,8 @@ class Fetcher:
                 answer = self._no_answer(late[0] if late else result.value)
                 is_defect = isinstance(result.value, _DEFECTS) and not late
                 result = result if is_defect and not self._cancelled else answer
+            if not isinstance(result, TwistedFailure):
+                result = replace(result, exchanges=tuple(exchanges))
             ended.callback(result)  # of a failure it is what errback() is
 
         def time_out() -> None:
@@ -139,7 +145,7 @@ class Fetcher:
         timer = self._clock.call_later(self._config.timeout_secs, time_out)
         if after is None or after.url is None:
             self._stats.asked()
-        asking = deferred_from_coro(self._follow(site, page, stale, until, after))
+        asking = deferred_from_coro(self._follow(site, page, stale, until, after, exchanges))
         self._add(asking)
         asking.addBoth(end)
         return await maybe_deferred_to_future(ended)
@@ -163,6 +169,7 @@ class Fetcher:
         stale: Copy | None,
         until: Instant,
         after: TurnNeededError | None,
+        exchanges: list[Exchange],
     ) -> Answer | NoAnswer:
         # 3.1: "a robot should follow the redirects until a resource can be
         # found"; its rules are those of the site that was asked.
@@ -176,8 +183,8 @@ class Fetcher:
             url, first = after.url, after.hops
         for hop in range(first, self._config.redirect_max + 1):
             if hop > first and self._needs_turn(url):
-                raise TurnNeededError(url, hop)
-            answer = await self._ask(url, page, stale, until)
+                raise TurnNeededError(url, hop, tuple(exchanges))
+            answer = await self._ask(self._request(url, page, stale, exchanges), until)
             if isinstance(answer, NoAnswer):
                 # A host that it redirects to is another one.
                 return replace(answer, no_such_host=answer.no_such_host and not hop)
@@ -188,10 +195,9 @@ class Fetcher:
             url = target
         return NoAnswer(f"more than {self._config.redirect_max} redirects")
 
-    async def _ask(
-        self, url: str, page: Request, stale: Copy | None, until: Instant
-    ) -> Answer | NoAnswer:
-        request = self._request(url, page, stale)
+    async def _ask(self, request: Request, until: Instant) -> Answer | NoAnswer:
+        transfer: Transfer = request.meta[MARK]
+        before = len(transfer.exchanges)
         # A middleware may answer a request with another one in its place.
         for _ in range(self._config.redirect_max + 1):
             try:
@@ -205,7 +211,10 @@ class Fetcher:
                 unknown = "proxy" not in request.meta and await _is_unknown(request.url)
                 return self._no_answer(error, no_such_host=unknown)
             if isinstance(result, Response):
-                return self._answer(result)
+                received = transfer.exchanges[before:]
+                # A middleware may answer in place of the site.
+                digest = received[-1].digest if received else digest_of(result.body)
+                return self._answer(result, digest)
             if self._cancelled or self._clock.now() >= until:  # it took that for a failure to retry
                 raise DownloadTimeoutError("a downloader middleware would try again")
             request = result
@@ -216,13 +225,17 @@ class Fetcher:
         return MeteredHandlers(self._crawler)  # an engine is there when it asks, not before
 
     async def _download(self, request: Request) -> Response:
+        transfer: Transfer = request.meta[MARK]
         meter = request.meta[_METER] = Meter(self._config.max_bytes)
-        try:
-            with meter.counting():
-                response = await self._handlers.download(request)
-        finally:
-            meter.end()
-            meter.check()
+        began = self._clock.epoch()
+        with transfer.announced(self._crawler, request):
+            try:
+                with meter.counting():
+                    response = await self._handlers.download(request)
+            finally:
+                meter.end()
+                meter.check()
+            transfer.received(self._crawler, request, response, began=began)
         self._check_whole(response)
         # Section 6: now it is the bound of what the body is decompressed to.
         # Before, it would have refused a file that is only longer than that.
@@ -237,13 +250,15 @@ class Fetcher:
         if not is_whole(response.body, coding, self._config.max_bytes):
             raise ResponseDataLossError(f"its body is not whole: Content-Encoding {coding}")
 
-    def _request(self, url: str, page: Request, stale: Copy | None) -> Request:
+    def _request(
+        self, url: str, page: Request, stale: Copy | None, exchanges: list[Exchange]
+    ) -> Request:
         plain = not self._handlers.is_zyte_api(url)
         request = robots_request(url, page, stale, config=self._config, plain=plain)
-        request.meta[_RECEIVED] = [0]
+        request.meta[MARK] = Transfer(exchanges)
         return request
 
-    def _answer(self, response: Response) -> Answer | NoAnswer:
+    def _answer(self, response: Response, digest: str) -> Answer | NoAnswer:
         octets = sum(len(name) + sum(map(len, values)) for name, values in response.headers.items())
         if octets > HEADERS_MAX_BYTES:  # of a handler that is not metered
             return NoAnswer(HEADERS_TOO_LONG)
@@ -264,6 +279,7 @@ class Fetcher:
             headers,
             whole_lines(response.body, limit),
             cut_bytes=limit if len(response.body) > limit else None,
+            digest=digest,
         )
 
     def _add(self, asking: Deferred[Answer | NoAnswer]) -> None:
@@ -286,17 +302,12 @@ class Fetcher:
             meter.headers_ended()
 
     def _bytes_received(self, data: bytes, request: Request) -> None:
-        received: list[int] | None = request.meta.get(_RECEIVED)
-        if received is None:
+        transfer: Transfer | None = request.meta.get(MARK)
+        if transfer is None:
             return
-        received[0] += len(data)
-        if received[0] > self._config.max_bytes:
+        transfer.octets += len(data)
+        if transfer.octets > self._config.max_bytes:
             raise StopDownload(fail=False)
-
-
-def is_for_robots_txt(request: Request) -> bool:
-    """Whether *request* is one of a Fetcher."""
-    return _RECEIVED in request.meta
 
 
 def _can_be_a_name(host: str) -> bool:

@@ -8,6 +8,7 @@ from threading import Barrier
 from typing import Any
 
 from scrapy_koster.protocol.access import Known
+from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.storage.contract.check import (
     COPY,
@@ -40,6 +41,8 @@ KNOWN: Mapping[str, Known] = {
     "before the epoch": replace(COPY, fetched=-1.5, expires=-0.5),
     "cut": replace(COPY, cut_bytes=512_000),
     "life stated": replace(COPY, life_stated=True),
+    "body was decoded": replace(COPY, digest=digest_of(b"as it was received")),
+    "in an archive": replace(COPY, record_id="<urn:uuid:9a1c2a3e-7d7d-4e0e-9c55-0d6c5f1f9a01>"),
     "failure": FAILURE,
     "failure with a reason of two lines": replace(FAILURE, reason="a\nb\0c"),
     "failure without a reason": replace(FAILURE, reason=""),

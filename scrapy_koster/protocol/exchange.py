@@ -1,0 +1,51 @@
+"""What was sent and received to retrieve a /robots.txt, and the label of a body."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+
+from scrapy_koster.protocol.printable import printable
+
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+
+
+def digest_of(body: bytes) -> str:
+    """Return the label of a body: "sha256:" and its SHA-256 in lower-case hexadecimal digits.
+
+    It is what the field WARC-Payload-Digest of the body's record has.
+    """
+    return f"sha256:{sha256(body).hexdigest()}"
+
+
+def is_digest(text: str) -> bool:
+    """Return whether *text* is a label of ``digest_of``."""
+    return _DIGEST.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request for a /robots.txt and its response, as they were sent and received."""
+
+    url: str
+    began: float
+    """When the request was sent, in seconds since the epoch."""
+    sent: tuple[tuple[bytes, bytes], ...]
+    """The header of the request, a pair for each line."""
+    status: int
+    received: tuple[tuple[bytes, bytes], ...]
+    """The header of the response, a pair for each line."""
+    body: bytes
+    """As it was received, before its Content-Encoding is decoded."""
+    is_cut: bool
+    """Whether the connection was ended before the body was whole, at KOSTER_MAX_BYTES."""
+    protocol: str | None
+    """Such as "HTTP/1.1"; None if the download handler does not say."""
+    address: str | None
+    """The IP address that answered; None if the download handler does not say."""
+    digest: str
+
+    def __repr__(self) -> str:
+        """Section 6: short and printable, for it gets into logs."""
+        return f"<{self.status} {printable(self.url)}, {len(self.body)} octets>"
