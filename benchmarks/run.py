@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
+import archive
 import audit
 import broad
 import contact
@@ -38,6 +39,7 @@ SECTIONS: dict[str, Callable[[int], Iterator[Table]]] = {
     "report": report_page.tables,
     "pacing": pacing.tables,
     "audit": audit.tables,
+    "archive": archive.tables,
 }
 
 

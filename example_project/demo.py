@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -35,6 +37,9 @@ STATS = (
 )
 PAGES = Path("reports")
 """Below the folder of the project: the report of each crawl."""
+EVIDENCE = Path("evidence")
+"""The same: the archive of each crawl."""
+EXPLAINED = "/org/plans.html"
 META_STATS = ("koster/meta/noindex", "koster/meta/nofollow")
 
 
@@ -49,6 +54,7 @@ class Crawl:
         self._parser = KosterRobotParser.from_crawler(self._crawler, robots_txt)
         self.page = PAGES / f"{spider}.html"
         self._crawler.settings.set("KOSTER_REPORT", self.page, "cmdline")
+        self._crawler.settings.set("KOSTER_ARCHIVE", EVIDENCE, "cmdline")
         self._crawler.signals.connect(self._item_scraped, signals.item_scraped)
         process.crawl(self._crawler)
 
@@ -76,6 +82,10 @@ class Crawl:
             return visit.line if visit else None
         said = self._parser.ruling(visit.url, self.spider)
         return said.rule.number if said.rule else None
+
+    def url(self, path: str) -> str:
+        """The URL of a path that was visited."""
+        return self._visits[path].url
 
     def yielded(self, path: str) -> bool:
         """Whether an item of this page came out."""
@@ -156,6 +166,16 @@ The counts, out of Scrapy's stats:
 """
 
 
+def explained(crawl: Crawl, path: str) -> str:
+    """Return what the archive shows about a page, by a command in a process of its own."""
+    command = ["robots", "explain", "--at", f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%S.%f}"]
+    command += ["--archive", str(EVIDENCE), crawl.url(path)]
+    ran = subprocess.run(
+        [sys.executable, "-m", "scrapy", *command], capture_output=True, text=True, check=False
+    )
+    return "\n".join((f"$ scrapy {' '.join(command)}", ran.stdout + ran.stderr))
+
+
 # What has to be so.
 
 
@@ -206,6 +226,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(report(robots_txt, robots, meta))
     print("The report of each crawl, to be opened in a browser:\n")
     print("\n".join(f"  {crawl.page.absolute()}" for crawl in (*robots, meta)), end="\n\n")
+    print(f"The archive of each crawl is in {EVIDENCE.absolute()}. What it shows about one page:\n")
+    if robots[-1].fetched(EXPLAINED) is not None:
+        print(explained(robots[-1], EXPLAINED))
     found = list(differences(robots, meta))
     if not found:
         print("The matrix is the draft's, and the directives were obeyed.")

@@ -34,6 +34,7 @@ QUIET: dict[str, Any] = {
     "ITEM_PIPELINES": {},
     "JOBDIR": None,
     "KOSTER_REPORT": None,
+    "KOSTER_ARCHIVE": None,
     "TELNETCONSOLE_ENABLED": False,
 }
 

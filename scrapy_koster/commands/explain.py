@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.misc import build_from_crawler
 
+from scrapy_koster.archive.folder import ArchiveError
 from scrapy_koster.commands.ask import Learnt
+from scrapy_koster.commands.context import context_of
+from scrapy_koster.commands.then import Archive, Then, folder_named, time_of
 from scrapy_koster.commands.verb import (
     NOT_RETRIEVED,
     Run,
@@ -23,11 +26,11 @@ from scrapy_koster.commands.verb import (
 )
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.access import Copy, Policy
+from scrapy_koster.protocol.access import Copy, Policy, last_copy
 from scrapy_koster.protocol.delay import delay_or_limit
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.jsonable import delay_to_dict, ruling_to_dict
-from scrapy_koster.protocol.line import is_wide, lines, narrow, whole_lines
+from scrapy_koster.protocol.line import is_wide, narrow, whole_lines
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.reading import Reading
@@ -45,10 +48,11 @@ from scrapy_koster.protocol.verdict import (
     permission,
     verdict_on,
 )
-from scrapy_koster.protocol.wording import because_of, shown
+from scrapy_koster.protocol.wording import because_of, utc
 
 if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line
+    from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.delay import Delay, Pace
     from scrapy_koster.protocol.hazard import Hazard
 
@@ -69,9 +73,6 @@ _FILES = {
     "HTML": "an HTML page, and no robots.txt",
     "UTF-16": "UTF-16 or UTF-32: it is decoded here, and many robots can read no line of it",
 }
-_AROUND = 2
-_HEAD = 3
-_WIDTH = 100
 
 
 class Explain(Verb):
@@ -104,11 +105,23 @@ class Explain(Verb):
         source.add_argument(
             "--refresh", action="store_true", help="ask the site though there is a fresh copy"
         )
+        source.add_argument(
+            "--at",
+            metavar="TIME",
+            help="go by the copy in an archive that was in force then, for example"
+            " 2026-11-01T12:00 (UTC), and by the settings of its crawl",
+        )
+        parser.add_argument(
+            "--archive", metavar="FOLDER", help="folder of the archive (default: KOSTER_ARCHIVE)"
+        )
         parser.add_argument("--json", action="store_true", help="one JSON object for each URL")
         add_global_options(parser)
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the verdicts."""
+        if run.opts.at is not None:
+            yield from _at(run)
+            return
         opts, config = run.opts, run.config
         robot, is_found = config.robot or user_agent(run.crawler), False
         if opts.agent is not None:
@@ -121,22 +134,78 @@ class Explain(Verb):
                 message = f"{printable(url)}: the crawl ended before its site was asked"
                 run.warn(message, NOT_RETRIEVED)
                 continue
-            explained = explain(
-                url,
-                robot,
-                learnt=learnt[url],
-                policy=config.policy,
-                pace=config.pace,
-                failed=lambda error: run.streams.warn(_DELAY_NOT_READ.format(error_text(error))),
-                is_found=is_found,
-            )
-            run.worse(explained.status)
+            known, now = learnt[url], time()
+            explained = _explained(run, url, robot, known, config, now=now, is_found=is_found)
             if opts.json:
                 yield _as_json(explained)
                 continue
             if number:
                 yield ""
             yield from _as_text(explained, run.ink)
+
+
+def _explained(
+    run: Run, url: str, robot: str, learnt: Learnt, config: Config, *, now: float, is_found: bool
+) -> Explained:
+    explained = explain(
+        url,
+        robot,
+        learnt=learnt,
+        policy=config.policy,
+        pace=config.pace,
+        failed=lambda error: run.streams.warn(_DELAY_NOT_READ.format(error_text(error))),
+        is_found=is_found,
+        now=now,
+    )
+    run.worse(explained.status)
+    return explained
+
+
+def _at(run: Run) -> Iterator[Line]:
+    """Yield the verdicts of the past."""
+    opts = run.opts
+    at = time_of(opts.at)
+    urls = [requested(url) for url in opts.urls]
+    try:
+        archive = Archive(folder_named(opts.archive, run.config), run.settings)
+        for number, url in enumerate(urls):
+            then = archive.then(site_named(url), at)
+            if then is None:
+                message = f"{printable(url)}: the archive has nothing about its site by then"
+                run.warn(message, NOT_RETRIEVED)
+                continue
+            robot, is_found = then.robot, False
+            if opts.agent is not None:
+                robot, is_found = robot_in(opts.agent)
+            learnt, config = then.learnt, then.config
+            explained = _explained(run, url, robot, learnt, config, now=at, is_found=is_found)
+            if opts.json:
+                yield _as_json(
+                    explained,
+                    at=utc(at),
+                    learnt=utc(then.outcome.at),
+                    is_current=then.is_current,
+                    warc=then.outcome.warc.name,
+                )
+                continue
+            if number:
+                yield ""
+            yield from _as_text(explained, run.ink)
+            yield from _evidence(then, at, run.ink)
+    except ArchiveError as error:
+        run.warn(printable(str(error), 1000), NOT_RETRIEVED)
+
+
+def _evidence(then: Then, at: float, ink: Ink) -> Iterator[Line]:
+    """Yield which record shows it, for people."""
+    outcome, copy = then.outcome, last_copy(then.outcome.known)
+    facts = [("at", f"{utc(at)}, learnt {utc(outcome.at)}")]
+    if not then.is_current:
+        facts.append(("", "expired by then: a crawl would have fetched it again first"))
+    if copy is not None:
+        facts += [("digest", printable(copy.digest)), ("record", printable(copy.record_id or ""))]
+    for name, value in [*facts, ("archive", printable(str(outcome.warc), 1000))]:
+        yield ink.line("  ", ink.dim(f"{name:<9}"), f" {value}")
 
 
 def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
@@ -217,15 +286,16 @@ def explain(
     pace: Pace,
     failed: Callable[[Exception], None],
     is_found: bool = False,
+    now: float | None = None,
 ) -> Explained:
-    """Return what a crawl would do with *url*, and why.
+    """Return what a crawl would do with *url*, and why, at the time *now*.
 
     *failed* is called if the parser raises when it is asked for the delay. *is_found* is
     whether the name of the robot was found inside of a header.
     """
     delay = delay_or_limit(learnt.parser, robot, pace=pace, failed=failed)
     site = site_named(url)
-    overrides = policy.overrides.of(site, time())
+    overrides = policy.overrides.of(site, time() if now is None else now)
     allows = permission(learnt.step, learnt.parser, policy, overrides)
     verdict = verdict_on(
         url,
@@ -259,8 +329,8 @@ def _ruling(reading: Reading, url: str, robot: str) -> Ruling:
     return next((ruling for ruling in rulings if not ruling.allowed), reading.ruling(url, robot))
 
 
-def _as_json(explained: Explained) -> str:
-    """Return one JSON object in one line."""
+def _as_json(explained: Explained, **more: Any) -> str:
+    """Return one JSON object in one line; with *more* about it."""
     verdict = explained.verdict
     told: dict[str, Any] = {"rfc9309": {"allowed": explained.rfc9309}}
     told["hazard"] = explained.hazard.cause.value if explained.hazard else None
@@ -271,7 +341,7 @@ def _as_json(explained: Explained) -> str:
         told[_KEYS[standard]] = ruling_to_dict(ruling, verdict.robot)
     copy = verdict.known if isinstance(verdict.known, Copy) else None
     return json.dumps(
-        {**verdict.to_dict(), **told, "sitemaps": sitemaps_in(copy.body if copy else b"")}
+        {**verdict.to_dict(), **told, "sitemaps": sitemaps_in(copy.body if copy else b""), **more}
     )
 
 
@@ -284,7 +354,7 @@ def _as_text(explained: Explained, ink: Ink) -> Iterator[Line]:
         paint, may = ink.yellow, "unavailable"
     yield ink.line(paint(may), " ", ink.bold(printable(verdict.url, 1000)))
     yield ""
-    context = list(_context(explained, ink))
+    context = list(context_of(explained.verdict, explained.rulings, ink))
     if context:
         yield from context
         yield ""
@@ -325,34 +395,3 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
             standard.value,
             f"{_MAY[ruling.allowed]} by {why}" if ruling.rule else f"{_MAY[ruling.allowed]}, {why}",
         )
-
-
-def _context(explained: Explained, ink: Ink) -> Iterator[Line]:
-    """Yield the lines that each standard goes by side by side, with those around them."""
-    known, rulings = explained.verdict.known, explained.rulings
-    if rulings is None or not isinstance(known, Copy):
-        return
-    text = lines(known.in_utf8.rstrip(b"\r\n"))
-    marks = {standard: ruling.rule.number for standard, ruling in rulings.items() if ruling.rule}
-    shown_by = (*rulings.values(), explained.verdict.ruling)
-    numbers = sorted({number for ruling in shown_by for number in _around(ruling, text)})
-    if numbers:
-        yield ink.dim(f"  {'draft':>5}  {'RFC 9309':>8}")
-    before = None
-    for number in numbers:
-        if before is not None and number > before + 1:
-            yield ink.dim(f"{'...':>26}")
-        before = number
-        columns = [">" if marks.get(standard) == number else "" for standard in Standard]
-        line = f"  {columns[0]:>5}  {columns[1]:>8} {number:>7}  {shown(text[number - 1], _WIDTH)}"
-        yield ink.bold(line) if any(columns) else line
-
-
-def _around(ruling: Ruling, text: list[bytes]) -> Iterator[int]:
-    """Yield the numbers of the agent lines of the record, and of the lines around the rule."""
-    if ruling.record is None:
-        return
-    agents = [agent.number for agent in ruling.record.agents]
-    yield from agents[:_HEAD]
-    middle = ruling.rule.number if ruling.rule else agents[-1] + 1
-    yield from range(max(agents[0], middle - _AROUND), min(len(text), middle + _AROUND) + 1)

@@ -17,6 +17,7 @@ from scrapy_koster.commands.audit import Audit
 from scrapy_koster.commands.cache import Cache
 from scrapy_koster.commands.check import Check
 from scrapy_koster.commands.explain import Explain
+from scrapy_koster.commands.history import History
 from scrapy_koster.commands.ink import ink_for
 from scrapy_koster.commands.report import Report
 from scrapy_koster.commands.streams import Streams
@@ -26,9 +27,8 @@ from scrapy_koster.protocol.printable import printable
 
 _MESSAGE_CHARS = 1000
 
-_VERBS: dict[str, Verb] = {
-    verb.name: verb for verb in (Check(), Explain(), Survey(), Cache(), Report(), Audit())
-}
+_ALL = (Check(), Explain(), History(), Survey(), Cache(), Report(), Audit())
+_VERBS: dict[str, Verb] = {verb.name: verb for verb in _ALL}
 
 
 class RobotsCommand(ScrapyCommand):

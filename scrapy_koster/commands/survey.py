@@ -151,7 +151,9 @@ def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iter
 
 def _set(run: Run) -> None:
     """Take the settings of a survey, and see whether a crawl can have them."""
-    ours = {**QUIET, **SURVEY_SETTINGS, "ADDONS": survey_addons(run.settings)}
+    archive = run.settings.get("KOSTER_ARCHIVE")
+    addons = survey_addons(run.settings)
+    ours = {**QUIET, "KOSTER_ARCHIVE": archive, **SURVEY_SETTINGS, "ADDONS": addons}
     if run.opts.agent is not None:
         ours["ROBOTSTXT_USER_AGENT"], _ = robot_in(run.opts.agent)
     run.settings.setdict(ours, priority="cmdline")

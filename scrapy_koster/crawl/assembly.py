@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine, belonging
+from scrapy_koster.crawl.fetching.archiver import Archiver, NoArchiver, info_of
 from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.permits import Permits
@@ -121,6 +122,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     robot, counts = Robot(crawler, config), counts_of(crawler)
     announcer = announcer_of(crawler, config, counts)
     store = storage_of(crawler, config)
+    archiver = archiver_of(crawler, config, robot.name)
     folder = folder_of(config.fallback_scheduler, crawler.settings)
     parked = parts.parking
     if parked is None:
@@ -151,6 +153,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         permits=parts.permits,
         ahead=parts.ahead,
         examiner=Examiner(robot, counts),
+        archiver=archiver,
         parked=waiting,
         pacer=pacer,
         engine=engine,
@@ -227,6 +230,7 @@ def build_keeper(
     permits: Permits | None = None,
     ahead: Callable[[Clock, Callable[[], object]], Ahead] | None = None,
     examiner: Examiner | NoExaminer | None = None,
+    archiver: Archiver | NoArchiver | None = None,
     parked: Parked | None = None,
     pacer: Pacer | NoPacer | None = None,
     engine: Engine | None = None,
@@ -254,6 +258,7 @@ def build_keeper(
         store=store,
         permits=permits or Permits.of_crawl(clock, concurrent),
         pacer=pacer,
+        archive=archiver or NoArchiver(),
         examiner=examiner or NoExaminer(),
         is_awaited=is_awaited,
         retrieved=retrieved,
@@ -307,6 +312,15 @@ def _server_of(crawler: Crawler, storage: type[Storage]) -> str:
         return ""
     url = urlsplit(crawler.settings.get("KOSTER_REDIS_URL") or setting.default)
     return f"{url.hostname}:{url.port or 6379}" if url.hostname else url.path
+
+
+def archiver_of(crawler: Crawler, config: Config, robot: str) -> Archiver | NoArchiver:
+    """Return what writes the archive of a crawl, which decides for *robot* by itself."""
+    if config.archive is None:
+        return NoArchiver()
+    clock = clock_of(crawler)
+    info = info_of(crawler, robot=robot, began=clock.epoch())
+    return Archiver(config, Stats(crawler.stats), _log(crawler, Archiver), clock, info)
 
 
 def _log(crawler: Crawler, part: type) -> Log:

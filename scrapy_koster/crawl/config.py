@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FALLBACK_SCHEDULER = "KOSTER_FALLBACK_SCHEDULER"
 
-_STORAGE_SETTINGS: Mapping[str, Setting] = {
+STORAGE_SETTINGS: Mapping[str, Setting] = {
     **MemoryStorage.SETTINGS,
     **SQLiteStorage.SETTINGS,
     **REDIS_SETTINGS,
@@ -44,7 +44,7 @@ _STORAGE_SETTINGS: Mapping[str, Setting] = {
 DEFAULTS: Mapping[str, Any] = {
     "KOSTER_PARSER": "scrapy_koster.KosterRobotParser",
     "KOSTER_STORAGE": "scrapy_koster.storage.sqlite.SQLiteStorage",
-    **{name: setting.default for name, setting in _STORAGE_SETTINGS.items()},
+    **{name: setting.default for name, setting in STORAGE_SETTINGS.items()},
     "KOSTER_EXPIRY_SECS": 604800,
     "KOSTER_EXPIRY_MIN_SECS": 300,
     "KOSTER_EXPIRY_MAX_SECS": 2592000,
@@ -69,6 +69,7 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_DRY_RUN": False,
     "KOSTER_PAGE_DIRECTIVES": ("meta", "header"),
     "KOSTER_REPORT": None,
+    "KOSTER_ARCHIVE": None,
     FALLBACK_SCHEDULER: "scrapy.core.scheduler.Scheduler",
 }
 """Every setting with the prefix KOSTER_, with the value it has by itself."""
@@ -114,18 +115,19 @@ class Config:
     page_directives: frozenset[PageSource]
     report: str | None
     """The path of the page of the report, None where there is to be none."""
+    archive: str | None
+    """The folder of the archive, None if there is to be none."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Config:
         """Read the settings of *crawler* and the name token of its spider.
 
-        Raises ValueError, which stops the crawl at its start, for a value that
-        is none; the message names the setting and shows a right value.
+        Raises ValueError for an invalid one: it names the setting and shows a right value.
         """
         settings = crawler.settings
         read = SettingReader(settings, DEFAULTS)
         storage: type[Storage] = read.cls("KOSTER_STORAGE", has=_STORAGE)
-        declared = {**_STORAGE_SETTINGS, **_declared(storage)}
+        declared = {**STORAGE_SETTINGS, **_declared(storage)}
         _check_names(settings, {*DEFAULTS, *declared})
         for_storage = _for_storage(settings, declared)
         # Scrapy builds the scheduler so late that an error of it would not be shown.
@@ -156,6 +158,7 @@ class Config:
             dry_run=read.flag("KOSTER_DRY_RUN"),
             page_directives=frozenset(read.members("KOSTER_PAGE_DIRECTIVES", PageSource)),
             report=read.path_or_none("KOSTER_REPORT"),
+            archive=read.folder_or_none("KOSTER_ARCHIVE"),
         )
 
     def open_storage(self) -> Storage:

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.settings import SETTINGS_PRIORITIES
@@ -98,6 +99,17 @@ class SettingReader:
         raise ValueError(
             f"{name} = {self.shown(name)} is not the path of a file, such as"
             f' {name} = "robots-report.html".'
+        )
+
+    def folder_or_none(self, name: str) -> str | None:
+        """Return the path of a folder that is there or can be made, None for none."""
+        value = self.value(name)
+        if value is None or value == "":  # as on the command line
+            return None
+        if isinstance(value, (str, os.PathLike)) and not Path(value).is_file():
+            return str(value)
+        raise ValueError(
+            f'{name} = {self.shown(name)} is not the path of a folder, such as {name} = "evidence".'
         )
 
     def cls(self, name: str, *, has: Sequence[str], is_not: str = "") -> Any:

@@ -47,6 +47,8 @@ class File:
     """The codes of what the checker finds, with their titles, and how grave they are: 1 to 3."""
     is_same: bool
     """Whether it is still the file that was obeyed when the crawl counted last."""
+    digest: str
+    """Of the body that was obeyed then, as it was received."""
 
     def packed(self) -> dict[str, Any]:
         """Return what the script of the page is given."""
@@ -57,6 +59,7 @@ class File:
             "lit": self.lit,
             "findings": self.findings,
             "same": self.is_same,
+            "digest": self.digest,
         }
 
 
@@ -76,7 +79,7 @@ def files_of(
         site = row["site"]
         if (body := body_of(site)) is None:
             continue
-        file = _file(body, robot, refusing.get(site, set()), row["crc"])
+        file = _file(body, robot, refusing.get(site, set()), row)
         size = len(zlib.compress("\n".join(file.texts).encode(), 1))
         if size <= room:
             room -= size
@@ -84,7 +87,7 @@ def files_of(
     return files
 
 
-def _file(body: bytes, robot: str, refusing: set[int], crc: int) -> File:
+def _file(body: bytes, robot: str, refusing: set[int], row: sqlite3.Row) -> File:
     found = lines(body)
     record = RobotsTxt(body).record(robot)
     obeyed = {line.number for line in (*record.agents, *record.rules)} if record else set()
@@ -101,5 +104,6 @@ def _file(body: bytes, robot: str, refusing: set[int], crc: int) -> File:
             ((code, kind.title, GRAVITY[kind.severity]) for code, kind in found_by_code.items()),
             key=lambda finding: (-finding[2], finding[0]),
         ),
-        is_same=zlib.crc32(body) == crc,
+        is_same=zlib.crc32(body) == row["crc"],
+        digest=row["digest"] or "",
     )

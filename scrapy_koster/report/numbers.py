@@ -302,7 +302,7 @@ def sites_of(connection: sqlite3.Connection, most: int) -> list[sqlite3.Row]:
 
 
 _TIMES = ("fetched", "expires", "deferred", "resumed")
-_TEXTS = ("record", "delay", "redirect", "reason")
+_TEXTS = ("record", "delay", "redirect", "reason", "digest")
 _CSV_ROWS = 1000
 
 

@@ -275,6 +275,7 @@
     }
     if (file) {
       parts.push(element("h3", {}, "The stored file"));
+      if (file.digest) parts.push(element("p", {}, `Digest: ${file.digest}`));
       if (!file.same) parts.push(element("p", {}, "It is not the file that was obeyed: it has changed since, so its lines have no counts."));
       if (file.findings.length) parts.push(element("ul", {}, ...file.findings.map(([code, title, grave]) => element("li", {}, `${shown(grave, "severity")} ${code}: ${title}`))));
       parts.push(fileTable(file, refused));

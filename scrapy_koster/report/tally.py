@@ -46,6 +46,7 @@ FACTS = (
     "expires",
     "bytes",
     "crc",  # of the file
+    "digest",  # of the body as it was received: what its record in an archive has
     "record_line",  # of the record that is obeyed; 0: there is none
     "record",
     "delay",  # Crawl-delay of that record

@@ -15,6 +15,7 @@ from scrapy_koster.crawl.messages.counting import Counts, Uncounted
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.sites import Facts, SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
+from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.hazard import Cause, Hazard
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import Record
@@ -116,7 +117,7 @@ def test_a_copy(counts: Counts, how: Retrieval, column: str) -> None:
         counts.knows(SITE, copy_of(), how)
     assert row_of(counts) == {
         column: 2, "status": 200, "fetched": 1000, "expires": 2000, "bytes": len(RULES),
-        "crc": zlib.crc32(RULES), "redirect": "", "reason": "",
+        "crc": zlib.crc32(RULES), "digest": digest_of(RULES), "redirect": "", "reason": "",
     }  # fmt: skip
 
 

@@ -727,13 +727,16 @@ WATCHED = (
 
 
 class Signalled(RecordingSpider):
-    """Notes the signals of downloads, by path."""
+    """Notes the signals of downloads, by URL."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.seen: list[tuple[str, str]] = []
+        self.hears: list[Any] = []
 
     @classmethod
     def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.seen = []
-        spider.hears = []
         for name in WATCHED:
 
             def hear(request: Request, response: Any = None, name: str = name) -> None:

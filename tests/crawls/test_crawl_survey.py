@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from harness.archives import check
 from harness.crawling import Crawl, CrawlResult, Running
 from harness.replies import Gate, Reply
 from harness.server import Server, Site
@@ -17,6 +18,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.settings import Settings
 
+from scrapy_koster.archive.folder import Folder
 from scrapy_koster.commands.seeds import Seeds
 from scrapy_koster.crawl import survey
 from scrapy_koster.crawl.survey import (
@@ -25,6 +27,7 @@ from scrapy_koster.crawl.survey import (
     SurveySpider,
     survey_addons,
 )
+from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.numbers import read
 
 RULES = "User-agent: *\nDisallow: /private\nDisallow: /b\n"
@@ -348,3 +351,14 @@ def test_its_add_ons_are_those_of_the_project_and_ours() -> None:
     for given, kept in cases:
         found: dict[Any, Any] = {**kept, **ours}
         assert survey_addons(Settings({"ADDONS": given})) == found
+
+
+async def test_a_survey_writes_an_archive(crawl: Crawl, surveys: Surveys, server: Server) -> None:
+    sites = every_kind(server)
+    folder = crawl.folder / "evidence"
+    await surveys.of([site.url("/") for site in sites], KOSTER_ARCHIVE=str(folder))
+    check(folder)
+    archive = Folder(str(folder))
+    assert [len(archive.outcomes(home)) for site in sites if (home := site_of(site.url()))] == [
+        1 for _ in sites
+    ]

@@ -159,6 +159,7 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
     }
     storages = {"KOSTER_SQLITE_PATH": str(folder), "KOSTER_MAX_BYTES": 40}  # no file; half of one
     kept = settings | {"JOBDIR": str(folder / "job"), "KOSTER_IDLE_LIMIT_SECS": 0}
+    archived = {"KOSTER_ARCHIVE": str(folder / "evidence")}
     clamps = {"KOSTER_CRAWL_DELAY": "obey", "KOSTER_CRAWL_DELAY_MAX_SECS": 0.1}
     refuses = clamps | {"KOSTER_CRAWL_DELAY": "refuse"}
     override = {"site": ruled.url(""), "reason": "agreed", "until": "2999-12-31"}
@@ -171,7 +172,8 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
         await crawl(urls=slow.urls(2), settings=clamps),
         await crawl(urls=slow.urls(1), settings=refuses),
         await crawl(_Slow, urls=urls, settings=settings),
-        await crawl(urls=[failing.url("/")], settings=kept),
+        await crawl(urls=[failing.url("/")], settings=kept | archived),
+        await crawl(urls=[failing.url("/")], settings={"KOSTER_ARCHIVE": "/proc/self/x"}),
         await crawl(_Slow, urls=urls[:3], settings={"KOSTER_DRY_RUN": True}),
         await crawl(_Slow, urls=urls[:3], settings=storages),
         await crawl(urls=[tagged.url("/")], settings={"KOSTER_MISSING": "disallow"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 from threading import Thread
 from typing import Any, TypeAlias
+from unittest import mock
 
 from scrapy import Request
 from scrapy.exceptions import NotConfigured
@@ -143,6 +145,15 @@ def _deleted(path: Path) -> None:
 
 def _cut_short(path: Path) -> None:
     os.truncate(path, 100)
+
+
+@contextmanager
+def _full_disk(stage: Stage) -> Iterator[Mapping[str, Any]]:
+    def fail(*_arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with mock.patch("scrapy_koster.archive.writer.write_all", fail):
+        yield {"KOSTER_ARCHIVE": str(stage.path.with_name("evidence"))}
 
 
 @contextmanager
@@ -383,6 +394,7 @@ class RaisesOfAnswers:
 
 
 _STORAGE, _CLOCK, _REDIS, _CODE = "the storage", "the clock", "Redis as the storage", "other code"
+_ARCHIVE = "the archive"
 FAULTS = (
     AroundFault(_STORAGE, "its file is garbage", _at_first(_garbage), 1),
     AroundFault(_STORAGE, "its pages are overwritten", _at_first(_overwritten), 1),
@@ -426,6 +438,8 @@ FAULTS = (
     AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
     AroundFault(_STORAGE, "each look into it takes 0.1 s", _with(KOSTER_STORAGE=Slow)),
     AroundFault(_STORAGE, "memory for one site", _with(KOSTER_MEMORY_SITES=1)),
+    AroundFault(_ARCHIVE, "its folder is read-only", _with(KOSTER_ARCHIVE="/proc/self/x"), 1),
+    AroundFault(_ARCHIVE, "the disk is full", _full_disk, 1),
     AroundFault(_STORAGE, "the file of the JOBDIR is garbage", _jobdir(_garbage), 1),
     AroundFault(
         _STORAGE, "the file of the JOBDIR is a folder", _jobdir(lambda path: path.mkdir()), 1

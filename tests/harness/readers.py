@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 import sqlite3
 import zlib
 from contextlib import closing, suppress
+from io import BytesIO
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import clear_cache  # type: ignore[attr-defined]
@@ -13,6 +16,10 @@ from urllib.parse import clear_cache  # type: ignore[attr-defined]
 from scrapy import Request
 
 from harness.doubling import COUNTER, Reader
+from scrapy_koster.archive.folder import _outcome
+from scrapy_koster.archive.history import changes
+from scrapy_koster.archive.index import lines_about
+from scrapy_koster.archive.record import Record, member_of, records_in
 from scrapy_koster.checker.syntax import check
 from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.crawl.messages.log import Log
@@ -54,6 +61,11 @@ _DELAYS = (
     *_ROBOTS, "Crawl-delay:", "crawl-delay", "Request-rate: 1/10\n", "Request-rate:", "request-",
     "9", "1/", "/1", "0", ".", "e", "-", "+", "_", "nan", "inf", "s", "m ", "h\n", "0600-0845",
     "\N{ARABIC-INDIC DIGIT FIVE}", f"Crawl-delay: {COUNTER}\n", f"1/{COUNTER}",
+)  # fmt: skip
+_ARCHIVE = (
+    "\x1f\x8b\x08", "\x1f\x8b\x08\0\0\0\0\0\0\xff", "WARC/1.1\r\n", "\r\n\r\n",
+    "WARC-Type: response\r\n", "Content-Length: 1\r\n", "{", "[", '"', '{"site": ',
+    "h)/ 1 {}\n", "h)/ ", "\n", ":", "9",
 )  # fmt: skip
 _META = (
     "<", "<meta", "<meta ", "<META", "<meta\n", "<meta/", "</", "</meta", ">", "/>", "=", '"', "'",
@@ -287,7 +299,30 @@ def _override(text: str) -> None:
     choice(f"https://a.example/{text}", _OVERRIDES.entries)
 
 
+def _archive(text: str) -> None:
+    """What is in a folder of an archive, whoever wrote it."""
+    octets = text.encode("utf-8", "replace")
+    list(records_in(octets))
+    block = {"site": text, "copy": {**_OF_AN_OUTCOME, "url": text}, "failure": None}
+    for told in (octets, json.dumps(block).encode()):
+        record = Record("metadata", 1e9, told, "application/json", f"http://h/{text}", "<x>")
+        _outcome(record, Site("http", "h", 80), Path("x"))
+    data = member_of(record)
+    for damaged in (data[:-9], data[9:], data * 2):
+        list(records_in(damaged))
+    list(lines_about(BytesIO(octets), "http://h/"))
+
+
+def _changes(text: str) -> None:
+    lines = text.encode("utf-8", "replace").splitlines()
+    list(changes(lines, lines[1:]))
+    list(changes(lines, lines[::-1]))
+
+
+_OF_AN_OUTCOME = {**_COPY, "body": None, "bytes": 1}
 READERS = {
+    "archive": Reader(_archive, (*_ARCHIVE, *_ROBOTS)),
+    "changes": Reader(_changes, ("a\n", "b\n", "\n", f"{COUNTER}\n", "Disallow: /\n")),
     "decision": Reader(_decide, _ROBOTS),
     "explanation": Reader(_explain, _ROBOTS),
     "RFC 9309": Reader(_decide_by_rfc9309, (*_ROBOTS, *_WILD)),

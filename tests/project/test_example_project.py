@@ -57,7 +57,8 @@ def demo() -> subprocess.CompletedProcess[str]:
 
 def files() -> set[Path]:
     found = {path for path in PROJECT.rglob("*") if path.suffix != ".pyc" and path.is_file()}
-    return {path for path in found if path.parent != PROJECT / "reports"}  # one for each crawl
+    # Of each crawl there is one.
+    return {path for path in found if path.parent.name not in ("reports", "evidence")}
 
 
 def table(printed: str, first: str) -> dict[str, list[str]]:
@@ -123,6 +124,17 @@ def test_the_demo_shows_what_meta_tags_do(demo: subprocess.CompletedProcess[str]
     }
     assert re.search(r"koster/meta/noindex +4$", demo.stdout, re.MULTILINE)
     assert re.search(r"koster/meta/nofollow +3$", demo.stdout, re.MULTILINE)
+
+
+def test_the_demo_leaves_an_archive_and_shows_what_is_in_it(
+    demo: subprocess.CompletedProcess[str],
+) -> None:
+    shown = demo.stdout.partition("$ scrapy robots explain --at ")[2]
+    assert "forbidden http://127.0.0.1" in shown
+    assert "'Disallow: /org/plans.html'" in shown
+    [digest] = re.findall(r"  digest    (sha256:[0-9a-f]{64})$", shown, re.MULTILINE)
+    [index] = re.findall(r"  archive   (.*)\.warc\.gz$", shown, re.MULTILINE)
+    assert digest in (PROJECT / f"{index}.cdxj").read_text()
 
 
 def test_the_demo_fails_when_the_site_is_another(tmp_path: Path) -> None:

@@ -145,7 +145,9 @@ class Fetcher:
         timer = self._clock.call_later(self._config.timeout_secs, time_out)
         if after is None or after.url is None:
             self._stats.asked()
-        asking = deferred_from_coro(self._follow(site, page, stale, until, after, exchanges))
+        asking = deferred_from_coro(
+            self._follow(site, page, stale, until, after=after, exchanges=exchanges)
+        )
         self._add(asking)
         asking.addBoth(end)
         return await maybe_deferred_to_future(ended)
@@ -168,6 +170,7 @@ class Fetcher:
         page: Request,
         stale: Copy | None,
         until: Instant,
+        *,
         after: TurnNeededError | None,
         exchanges: list[Exchange],
     ) -> Answer | NoAnswer:
@@ -305,8 +308,7 @@ class Fetcher:
         transfer: Transfer | None = request.meta.get(MARK)
         if transfer is None:
             return
-        transfer.octets += len(data)
-        if transfer.octets > self._config.max_bytes:
+        if transfer.count(data) > self._config.max_bytes:
             raise StopDownload(fail=False)
 
 

@@ -86,6 +86,24 @@ class Store(Protocol):
         """Release all claims, and give back what is held open."""
 
 
+class Archive(Protocol):
+    """What writes the evidence; it never fails. See ``archiver``."""
+
+    async def learnt(
+        self,
+        site: Site,
+        known: Known,
+        *,
+        source: Source,
+        exchanges: tuple[Exchange, ...] = (),
+        stale: Copy | None = None,
+    ) -> Known:
+        """Write what was learnt of *site*, and return it with the record of its copy."""
+
+    async def close(self) -> None:
+        """Write what is left to write."""
+
+
 class FetchPacer(Protocol):
     """The pace at which hosts are visited. See ``pacing.pacer``."""
 

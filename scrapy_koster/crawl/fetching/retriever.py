@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
     from scrapy_koster.crawl.fetching.permits import Permits
-    from scrapy_koster.crawl.fetching.ports import Fetch, FetchPacer, Store
+    from scrapy_koster.crawl.fetching.ports import Archive, Fetch, FetchPacer, Store
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.access import Policy
@@ -78,13 +78,12 @@ class Retriever:
         store: Store,
         permits: Permits,
         pacer: FetchPacer,
+        archive: Archive,
         examiner: Examiner | NoExaminer,
         is_awaited: Callable[[SiteState], bool],
         retrieved: Callable[[SiteState], None],
     ) -> None:
-        """*is_awaited* tells whether requests wait for a site; *retrieved* is called after each
-        attempt. *chance* returns numbers from 0 to 1.
-        """
+        # is_awaited: do requests wait for a site? retrieved: to be called after each attempt.
         self._crawler = crawler
         self._config = config
         self._announcer = announcer
@@ -94,6 +93,7 @@ class Retriever:
         self._store = store
         self._permits = permits
         self._pacer = pacer
+        self._archive = archive
         self._examiner = examiner
         self._is_awaited = is_awaited
         self._retrieved = retrieved
@@ -133,6 +133,7 @@ class Retriever:
         for task in list(self._tasks):
             task.cancel()
         await maybe_deferred_to_future(DeferredList(list(self._tasks), consumeErrors=True))
+        await self._archive.close()
         await self._store.close()
 
     def _ended(self, result: object, state: SiteState, task: Deferred[None]) -> None:
@@ -209,6 +210,13 @@ class Retriever:
             result = _NO_PERMIT
         if not self._cancelled:
             known = self._pacer.lengthened(state, self._after(result, state.known, began))
+            known = await self._archive.learnt(
+                state.site,
+                known,
+                source=Source.FETCHED,
+                exchanges=result.exchanges,
+                stale=last_copy(state.known),
+            )
             self._announcer.answered(state.site, result, known)
             if result is not _NO_PERMIT:  # that says nothing about the site to anybody else
                 await self._pacer.note(state, known)
@@ -257,8 +265,10 @@ class Retriever:
         return after_answer(result, known, now=now, policy=policy, jitter=chance, began=began)
 
     async def _take_stored(self, state: SiteState, known: Known, page: Request) -> None:
+        source = self._store.source
+        known = await self._archive.learnt(state.site, known, source=source)
         met = _met(known, state.known, now=self._clock.epoch())
-        await self._take(state, met, self._store.source, page)
+        await self._take(state, met, source, page)
         if isinstance(step := self._step(state), Obey):
             self._announcer.from_storage(state.site, step.copy)
 

@@ -22,9 +22,13 @@ class Transfer:
 
     def __init__(self, exchanges: list[Exchange]) -> None:
         """Add to *exchanges*, which the hops of a fetch share."""
-        self.octets = 0
-        """How many of the body have come."""
         self.exchanges = exchanges
+        self._octets = 0
+
+    def count(self, data: bytes) -> int:
+        """Return how many octets of the body have come, with *data*."""
+        self._octets += len(data)
+        return self._octets
 
     @contextmanager
     def announced(self, crawler: Crawler, request: Request) -> Iterator[None]:

@@ -233,6 +233,7 @@ def _copy_facts(site: Site, copy: Copy) -> dict[str, object]:
         "expires": int(min(copy.expires, 2.0**62)),
         "bytes": len(copy.body),
         "crc": zlib.crc32(copy.body),
+        "digest": printable(copy.digest),
         "redirect": printable(copy.url, _URL_CHARS) if redirected else "",
         "reason": "",
     }

@@ -111,6 +111,14 @@ class Stats:
         """What a page yielded was dropped because of its *directive*."""
         self._inc(f"koster/meta/{directive}")
 
+    def archived(self, records: int) -> None:
+        """So many records were written to the archive."""
+        self._inc("koster/archive/records", records)
+
+    def archive_error(self) -> None:
+        """The archive could not be written."""
+        self._inc("koster/archive/error")
+
     def storage_hit(self) -> None:
         """What is known of a site was found in the storage."""
         self._inc("koster/storage/hit")

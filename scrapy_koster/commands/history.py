@@ -1,0 +1,151 @@
+"""``scrapy robots history``: the versions of a site's robots.txt in an archive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import UsageError
+
+from scrapy_koster.archive.folder import ArchiveError, Folder
+from scrapy_koster.archive.history import Version, changes, versions
+from scrapy_koster.commands.then import folder_named
+from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
+from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.line import lines, narrow
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.wording import shown, utc
+
+if TYPE_CHECKING:
+    from scrapy_koster.archive.folder import Outcome
+    from scrapy_koster.commands.ink import Ink, Line
+
+_ABOUT = """\
+Show the versions of a site's robots.txt in an archive (KOSTER_ARCHIVE): when each was first and
+last seen, its HTTP status, its size and its digest, which names its records in the archive."""
+_STATUSES = """\
+exit status: 0 done, 1 the archive has nothing about the site, 2 wrong usage, 3 the archive
+cannot be read, 4 the command failed"""
+
+_NOTHING = 1
+_NOT_READ = 3
+_LINE_CHARS = 1000
+_COLUMNS = ("FIRST SEEN", "LAST SEEN", "SEEN", "HTTP", "BYTES", "DIGEST")
+
+
+class History(Verb):
+    """``scrapy robots history SITE``."""
+
+    name = "history"
+
+    def add_to(self, verbs: Any) -> None:
+        """Add its parser."""
+        brief = "show the versions of a site's robots.txt in an archive"
+        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser.add_argument("site", metavar="SITE", help="URL of the site, or its host")
+        parser.add_argument(
+            "--archive", metavar="FOLDER", help="folder of the archive (default: KOSTER_ARCHIVE)"
+        )
+        parser.add_argument("--diff", action="store_true", help="show the lines that changed")
+        parser.add_argument("--json", action="store_true", help="one JSON object for each version")
+        add_global_options(parser)
+
+    def run(self, run: Run) -> Iterator[Line]:
+        """Yield the versions."""
+        try:
+            folder = folder_named(run.opts.archive, run.config)
+            found = False
+            for site in _sites(run.opts.site):
+                if outcomes := folder.outcomes(site):
+                    found = True
+                    yield from _history(run, site, folder, outcomes)
+        except ArchiveError as error:
+            run.warn(printable(str(error), _LINE_CHARS), _NOT_READ)
+            return
+        if not found:
+            run.warn(f"the archive has nothing about {printable(run.opts.site)}", _NOTHING)
+
+
+def _sites(name: str) -> list[Site]:
+    """Return the sites that *name* may mean: a host has one of each scheme."""
+    urls = [name] if "://" in name else [f"https://{name}", f"http://{name}"]
+    try:
+        sites = [site_of(url) for url in urls]
+    except ValueError:
+        sites = []
+    found = [site for site in sites if site is not None]
+    if not found:
+        raise UsageError(f"not a site: {name!r}; write https://example.com or example.com")
+    return found
+
+
+def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> Iterator[Line]:
+    found = versions(outcomes)
+    bodies = [_body(folder, version) for version in found] if run.opts.diff else []
+    failures = [outcome for outcome in outcomes if isinstance(outcome.known, Failure)]
+    if run.opts.json:
+        for number, version in enumerate(found):
+            yield json.dumps(_as_dict(site, version) | _changes_as_dict(bodies, number))
+        return
+    yield run.ink.bold(str(site))
+    rows = [_row(version) for version in found]
+    yield from run.ink.table(dict.fromkeys(_COLUMNS, "left"), rows)
+    if failures:
+        last = failures[-1]
+        assert isinstance(last.known, Failure)
+        reason = printable(last.known.reason)
+        yield f"failures: {len(failures)}, the last at {utc(last.at)}: {reason}"
+    for number, (old, new) in enumerate(pairwise(bodies)):
+        yield ""
+        yield from _diff(found[number : number + 2], old, new, run.ink)
+
+
+def _row(version: Version) -> tuple[str, ...]:
+    copy = version.copy
+    size = str(version.first.body_bytes)
+    seen = utc(version.first_seen), utc(version.last_seen), str(version.seen)
+    return *seen, str(copy.status), size, printable(copy.digest)
+
+
+def _as_dict(site: Site, version: Version) -> dict[str, Any]:
+    copy = version.copy
+    return {
+        "site": str(site),
+        "first_seen": utc(version.first_seen),
+        "last_seen": utc(version.last_seen),
+        "seen": version.seen,
+        "robots_url": printable(copy.url),
+        "status": copy.status,
+        "bytes": version.first.body_bytes,
+        "digest": printable(copy.digest),
+        "record_id": printable(copy.record_id or ""),
+    }
+
+
+def _changes_as_dict(bodies: list[list[bytes]], number: int) -> dict[str, Any]:
+    if not bodies:
+        return {}
+    before = bodies[number - 1] if number else []
+    told = [
+        {"removed" if old else "added": old or new, "text": shown(line, _LINE_CHARS)}
+        for old, new, line in changes(before, bodies[number])
+    ]
+    return {"changes": told}
+
+
+def _body(folder: Folder, version: Version) -> list[bytes]:
+    known = folder.whole(version.first)
+    assert isinstance(known, Copy)
+    return lines(narrow(known.body).rstrip(b"\r\n")) if known.body else []
+
+
+def _diff(pair: list[Version], old: list[bytes], new: list[bytes], ink: Ink) -> Iterator[Line]:
+    """Yield the lines that changed, with their numbers in the old file and in the new one."""
+    yield ink.dim(f"--- {utc(pair[0].last_seen)} HTTP {pair[0].copy.status}")
+    yield ink.dim(f"+++ {utc(pair[1].first_seen)} HTTP {pair[1].copy.status}")
+    for was, now, line in changes(old, new):
+        text = shown(line, _LINE_CHARS)
+        yield ink.red(f"-{was:>6}  {text}") if was else ink.green(f"+{now:>6}  {text}")

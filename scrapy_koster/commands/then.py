@@ -1,0 +1,151 @@
+"""What an archive tells about a site at a time: for ``explain --at`` and ``history``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy.crawler import Crawler
+from scrapy.exceptions import UsageError
+from scrapy.utils.misc import build_from_crawler
+from scrapy.utils.spider import DefaultSpider
+
+from scrapy_koster.archive.folder import Folder, Outcome
+from scrapy_koster.commands.ask import Learnt
+from scrapy_koster.crawl.config import Config, config_of
+from scrapy_koster.crawl.fetching.archiver import decisive
+from scrapy_koster.protocol.access import Copy, Known, Policy, standing_of
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.standing import Access
+from scrapy_koster.protocol.step import Obey, Refuse, Settled, next_step, waits
+from scrapy_koster.protocol.verdict import Source
+
+if TYPE_CHECKING:
+    from scrapy.robotstxt import RobotParser
+    from scrapy.settings import Settings
+
+_PARSERS = {
+    *(f"scrapy_koster.{name}RobotParser" for name in ("Koster", "Strictest", "Rfc9309")),
+    *(f"scrapy.robotstxt.{name}RobotParser" for name in ("Protego", "Python", "Rerp")),
+    "scrapy_koster.parsers.koster.KosterRobotParser",
+    "scrapy_koster.parsers.strictest.StrictestRobotParser",
+    "scrapy_koster.parsers.rfc9309.Rfc9309RobotParser",
+}
+"""Classes that are imported because an archive names them; any other must be in the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """What a crawl went by at a time."""
+
+    learnt: Learnt
+    config: Config
+    robot: str
+    outcome: Outcome
+    is_current: bool
+    """False if a crawl would have fetched the robots.txt again before it decided."""
+
+
+@dataclass(slots=True)
+class Archive:
+    """A folder of an archive, and the settings of the crawls in it."""
+
+    folder: Folder
+    settings: Settings
+    """The settings at hand."""
+    _configs: dict[Path, tuple[Crawler, Config, str]] = field(default_factory=dict)
+
+    def then(self, site: Site, at: float) -> Then | None:
+        """Return what a crawl went by at a time; None if none knew *site* by then.
+
+        Raises ArchiveError, and UsageError if the settings in the archive cannot be used.
+        """
+        before = [outcome for outcome in self.folder.outcomes(site) if outcome.at <= at]
+        if not before:
+            return None
+        outcome = before[-1]
+        crawler, config, robot = self._config(outcome.warc)
+        known = self.folder.whole(outcome)
+        step = next_step(known, now=at, policy=config.policy)
+        is_current = not waits(step)
+        if waits(step):
+            step = _settled(known, outcome.at, config.policy)
+        parser = _parser(step, config, crawler)
+        learnt = Learnt(step, _source(outcome.source), parser)
+        return Then(learnt, config, robot, outcome, is_current)
+
+    def _config(self, warc: Path) -> tuple[Crawler, Config, str]:
+        if warc not in self._configs:
+            info = self.folder.info(warc)
+            crawler = Crawler(DefaultSpider, _settings(self.settings, info, warc))
+            robot = info.get("koster-robot", "")
+            self._configs[warc] = crawler, config_of(crawler), robot
+        return self._configs[warc]
+
+
+def time_of(text: str) -> float:
+    """Return the time that *text* names, in seconds since the epoch; UsageError if it is none."""
+    try:
+        time = datetime.fromisoformat(text.strip().upper().replace("Z", "+00:00"))
+        return time.replace(tzinfo=time.tzinfo or timezone.utc).timestamp()
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"Invalid time: {text!r}. Use ISO 8601, for example 2026-11-01T12:00 (UTC) or"
+            " 2026-11-01T12:00+02:00"
+        ) from None
+
+
+def folder_named(name: str | None, config: Config) -> Folder:
+    """Return the archive in a folder, by itself that of KOSTER_ARCHIVE. Raises ArchiveError."""
+    path = name or config.archive
+    if path is None:
+        raise UsageError(
+            "No archive is named. Use --archive FOLDER, or set KOSTER_ARCHIVE to a folder: the"
+            " crawls after that write an archive into it"
+        )
+    return Folder(path)
+
+
+def _settings(settings: Settings, info: Mapping[str, str], warc: Path) -> Settings:
+    """Return *settings* with those that *info* has: the ones by which the crawl has decided."""
+    try:
+        told: Any = json.loads(info["koster-settings"])
+        known = {name: told[name] for name in decisive(settings) if name in told}
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise UsageError(
+            f"{str(warc)!r} does not have the settings of its crawl: scrapy-koster did not write it"
+        ) from None
+    parser = known.get("KOSTER_PARSER")
+    ours = settings.get("KOSTER_PARSER")
+    if parser not in _PARSERS and parser != ours:
+        raise UsageError(
+            f"{str(warc)!r} names a parser that is not one of scrapy-koster:"
+            f" {printable(str(parser))}. If you trust it, add -s KOSTER_PARSER={parser}"
+        )
+    then = settings.copy()
+    then.setdict(known, priority="cmdline")
+    then.set("ROBOTSTXT_USER_AGENT", None, priority="cmdline")
+    return then
+
+
+def _settled(known: Known, learnt: float, policy: Policy) -> Settled:
+    """Return what a request was decided by that had waited for what is *known*."""
+    step = next_step(known, now=learnt, policy=policy)
+    if not waits(step):
+        return step
+    return Obey(known, known.expires) if isinstance(known, Copy) else Refuse(known, known.retry)
+
+
+def _parser(step: Settled, config: Config, crawler: Crawler) -> RobotParser | None:
+    if isinstance(step, Obey) and standing_of(step.copy, config.policy).access is Access.BY_RULES:
+        return build_from_crawler(config.parser, crawler, step.copy.in_utf8)
+    return None
+
+
+def _source(text: str) -> Source:
+    return next((source for source in Source if source.value == text), Source.FETCHED)

@@ -1,0 +1,183 @@
+"""Has what is learnt of a site written to the archive (KOSTER_ARCHIVE)."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import scrapy
+from twisted.internet.defer import CancelledError
+
+from scrapy_koster.archive.evidence import Attempt, Evidence
+from scrapy_koster.archive.record import Record
+from scrapy_koster.archive.writer import Writer
+from scrapy_koster.crawl.clock import LateError
+from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
+from scrapy_koster.crawl.fetching.threads import Threads
+from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+    from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.messages.log import Log
+    from scrapy_koster.crawl.messages.stats import Stats
+    from scrapy_koster.protocol.exchange import Exchange
+    from scrapy_koster.protocol.site import Site
+    from scrapy_koster.protocol.verdict import Source
+
+# So long the end of a crawl waits for the last records and the index.
+_CLOSE_SECS = 30.0
+_UNDECISIVE = {"KOSTER_ARCHIVE", "KOSTER_REPORT", "KOSTER_STORAGE", FALLBACK_SCHEDULER}
+_CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
+
+
+class NoArchiver:
+    """There is no archive."""
+
+    async def learnt(
+        self,
+        site: Site,  # noqa: ARG002
+        known: Known,
+        *,
+        source: Source,  # noqa: ARG002
+        exchanges: tuple[Exchange, ...] = (),  # noqa: ARG002
+        stale: Copy | None = None,  # noqa: ARG002
+    ) -> Known:
+        """Return what was learnt: of its copy, no record is known."""
+        return _without_record(known)
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+class Archiver:
+    """Writes the archive in a thread; one attempt is one call.
+
+    What is learnt is written before it is stored or obeyed, so every page that
+    a crawl has fetched has its evidence on the disk. A write that fails is
+    counted, and logged once. One that hangs is the last.
+    """
+
+    def __init__(
+        self, config: Config, stats: Stats, log: Log, clock: Clock, info: Callable[[str], Record]
+    ) -> None:
+        """*info* returns the first record of a file with this name."""
+        assert config.archive is not None
+        self._folder = config.archive
+        self._secs = config.timeout_secs
+        self._stats = stats
+        self._log = log
+        self._clock = clock
+        self._threads = Threads(1)
+        began = clock.epoch()
+        self._evidence = Evidence(Writer(config.archive, info, began=began), began=began)
+        self._has_hung = False
+        self._warned = False
+
+    async def learnt(
+        self,
+        site: Site,
+        known: Known,
+        *,
+        source: Source,
+        exchanges: tuple[Exchange, ...] = (),
+        stale: Copy | None = None,
+    ) -> Known:
+        """Write what was learnt of *site*, and return it with the record of its copy.
+
+        *exchanges* are what was sent and received, *stale* is the copy that was revalidated.
+        """
+        if self._has_hung:
+            return _without_record(known)
+        attempt = Attempt(site, known, source.value, self._clock.epoch(), exchanges, stale)
+        try:
+            add = partial(self._evidence.add, attempt)
+            archived, records = await self._clock.within(self._secs, self._threads.run(add))
+        except CancelledError:  # the crawl ends, which is no failure; that of asyncio is not caught
+            raise
+        except Exception as error:  # noqa: BLE001  # no disk and no file may end the crawl
+            self._failed(error)
+            return _without_record(known)
+        self._stats.archived(records)
+        return archived
+
+    async def close(self) -> None:
+        """End the file, and write its index."""
+        if not self._has_hung:
+            try:
+                await self._clock.within(_CLOSE_SECS, self._threads.run(self._evidence.close))
+            except CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001  # the same
+                self._failed(error)
+        self._threads.close()
+
+    def _failed(self, error: Exception) -> None:
+        self._stats.archive_error()
+        self._has_hung = isinstance(error, LateError)
+        if not self._warned:
+            self._warned = True
+            self._log.warning(
+                "The archive of robots.txt could not be written. The crawl goes on, and this is"
+                " not said again: %(folder)s: %(error)s. Free space, or set KOSTER_ARCHIVE to a"
+                " folder that can be written",
+                folder=self._folder,
+                error=f"a write has not ended within {self._secs:g} s" if self._has_hung else error,
+            )
+
+
+def info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], Record]:
+    """Return what makes the warcinfo record of a file: the software, and what decides.
+
+    *robot* is the name by which the crawl decides, *began* when it did, in seconds since the epoch.
+    """
+    settings = crawler.settings
+    told = {
+        "software": f"scrapy-koster/{version('scrapy-koster')} Scrapy/{scrapy.__version__}"
+        f" Python/{platform.python_version()}",
+        "format": "WARC File Format 1.1",
+        "conformsTo": _CONFORMS_TO,
+        "robots": "classic",
+        "http-header-user-agent": str(settings["USER_AGENT"]),
+        "koster-spider": str(getattr(crawler.spider, "name", "")),
+        "koster-robot": robot,
+        "koster-settings": json.dumps(decisive(settings), default=_path_or_text, sort_keys=True),
+    }
+    lines = (f"{name}: {' '.join(value.split())}\r\n" for name, value in told.items())
+    block = "".join(lines).encode("utf-8", "replace")
+
+    def info(filename: str) -> Record:
+        more = {"WARC-Filename": filename}
+        return Record("warcinfo", began, block, "application/warc-fields", more=more)
+
+    return info
+
+
+def decisive(settings: BaseSettings) -> dict[str, Any]:
+    """Return the settings by which a crawl decides. Those of a storage may be secret."""
+    names = DEFAULTS.keys() - STORAGE_SETTINGS.keys() - _UNDECISIVE
+    return {name: settings.get(name, DEFAULTS[name]) for name in names}
+
+
+def _path_or_text(value: object) -> object:
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    return list(value) if isinstance(value, (set, frozenset, tuple)) else str(value)
+
+
+def _without_record(known: Known) -> Known:
+    """Return *known*, of whose copy no archive of this crawl has the body."""
+    copy = last_copy(known)
+    if copy is None or copy.record_id is None:
+        return known
+    copy = replace(copy, record_id=None)
+    return replace(known, stale=copy) if isinstance(known, Failure) else copy

@@ -1,0 +1,412 @@
+"""The files of an archive: records, indexes, and what is left when a writer is killed."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import random
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+from harness.archives import BODY, NOW, attempt, check, evidence, site_of, warcs
+from harness.sizes import so_many
+from harness.storages import start
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_koster.archive import index as indexes
+from scrapy_koster.archive.evidence import Attempt
+from scrapy_koster.archive.folder import ArchiveError, Folder
+from scrapy_koster.archive.history import changes, versions
+from scrapy_koster.archive.index import key_of, lines_about
+from scrapy_koster.archive.record import (
+    RECORD_MAX_BYTES,
+    Record,
+    date_text,
+    epoch_of,
+    member_of,
+    record_at,
+    records_in,
+)
+from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.protocol.site import Site
+
+# Records
+
+
+RECORD = Record(
+    "response", NOW + 0.25, b"HTTP/1.1 200 OK\r\n\r\nbody", "application/http", "http://h/"
+)
+
+
+def test_a_record_comes_back() -> None:
+    data = member_of(RECORD)
+    record, end = record_at(data, 0)
+    assert end == len(data)
+    assert record == RECORD
+    assert record.status == 200
+    assert record.payload == b"body"
+
+
+def test_a_field_is_one_line() -> None:
+    url = "http://h/\r\nWARC-Type: warcinfo"
+    record, _ = record_at(member_of(Record("resource", NOW, b"", "text/plain", url)), 0)
+    assert record.kind == "resource"
+    assert record.url == "http://h/  WARC-Type: warcinfo"
+
+
+def packed(text: bytes) -> bytes:
+    return gzip.compress(text, mtime=0)
+
+
+WHOLE = gzip.decompress(member_of(RECORD))
+DAMAGED = {
+    "nothing": b"",
+    "no gzip": b"WARC/1.1\r\n",
+    "cut": member_of(RECORD)[:-1],
+    "an octet changed": member_of(RECORD)[:-9] + b"\0" + member_of(RECORD)[-8:],
+    "no record": packed(b"hello"),
+    "of another version": packed(b"WARC/2.0\r\n\r\n"),
+    "no type": packed(WHOLE.replace(b"WARC-Type", b"X")),
+    "no date": packed(WHOLE.replace(b"WARC-Date", b"X")),
+    "a date that is none": packed(WHOLE.replace(b"WARC-Date: 2", b"WARC-Date: x")),
+    "a length that is none": packed(WHOLE.replace(b"Content-Length: ", b"Content-Length: x")),
+    "a block that is cut": packed(WHOLE[:-10]),
+    "another block": packed(WHOLE.replace(b"\r\nbody", b"\r\nBODY")),
+    "a header without end": packed(b"WARC/1.1\r\n" + b"a: b\r\n" * 100_000),
+    "too long": packed(b"WARC/1.1\r\n" + bytes(RECORD_MAX_BYTES)),
+}
+
+
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
+def test_what_is_no_record(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        record_at(data, 0)
+    found = list(records_in(data + member_of(RECORD)))
+    assert [record for _, _, record in found][-1:] == [RECORD]
+
+
+@given(st.floats(0, 4e9))
+def test_times(epoch: float) -> None:
+    assert epoch_of(date_text(epoch)) == pytest.approx(epoch, abs=1e-5)
+
+
+@pytest.mark.parametrize("epoch", [-1.0, 1e300, float("inf")])
+def test_times_of_clocks_that_went_wrong(epoch: float) -> None:
+    assert date_text(epoch)[:4] in ("1970", "9999")
+
+
+# Files
+
+
+def test_a_file_is_followed_by_another(tmp_path: Path) -> None:
+    archive = evidence(tmp_path, max_bytes=3000)
+    for number in range(10):
+        archive.add(attempt(site_of(number)))
+    archive.close()
+    assert len(warcs(tmp_path)) > 2
+    check(tmp_path)
+    folder = Folder(str(tmp_path))
+    for number in range(10):
+        [outcome] = folder.outcomes(site_of(number))
+        known = folder.whole(outcome)
+        assert isinstance(known, Copy)
+        assert known.body == BODY
+        assert folder.info(outcome.warc)["software"] == "tests"
+
+
+def test_nothing_is_written_before_there_is_something(tmp_path: Path) -> None:
+    evidence(tmp_path / "folder").close()
+    assert not list(tmp_path.iterdir())
+
+
+FULL = OSError(errno.ENOSPC, "full")
+
+
+@pytest.mark.parametrize("fails", ["ftruncate", "nothing else"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_write_that_fails_leaves_whole_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str, first: bool
+) -> None:
+    archive = evidence(tmp_path)
+    if not first:
+        archive.add(attempt(site_of(1)))
+    write = os.write
+
+    def fail(*_arguments: Any) -> None:
+        raise FULL
+
+    def write_half(file: int, octets: bytes) -> int:
+        write(file, octets[: len(octets) // 2])
+        raise FULL
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.write", write_half)
+        if fails == "ftruncate":
+            patched.setattr("os.ftruncate", fail)
+        with pytest.raises(OSError, match="full"):
+            archive.add(attempt(site_of(2)))
+    archive.add(attempt(site_of(3)))
+    archive.close()
+    folder = Folder(str(tmp_path))
+    seen = [len(folder.outcomes(site_of(number))) for number in (1, 2, 3)]
+    assert seen == [0 if first else 1, 0, 1]
+
+
+# Indexes
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("http://www.example.com/robots.txt", "com,example,www)/robots.txt"),
+        ("https://example.com:8443/a?b=c", "com,example:8443)/a?b=c"),
+        ("https://example.com:443/", "com,example)/"),
+        ("http://127.0.0.1:8080/robots.txt", "127.0.0.1:8080)/robots.txt"),
+        ("http://[::1]/", "::1)/"),
+        ("http://h", "h)/"),
+    ],
+)
+def test_keys(url: str, key: str) -> None:
+    assert key_of(url) == key
+
+
+@given(st.lists(st.text("ab.-/", max_size=4), max_size=40), st.text("ab.-/", max_size=4))
+def test_all_lines_about_a_url_are_found(paths: list[str], wanted: str) -> None:
+    index = indexes.Index()
+    for number, path in enumerate(paths):
+        record = Record("resource", NOW, b"", "text/plain", f"http://h/{path}")
+        index.add(record, offset=number, length=1, filename="f")
+    file = BytesIO()
+    index.write_to(file, 0)
+    found = [line["offset"] for line in lines_about(file, f"http://h/{wanted}")]
+    assert sorted(found) == [n for n, path in enumerate(paths) if path == wanted]
+
+
+def test_an_index_is_sorted_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexes, "LINES_IN_MEMORY", 7)
+    archive = evidence(tmp_path)
+    for number in random.Random(1).sample(range(100), 100):
+        archive.add(attempt(site_of(number)))
+    archive.close()
+    [path] = tmp_path.glob("*.cdxj")
+    _, *lines = path.read_text().splitlines()
+    assert len(lines) == 200
+    assert lines == sorted(lines)
+    assert all(len(Folder(str(tmp_path)).outcomes(site_of(n))) == 1 for n in range(100))
+
+
+WRONG_LINES = (b"", b"x", b"{}", b'{"offset": "x"}', b"[" * 100_000, b'{"offset": "-5"}')
+
+
+@pytest.mark.parametrize("wrong", WRONG_LINES, ids=range(len(WRONG_LINES)))
+def test_a_line_of_an_index_that_is_not_valid(tmp_path: Path, wrong: bytes) -> None:
+    archive = evidence(tmp_path)
+    archive.add(attempt(site_of(1)))
+    archive.close()
+    [path] = tmp_path.glob("*.cdxj")
+    first, *lines = path.read_bytes().splitlines(keepends=True)
+    key = key_of(site_of(1).robots_url).encode()
+    path.write_bytes(first + key + b" 1 " + wrong + b"\n" + b"".join(lines))
+    assert len(Folder(str(tmp_path)).outcomes(site_of(1))) == 1
+
+
+def test_a_folder_that_may_only_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = evidence(tmp_path)
+    archive.add(attempt(site_of(1)))
+    archive.close()
+    [path] = tmp_path.glob("*.cdxj")
+    path.unlink()
+
+    def fail(*_arguments: Any) -> None:
+        raise OSError(errno.EROFS, "read-only")
+
+    monkeypatch.setattr(indexes.Index, "write", fail)
+    assert len(Folder(str(tmp_path)).outcomes(site_of(1))) == 1
+    assert not path.exists()
+
+
+def test_an_archive_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a.warc.gz").mkdir()
+    with pytest.raises(ArchiveError, match=r"a\.warc\.gz.* cannot be read"):
+        Folder(str(tmp_path)).outcomes(site_of(1))
+
+
+def test_files_that_are_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "a.warc.gz").touch()
+    (tmp_path / "b.warc.gz").write_bytes(b"\x1f\x8b\x08" * 1000)
+    (tmp_path / "c.warc.gz").write_bytes(member_of(RECORD))
+    folder = Folder(str(tmp_path))
+    assert folder.outcomes(site_of(1)) == []
+    assert folder.info(tmp_path / "a.warc.gz") == {}
+
+
+def outcome_with(change: Callable[[dict[str, Any]], object], folder: Path) -> list[Any]:
+    """What is read of an outcome whose JSON was changed."""
+    archive = evidence(folder)
+    archive.add(attempt(site_of(1)))
+    archive.close()
+    [path] = warcs(folder)
+    found = [record for _, _, record in records_in(path.read_bytes())]
+    told = json.loads(found[-1].block)
+    change(told)
+    found[-1] = Record(
+        "metadata", NOW, json.dumps(told).encode(), "application/json", found[-1].url
+    )
+    path.write_bytes(b"".join(map(member_of, found)))
+    return Folder(str(folder)).outcomes(site_of(1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told: told.clear(),
+        lambda told: told.update(site="http://other.example"),
+        lambda told: told.update(copy=[1]),
+        lambda told: told.update(copy=None),
+        lambda told: told["copy"].update(status="200"),
+        lambda told: told["copy"].pop("bytes"),
+        lambda told: told.update(failure={"reason": 1}),
+    ],
+)
+def test_an_outcome_that_is_not_valid(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object]
+) -> None:
+    assert outcome_with(change, tmp_path) == []
+
+
+def test_a_body_that_is_in_another_folder(tmp_path: Path) -> None:
+    def rename(told: dict[str, Any]) -> None:
+        told["copy"]["record_id"] = "<urn:uuid:other>"
+
+    [outcome] = outcome_with(rename, tmp_path)
+    with pytest.raises(ArchiveError, match="put their files into one folder"):
+        Folder(str(tmp_path)).whole(outcome)
+
+
+# A writer that is killed
+
+KILLED = """
+import sys
+from pathlib import Path
+from harness.archives import attempt, evidence, site_of
+archive = evidence(Path(sys.argv[1]))
+n = 0
+while True:
+    rules = b"Disallow: /x%d\\n" % n * (n * 7919 % 500)
+    archive.add(attempt(site_of(n), b"User-agent: *\\n" + rules))
+    n += 1
+    print(n, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="it is killed by a signal of POSIX")
+@pytest.mark.real_time
+def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:
+    chance = random.Random(33)
+    for kill in range(so_many(8, 20)):
+        folder = tmp_path / str(kill)
+        process = start(KILLED, folder)
+        assert process.stdout is not None
+        wanted = chance.randrange(1, 300)
+        for _ in range(wanted):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+        [warc] = warcs(folder)
+        assert not list(folder.glob("*.cdxj"))
+        found = [record for _, _, record in records_in(warc.read_bytes())]
+        ids = [record.id for record in found]
+        assert len(ids) == len(set(ids))
+        outcomes = [record for record in found if record.kind == "metadata"]
+        assert len(outcomes) >= wanted
+        for number, record in enumerate(outcomes):
+            assert json.loads(record.block)["site"] == str(site_of(number))
+        archive = Folder(str(folder))
+        for number in chance.sample(range(len(outcomes)), min(5, len(outcomes))):
+            [outcome] = archive.outcomes(site_of(number))
+            archive.whole(outcome)
+        assert list(folder.glob("*.cdxj"))
+
+
+# Versions and what has changed
+
+
+def copy_of(site: Site, body: bytes, fetched: float) -> Copy:
+    return Copy(site.robots_url, 200, body, None, None, fetched, fetched + 9)
+
+
+def test_versions_are_dated_by_what_the_site_answered(tmp_path: Path) -> None:
+    site, archive = site_of(1), evidence(tmp_path)
+    first, second = (copy_of(site, body, NOW + n) for n, body in enumerate((b"a", b"b")))
+    for at, copy in ((5, first), (6, second), (7, first), (8, replace(second, fetched=NOW + 7))):
+        archive.add(Attempt(site, copy, "storage", NOW + at))
+    archive.add(Attempt(site, Failure("HTTP 503", 1, NOW, NOW + 9, NOW + 99, None), "fetched", NOW))
+    archive.add(Attempt(site, copy_of(site, b"a", NOW + 20), "fetched", NOW + 20))
+    archive.close()
+    found = versions(Folder(str(tmp_path)).outcomes(site))
+    assert [(v.first_seen - NOW, v.last_seen - NOW, v.seen) for v in found] == [
+        (0, 0, 1), (1, 7, 2), (20, 20, 1),
+    ]  # fmt: skip
+
+
+LINES = st.lists(st.sampled_from([b"a", b"b", b"c", b""]), max_size=12)
+
+
+@given(LINES, LINES)
+def test_the_fewest_changes(old: list[bytes], new: list[bytes]) -> None:
+    found = list(changes(old, new))
+    gone, come = {was for was, _, _ in found if was}, {now for _, now, _ in found if now}
+    assert [line for n, line in enumerate(old, 1) if n not in gone] == [
+        line for n, line in enumerate(new, 1) if n not in come
+    ]
+    assert len(found) == len(old) + len(new) - 2 * common(old, new)
+    for was, now, line in found:
+        assert line == (old[was - 1] if was else new[now - 1])
+
+
+def common(old: list[bytes], new: list[bytes]) -> int:
+    """The length of the longest common subsequence, by the textbook."""
+    row = [0] * (len(new) + 1)
+    for line in old:
+        before = row
+        row = [0]
+        for n, other in enumerate(new):
+            row.append(before[n] + 1 if line == other else max(before[n + 1], row[n]))
+    return row[-1]
+
+
+def test_files_that_have_little_in_common() -> None:
+    old, new = ([b"%d %d" % (n, k) for n in range(2000)] for k in range(2))
+    found = list(changes([b"x", *old, b"y"], [b"x", *new, b"y"]))
+    assert len(found) == 4000
+    assert found[0] == (2, 0, b"0 0")
+    assert found[-1] == (0, 2001, b"1999 1")
+
+
+# A large archive
+
+
+@pytest.mark.timed
+def test_the_history_of_one_site_of_a_million_records(tmp_path: Path) -> None:
+    archive, records = evidence(tmp_path), so_many(100_000, 1_000_000)
+    rules = b"Disallow: /%d\n"
+    for number in range(records // 3):
+        archive.add(attempt(site_of(number % (records // 6)), b"User-agent: *\n" + rules % number))
+    archive.close()
+    wanted = site_of(records // 12)
+    began = perf_counter()
+    folder = Folder(str(tmp_path))
+    found = folder.outcomes(wanted)
+    for outcome in found:
+        folder.whole(outcome)
+    assert perf_counter() - began < 1
+    assert len(found) == 2

@@ -1,0 +1,265 @@
+"""`scrapy robots history` and `explain --at`: what an archive shows of a crawl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.archives import check
+from harness.clocks import JumpingClock
+from harness.commands import Robots
+from harness.comparison import RULES
+from harness.crawling import Crawl
+from harness.replies import Hang, Raw, Reply, Reset, redirect
+from harness.server import Server, Site
+from harness.sizes import so_many
+from harness.virtual import time
+
+from scrapy_koster import KosterRobotParser
+from scrapy_koster.commands.then import time_of
+from scrapy_koster.protocol.wording import utc
+
+SITES = so_many(60, 300)
+WEEK = 604_800
+VERSIONS = [
+    "User-agent: *\nDisallow: /a\n",
+    "User-agent: *\nDisallow: /b\n",
+    "User-agent: *\nDisallow: /a\nDisallow: /b\n",
+    "User-agent: *\nDisallow:\n",
+]
+WILD = "User-agent: *\nDisallow: /*secret\n"
+PAGE = "<!DOCTYPE html><html><title>Welcome</title></html>"
+KINDS: list[Any] = [
+    RULES,
+    WILD,
+    Reply(404, "<html>none"),
+    Reply(403),
+    Reply(401, "who?"),
+    Reply(503, "later"),
+    Reply(429),
+    Reset(),
+    Hang(),
+    PAGE,
+    "",
+    "no record at all",
+    Reply(204),
+    Reply(410),
+    redirect("/moved"),
+    redirect("/round"),
+    Raw(b"HTTP/1.1 200 OK\r\nContent-Encoding: what\r\nContent-Length: 1\r\n\r\nx"),
+    "\ufeffUser-agent: *\nDisallow: /secret",
+    Reply(200, RULES.encode("utf-16")),
+    "# long\n" * 5000 + RULES,
+]
+
+
+@pytest.fixture
+def folder(crawl: Crawl) -> Path:
+    folder = crawl.folder / "evidence"
+    crawl.always |= {"KOSTER_ARCHIVE": str(folder)}
+    return folder
+
+
+async def test_explain_gives_each_verdict_of_a_crawl_of_sites_of_every_kind(
+    crawl: Crawl, server: Server, folder: Path, robots: Robots
+) -> None:
+    """It has the same line and the same digest for each URL, and so for each page in the log."""
+    sites = [server.site() for _ in range(SITES)]
+    for number, site in enumerate(sites):
+        site.robots = KINDS[number % len(KINDS)]
+        site.page("/moved", Reply(200, RULES))
+        site.page("/round", redirect("/robots.txt"))
+    urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
+    settings = {
+        "KOSTER_MAX_BYTES": 20_000,
+        "KOSTER_TIMEOUT_SECS": 5,
+        "KOSTER_DEFER_LIMIT_SECS": 1,
+        "KOSTER_IDLE_LIMIT_SECS": 1,
+        "KOSTER_PARSER": "scrapy_koster.StrictestRobotParser",
+        "KOSTER_MISSING": "disallow",
+        "ROBOTSTXT_USER_AGENT": "figtree",
+    }
+    result = await crawl(urls=urls, settings=settings)
+    assert len(result.fetched) + len(result.refused) == len(urls)
+    ran = robots("explain", "--at", _now(), "--archive", folder, "--json", *urls)
+    then = {told["url"]: told for told in ran.objects}
+    assert len(then) == len(urls)
+    pages = {site.url(path) for site in sites for path in site.pages_asked} - {
+        site.url(path) for site in sites for path in ("/moved", "/round")
+    }
+    assert {url for url, told in then.items() if told["allowed"]} == pages == {*result.fetched}
+    compared = ("line", "digest", "record_id", "status", "ground", "because", "section", "robot")
+    for verdict in result.verdicts:
+        now, was = verdict.to_dict(), then[verdict.url]
+        if now["ground"] == "unavailable":
+            # The crawl also tells why it waited no longer.
+            assert now["reason"].startswith(was["reason"])
+            continue
+        assert {name: was[name] for name in compared} == {name: now[name] for name in compared}
+    assert {told["ground"] for told in then.values()} == {
+        "rule", "unrestricted", "restricted", "missing", "unavailable",
+    } - {"unrestricted"}  # fmt: skip
+    check(folder)
+
+
+def _now() -> str:
+    return utc(time.time() + 5)
+
+
+async def a_crawl_that_sees_all_versions(
+    crawl: Crawl, site: Site, clock: JumpingClock
+) -> list[float]:
+    """Crawl the site twice for each version, with copies that have expired; return when."""
+    crawl.clock = clock
+    days = []
+    for version in VERSIONS:
+        site.robots = Reply(200, version, headers={"ETag": f'"{len(version)}"'})
+        days.append(clock.epoch())
+        for _ in range(2):
+            await crawl(urls=[site.url("/a"), site.url("/b")])
+            clock.ahead += WEEK + 60
+    return days
+
+
+async def test_four_versions(crawl: Crawl, server: Server, folder: Path, robots: Robots) -> None:
+    site, clock = server.site(), JumpingClock()
+    days = await a_crawl_that_sees_all_versions(crawl, site, clock)
+    ran = robots("history", site.url(""), "--archive", folder, "--json", "--diff")
+    assert ran.status == 0, ran.err
+    assert [told["seen"] for told in ran.objects] == [2] * 4
+    assert [told["bytes"] for told in ran.objects] == [len(version) for version in VERSIONS]
+    for day, told in zip(days, ran.objects, strict=True):
+        assert utc(day) <= told["first_seen"] <= utc(day + 30)
+        assert utc(day + WEEK + 60) <= told["last_seen"] <= utc(day + WEEK + 90)
+    assert ran.objects[2]["changes"] == [
+        {"added": 2, "text": "Disallow: /a"},
+    ]
+    for day, version in zip(days, VERSIONS, strict=True):
+        for later in (30, WEEK, WEEK + 90, 2 * WEEK):
+            at = utc(day + later)
+            ran = robots(
+                "explain", "--at", at, "--archive", folder, "--json",
+                site.url("/a"), site.url("/b"),
+            )  # fmt: skip
+            assert [told["allowed"] for told in ran.objects] == [
+                f"Disallow: {path}\n" not in version for path in ("/a", "/b")
+            ]
+            assert [told["is_current"] for told in ran.objects] == [True, True]
+
+
+async def test_the_text_of_both(crawl: Crawl, server: Server, folder: Path, robots: Robots) -> None:
+    site, clock = server.site(), JumpingClock()
+    days = await a_crawl_that_sees_all_versions(crawl, site, clock)
+    ran = robots("history", site.url(""), "--archive", folder, "--diff")
+    lines = ran.out.splitlines()
+    assert lines[0] == site.url("").rstrip("/")
+    assert lines[1].split() == ["FIRST", "SEEN", "LAST", "SEEN", "SEEN", "HTTP", "BYTES", "DIGEST"]
+    assert [line for line in lines if line.startswith(("+ ", "- "))] == [
+        "-     2  Disallow: /a", "+     2  Disallow: /b",
+        "+     2  Disallow: /a",
+        "-     2  Disallow: /a", "-     3  Disallow: /b", "+     2  Disallow:",
+    ]  # fmt: skip
+    ran = robots("explain", "--at", utc(days[0] + 2), "--archive", folder, site.url("/a"))
+    assert ran.status == 1
+    assert "forbidden" in ran.out
+    assert "sha256:" in ran.out
+    assert "<urn:uuid:" in ran.out
+    expired = robots("explain", "--at", utc(days[3] + 9 * WEEK), "--archive", folder, site.url("/"))
+    assert "expired by then" in expired.out
+    assert expired.status == 0
+
+
+async def test_a_site_that_fails(
+    crawl: Crawl, server: Server, folder: Path, robots: Robots
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    await crawl(urls=[site.url("/")], settings={"KOSTER_DEFER_LIMIT_SECS": 0})
+    ran = robots("history", site.url(""), "--archive", folder)
+    assert "failures: 1, the last at" in ran.out
+    assert "HTTP 503" in ran.out
+    ran = robots("explain", "--at", _now(), "--archive", folder, site.url("/"))
+    assert ran.status == 3
+    assert "HTTP 503" in ran.out
+
+
+async def test_an_index_that_is_missing_is_made_anew(
+    crawl: Crawl, server: Server, folder: Path, robots: Robots
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    await crawl(urls=[site.url("/secret")])
+    [index] = folder.glob("*.cdxj")
+    before = index.read_bytes()
+    for damage in (b"", None, before[:-200]):
+        index.unlink()
+        if damage is not None:
+            index.write_bytes(damage)
+        ran = robots("history", site.url(""), "--archive", folder, "--json")
+        assert len(ran.objects) == 1
+        if damage != before[:-200]:
+            assert index.read_bytes() == before
+
+
+class Blank(KosterRobotParser):
+    """A parser of a user's own."""
+
+
+async def test_a_parser_that_is_not_ours_is_only_imported_if_the_settings_name_it(
+    crawl: Crawl, server: Server, folder: Path, robots: Robots
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    name = f"{Blank.__module__}.Blank"
+    await crawl(urls=[site.url("/secret")], settings={"KOSTER_PARSER": name})
+    asked = ("explain", "--at", _now(), "--archive", folder, site.url("/secret"))
+    ran = robots(*asked)
+    assert ran.status == 2
+    assert f"-s KOSTER_PARSER={name}" in ran.err
+    assert robots(*asked, "-s", f"KOSTER_PARSER={name}").status == 1
+
+
+def test_without_an_archive(robots: Robots, tmp_path: Path) -> None:
+    for arguments in (("history", "h.example"), ("explain", "--at", "2026-11-01", "http://h/")):
+        ran = robots(*arguments)
+        assert ran.status == 2
+        assert "set KOSTER_ARCHIVE" in ran.err
+        ran = robots(*arguments, "--archive", tmp_path)
+        assert ran.status == 3
+        assert "A crawl writes one" in ran.err
+
+
+async def test_what_the_archive_does_not_have(
+    crawl: Crawl, server: Server, folder: Path, robots: Robots
+) -> None:
+    site = server.site()
+    site.robots = RULES
+    await crawl(urls=[site.url("/secret")])
+    ran = robots("history", "other.example", "--archive", folder)
+    assert ran.status == 1
+    assert "nothing about other.example" in ran.err
+    early = ("explain", "--at", "1999-01-01T00:00:00+02:00", "--archive", folder)
+    ran = robots(*early, site.url("/"))
+    assert ran.status == 3
+    assert "nothing about its site by then" in ran.err
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "", "2026-11-01T25:00"])
+def test_a_time_that_is_none(robots: Robots, text: str) -> None:
+    ran = robots("explain", "--at", text, "http://h/")
+    assert ran.status == 2
+    assert "Use ISO 8601" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "epoch"),
+    [
+        ("1970-01-02", 86400.0),
+        ("1970-01-01T01:00Z", 3600.0),
+        ("1970-01-01T01:00:00.5+01:00", 0.5),
+        ("1970-01-01 00:00:01", 1.0),
+    ],
+)
+def test_times_are_utc_unless_they_have_an_offset(text: str, epoch: float) -> None:
+    assert time_of(text) == epoch

@@ -1,0 +1,399 @@
+"""KOSTER_ARCHIVE: what a crawl goes by is in WARC files, which tools that are not ours read."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import logging
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from threading import Event
+from typing import Any
+
+import pytest
+from harness.archives import check, read
+from harness.clocks import JumpingClock
+from harness.comparison import RULES
+from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.redis_server import common_server
+from harness.replies import Asked, Hang, Reply, Reset, redirect
+from harness.server import Server, Site
+from scrapy import Request
+from scrapy.http import Response
+
+from scrapy_koster.archive.folder import Folder
+from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.site import site_of
+from scrapy_koster.storage.memory import MemoryStorage
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"test-{token_hex(6)}"
+
+
+def kinds(folder: Path) -> Counter[str]:
+    return Counter(record.headers["WARC-Type"] for record in read(folder))
+
+
+def known_of(folder: Path, site: Site) -> list[Any]:
+    home = site_of(site.url())
+    assert home is not None
+    archive = Folder(str(folder))
+    return [archive.whole(outcome) for outcome in archive.outcomes(home)]
+
+
+@pytest.fixture
+def folder(crawl: Crawl) -> Iterator[Path]:
+    """Of the archive; what is in it is checked at the end."""
+    folder = crawl.folder / "evidence"
+    crawl.always |= {"KOSTER_ARCHIVE": str(folder)}
+    yield folder
+    check(folder)
+
+
+async def test_each_hop_is_a_request_and_a_response(
+    crawl: Crawl, server: Server, folder: Path
+) -> None:
+    site, other = server.site(), server.site(host="127.0.0.2")
+    site.robots = redirect(other.url("/rules"))
+    other.page("/rules", Reply(200, RULES, headers={"Set-Cookie": "a=b", "ETag": '"1"'}))
+    result = await crawl(urls=[site.url("/page"), site.url("/secret")])
+    records = read(folder)
+    assert [record.headers["WARC-Type"] for record in records] == [
+        "warcinfo", "response", "request", "response", "request", "metadata",
+    ]  # fmt: skip
+    info, first, first_request, second, _, outcome = records
+    assert first.headers["WARC-Target-URI"] == site.url("/robots.txt")
+    assert b"HTTP/1.1 302" in first.block or b"HTTP/1.1 301" in first.block
+    assert first_request.headers["WARC-Concurrent-To"] == first.headers["WARC-Record-ID"]
+    assert second.headers["WARC-Target-URI"] == other.url("/rules")
+    assert second.headers["WARC-IP-Address"] == "127.0.0.2"
+    assert second.block.endswith(b"\r\n\r\n" + RULES.encode())
+    assert b"Set-Cookie" not in second.block
+    assert b'Etag: "1"' in second.block or b'ETag: "1"' in second.block
+    [verdict] = result.verdicts
+    assert verdict.digest == second.headers["WARC-Payload-Digest"]
+    assert verdict.digest == f"sha256:{sha256(RULES.encode()).hexdigest()}"
+    assert verdict.to_dict()["record_id"] == second.headers["WARC-Record-ID"]
+    assert outcome.headers["WARC-Refers-To"] == second.headers["WARC-Record-ID"]
+    for record in records[1:]:
+        assert record.headers["WARC-Warcinfo-ID"] == info.headers["WARC-Record-ID"]
+    [copy] = known_of(folder, site)
+    assert copy == verdict.known
+    assert result.stats["koster/archive/records"] == 5
+    [path] = folder.glob("*.warc.gz")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.with_name(path.name.replace(".warc.gz", ".cdxj")).is_file()
+
+
+async def test_nothing_is_written_by_itself(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = RULES
+    result = await crawl(urls=[site.url("/secret")])
+    assert result.verdicts[0].to_dict()["record_id"] is None
+    assert "koster/archive/records" not in result.stats
+    assert not list(crawl.folder.rglob("*.warc.gz"))
+
+
+async def test_the_settings_that_decide_are_told_and_no_secret(
+    crawl: Crawl, server: Server, folder: Path
+) -> None:
+    site = server.site()
+    settings = {
+        "ROBOTSTXT_USER_AGENT": "figtree",
+        "USER_AGENT": "FigTree/1 (+http://fig.example)",
+        "KOSTER_RESTRICTED": "allow",
+        "KOSTER_REDIS_URL": "redis://:secret@localhost",
+        "KOSTER_PARSER": "scrapy_koster.StrictestRobotParser",
+    }
+    await crawl(urls=[site.url("/page")], settings=settings)
+    [path] = folder.glob("*.warc.gz")
+    info = Folder(str(folder)).info(path)
+    assert info["software"].startswith("scrapy-koster/")
+    assert info["koster-robot"] == "figtree"
+    assert info["koster-spider"] == RecordingSpider.name
+    assert info["http-header-user-agent"] == "FigTree/1 (+http://fig.example)"
+    told = json.loads(info["koster-settings"])
+    assert told["KOSTER_RESTRICTED"] == "allow"
+    assert told["KOSTER_PARSER"] == "scrapy_koster.StrictestRobotParser"
+    assert told["KOSTER_MAX_BYTES"] == 512000
+    assert b"secret" not in gzip.decompress(path.read_bytes())
+
+
+async def test_what_is_secret_in_a_request_is_not_written(
+    crawl: Crawl, server: Server, folder: Path
+) -> None:
+    site, proxy = server.site(), server.proxy()
+    site.robots = redirect(site.url("/moved").replace("://", "://user:pa@ss@"))
+    site.page("/moved", Reply(503, headers={"Location": "http://someone:pass@h/", "X": "1"}))
+    address = proxy.url("").replace("://", "://alice:pass@").rstrip("/")
+    headers = {"Authorization": "Basic pass", "Cookie": "pass"}
+    await crawl(
+        urls=[Request(site.url("/page"), headers=headers, meta={"proxy": address})],
+        settings={"KOSTER_DEFER_LIMIT_SECS": 0},
+    )
+    written = b"".join(gzip.decompress(path.read_bytes()) for path in folder.glob("*.warc.gz"))
+    assert b"/moved" in written
+    assert b"User-Agent: " in written
+    for secret in ("pass", "pa@ss", "user:", "someone:", "alice:", "Authorization", "Cookie"):
+        assert secret.encode() not in written
+
+
+async def test_a_body_that_is_cut_and_one_that_is_compressed(
+    crawl: Crawl, server: Server, folder: Path
+) -> None:
+    long, packed = server.site(), server.site()
+    long.robots = RULES + "# more\n" * 100_000
+    packed.robots = Reply(200, gzip.compress(RULES.encode()), headers={"Content-Encoding": "gzip"})
+    urls = [site.url("/secret") for site in (long, packed)]
+    result = await crawl(urls=urls, settings={"KOSTER_MAX_BYTES": 1000})
+    assert len(result.verdicts) == 2
+    by_type = {record.headers["WARC-Type"]: record for record in read(folder)}
+    [cut] = [
+        record
+        for record in read(folder)
+        if record.headers.get("WARC-Target-URI") == long.url("/robots.txt")
+        and record.headers["WARC-Type"] == "response"
+    ]
+    assert cut.headers["WARC-Truncated"] == "length"
+    conversion = by_type["conversion"]
+    assert conversion.block == RULES.encode()
+    for site in (long, packed):
+        [copy] = known_of(folder, site)
+        [verdict] = [each for each in result.verdicts if each.site == site_of(site.url())]
+        assert copy == verdict.known
+
+
+async def test_a_renewed_copy_is_a_revisit_of_its_record(
+    crawl: Crawl, server: Server, folder: Path
+) -> None:
+    site = server.site()
+    site.robots = [Reply(200, RULES, headers={"ETag": '"1"'}), Reply(304)]
+    settings = {"KOSTER_EXPIRY_SECS": 0, "KOSTER_EXPIRY_MIN_SECS": 0}
+    for _ in range(2):
+        await crawl(urls=[site.url("/secret")], settings=settings)
+        await crawl.sleep(5)
+    records = read(folder)
+    [response] = [each for each in records if each.headers["WARC-Type"] == "response"]
+    [revisit] = [each for each in records if each.headers["WARC-Type"] == "revisit"]
+    [resource] = [each for each in records if each.headers["WARC-Type"] == "resource"]
+    assert revisit.headers["WARC-Profile"].endswith("/server-not-modified")
+    assert revisit.headers["WARC-Refers-To"] == resource.headers["WARC-Record-ID"]
+    digest = response.headers["WARC-Payload-Digest"]
+    assert revisit.headers["WARC-Payload-Digest"] == digest
+    assert resource.headers["WARC-Payload-Digest"] == digest
+    assert [copy.body for copy in known_of(folder, site)][-1] == RULES.encode()
+
+
+async def test_a_revisit_in_the_same_crawl_refers_to_the_response(
+    crawl: Crawl, server: Server, folder: Path
+) -> None:
+    crawl.clock = clock = JumpingClock()
+    site = server.site()
+    site.robots = [Reply(200, RULES, headers={"ETag": '"1"'}), Reply(304)]
+
+    def later(_asked: Asked) -> Reply:
+        clock.ahead += 1_000_000
+        return Reply(200)
+
+    for path in ("/0", "/1", "/2"):
+        site.page(path, later)
+    urls = [site.url(path) for path in ("/0", "/1", "/2")]
+    await crawl(urls=urls, settings={"CONCURRENT_REQUESTS": 1})
+    found = kinds(folder)
+    assert (found["response"], found["revisit"], found["resource"]) == (1, 2, 0)
+    records = read(folder)
+    [response] = [each for each in records if each.headers["WARC-Type"] == "response"]
+    dates = []
+    for record in records:
+        if record.headers["WARC-Type"] == "revisit":
+            assert record.headers["WARC-Refers-To"] == response.headers["WARC-Record-ID"]
+            dates.append(record.headers["WARC-Refers-To-Date"])
+    assert len(set(dates)) == 2
+    assert [copy.body for copy in known_of(folder, site)] == [RULES.encode()] * 3
+
+
+async def test_a_warm_storage_leaves_evidence(crawl: Crawl, server: Server, folder: Path) -> None:
+    sites = [server.site() for _ in range(3)]
+    for site in sites:
+        site.robots = RULES
+    urls = [site.url("/secret") for site in sites]
+    await crawl(urls=urls, settings={"KOSTER_ARCHIVE": None})
+    assert not folder.exists()
+    await crawl.sleep(5)
+    result = await crawl(urls=urls)
+    assert kinds(folder) == {"warcinfo": 1, "resource": 3, "metadata": 3}
+    assert {site.asked("/robots.txt") for site in sites} == {1}
+    for verdict in result.verdicts:
+        [record] = [
+            each
+            for each in read(folder)
+            if each.headers["WARC-Record-ID"] == verdict.to_dict()["record_id"]
+        ]
+        assert record.block == RULES.encode()
+        assert record.headers["WARC-Date"][:19] + "Z" == verdict.to_dict()["fetched"]
+
+
+async def test_an_evicted_site_is_not_written_again(
+    crawl: Crawl, server: Server, folder: Path
+) -> None:
+    one, other = server.site(), server.site()
+    urls = [site.url(f"/{n}") for n in range(3) for site in (one, other)]
+    await crawl(urls=urls, settings={"CONCURRENT_REQUESTS": 1, "KOSTER_MEMORY_SITES": 1})
+    assert kinds(folder)["metadata"] == 2
+
+
+async def test_failures(crawl: Crawl, server: Server, folder: Path) -> None:
+    failing, silent, hanging = (server.site() for _ in range(3))
+    failing.robots, silent.robots, hanging.robots = Reply(503, "later"), Reset(), Hang()
+    sites = (failing, silent, hanging)
+    settings = {"KOSTER_DEFER_LIMIT_SECS": 0, "KOSTER_TIMEOUT_SECS": 2}
+    result = await crawl(urls=[site.url("/page") for site in sites], settings=settings)
+    assert kinds(folder) == {"warcinfo": 1, "response": 1, "request": 1, "metadata": 3}
+    for site, verdict in zip(sites, sorted_by(result, sites), strict=True):
+        [failure] = known_of(folder, site)
+        assert isinstance(failure, Failure)
+        assert failure.reason == verdict.known.reason
+
+
+def sorted_by(result: CrawlResult, sites: Any) -> list[Any]:
+    homes = [site_of(site.url()) for site in sites]
+    return sorted(result.verdicts, key=lambda verdict: homes.index(verdict.site))
+
+
+def warnings(result: CrawlResult) -> list[str]:
+    return result.logged(logging.WARNING, "scrapy_koster.crawl.fetching.archiver")
+
+
+async def test_a_folder_that_cannot_be_written_is_one_warning(crawl: Crawl, server: Server) -> None:
+    sites = [server.site() for _ in range(3)]
+    for site in sites:
+        site.robots = RULES
+    urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
+    settings = {"KOSTER_ARCHIVE": "/proc/nothing", "KOSTER_STORAGE": MemoryStorage}
+    result = await crawl(urls=urls, settings=settings)
+    assert len(result.fetched) == 3
+    assert len(result.refused) == 3
+    assert len(warnings(result)) == 1
+    assert "/proc/nothing" in warnings(result)[0]
+    assert result.stats["koster/archive/error"] == 3
+    assert {verdict.to_dict()["record_id"] for verdict in result.verdicts} == {None}
+
+
+WORKERS = 4
+
+
+async def test_a_fleet_has_each_robots_txt_once(
+    crawl: Crawl, server: Server, folder: Path, prefix: str
+) -> None:
+    """Also what a worker took out of Redis can be followed to its record."""
+    sites = [server.site() for _ in range(25)]
+    for number, site in enumerate(sites):
+        site.robots = RULES + f"Disallow: /{number}\n"
+    urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
+    settings = {
+        "KOSTER_STORAGE": "scrapy_koster.storage.redis.RedisStorage",
+        "KOSTER_REDIS_URL": common_server().url(),
+        "KOSTER_REDIS_PREFIX": prefix,
+    }
+    results = await crawl.together(
+        *(crawl(urls=[*urls[n:], *urls[:n]], settings=settings) for n in range(0, 40, 10))
+    )
+    assert len(results) == WORKERS
+    assert {site.asked("/robots.txt") for site in sites} == {1}
+    assert kinds(folder)["response"] == len(sites)
+    assert kinds(folder)["resource"] == 0
+    assert kinds(folder)["metadata"] == len(sites) * WORKERS
+    records = {record.headers["WARC-Record-ID"]: record for record in read(folder)}
+    for result in results:
+        assert len(result.verdicts) == len(sites)
+        for verdict in result.verdicts:
+            told = verdict.to_dict()
+            record = records[told["record_id"]]
+            assert record.headers["WARC-Payload-Digest"] == told["digest"]
+
+
+class InTurn(RecordingSpider):
+    """Requests its URLs one after the other."""
+
+    async def start(self) -> AsyncIterator[Any]:
+        yield self.ask(self.urls[0])
+
+    def page(self, response: Response) -> Any:
+        if len(self.fetched) < len(self.urls):
+            yield self.ask(self.urls[len(self.fetched)])
+
+
+class FullDisk:
+    """A disk that is full, until it is not."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_full = False
+        self._write_really = os.write
+        monkeypatch.setattr("os.write", self._write)
+
+    def _write(self, file: int, octets: bytes) -> int:
+        if not self.is_full:
+            return self._write_really(file, octets)
+        self._write_really(file, octets[: len(octets) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def test_a_disk_that_is_full_for_a_time_loses_what_was_learnt_then(
+    crawl: Crawl, server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FullDisk(monkeypatch)
+    sites = [server.site() for _ in range(4)]
+
+    def fill(asked: Asked) -> Reply:
+        disk.is_full = asked.path == "/fills"
+        return Reply(200)
+
+    for site in sites:
+        site.robots = RULES
+    sites[0].page("/fills", fill)
+    sites[2].page("/frees", fill)
+    urls = [sites[0].url("/fills"), sites[1].url("/"), sites[2].url("/frees"), sites[3].url("/")]
+    result = await crawl(InTurn, urls=urls, settings={"KOSTER_STORAGE": MemoryStorage})
+    assert len(result.fetched) == 4
+    assert [len(known_of(folder, site)) for site in sites] == [1, 0, 0, 1]
+    [warning] = warnings(result)
+    assert "No space left on device" in warning
+    assert result.stats["koster/archive/error"] == 2
+    assert result.stats["koster/archive/records"] == 6
+
+
+async def test_a_write_that_hangs_is_the_last(
+    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = Event()
+
+    def hang(_file: int, octets: bytes) -> int:
+        released.wait(60)
+        return len(octets)
+
+    sites = [server.site() for _ in range(3)]
+    for site in sites:
+        site.robots = RULES
+    with monkeypatch.context() as patched:
+        patched.setattr("os.write", hang)
+        settings = {
+            "KOSTER_ARCHIVE": str(crawl.folder / "evidence"),
+            "KOSTER_STORAGE": MemoryStorage,
+            "KOSTER_TIMEOUT_SECS": 0.5,
+            "CONCURRENT_REQUESTS": 1,
+        }
+        try:
+            urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
+            result = await crawl(urls=urls, settings=settings)
+        finally:
+            released.set()
+    assert len(result.fetched) == len(result.refused) == 3
+    [warning] = warnings(result)
+    assert "a write has not ended within 0.5 s" in warning

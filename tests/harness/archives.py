@@ -1,0 +1,110 @@
+"""Archives, written as a crawl does, and read by tools that are not ours: warcio and FastWARC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from hashlib import sha256
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from fastwarc.warc import ArchiveIterator
+from warcio.cli import main as warcio
+
+from scrapy_koster.archive.evidence import Attempt, Evidence
+from scrapy_koster.archive.record import Record
+from scrapy_koster.archive.writer import Writer
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.exchange import Exchange, digest_of
+from scrapy_koster.protocol.site import Site
+
+NOW = 1.8e9
+BODY = b"User-agent: *\nDisallow: /a\n"
+
+
+def info(name: str) -> Record:
+    block = b"software: tests\r\nkoster-settings: {}\r\n"
+    return Record("warcinfo", NOW, block, "application/warc-fields", more={"WARC-Filename": name})
+
+
+def site_of(number: int) -> Site:
+    return Site("http", f"h{number}.example", 80)
+
+
+def attempt(site: Site, body: bytes = BODY, now: float = NOW) -> Attempt:
+    url = site.robots_url
+    header = ((b"Content-Type", b"text/plain"),)
+    exchange = Exchange(
+        url, now, ((b"User-Agent", b"x"),), 200, header, body, False, None, None, digest_of(body)
+    )
+    copy = Copy(url, 200, body, None, None, now, now + 9)
+    return Attempt(site, copy, "fetched", now, (exchange,))
+
+
+def evidence(folder: Path, **more: Any) -> Evidence:
+    return Evidence(Writer(str(folder), info, began=NOW, **more), began=NOW)
+
+
+HTTP = {"request", "response", "revisit"}
+
+
+@dataclass(frozen=True)
+class Read:
+    """A record, as FastWARC has it."""
+
+    headers: Mapping[str, str]
+    block: bytes
+
+
+def warcs(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.warc.gz"))
+
+
+def read(folder: Path) -> list[Read]:
+    """All records of an archive, in order."""
+    return [record for path in warcs(folder) for record in records_of(path)]
+
+
+def records_of(path: Path) -> Iterator[Read]:
+    with path.open("rb") as file:
+        for record in ArchiveIterator(file, parse_http=False):
+            yield Read(dict(record.headers.items()), record.reader.read())
+
+
+def check(folder: Path) -> None:
+    """`warcio check` passes, and FastWARC verifies each digest."""
+    paths = warcs(folder)
+    assert paths
+    said = StringIO()
+    with redirect_stdout(said):
+        status = _warcio(["check", "-v", *map(str, paths)])
+    assert not status, said.getvalue()
+    assert "digest fail" not in said.getvalue(), said.getvalue()
+    assert "digest failed" not in said.getvalue(), said.getvalue()
+    for path in paths:
+        _verify(path)
+    ids = [record.headers["WARC-Record-ID"] for record in read(folder)]
+    assert len(ids) == len(set(ids))
+
+
+def _warcio(arguments: list[str]) -> object:
+    try:
+        return warcio(arguments)
+    except SystemExit as ended:
+        return ended.code
+
+
+def _verify(path: Path) -> None:
+    with path.open("rb") as file:
+        for record in ArchiveIterator(file, parse_http=False):
+            assert record.verify_block_digest()
+            kind = record.headers["WARC-Type"]
+            if kind in HTTP:
+                record.parse_http()
+            if kind == "response":
+                assert record.verify_payload_digest()
+            elif "WARC-Payload-Digest" in record.headers and kind not in HTTP:  # it is the block
+                payload = f"sha256:{sha256(record.reader.read()).hexdigest()}"
+                assert payload == record.headers["WARC-Payload-Digest"]
