@@ -84,6 +84,8 @@ class Journal:
         self._rest_secs = _REST_SECS
         self._holds_since: Instant | None = None
         self._holds_until = LONG_AGO
+        self.is_holding = False
+        """Whether nothing may come out at this moment: see ``taken``."""
         self._warned = False
         self._told = False
         self._ticking: Ticks | None = None
@@ -108,11 +110,6 @@ class Journal:
             self._try(self._workers.ping)
         since = self._silent_since
         return since is not None and now - since < self._hold_secs
-
-    @property
-    def is_holding(self) -> bool:
-        """Whether nothing may come out at this moment: see ``taken``."""
-        return self._clock.now() < self._holds_until
 
     def parked(self, place: Place, request: Request, *, for_long: bool = False) -> None:
         """Note that *request* waits at *place*, *for_long* if its site is known to fail."""
@@ -204,13 +201,16 @@ class Journal:
     # From time to time.
 
     def _tick(self) -> None:
-        was_silent, was_holding = self._silent_since is not None, self._holds_since is not None
+        was_silent = self._silent_since is not None
         self._write(self._clock.now() + -YOUNG_SECS)
         if was_silent or self._clock.now() >= self._look_at:
             self._look_at = self._clock.now() + LEASE_SECS / 3
             if self._try(self._renew, writes=True) is not None:
                 self._try(self._look, writes=True)
-        if (was_silent and self._silent_since is None) or (was_holding and not self.is_holding):
+        ends = self.is_holding and self._clock.now() >= self._holds_until
+        if ends:
+            self.is_holding = False
+        if ends or (was_silent and self._silent_since is None):
             self._engine.wake()
 
     def _write_soon(self) -> None:
@@ -281,6 +281,7 @@ class Journal:
         if now - self._holds_since >= self._hold_secs:
             return False
         self._holds_until = max(self._rests_until, now + TICK_SECS)
+        self.is_holding = True
         return True
 
     def _rests(self, *, writes: bool) -> bool:
