@@ -30,6 +30,7 @@ _STATUSES = """\
 exit status: 0 done, 1 the archive has nothing about the site, 2 wrong usage, 3 the archive
 cannot be read, 4 the command failed"""
 
+_EXAMPLE = "scrapy robots history example.com --diff"
 _NOTHING = 1
 _NOT_READ = 3
 _LINE_CHARS = 1000
@@ -44,7 +45,15 @@ class History(Verb):
     def add_to(self, verbs: Any) -> None:
         """Add its parser."""
         brief = "show the versions of a site's robots.txt in an archive"
-        parser = add_parser(verbs, self.name, brief=brief, about=_ABOUT, statuses=_STATUSES)
+        parser = add_parser(
+            verbs,
+            self.name,
+            brief=brief,
+            about=_ABOUT,
+            example=_EXAMPLE,
+            statuses=_STATUSES,
+            page="evidence.md",
+        )
         parser.add_argument("site", metavar="SITE", help="URL of the site, or its host")
         parser.add_argument(
             "--archive", metavar="FOLDER", help="folder of the archive (default: KOSTER_ARCHIVE)"

@@ -80,9 +80,7 @@ class KosterMiddleware:
             # A subclass may have one of its own.
             own = getattr(self, "process_response", None)
             self.process_response = elsewhere.before(own)
-        self._sending = None
-        if not parts.config.dry_run:  # which stops nothing
-            self._sending = _sending(crawler, parts, self._decide)
+        self._sending = _sending(crawler, parts, self._decide)
         self._pacer = parts.pacer
         self._is_paced = False
         self._has_told_of_parser = False
@@ -366,7 +364,9 @@ def _watch_of(state: SiteState, robot: str) -> Watch | None:
     return guarded(parser, "watch", lambda: parser.watch(robot))
 
 
-def _sending(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> Sending:
+def _sending(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> Sending | None:
+    if parts.config.dry_run:  # which stops nothing
+        return None
     around, robot = parts.engine.around_downloads, parts.robot
     return Sending(crawler, parts.clock, around, keeper=parts.keeper, robot=robot, decide=decide)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from harness.comparison import HTML, RULES, SETTINGS
-from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.crawling import STEADY, Crawl, CrawlResult, RecordingSpider
 from harness.replies import Handler, Reply, redirect
 from harness.server import Server, Site
 from scrapy.http import Response
@@ -278,7 +278,7 @@ async def test_what_is_refused_at_once_is_not_counted_as_deferred(
         "KOSTER_DEFER_FIRST_SECS": 0.5,
         "KOSTER_DEFER_MAX_SECS": 0.5,
         "DOWNLOAD_DELAY": 1,
-        "DOWNLOAD_DELAY_JITTER": 0,
+        **STEADY,
     }
     result = await crawl(Slowly, urls=site.urls(4), settings=settings)
     assert len(result.refused) == 12

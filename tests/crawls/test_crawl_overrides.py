@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from harness.clocks import JumpingClock
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import STEADY, Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
 from harness.virtual import TIME
@@ -121,7 +121,7 @@ async def test_one_expires_while_its_pages_wait_for_their_slot(crawl: Crawl, sit
     clock.ahead = midnight - TIME.epoch() - 4.5
     settings = {
         "DOWNLOAD_DELAY": 1,
-        "DOWNLOAD_DELAY_JITTER": 0,
+        **STEADY,
         "KOSTER_EXPIRY_SECS": 1000,
         "KOSTER_OVERRIDES": [entry(site, today.isoformat(), allow=["/private"])],
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from harness.clocks import JumpingClock
-from harness.crawling import Crawl
+from harness.crawling import STEADY_SLOT, Crawl
 from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from harness.storages import place_of
@@ -61,9 +61,8 @@ async def test_a_crawl_that_closes_while_a_page_waits_to_be_sent(
     place = place_of("sqlite", tmp_path)
     site = server.site()
     site.robots = robots(20)
-    slot = {"concurrency": 1, "delay": 45}
+    slot = {"concurrency": 1, "delay": 45} | STEADY_SLOT
     settings = OBEY | place.settings() | {"DOWNLOAD_SLOTS": {"127.0.0.1": slot}}
-    settings["RANDOMIZE_DOWNLOAD_DELAY"] = False
     running = crawl.start(urls=site.urls(2), settings=settings)
     await crawl.until(lambda: site.pages_asked)
     await crawl.sleep(43)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from harness import forks
 from harness.clocks import sleep
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import STEADY, Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
 from harness.virtual import time
@@ -128,7 +128,7 @@ async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, serv
 
     failing.robots = robots
     urls = [failing.url("/"), *site.urls(8)]
-    settings = SOON | {"DOWNLOAD_DELAY": 0.5, "DOWNLOAD_DELAY_JITTER": 0}
+    settings = SOON | {"DOWNLOAD_DELAY": 0.5} | STEADY
     result = await crawl(urls=urls, settings=settings)
     assert result.refused == ()
     assert len(result.fetched) == 9

@@ -49,6 +49,7 @@ import scrapy
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.settings import default_settings
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_installed
@@ -355,3 +356,13 @@ def reactor_settings() -> dict[str, Any]:
     if is_asyncio_reactor_installed():
         return {}
     return {"TWISTED_REACTOR": None}
+
+
+# In its place were settings that are deprecated where it is.
+_HAS_JITTER = hasattr(default_settings, "DOWNLOAD_DELAY_JITTER")
+STEADY: dict[str, Any] = (
+    {"DOWNLOAD_DELAY_JITTER": 0} if _HAS_JITTER else {"RANDOMIZE_DOWNLOAD_DELAY": False}
+)
+"""Settings with which Scrapy's delays last as long as they say."""
+STEADY_SLOT: dict[str, Any] = {"jitter": 0} if _HAS_JITTER else {"randomize_delay": False}
+"""The same for a slot of DOWNLOAD_SLOTS."""

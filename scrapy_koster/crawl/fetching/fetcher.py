@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -29,7 +29,7 @@ from scrapy_koster.crawl.engine.handlers import MeteredHandlers
 from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
 from scrapy_koster.crawl.engine.robots_mark import MARK
 from scrapy_koster.crawl.fetching.coding import is_whole
-from scrapy_koster.crawl.fetching.ports import TurnNeededError
+from scrapy_koster.crawl.fetching.permits import TurnNeededError
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.crawl.fetching.transfer import Transfer
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
@@ -71,6 +71,17 @@ _DEFECTS = (
 _METER = "koster_robotstxt_meter"
 
 
+@dataclass(frozen=True)
+class _Errand:
+    """One call of ``Fetcher.fetch()``: what its requests have in common."""
+
+    page: Request
+    stale: Copy | None
+    until: Instant
+    exchanges: list[Exchange]
+    """What its requests sent and received; they add to it."""
+
+
 class Fetcher:
     """Asks sites for their /robots.txt, apart from the crawl.
 
@@ -100,12 +111,7 @@ class Fetcher:
         self._cancelled = False
 
     async def fetch(
-        self,
-        site: Site,
-        page: Request,
-        stale: Copy | None,
-        *,
-        after: TurnNeededError | None = None,
+        self, site: Site, page: Request, stale: Copy | None, *, after: TurnNeededError | None = None
     ) -> Answer | NoAnswer:
         """Ask *site* on behalf of *page*; a *stale* copy is revalidated (3.4).
 
@@ -119,21 +125,17 @@ class Fetcher:
         ends, who waits for this is cancelled as well.
         """
         ended: Deferred[Answer | NoAnswer] = Deferred()
-        exchanges = list(after.exchanges) if after else []
         late: list[DownloadTimeoutError] = []
 
         def end(result: Answer | NoAnswer | TwistedFailure) -> None:
             timer.cancel()
             self._remove(asking)
-            if isinstance(result, TwistedFailure) and result.check(TurnNeededError):
-                ended.errback(result)
-                return
-            if isinstance(result, TwistedFailure):
+            if isinstance(result, TwistedFailure) and not result.check(TurnNeededError):
                 answer = self._no_answer(late[0] if late else result.value)
                 is_defect = isinstance(result.value, _DEFECTS) and not late
                 result = result if is_defect and not self._cancelled else answer
             if not isinstance(result, TwistedFailure):
-                result = replace(result, exchanges=tuple(exchanges))
+                result = replace(result, exchanges=tuple(errand.exchanges))
             ended.callback(result)  # of a failure it is what errback() is
 
         def time_out() -> None:
@@ -145,9 +147,8 @@ class Fetcher:
         timer = self._clock.call_later(self._config.timeout_secs, time_out)
         if after is None or after.url is None:
             self._stats.asked()
-        asking = deferred_from_coro(
-            self._follow(site, page, stale, until, after=after, exchanges=exchanges)
-        )
+        errand = _Errand(page, stale, until, list(after.exchanges) if after else [])
+        asking = deferred_from_coro(self._follow(site, errand, after))
         self._add(asking)
         asking.addBoth(end)
         return await maybe_deferred_to_future(ended)
@@ -165,14 +166,7 @@ class Fetcher:
         return NoAnswer(error_text(error), no_such_host=no_such_host)
 
     async def _follow(
-        self,
-        site: Site,
-        page: Request,
-        stale: Copy | None,
-        until: Instant,
-        *,
-        after: TurnNeededError | None,
-        exchanges: list[Exchange],
+        self, site: Site, errand: _Errand, after: TurnNeededError | None
     ) -> Answer | NoAnswer:
         # 3.1: "a robot should follow the redirects until a resource can be
         # found"; its rules are those of the site that was asked.
@@ -186,8 +180,8 @@ class Fetcher:
             url, first = after.url, after.hops
         for hop in range(first, self._config.redirect_max + 1):
             if hop > first and self._needs_turn(url):
-                raise TurnNeededError(url, hop, tuple(exchanges))
-            answer = await self._ask(self._request(url, page, stale, exchanges), until)
+                raise TurnNeededError(url, hop, tuple(errand.exchanges))
+            answer = await self._ask(self._request(url, errand), errand.until)
             if isinstance(answer, NoAnswer):
                 # A host that it redirects to is another one.
                 return replace(answer, no_such_host=answer.no_such_host and not hop)
@@ -253,12 +247,10 @@ class Fetcher:
         if not is_whole(response.body, coding, self._config.max_bytes):
             raise ResponseDataLossError(f"its body is not whole: Content-Encoding {coding}")
 
-    def _request(
-        self, url: str, page: Request, stale: Copy | None, exchanges: list[Exchange]
-    ) -> Request:
+    def _request(self, url: str, errand: _Errand) -> Request:
         plain = not self._handlers.is_zyte_api(url)
-        request = robots_request(url, page, stale, config=self._config, plain=plain)
-        request.meta[MARK] = Transfer(exchanges)
+        request = robots_request(url, errand.page, errand.stale, config=self._config, plain=plain)
+        request.meta[MARK] = Transfer(errand.exchanges)
         return request
 
     def _answer(self, response: Response, digest: str) -> Answer | NoAnswer:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.protocol.exchange import Exchange
 
 # Permits, for each request that the crawl may have under way.
 _FETCHES_PER_SLOT = 4
@@ -48,6 +49,22 @@ class Order(Enum):
     """Sites that have not failed."""
     AGAIN = Fraction(1, 2)
     """Sites that failed before."""
+
+
+class TurnNeededError(Exception):
+    """A host with a Crawl-delay has to have a turn before it is asked for a robots.txt."""
+
+    def __init__(
+        self, url: str | None = None, hops: int = 0, exchanges: tuple[Exchange, ...] = ()
+    ) -> None:
+        """*url* is where the site redirects to after so many *hops*, None for the site itself.
+
+        *exchanges* are what was sent and received by then.
+        """
+        super().__init__(url)
+        self.url = url
+        self.hops = hops
+        self.exchanges = exchanges
 
 
 class NoPermitError(Exception):

@@ -15,8 +15,7 @@ from twisted.python.failure import Failure as TwistedFailure
 from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.permits import NoPermitError, Order
-from scrapy_koster.crawl.fetching.ports import TurnNeededError
+from scrapy_koster.crawl.fetching.permits import NoPermitError, Order, TurnNeededError
 from scrapy_koster.crawl.sites import Facts
 from scrapy_koster.protocol.access import (
     Answer,

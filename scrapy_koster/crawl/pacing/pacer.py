@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
-from scrapy_koster.crawl.fetching.ports import TurnNeededError
+from scrapy_koster.crawl.fetching.permits import TurnNeededError
 from scrapy_koster.crawl.pacing.delays import NO_DELAY
 from scrapy_koster.crawl.pacing.host_turns import ClosingError, HostTurns, TooEarlyError
 from scrapy_koster.protocol.access import Copy
