@@ -81,18 +81,19 @@ _HTML_INSIDE = {
 _DEEPEST = 64
 
 
-def part_to_read(html: bytes, token: str) -> bytes:
+def part_to_read(html: bytes, token: str, others: tuple[str, ...] = ()) -> bytes:
     """Return the part of a page that has to be read for its directives: b"" of most pages.
 
     *html* may have any encoding in which ASCII is ASCII. All of it is searched
-    for META tags that may say something to the robot *token*, if they are not
-    part of a comment or the like; the part ends with the last one.
+    for META tags that may say something to the robot *token*, or have one of the names
+    *others*, in lower case, if they are not part of a comment or the like; the part ends
+    with the last one.
     """
-    name = (token or EVERY_ROBOT).encode()
+    name, more = (token or EVERY_ROBOT).encode(), [other.encode() for other in others]
     end = read = 0
-    for meta in _suspect(token).finditer(html):
+    for meta in _suspect(token, others).finditer(html):
         attributes = meta[1].lower()
-        if _may_matter(attributes, name):
+        if _may_matter(attributes, name) or any(other in attributes for other in more):
             end = max(end, meta.end(1) + 1)
         read += len(attributes)
         if read > len(html) or not html.startswith(b">", meta.end(1)):
@@ -100,21 +101,25 @@ def part_to_read(html: bytes, token: str) -> bytes:
     return html[:end]
 
 
-def metas_of_page(part: bytes, token: str, *, syntax: Syntax) -> Iterator[tuple[str, str]]:
+def metas_of_page(
+    part: bytes, token: str, others: tuple[str, ...] = (), *, syntax: Syntax
+) -> Iterator[tuple[str, str]]:
     """Yield the (name, content) of the META tags in a page or its part_to_read.
 
-    Of those that say nothing to the robot *token* some are left out.
+    Of those that say nothing to the robot *token* and have none of the names *others* some are
+    left out.
     """
-    for tag in _meta_tags(part.lower(), _plain(token), syntax):
+    for tag in _meta_tags(part.lower(), _plain(token, others), syntax):
         if meta := _name_and_content(part[tag]):
             yield meta
 
 
-def _other_meta(token: str) -> bytes:
+def _other_meta(token: str, others: tuple[str, ...]) -> bytes:
     """Return the pattern of the META tags written as most are, from their name on, that say
-    nothing to the robot *token*.
+    nothing to the robot *token* and have none of the names *others*.
     """
-    names = b"|".join(map(re.escape, (EVERY_ROBOT.encode(), (token or EVERY_ROBOT).encode())))
+    known = (EVERY_ROBOT, token or EVERY_ROBOT, *others)
+    names = b"|".join(re.escape(name.encode()) for name in known)
     return (
         rb"""(?:[%(s)s]+(?:(?i:name)="(?!(?i:[%(s)s]*(?:%(names)s)[%(s)s]*"))[^"&]*\""""
         rb"""|(?!(?i:name)[%(s)s=])[-.:_0-9A-Za-z]+(?:="[^"]*"|=[-./;_0-9A-Za-z]+)?))*"""
@@ -123,13 +128,14 @@ def _other_meta(token: str) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _suspect(token: str) -> re.Pattern[bytes]:
+def _suspect(token: str, others: tuple[str, ...]) -> re.Pattern[bytes]:
     """Return what finds META tags that may say something to *token*; group 1 is in them."""
-    return re.compile(rb"(?i:<meta)(?!%s)(?=(%s))" % (_other_meta(token), _ATTRIBUTES.pattern))
+    other = _other_meta(token, others)
+    return re.compile(rb"(?i:<meta)(?!%s)(?=(%s))" % (other, _ATTRIBUTES.pattern))
 
 
 @lru_cache(maxsize=64)
-def _plain(token: str) -> re.Pattern[bytes]:
+def _plain(token: str, others: tuple[str, ...]) -> re.Pattern[bytes]:
     """Return what matches text and tags, in lower case, that change nothing.
 
     That is for speed alone: _meta_tags without it comes to the same.
@@ -139,7 +145,7 @@ def _plain(token: str) -> re.Pattern[bytes]:
         rb"|<(?:/|(?!(?:%(special)s)[%(s)s/>]))"
         rb"(?=(?P<tag>[a-z][^%(s)s/>]*%(attributes)s))(?P=tag)>){0,1000}"
         % {
-            b"other_meta": _other_meta(token),
+            b"other_meta": _other_meta(token, others),
             b"special": b"|".join([*_TEXT_END, *_HTML_INSIDE, *_SPECIAL]),
             b"s": _SPACE,
             b"attributes": _ATTRIBUTES.pattern,

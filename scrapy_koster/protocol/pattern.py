@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, compress
 from typing import NamedTuple, TypeAlias
 
@@ -38,6 +38,9 @@ from scrapy_koster.protocol.precedence import in_use
 
 Rule: TypeAlias = tuple[str, str]
 """An Allow or Disallow line: "" or, in any case, "d", and its path as it stands."""
+
+Matcher: TypeAlias = Callable[[str], bool]
+"""Whether a rule matches a path, as ``unescape_by_rfc9309`` returns it, without its first slash."""
 
 NO_RULE = 1 << 32
 """The rank of the rule that decides where none matches: behind all."""
@@ -100,6 +103,16 @@ def read_pattern(path: str) -> Pattern:
     return Pattern(head, [piece for piece in pieces if piece], tail)
 
 
+def matcher_of(path: str) -> Matcher:
+    """Return what matches the path of one rule, which begins with a slash."""
+    if not is_special(path):
+        prefix = unescape_by_rfc9309(path[1:])
+        return lambda path: path.startswith(prefix)
+    if "*" in path:
+        return read_pattern(path).matches
+    return unescape_by_rfc9309(path[1:-1]).__eq__
+
+
 def _pieces(path: str) -> Iterator[str]:
     """Yield what stands before, between and behind the stars, as it is compared."""
     query = ""
@@ -137,7 +150,7 @@ def _as_data(piece: str) -> str:
 
 def in_order(rules: Sequence[Rule]) -> list[int]:
     """Return the places of *rules*, the one that decides first: a place in that is a rank."""
-    size = _size if _needs_escapes(rules) else len
+    size = octets_of_rule if _needs_escapes(rules) else len
     # The most octets first, of as many Allow first; of what is left the first in the file.
     keys = [(1 if disallows else 0) - 2 * size(path) for disallows, path in rules]
     return sorted(range(len(rules)), key=keys.__getitem__)
@@ -147,7 +160,8 @@ def _needs_escapes(rules: Sequence[Rule]) -> bool:
     return _NO_URI_OCTET.search("".join([path for _, path in rules])) is not None
 
 
-def _size(path: str) -> int:
+def octets_of_rule(path: str) -> int:
+    """Return how many octets the path of a rule has in a comparison (2.2.2), as it stands there."""
     if not _NO_URI_OCTET.search(path):
         return len(path)
     return sum(map(octets, _pieces(path))) + path.count("*")

@@ -89,6 +89,13 @@ class Decider(ABC):
             self._decisions[robot] = self._decide(robot)
         return self._decisions[robot]
 
+    @abstractmethod
+    def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
+        """Return the lines with one of *fields*, in lower case, that *robot* obeys as rules.
+
+        Apart are those that decide by themselves: of each standard, and of each name of the robot.
+        """
+
     @staticmethod
     @abstractmethod
     def _unescape(path: str) -> str:
@@ -200,6 +207,24 @@ class Reading(Decider):
     def names(self, robot: str | bytes) -> list[str]:
         """Return the names whose records *robot* obeys, in lower case."""
         return [self.name_of(robot)]
+
+    def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
+        """Return the lines with one of *fields*, in lower case, that *robot* obeys as rules.
+
+        Apart are those of each name of the robot.
+        """
+        if not names_any(self._body, fields):
+            return []
+        text = with_line_feeds(self._body)
+        return [
+            [line for record in found for line in record.rules if line.field in fields]
+            for name in self.names(robot)
+            if (found := self._records_with(text, name, fields))
+        ]
+
+    @abstractmethod
+    def _records_with(self, text: str, token: str, fields: tuple[bytes, ...]) -> list[Record]:
+        """Return the records that *token* must obey if lines with *fields* are rules."""
 
     @abstractmethod
     def records(self, robot: str | bytes) -> list[Record]:

@@ -35,6 +35,14 @@ from scrapy_koster.protocol.ruling import Heading, Ruling, Standard, heading
 # 2.2: rule = *WS ("allow" / "disallow") *WS ":" *WS (path-pattern / empty-pattern) EOL
 _RULE = f"\n{SP}(?:(d)is|)allow{SP}:"
 _RULE_LINE = re.compile(_RULE, ANY_CASE)
+
+
+@lru_cache(maxsize=8)
+def _rule_line_with(fields: tuple[bytes, ...]) -> re.Pattern[str]:
+    names = "|".join(re.escape(field.decode()) for field in fields)
+    return re.compile(f"\n{SP}(?:disallow|allow|{names}){SP}:", ANY_CASE)
+
+
 # path-pattern = "/" *UTF8-char-noctl; the example in 5.1 has one that begins with "*".
 _PATH_LINE = re.compile(f"{_RULE}{SP}(?=[/*]){VALUE}", ANY_CASE)
 
@@ -47,20 +55,21 @@ class Group(NamedTuple):
     end: int
 
 
-def groups(text: str, token: str) -> list[Group]:
+def groups(text: str, token: str, rule_line: re.Pattern[str] = _RULE_LINE) -> list[Group]:
     """Return the groups that the robot *token*, in lower case, must obey (2.2.1).
 
     "If there is more than one group matching the user-agent, the matching
     groups' rules MUST be combined into one group." "If no matching group
     exists, crawlers MUST obey the group with a user-agent line with the "*"
-    value, if present." Where the list is empty, "no rules apply".
+    value, if present." Where the list is empty, "no rules apply". *rule_line* is
+    what a rule begins with.
     """
-    return _groups_named(text, token) or list(_groups_of(text, "*"))
+    return _groups_named(text, token, rule_line) or list(_groups_of(text, "*", rule_line))
 
 
-def _groups_named(text: str, token: str) -> list[Group]:
+def _groups_named(text: str, token: str, rule_line: re.Pattern[str] = _RULE_LINE) -> list[Group]:
     # Most files name few robots.
-    return list(_groups_of(text, token)) if token and token in text.lower() else []
+    return list(_groups_of(text, token, rule_line)) if token and token in text.lower() else []
 
 
 @lru_cache(maxsize=256)  # a crawl has few robots
@@ -69,7 +78,7 @@ def _agent_line(token: str) -> re.Pattern[str]:
     return re.compile(f"\n{SP}user-agent{SP}:{SP}{re.escape(token)}{SP}(?=[#\n]|\\Z)", ANY_CASE)
 
 
-def _groups_of(text: str, token: str) -> Iterator[Group]:
+def _groups_of(text: str, token: str, rule_line: re.Pattern[str]) -> Iterator[Group]:
     """Yield the groups that have *token* in a line of their own.
 
     2.1: "One or more user-agent lines that are followed by one or more rules.
@@ -79,7 +88,7 @@ def _groups_of(text: str, token: str) -> Iterator[Group]:
     agent_line = _agent_line(token)
     at = 0
     while agent := agent_line.search(text, at):
-        rule = _RULE_LINE.search(text, agent.end())
+        rule = rule_line.search(text, agent.end())
         following = AGENT_LINE.search(text, rule.end()) if rule else None
         at = following.start() if following else len(text)
         yield Group(rule.start() if rule else at, at)
@@ -119,6 +128,13 @@ class Rfc9309(Reading):
         text = with_line_feeds(self._body)
         found = sorted({g for name in self.names(robot) for g in groups(text, name)})
         return list(records(text, [(_start(text, group), group.end) for group in found]))
+
+    def _records_with(self, text: str, token: str, fields: tuple[bytes, ...]) -> list[Record]:
+        # Drafts that update RFC 9309 add rules (attach, 3: "rule =/ content-usage"). So a line of
+        # theirs ends the agent lines; for Allow and Disallow lines it does not.
+        rule_line = _rule_line_with(fields)
+        found = groups(text, token, rule_line)
+        return list(records(text, [(_start(text, g, rule_line), g.end) for g in found]))
 
     def names(self, robot: str | bytes) -> list[str]:
         """Return the names whose groups *robot* obeys, in lower case."""
@@ -185,10 +201,10 @@ class _Index:
         return self._headings[group]
 
 
-def _start(text: str, group: Group) -> int:
+def _start(text: str, group: Group, rule_line: re.Pattern[str] = _RULE_LINE) -> int:
     """Return where the agent lines of *group* begin: behind the last rule before its own."""
     start = text.rfind("\n", 0, group.start)
-    while start > 0 and not _RULE_LINE.match(text, start):
+    while start > 0 and not rule_line.match(text, start):
         start = text.rfind("\n", 0, start)
     agent = AGENT_LINE.search(text, max(start, 0))
     assert agent is not None

@@ -46,6 +46,9 @@ class Directives:
 
 NO_DIRECTIVES = Directives()
 
+AI_WORDS = ("noai", "noimageai")
+"""What sites say of AI in the robots META tag and its header."""
+
 # "NONE = NOINDEX, NOFOLLOW". ALL, INDEX and FOLLOW forbid nothing; as the most
 # restrictive of several tags holds, they are words like any unknown one.
 _NOINDEX = frozenset({"noindex", "none"})
@@ -100,6 +103,39 @@ def directives_of_headers(values: Iterable[str], token: str) -> Directives:
         words = _words_for(token, _lower(value))
         found |= _directives(words, f"X-Robots-Tag: {value}")
     return found
+
+
+def ai_words_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[tuple[str, str]]:
+    """Yield "noai" and "noimageai" as META tags say them to *token*, each with its text.
+
+    No standard has these words. They are addressed as the directives are.
+    """
+    for name, content in metas:
+        addressee = name.strip(_ASCII_SPACE)
+        if _lower(addressee) in (EVERY_ROBOT, token or EVERY_ROBOT):
+            said = f'META name="{addressee}" content="{content}"'
+            yield from _ai_words(_words(_lower(content)), said)
+
+
+def ai_words_of_headers(values: Iterable[str], token: str) -> Iterator[tuple[str, str]]:
+    """Yield "noai" and "noimageai" as X-Robots-Tag values say them to *token*, with their text.
+
+    What is too long to be read says both.
+    """
+    values = list(values)
+    chars = len(", ".join(values))
+    if chars > _HEADERS_CHARS:
+        yield from _ai_words(AI_WORDS, f"X-Robots-Tag of {chars} characters")
+        return
+    for value in values:
+        yield from _ai_words(_words_for(token, _lower(value)), f"X-Robots-Tag: {value}")
+
+
+def _ai_words(words: Iterable[str], said: str) -> Iterator[tuple[str, str]]:
+    given = frozenset(words)
+    for word in AI_WORDS:
+        if word in given:
+            yield word, printable(said)
 
 
 def directives_of_page(part: bytes, token: str, *, syntax: Syntax) -> Directives:

@@ -174,6 +174,11 @@ class RobotsTxt(Reading):
     def _is_named(text: str, token: str) -> bool:
         return _records_for(text, token)[1] is not None
 
+    def _records_with(self, text: str, token: str, _fields: tuple[bytes, ...]) -> list[Record]:
+        # 3.3: ruleline = (disallowline | allowline | extension)
+        span = _find(text, token)
+        return list(records(text, [span])) if span else []
+
     def _read(self, text: str, token: str) -> Decision:
         return by_prefixes(*flatten(obeyed_rules(text, token)))
 

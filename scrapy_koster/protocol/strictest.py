@@ -60,6 +60,10 @@ class Strictest(Decider):
         lines = [line for each in self._readings() for line in each.lines(robot, *fields)]
         return list(dict.fromkeys(lines))
 
+    def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
+        """Return the lines of each reading apart."""
+        return [apart for each in self._readings() for apart in each.lines_apart(robot, *fields)]
+
     def _by_misspelling(self, url: str | bytes, robot: str | bytes) -> Ruling | None:
         """Return the ruling that only misspelt lines make, None if they forbid nothing."""
         ruling = None if self._corrected is None else self._corrected.ruling(url, robot)

@@ -38,6 +38,14 @@ from scrapy_koster.protocol.robotsmeta import directives_of_headers, directives_
 from scrapy_koster.protocol.robotstxt import RobotsTxt, has_record, parse
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in, sitemaps_in
+from scrapy_koster.protocol.usage import Usage, preferences_in, signals_in
+from scrapy_koster.protocol.usage_lines import usage_lines
+from scrapy_koster.protocol.usage_page import (
+    TDM_NAMES,
+    HeaderFields,
+    header_statements,
+    page_statements,
+)
 from scrapy_koster.storage import StorageError, redis, sqlite
 from scrapy_koster.storage.encoding import copy_fields, known_from, site_named
 
@@ -66,6 +74,17 @@ _ARCHIVE = (
     "\x1f\x8b\x08", "\x1f\x8b\x08\0\0\0\0\0\0\xff", "WARC/1.1\r\n", "\r\n\r\n",
     "WARC-Type: response\r\n", "Content-Length: 1\r\n", "{", "[", '"', '{"site": ',
     "h)/ 1 {}\n", "h)/ ", "\n", ":", "9",
+)  # fmt: skip
+_USAGE = (
+    *_ROBOTS, "Content-Usage:", "Content-Usage: ", "content-signal:", "License: ", "train-ai=n\n",
+    "train-ai", "search=y", "=n", "=", ",", ", ", ";", ";a", "y", "/a ", "/* ", "/*a$ ", "/*/*",
+    f"Content-Usage: /a{COUNTER} train-ai=n\n", f"Content-Usage: /*a{COUNTER} x=n\n",
+    f"Content-Usage: k{COUNTER}=n\n", "Content-Usage: search=n\n", f"k{COUNTER}=n,",
+)  # fmt: skip
+_DICTIONARY = (
+    "train-ai", "search", "=", "=n", "=y", ",", ", ", " ,", ";", ";a", ";a=", "a", "b", "n", "(",
+    ")", " ", "\t", '"', '="', "\\", '\\"', ":", "=:", "QUJD", "%", '=%"', "%c3%a9", "%c3", "@",
+    "=@", "1", "9", "-", ".", "?", "=?1", "*", "/", "A", "\0", "\xff", f"k{COUNTER}=n,", COUNTER,
 )  # fmt: skip
 _META = (
     "<", "<meta", "<meta ", "<META", "<meta\n", "<meta/", "</", "</meta", ">", "/>", "=", '"', "'",
@@ -194,6 +213,31 @@ def _page(text: str, syntax: Syntax) -> None:
 def _page_in_place(text: str) -> None:
     for octets in (f"<html>{text}".encode(), text.encode()):
         _page_of.__wrapped__(octets)  # and not what is remembered of it
+
+
+def _usage(text: str) -> None:
+    body = b"User-agent: *\n" + text.encode()
+    lines = usage_lines(body, StrictestRobotParser(body))
+    if lines is not None:
+        lines.listed(_ROBOT)
+        for path in ("/", "/a/a/a", "/" + "a" * 2_000, "/12345?a=%2F", "/%41%0A"):
+            Usage(lines.statements(f"http://h{path}", _ROBOT)).to_dict()
+
+
+def _dictionary(text: str) -> None:
+    for value in (text.encode("latin-1"), b"a=" + text.encode("latin-1")):
+        preferences_in(value)
+        signals_in(value)
+
+
+def _usage_of_page(text: str) -> None:
+    octets = text.encode()
+    fields = HeaderFields(
+        content_usage=[octets], x_robots_tag=[octets], tdm_reservation=[octets], tdm_policy=[octets]
+    )
+    header_statements(fields, _ROBOT)
+    for page in (octets, part_to_read(octets, _ROBOT, TDM_NAMES)):
+        page_statements(fields, page, _ROBOT, syntax=Syntax.HTML)
 
 
 def _answer(text: str) -> None:
@@ -338,6 +382,11 @@ READERS = {
     "HTML in place of a robots.txt": Reader(_page_in_place, (*_META, *_PAGE)),
     "X-Robots-Tag": Reader(
         lambda text: directives_of_headers([text], _ROBOT), _TAG, most_chars=64_000
+    ),
+    "usage lines": Reader(_usage, _USAGE, chars=8_000),
+    "usage dictionary": Reader(_dictionary, _DICTIONARY, chars=4_000, most_chars=120_000),
+    "usage of a page": Reader(
+        _usage_of_page, (*_META, *_TAG, "tdm-reservation", "noai"), most_chars=64_000
     ),
     "fields": Reader(_answer, _FIELD),
     "Location": Reader(_redirect, _URL),

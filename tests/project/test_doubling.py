@@ -80,6 +80,40 @@ def test_of_patterns_made_up(name: str) -> None:
         pytest.param(
             "delay", Pattern("", "User-agent: *\nRequest-rate: 1/1\n", ""), id="groups with a rate"
         ),
+        *(
+            pytest.param("usage lines", Pattern(start, pump, ""), id=f"usage {start}{pump!r}")
+            for start, pump in (
+                ("", "Content-Usage: x=n\n"),
+                ("", f"Content-Usage: k{COUNTER}=n\n"),
+                ("", f"Content-Usage: /a{COUNTER} x=n\n"),
+                ("", "Content-Usage: /a search=n\n"),
+                ("", "Content-Usage: /*a*a*a x=n\n"),
+                ("", f"Content-Usage: /*a{COUNTER}*a x=n\n"),
+                ("Content-Usage: /", "*a"),
+                ("Content-Usage: /", "a"),
+                ("Content-Usage: ", "a=n,"),
+                ("", "Content-Signal: ai-train=no\n"),
+                ("", "User-agent: *\nContent-Usage: x=n\n"),
+                ("", "License: a\n"),
+            )
+        ),
+        *(
+            pytest.param("usage dictionary", Pattern(start, pump, end), id=f"dictionary {pump}")
+            for start, pump, end in (
+                ("", "a=n,", "a"),
+                ("", f"k{COUNTER}=n,", "a"),
+                ("a=n", ";b", ""),
+                ("a=(", "y ", ")"),
+                ('a="', '\\"', '"'),
+                ('a=%"', "%c3%a9", '"'),
+                ('a=%"', "%c3%a9", '%ff"'),
+                ("a=:", "QUJD", ":"),
+                ("a=", "9", ""),
+                ("a=1.", "9", ""),
+                ("a=n", " ", ","),
+                ("a=n", "\t", ",b"),
+            )
+        ),
         pytest.param("X-Robots-Tag", Pattern("", "a:", ""), id="addressees"),
         pytest.param("X-Robots-Tag", Pattern("", "max-snippet ", ":"), id="words with a value"),
         pytest.param("fields", Pattern("", '"\\', ""), id="quoted pairs"),

@@ -1,0 +1,369 @@
+"""Usage preferences: what a page may be used for.
+
+The model and the process of combination are those of "A Vocabulary For Expressing AI Usage
+Preferences" (draft-ietf-aipref-vocab, called vocab here), a working draft of August 2026 of which
+parts lack consensus. So statements keep their text and the labels that nobody knows yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import http_sf
+
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.wording import shown
+
+TRAIN_AI, SEARCH = "train-ai", "search"
+"""The labels of the vocabulary (vocab, 6.1)."""
+AI_INPUT, TDM, NO_IMAGE_AI = "ai-input", "tdm", "noimageai"
+"""Labels of others: of Content-Signal, of TDMRep, and of images that train-ai=n is said of."""
+KNOWN_LABELS = frozenset({TRAIN_AI, SEARCH, AI_INPUT, TDM, NO_IMAGE_AI})
+
+# Section 6 of the draft: bounds on what is read and kept of one statement.
+_VALUE_BYTES = 131_072
+_CACHED_BYTES = 200
+_TEXT_CHARS = 200
+_OTHERS_KEPT = 20
+_STATEMENTS_SHOWN = 100
+_LABEL_CHARS = 64
+
+
+class Preference(Enum):
+    """What a statement says of one use of a page (vocab, 3)."""
+
+    ALLOW = "y"
+    DISALLOW = "n"
+    UNKNOWN = "unknown"
+
+
+Stated: TypeAlias = tuple[tuple[str, Preference], ...]
+"""Labels, each with what is stated of it. One that is unknown is left out."""
+
+
+class Origin(Enum):
+    """Where a statement was found."""
+
+    ROBOTS_TXT = "robots.txt"
+    HEADER = "header"
+    META = "META tag"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A statement of preference, and where it was made. Its texts are safe to print."""
+
+    origin: Origin
+    text: str
+    """As it was found, made printable and cut to 200 characters: ``Content-Usage: train-ai=n``."""
+    stated: Stated = ()
+    """Its preferences. Empty if the statement cannot be parsed, and for a License."""
+    line: int | None = None
+    """The number of its line in the robots.txt, from 1. None for a header and a META tag."""
+    digest: str | None = None
+    """The SHA-256 of the robots.txt that has it, in hexadecimal digits, if that is known."""
+
+    @property
+    def preferences(self) -> dict[str, Preference]:
+        """What it states, by label."""
+        return dict(self.stated)
+
+    def __str__(self) -> str:
+        """Where it is and its text, in one line."""
+        if self.line is not None:
+            return f"line {self.line} '{self.text}' of robots.txt"
+        return f"the {self.origin.value} '{self.text}'"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {
+            "source": self.origin.value,
+            "line": self.line,
+            "text": self.text,
+            "digest": self.digest,
+            "preferences": {label: preference.value for label, preference in self.stated},
+        }
+
+
+class Usage:
+    """What a page may be used for, as far as anybody has stated it. It never changes.
+
+    ``str(usage)`` is safe to print: ``train-ai=n, search=y``.
+    """
+
+    __slots__ = ("_labels", "_read", "_statements")
+
+    _labels: frozenset[str]
+    _read: Callable[[], tuple[Statement, ...]] | None
+    _statements: tuple[Statement, ...]
+
+    def __init__(
+        self,
+        statements: Iterable[Statement] = (),
+        *,
+        labels: frozenset[str] = KNOWN_LABELS,
+        read: Callable[[], tuple[Statement, ...]] | None = None,
+    ) -> None:
+        """*labels* are those that are known. *read* returns the statements when they are needed."""
+        object.__setattr__(self, "_labels", labels)
+        object.__setattr__(self, "_read", read)
+        object.__setattr__(self, "_statements", tuple(statements))
+
+    def __setattr__(self, name: str, _value: object) -> None:
+        raise AttributeError(f"{name}: a Usage does not change")
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """All statements about the page: of the robots.txt, of headers, of META tags."""
+        if self._read is not None:
+            object.__setattr__(self, "_statements", self._read())
+            object.__setattr__(self, "_read", None)
+        return self._statements
+
+    def preference(self, label: str) -> Preference:
+        """Return the preference about one use, such as "train-ai" (vocab, 5 and 5.1).
+
+        UNKNOWN also for a label that is not known: name it in KOSTER_USAGE_PURPOSES.
+        """
+        return combined(self.statements, label) if label in self._labels else Preference.UNKNOWN
+
+    def preferences(self) -> dict[str, Preference]:
+        """Return what is stated of the known labels, in their order; none of them is UNKNOWN."""
+        stated = {label for each in self.statements for label, _ in each.stated}
+        return {label: self.preference(label) for label in sorted(stated & self._labels)}
+
+    def decisive(self, label: str) -> Statement | None:
+        """Return the first statement that the preference about *label* rests on."""
+        return decisive(self.statements, label) if label in self._labels else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON can hold it, with its first hundred statements."""
+        return {
+            "preferences": {label: each.value for label, each in self.preferences().items()},
+            "statements": [each.to_dict() for each in self.statements[:_STATEMENTS_SHOWN]],
+        }
+
+    def __str__(self) -> str:
+        """The preferences in one line, as vocab writes them (6)."""
+        return worded(self.preferences().items())
+
+    def __repr__(self) -> str:
+        """The same; it reads nothing that was not read."""
+        return "<Usage, not read yet>" if self._read is not None else f"<Usage {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Usage):
+            return NotImplemented
+        return self.statements == other.statements and self._labels == other._labels
+
+    def __hash__(self) -> int:
+        return hash((self.statements, self._labels))
+
+    def __reduce__(self) -> tuple[Callable[..., Usage], tuple[Any, ...]]:
+        return _usage, (self.statements, self._labels)
+
+
+def _usage(statements: tuple[Statement, ...], labels: frozenset[str]) -> Usage:
+    return Usage(statements, labels=labels)
+
+
+def combined(statements: Iterable[Statement], label: str) -> Preference:
+    """Return what several statements come to (vocab, 5.1, "Combining Preferences")."""
+    found = {preference for each in statements for name, preference in each.stated if name == label}
+    # "If any statement of preference indicates that the usage is disallowed, the result is
+    # that the usage is disallowed. Otherwise, if any statement of preference allows the
+    # usage, the result is that the usage is allowed. Otherwise, [it] is unknown."
+    if Preference.DISALLOW in found:
+        return Preference.DISALLOW
+    return Preference.ALLOW if found else Preference.UNKNOWN
+
+
+def decisive(statements: Sequence[Statement], label: str) -> Statement | None:
+    """Return the first of *statements* that says what they come to, None if that is unknown."""
+    preference = combined(statements, label)
+    return next((each for each in statements if (label, preference) in each.stated), None)
+
+
+def worded(stated: Iterable[tuple[str, Preference]]) -> str:
+    """Return preferences as vocab writes them (6)."""
+    return ", ".join(f"{label}={preference.value}" for label, preference in stated)
+
+
+# Statements as they are written.
+
+_WORDS = {"y": Preference.ALLOW, "n": Preference.DISALLOW}
+_SIGNAL_WORDS = {**_WORDS, "yes": Preference.ALLOW, "no": Preference.DISALLOW}
+_SIGNAL_LABELS = {"ai-train": TRAIN_AI}
+
+
+def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
+    """Return what the value of a Content-Usage states (vocab, 6.5).
+
+    All of *labels*, and the first twenty others. A value that is too long to be read disallows
+    all *labels*.
+    """
+    return _kept(_tokens_or_none(value), _WORDS, {}, labels)
+
+
+def signals_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
+    """Return what the value of a Content-Signal states: "yes" and "no" count, and "ai-train"."""
+    return _kept(_tokens_or_none(value), _SIGNAL_WORDS, _SIGNAL_LABELS, labels)
+
+
+def is_dictionary(value: bytes) -> bool:
+    """Whether *value* is a Dictionary of RFC 9651, which a statement has to be (vocab, 6)."""
+    return len(value) <= _VALUE_BYTES and _members(value) is not None
+
+
+def tokens_in(value: bytes) -> dict[str, str | None]:
+    """Return the members of a Dictionary: None for one that is no Token. {} if it is none."""
+    return (_members(value) or {}) if len(value) <= _VALUE_BYTES else {}
+
+
+def _tokens_or_none(value: bytes) -> dict[str, str | None] | None:
+    """Return the Tokens by their keys, None for a value that is too long to be read."""
+    return None if len(value) > _VALUE_BYTES else _members(value) or {}
+
+
+def _kept(
+    tokens: dict[str, str | None] | None,
+    words: dict[str, Preference],
+    names: dict[str, str],
+    labels: Collection[str],
+) -> Stated:
+    if tokens is None:
+        return tuple((label, Preference.DISALLOW) for label in sorted(labels))
+    found: dict[str, Preference] = {}
+    others = 0
+    for key, token in tokens.items():
+        # "Otherwise, the preference for that category is unknown": values that are not Tokens,
+        # and Token values that are other than "y" or "n".
+        if token is None or token not in words:
+            continue
+        label, preference = names.get(key, key), words[token]
+        if label not in labels:
+            others += 1
+            if others > _OTHERS_KEPT or len(label) > _LABEL_CHARS:
+                continue
+        if found.get(label) is not Preference.DISALLOW:
+            found[label] = preference
+    return tuple(found.items())
+
+
+def _members(value: bytes) -> dict[str, str | None] | None:
+    return _cached_members(value) if len(value) <= _CACHED_BYTES else _parsed(value)
+
+
+def _parsed(value: bytes) -> dict[str, str | None] | None:
+    """Return the members of a Dictionary (RFC 9651, 4.2.2), None if the parsing fails.
+
+    Of duplicate keys the last counts, and parameters are disregarded.
+    """
+    try:
+        found = http_sf.parse(value, tltype="dictionary")
+    except Exception:  # noqa: BLE001  # whatever it is, "preferences are unknown" (vocab, 6.5.1)
+        return None
+    assert isinstance(found, dict)
+    return {key: _token(member) for key, member in found.items()}
+
+
+def _token(member: object) -> str | None:
+    item = member[0] if isinstance(member, tuple) else member
+    return str(item) if isinstance(item, http_sf.Token) else None
+
+
+# Sites have few: of a file with many lines most are alike.
+_cached_members = lru_cache(maxsize=1000)(_parsed)
+
+
+def line_text(field: bytes, value: bytes) -> str:
+    """Return a line or a header as a Statement has it."""
+    name = field.decode("latin-1").title()
+    return printable(f"{name}: {shown(value, _TEXT_CHARS)}", _TEXT_CHARS)
+
+
+# What a crawl does with them.
+
+
+class UsageAction(Enum):
+    """KOSTER_USAGE_ACTION: what a crawl does if a page may not be used for a purpose of its own."""
+
+    REPORT = "report"
+    """It counts and reports that."""
+    DROP = "drop"
+    """It drops the items of the page."""
+    REFUSE = "refuse"
+    """It does not request the page if the robots.txt says so, and drops items as DROP does."""
+
+
+class UsageUnknown(Enum):
+    """KOSTER_USAGE_UNKNOWN: what a crawl does with items of pages that state nothing."""
+
+    KEEP = "keep"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageChoice:
+    """What a crawl collects for, and how it keeps to preferences."""
+
+    purposes: tuple[str, ...] = ()
+    action: UsageAction = UsageAction.REPORT
+    unknown: UsageUnknown = UsageUnknown.KEEP
+    field: str | None = None
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels that are known to this crawl."""
+        return KNOWN_LABELS.union(self.purposes)
+
+    @property
+    def reads_metas(self) -> bool:
+        """Whether the META tags of every page are needed."""
+        return bool(self.purposes) or self.field is not None
+
+    @property
+    def refuses(self) -> bool:
+        """Whether requests are refused."""
+        return self.action is UsageAction.REFUSE and bool(self.purposes)
+
+    @property
+    def drops(self) -> bool:
+        """Whether items are dropped."""
+        return self.action is not UsageAction.REPORT and bool(self.purposes)
+
+    def unfit(self, usage: Usage) -> tuple[str, Statement | None] | None:
+        """Return the first purpose that items of a page may not serve, with the statement.
+
+        None if they may serve all. Without a statement it is unknown, and that counts.
+        """
+        unknown = None
+        for purpose in self.purposes:
+            match usage.preference(purpose):
+                case Preference.DISALLOW:
+                    return purpose, usage.decisive(purpose)
+                case Preference.UNKNOWN if self.unknown is UsageUnknown.DROP:
+                    unknown = unknown or (purpose, None)
+        return unknown
+
+    def disallowed(self, statements: Sequence[Statement]) -> Statement | None:
+        """Return the first of *statements* that disallows a purpose, None if none does."""
+        for purpose in self.purposes:
+            for each in statements:
+                if (purpose, Preference.DISALLOW) in each.stated:
+                    return each
+        return None
+
+
+def kept_of(statements: Iterable[Statement], labels: Collection[str]) -> Iterator[Statement]:
+    """Yield the first hundred statements, and of the rest those that change what they come to."""
+    seen: set[tuple[str, Preference]] = set()
+    for number, each in enumerate(statements):
+        news = {pair for pair in each.stated if pair[0] in labels} - seen
+        if number < _STATEMENTS_SHOWN or news:
+            seen |= news
+            yield each

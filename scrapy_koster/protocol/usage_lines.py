@@ -1,0 +1,193 @@
+"""Content-Usage, Content-Signal and License: which preferences a robots.txt states for a page.
+
+Content-Usage is of "Associating AI Usage Preferences with Content in HTTP"
+(draft-ietf-aipref-attach, called attach here), Content-Signal of contentsignals.org, License of
+RSL 1.0. For the draft they are extensions (3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from typing import NamedTuple
+
+from scrapy_koster.protocol.line import AGENT_LINE, Line, lines_with, names_any, with_line_feeds
+from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
+from scrapy_koster.protocol.pattern import Matcher, matcher_of, octets_of_rule
+from scrapy_koster.protocol.reading import Decider
+from scrapy_koster.protocol.rewriting import is_plain, sent_as
+from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.usage import (
+    KNOWN_LABELS,
+    Origin,
+    Stated,
+    Statement,
+    kept_of,
+    line_text,
+    preferences_in,
+    signals_in,
+)
+
+CONTENT_USAGE, CONTENT_SIGNAL, LICENSE = b"content-usage", b"content-signal", b"license"
+
+_IN_RECORDS = (CONTENT_USAGE, CONTENT_SIGNAL)
+_ROBOTS_KEPT = 8
+_LICENSES = 10
+_LISTED = 100
+_SETS_KEPT = 16
+
+
+def split(value: bytes) -> tuple[bytes, bytes]:
+    """Return the path of a Content-Usage rule and its statement (attach, 3.2).
+
+    "The first character of the rule value will be "/" if a non-empty path is specified [...] the
+    path ends immediately before the first SP or HTAB character." b"" is an absent path.
+    """
+    if value[:1] != b"/":
+        return b"", value
+    path = value.replace(b"\t", b" ").partition(b" ")[0]
+    return path, value[len(path) :].strip(b" \t")
+
+
+class _Rule(NamedTuple):
+    """The Content-Usage lines with one path."""
+
+    octets: int
+    matches: Matcher
+    lines: list[Line]
+
+
+class _Rules:
+    """The lines that apply together: those of a record, or of groups that count as one."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        by_path: dict[bytes, list[Line]] = {}
+        self._everywhere: list[Line] = []
+        for line in lines:
+            if line.field == CONTENT_SIGNAL:
+                self._everywhere.append(line)
+            else:
+                by_path.setdefault(split(line.value)[0], []).append(line)
+        rules = [_rule(path.decode("latin-1"), lines) for path, lines in by_path.items()]
+        rules.sort(key=lambda rule: rule.octets, reverse=True)
+        # Attach, 3.1: "using the rule that has the longest matching path prefix [...] counting
+        # the number of bytes in the encoded path".
+        self._longest_first = [list(rules) for _, rules in groupby(rules, lambda r: r.octets)]
+
+    def lines_for(self, path: str) -> Iterator[Line]:
+        """Yield the lines that apply to a path without its first slash."""
+        for rules in self._longest_first:
+            # "Content-Usage rules that have identical paths [...] apply separately".
+            if found := [line for rule in rules if rule.matches(path) for line in rule.lines]:
+                yield from found
+                break
+        yield from self._everywhere
+
+
+def _rule(path: str, lines: list[Line]) -> _Rule:
+    # An absent path matches everything, and "/" is longer.
+    return _Rule(octets_of_rule(path), matcher_of(path or "/"), lines)
+
+
+class UsageLines:
+    """The statements of a robots.txt, each read when a page first needs it."""
+
+    def __init__(
+        self, body: bytes, parser: object, *, labels: frozenset[str], digest: str | None
+    ) -> None:
+        """*parser* has read *body*: the records that it obeys are those that count.
+
+        Of a class of others that names no lines, they are the groups of RFC 9309.
+        """
+        self._body = body
+        self._reading = parser if isinstance(parser, Decider) else Rfc9309(body)
+        self._labels = labels
+        self._digest = digest
+        self._rules: dict[str | bytes, list[_Rules]] = {}
+        self._statements: dict[int, Statement] = {}
+        self._together: dict[tuple[int, ...], tuple[Statement, ...]] = {}
+        """Those that apply together to pages, by the numbers of their lines."""
+        self._before: list[Line] | None = None
+
+    def statements(self, url: str, robot: str | bytes) -> tuple[Statement, ...]:
+        """Return the statements about *url*, a page that *robot* may access, by line.
+
+        Attach, 3: "paths that cannot be crawled have no associated usage preferences".
+        """
+        path = origin_and_path(url)[1]
+        paths = [path] if is_plain(path[1:]) else [origin_and_path(u)[1] for u in sent_as(url)]
+        found = [
+            line
+            for each in dict.fromkeys(paths)
+            for line in self._lines_for(unescape_by_rfc9309(each)[1:], robot)
+        ]
+        return self._read([*found, *self._for_all()])
+
+    def listed(self, robot: str | bytes) -> list[Statement]:
+        """Return the statements about any page: the first hundred."""
+        lines = (line for lines in self._apart(robot) for line in lines)
+        return list(self._read([*islice(lines, _LISTED), *self._for_all()])[:_LISTED])
+
+    def _lines_for(self, path: str, robot: str | bytes) -> Iterator[Line]:
+        if robot not in self._rules:
+            if len(self._rules) >= _ROBOTS_KEPT:
+                self._rules.clear()
+            self._rules[robot] = [_Rules(lines) for lines in self._apart(robot)]
+        for rules in self._rules[robot]:
+            yield from rules.lines_for(path)
+
+    def _apart(self, robot: str | bytes) -> list[list[Line]]:
+        return self._reading.lines_apart(robot, *_IN_RECORDS)
+
+    def _for_all(self) -> list[Line]:
+        """Return the lines for all robots: Content-Signal before any record, and License."""
+        if self._before is None:
+            first = AGENT_LINE.search(text := with_line_feeds(self._body))
+            end = text.count("\n", 0, first.start() + 1) if first else len(text)
+            signals = lines_with(self._body, CONTENT_SIGNAL)
+            self._before = [
+                *(line for line in signals if line.number < end),
+                *islice(lines_with(self._body, LICENSE), _LICENSES),
+            ]
+        return self._before
+
+    def _read(self, lines: Iterable[Line]) -> tuple[Statement, ...]:
+        by_number = {line.number: line for line in lines}
+        numbers = tuple(sorted(by_number))
+        if numbers not in self._together:
+            if len(self._together) >= _SETS_KEPT:
+                self._together.clear()
+            read = (self._statement(by_number[number]) for number in numbers)
+            self._together[numbers] = tuple(kept_of(read, self._labels))
+        return self._together[numbers]
+
+    def _statement(self, line: Line) -> Statement:
+        if line.number not in self._statements:
+            self._statements[line.number] = Statement(
+                origin=Origin.ROBOTS_TXT,
+                text=line_text(line.field, line.value),
+                stated=stated_in(line, self._labels),
+                line=line.number,
+                digest=self._digest,
+            )
+        return self._statements[line.number]
+
+
+def stated_in(line: Line, labels: frozenset[str] = KNOWN_LABELS) -> Stated:
+    """Return the preferences that a line states, wherever it applies."""
+    if line.field == CONTENT_USAGE:
+        return preferences_in(split(line.value)[1], labels)
+    return signals_in(line.value, labels) if line.field == CONTENT_SIGNAL else ()
+
+
+def usage_lines(
+    body: bytes,
+    parser: object,
+    *,
+    labels: frozenset[str] = KNOWN_LABELS,
+    digest: str | None = None,
+) -> UsageLines | None:
+    """Return the statements of a robots.txt that *parser* has read, None if it has no such line."""
+    if not names_any(body, (*_IN_RECORDS, LICENSE)):
+        return None
+    return UsageLines(body, parser, labels=labels, digest=digest)

@@ -1,0 +1,293 @@
+"""Usage preferences: vocab, sentence by sentence; attach is in test_usage_lines.py."""
+
+from __future__ import annotations
+
+import pickle
+from copy import deepcopy
+
+import pytest
+
+from scrapy_koster.protocol.usage import (
+    KNOWN_LABELS,
+    Origin,
+    Preference,
+    Stated,
+    Statement,
+    Usage,
+    UsageAction,
+    UsageChoice,
+    UsageUnknown,
+    combined,
+    is_dictionary,
+    kept_of,
+    preferences_in,
+    signals_in,
+    tokens_in,
+)
+
+ALLOW, DISALLOW, UNKNOWN = Preference.ALLOW, Preference.DISALLOW, Preference.UNKNOWN
+BY_LETTER = {"y": ALLOW, "n": DISALLOW}
+
+
+def stated(**labels: str) -> Stated:
+    return tuple((name.replace("_", "-"), BY_LETTER[letter]) for name, letter in labels.items())
+
+
+def header(**labels: str) -> Statement:
+    return Statement(origin=Origin.HEADER, text="Content-Usage: ...", stated=stated(**labels))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        # 6: "to allow model training, disallow search, with the preference for other categories
+        # being unknown".
+        pytest.param(b"train-ai=y, search=n", stated(train_ai="y", search="n"), id="6-example"),
+        pytest.param(b"train-ai=n", stated(train_ai="n"), id="attach-1.2-example"),
+        # 3: "In the absence of a statement of preference, all usage categories are assigned a
+        # preference value of unknown".
+        pytest.param(b"", (), id="3-nothing"),
+        # 6.1: "These tokens are case sensitive." 6.5.1: "If the parsing of the Dictionary fails,
+        # preferences are unknown. This includes where keys include uppercase characters".
+        pytest.param(b"Train-AI=n", (), id="6.1-case-of-a-label"),
+        pytest.param(b"search=n, Train-AI=n", (), id="6.5.1-all-of-it-fails"),
+        pytest.param(b"train-ai=N", (), id="6.2-case-of-a-value"),
+        # 6.1: "lowercase latin characters (a-z), digits (0-9), "_", "-", ".", or "*"".
+        pytest.param(b"*a_1-2.b*=n", (("*a_1-2.b*", DISALLOW),), id="6.1-characters"),
+        pytest.param(b"1a=n, search=n", (), id="6.1-a-digit-begins-no-key"),
+        # 6.2: "single byte Tokens".
+        pytest.param(b'train-ai="n"', (), id="6.2-a-string"),
+        pytest.param(b"train-ai=yes, search=no", (), id="6.2-other-tokens"),
+        pytest.param(b"train-ai=?0", (), id="6.2-a-boolean"),
+        pytest.param(b"train-ai=0", (), id="6.2-a-number"),
+        pytest.param(b"train-ai=(n)", (), id="6.2-an-inner-list"),
+        pytest.param(b"train-ai=:bg==:", (), id="6.2-bytes"),
+        pytest.param(b'train-ai=%"n"', (), id="6.2-a-display-string"),
+        pytest.param(b"train-ai=@1", (), id="6.2-a-date"),
+        # 6.4: "any unknown labels MUST be ignored" in what is known (test_of_unknown_labels).
+        pytest.param(b"train-ai=n, new=y", (*stated(train_ai="n"), ("new", ALLOW)), id="6.4-label"),
+        # 6.4: "any unknown parameters MUST be ignored".
+        pytest.param(b"train-ai=n;why=y;x", stated(train_ai="n"), id="6.4-parameters"),
+        # 6.5: "values that are not Tokens, and Token values that are other than y or n. All of
+        # these are not errors".
+        pytest.param(b"train-ai=maybe, search=n", stated(search="n"), id="6.5-no-error"),
+        # 6.5.1: "the following results in all preferences being unknown".
+        pytest.param(b'train-ai=y, train-ai, search=n, search="n"', (), id="6.5.1-example"),
+        pytest.param(b"train-ai=n, train-ai=y", stated(train_ai="y"), id="6.5.1-the-last-counts"),
+        # 6.5.2: "carries no parameters, and a preference to allow the usage".
+        pytest.param(b"train-ai;allow=n, train-ai=y", stated(train_ai="y"), id="6.5.2-example"),
+        # 6.5.2: "parameters even though the preference is unknown". What the example has behind
+        # its last semicolon is no parameter, so the parsing fails: unknown as well.
+        pytest.param(b'train-ai;has;parameters="?";', (), id="6.5.2-example-as-printed"),
+        pytest.param(b'train-ai;has;parameters="?"', (), id="6.5.2-example-that-parses"),
+        # RFC 9651, 4.2.2.
+        pytest.param(b"train-ai=n,", (), id="9651-trailing-comma"),
+        pytest.param(b"train-ai = n", (), id="9651-space-around-the-equals-sign"),
+        pytest.param(b"train-ai=n search=n", (), id="9651-no-comma"),
+        pytest.param(b"train-ai=n\t,\tsearch=n", stated(train_ai="n", search="n"), id="9651-tabs"),
+        pytest.param(b"train-ai=n; search=n", stated(train_ai="n"), id="9651-a-semicolon"),
+        pytest.param(b"train-ai=\xff", (), id="9651-not-ASCII"),
+        pytest.param(b"train-ai=n\0", (), id="9651-NUL"),
+        pytest.param(b"train-ai=n, d=@999999999999999", (), id="9651-a-date-of-no-calendar"),
+        pytest.param(b'train-ai=n, d=%"%ff"', (), id="9651-no-UTF-8"),
+    ],
+)
+def test_a_dictionary(value: bytes, expected: Stated) -> None:
+    assert preferences_in(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(
+            b"search=yes, ai-input=no, ai-train=no",
+            stated(search="y", ai_input="n", train_ai="n"),
+            id="example",
+        ),
+        pytest.param(b"search=yes,ai-train=no", stated(search="y", train_ai="n"), id="no space"),
+        pytest.param(b"use=reference, ai-train=yes", stated(train_ai="y"), id="use"),
+        pytest.param(b"use=immediate", (), id="use alone"),
+        pytest.param(b"ai-train=n, train-ai=yes", stated(train_ai="n"), id="both names"),
+        pytest.param(b"train-ai=yes, ai-train=no", stated(train_ai="n"), id="the last is stricter"),
+        pytest.param(b"ai-train=No", (), id="case"),
+        pytest.param(b"AI-train=no", (), id="case of a label"),
+        pytest.param(b'ai-train="no"', (), id="a string"),
+        pytest.param(b"/a/ ai-train=no", (), id="a path"),
+    ],
+)
+def test_a_content_signal(value: bytes, expected: Stated) -> None:
+    assert signals_in(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        # 5.1: "If any statement of preference indicates that the usage is disallowed, the result
+        # is that the usage is disallowed."
+        ("yn", DISALLOW),
+        ("ny", DISALLOW),
+        ("n", DISALLOW),
+        ("n-", DISALLOW),
+        # "Otherwise, if any statement of preference allows the usage, the result is that the
+        # usage is allowed."
+        ("y", ALLOW),
+        ("-y", ALLOW),
+        # "Otherwise, the preference for that category is unknown."
+        ("-", UNKNOWN),
+        ("", UNKNOWN),
+    ],
+)
+def test_combination(said: str, expected: Preference) -> None:
+    statements = [header() if each == "-" else header(search=each) for each in said]
+    assert combined(statements, "search") is expected
+    assert Usage(statements).preference("search") is expected
+    assert Usage(statements).preference("train-ai") is UNKNOWN
+
+
+def test_the_statement_that_is_decisive() -> None:
+    allows, disallows = header(search="y"), header(search="n", tdm="y")
+    usage = Usage([allows, disallows])
+    assert usage.decisive("search") is disallows
+    assert usage.decisive("tdm") is disallows
+    assert usage.decisive("train-ai") is None
+    assert usage.decisive("x") is None
+
+
+def test_of_unknown_labels() -> None:
+    """6.4: "any unknown labels MUST be ignored". A setting may make one known."""
+    said = [header(new="n")]
+    assert Usage(said).preference("new") is UNKNOWN
+    assert Usage(said).preferences() == {}
+    choice = UsageChoice(purposes=("new",))
+    usage = Usage(said, labels=choice.labels)
+    assert usage.preference("new") is DISALLOW
+    assert str(usage) == "new=n"
+    assert said[0].preferences == {"new": DISALLOW}
+
+
+def test_many_unknown_labels() -> None:
+    keys = ", ".join(f"k{n}=n" for n in range(1000))
+    found = dict(preferences_in(f"{keys}, train-ai=n, {'k' * 65}=n".encode()))
+    assert list(found) == [*(f"k{n}" for n in range(20)), "train-ai"]
+
+
+@pytest.mark.parametrize("read", [preferences_in, signals_in])
+def test_what_is_too_long_to_be_read_disallows(read: object) -> None:
+    assert callable(read)
+    padding = b"train-ai=y, x=" + b"y" * (131_072 - 14)
+    assert read(padding) == (("train-ai", ALLOW),)
+    assert dict(read(padding + b"y")) == dict.fromkeys(KNOWN_LABELS, DISALLOW)
+    assert is_dictionary(padding)
+    assert not is_dictionary(padding + b"y")
+    assert tokens_in(padding + b"y") == {}
+
+
+def test_a_dictionary_of_the_least_size_that_a_parser_has_to_support() -> None:
+    """RFC 9651, 3.2: "at least 1024 key/value pairs and keys with at least 64 characters"."""
+    keys = ", ".join(f"k{n:063}=n" for n in range(1024))
+    assert dict(preferences_in(f"{keys}, train-ai=n".encode()))["train-ai"] is DISALLOW
+
+
+def test_what_a_dictionary_has() -> None:
+    assert tokens_in(b'train-ai=yes, search="n", x;y=z') == {
+        "train-ai": "yes", "search": None, "x": None
+    }  # fmt: skip
+    assert tokens_in(b"A=n") == {}
+    assert is_dictionary(b"")
+    assert not is_dictionary(b"A=n")
+
+
+def test_usage_as_text_and_for_json() -> None:
+    line = Statement(
+        origin=Origin.ROBOTS_TXT, text="Content-Usage: train-ai=n", stated=stated(train_ai="n"),
+        line=3, digest="ab",
+    )  # fmt: skip
+    usage = Usage([line, header(search="y", train_ai="y")])
+    assert str(usage) == "search=y, train-ai=n"
+    assert repr(usage) == "<Usage search=y, train-ai=n>"
+    assert str(line) == "line 3 'Content-Usage: train-ai=n' of robots.txt"
+    assert str(usage.statements[1]) == "the header 'Content-Usage: ...'"
+    assert usage.to_dict() == {
+        "preferences": {"search": "y", "train-ai": "n"},
+        "statements": [
+            {
+                "source": "robots.txt", "line": 3, "text": "Content-Usage: train-ai=n",
+                "digest": "ab", "preferences": {"train-ai": "n"},
+            },
+            {
+                "source": "header", "line": None, "text": "Content-Usage: ...", "digest": None,
+                "preferences": {"search": "y", "train-ai": "y"},
+            },
+        ],
+    }  # fmt: skip
+
+
+def test_usage_is_frozen_and_a_value() -> None:
+    usage = Usage([header(search="y")])
+    with pytest.raises(AttributeError, match="does not change"):
+        usage._labels = frozenset()
+    for same in (Usage([header(search="y")]), deepcopy(usage), pickle.loads(pickle.dumps(usage))):
+        assert same == usage
+        assert hash(same) == hash(usage)
+    assert usage != Usage([header(search="n")])
+    assert usage != Usage([header(search="y")], labels=frozenset())
+    assert usage != "search=y"
+
+
+def test_what_is_read_later_is_read_once() -> None:
+    reads: list[int] = []
+
+    def read() -> tuple[Statement, ...]:
+        reads.append(1)
+        return (header(search="n"),)
+
+    usage = Usage(read=read)
+    assert repr(usage) == "<Usage, not read yet>"
+    assert not reads
+    assert usage.preference("search") is DISALLOW
+    assert usage.statements == (header(search="n"),)
+    assert reads == [1]
+    assert pickle.loads(pickle.dumps(Usage(read=read))) == usage
+
+
+@pytest.mark.parametrize(
+    ("purposes", "unknown", "said", "unfit"),
+    [
+        ((), UsageUnknown.DROP, {"train_ai": "n"}, None),
+        (("train-ai",), UsageUnknown.KEEP, {"train_ai": "n"}, "train-ai"),
+        (("train-ai",), UsageUnknown.KEEP, {"train_ai": "y"}, None),
+        (("train-ai",), UsageUnknown.KEEP, {"search": "n"}, None),
+        (("train-ai",), UsageUnknown.DROP, {"train_ai": "y"}, None),
+        (("train-ai",), UsageUnknown.DROP, {}, "train-ai"),
+        (("train-ai", "search"), UsageUnknown.DROP, {"search": "n"}, "search"),
+        (("search", "train-ai", "tdm"), UsageUnknown.DROP, {"search": "y"}, "train-ai"),
+    ],
+)
+def test_what_is_unfit(
+    purposes: tuple[str, ...], unknown: UsageUnknown, said: dict[str, str], unfit: str | None
+) -> None:
+    choice = UsageChoice(purposes=purposes, unknown=unknown)
+    found = choice.unfit(Usage([header(**said)], labels=choice.labels))
+    assert (found and found[0]) == unfit
+    is_disallowed = unfit is not None and unfit.replace("-", "_") in said
+    assert (found is not None and found[1] is not None) is is_disallowed
+
+
+@pytest.mark.parametrize("action", UsageAction)
+def test_what_a_choice_does(action: UsageAction) -> None:
+    none = UsageChoice(action=action, field="usage")
+    assert (none.drops, none.refuses, none.reads_metas) == (False, False, True)
+    one = UsageChoice(action=action, purposes=("search",))
+    assert one.refuses is (action is UsageAction.REFUSE)
+    assert one.drops is (action is not UsageAction.REPORT)
+    assert one.reads_metas
+    assert not UsageChoice().reads_metas
+    assert one.disallowed([header(search="y"), no := header(search="n")]) is no
+    assert one.disallowed([header(search="y"), header(tdm="n")]) is None
+
+
+def test_of_many_statements_those_stay_that_matter() -> None:
+    many = [header(x="n")] * 1000 + [header(search="y"), header(search="y"), header(search="n")]
+    kept = list(kept_of(many, KNOWN_LABELS))
+    assert len(kept) == 102
+    assert kept[100:] == [header(search="y"), header(search="n")]

@@ -1,0 +1,454 @@
+"""Preferences in a robots.txt: attach, sentence by sentence, and against a plain reading."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+from typing import Any
+
+import pytest
+from harness import oracle_usage
+from harness.real_files import File
+
+from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
+from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.protocol.line import lines_with
+from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
+from scrapy_koster.protocol.pattern import NO_RULE, Patterns, matcher_of
+from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage, preferences_in, signals_in
+from scrapy_koster.protocol.usage_lines import UsageLines, split, stated_in, usage_lines
+
+SITE = "http://a.example"
+PARSERS: dict[str, Any] = {
+    "draft": KosterRobotParser,
+    "rfc9309": Rfc9309RobotParser,
+    "both": StrictestRobotParser,
+}
+FILES = int(os.environ.get("FUZZ_USAGE", "300"))
+"""How many random files. All of them: FUZZ_USAGE=100000, 10 minutes or so."""
+
+
+def said(body: str | bytes, path: str, robot: str = "figtree", standard: str = "draft") -> str:
+    """The preferences about a page, in one line; "" if they are all unknown."""
+    octets = body if isinstance(body, bytes) else body.encode()
+    found = usage_lines(octets, PARSERS[standard](octets))
+    return str(Usage(found.statements(f"{SITE}{path}", robot))) if found else ""
+
+
+def lines_said(body: str, path: str, robot: str = "figtree", standard: str = "draft") -> list[int]:
+    found = usage_lines(body.encode(), PARSERS[standard](body.encode()))
+    assert found is not None
+    return [each.line or 0 for each in found.statements(f"{SITE}{path}", robot)]
+
+
+EXAMPLE_1_2 = "User-Agent: *\nAllow: /\nContent-Usage: train-ai=n\n"
+EXAMPLE_3_4 = """\
+User-Agent: *
+Allow: /
+Disallow: /never/
+Content-Usage: train-ai=n
+Content-Usage: /ai-ok/ train-ai=y
+
+User-Agent: ExampleBot
+Allow: /
+Content-Usage: train-ai=y
+"""
+
+
+@pytest.mark.parametrize("standard", PARSERS)
+def test_1_2_the_example(standard: str) -> None:
+    assert said(EXAMPLE_1_2, "/any", standard=standard) == "train-ai=n"
+
+
+@pytest.mark.parametrize("standard", ["rfc9309", "both"])
+@pytest.mark.parametrize(
+    ("path", "crawl", "usage"),
+    [
+        ("/test", True, "train-ai=n"),
+        ("/never/test", False, "N/A"),
+        ("/ai-ok/test", True, "train-ai=y"),
+    ],
+)
+def test_3_4_the_table(path: str, crawl: bool, usage: str, standard: str) -> None:
+    """Preferences are asked for only about a page that may be crawled: of others there are none."""
+    assert PARSERS[standard](EXAMPLE_3_4.encode()).allowed(f"{SITE}{path}", "figtree") is crawl
+    if crawl:
+        assert said(EXAMPLE_3_4, path, standard=standard) == usage
+
+
+@pytest.mark.parametrize("path", ["/test", "/never/test", "/ai-ok/test"])
+def test_3_4_the_table_by_the_draft(path: str) -> None:
+    """Its first match is "Allow: /", so that all pages may be crawled (C1)."""
+    assert KosterRobotParser(EXAMPLE_3_4.encode()).allowed(f"{SITE}{path}", "figtree")
+    assert said(EXAMPLE_3_4, path) == ("train-ai=y" if "ok" in path else "train-ai=n")
+
+
+@pytest.mark.parametrize("standard", PARSERS)
+@pytest.mark.parametrize("path", ["/test", "/never/test", "/ai-ok/test"])
+def test_3_4_the_other_crawler(path: str, standard: str) -> None:
+    """ "A crawler that identifies as ExampleBot uses the second group." """
+    assert PARSERS[standard](EXAMPLE_3_4.encode()).allowed(f"{SITE}{path}", "ExampleBot")
+    assert said(EXAMPLE_3_4, path, "ExampleBot", standard) == "train-ai=y"
+    assert lines_said(EXAMPLE_3_4, path, "ExampleBot", standard) == [9]
+
+
+def record(*lines: str) -> str:
+    return "\n".join(["User-agent: *", "Disallow: /private", *lines])
+
+
+@pytest.mark.parametrize("standard", PARSERS)
+@pytest.mark.parametrize(
+    ("lines", "path", "expected"),
+    [
+        # 3: content-usage = *WS "content-usage" *WS ":" *WS [ path-pattern 1*WS ] usage-pref EOL
+        pytest.param(["content-usage:train-ai=n"], "/", "train-ai=n", id="3-no-space"),
+        pytest.param([" \tCONTENT-USAGE \t: \ttrain-ai=n \t"], "/", "train-ai=n", id="3-space"),
+        pytest.param(["Content-Usage: /a \t train-ai=n"], "/a", "train-ai=n", id="3-1*WS"),
+        pytest.param(["Content Usage: train-ai=n"], "/", "", id="3-another-field"),
+        pytest.param(["Content-Usage train-ai=n", "X: content-usage"], "/", "", id="3-no-colon"),
+        # "The path might be absent or empty; if a path present, a SP or HTAB separates it".
+        pytest.param(["Content-Usage: /a\ttrain-ai=n"], "/a", "train-ai=n", id="3-HTAB"),
+        pytest.param(["Content-Usage: /a train-ai=n"], "/b", "", id="3-another-path"),
+        # 3.1: "using the rule that has the longest matching path prefix".
+        pytest.param(
+            ["Content-Usage: /a/ train-ai=y", "Content-Usage: train-ai=n"],
+            "/a/b", "train-ai=y", id="3.1-longest",
+        ),
+        pytest.param(
+            ["Content-Usage: train-ai=n", "Content-Usage: /a/ search=y"],
+            "/a/b", "search=y", id="3.1-whole-rules-not-labels",
+        ),
+        pytest.param(
+            ["Content-Usage: / train-ai=y", "Content-Usage: train-ai=n"],
+            "/b", "train-ai=y", id="3.1-a-slash-beats-an-absent-path",
+        ),
+        pytest.param(
+            ["Content-Usage: /a train-ai=n", "Content-Usage: /a/ oops=Y=n"],
+            "/a/b", "", id="3.1-longest-though-it-cannot-be-parsed",
+        ),
+        pytest.param(
+            ["Content-Usage: train-ai=n", "Content-Usage: /a"], "/ab", "", id="3.1-no-statement"
+        ),
+        # "counting the number of bytes in the encoded path".
+        pytest.param(
+            ["Content-Usage: /%C3%A9 train-ai=n", "Content-Usage: /é* train-ai=y"],
+            "/%C3%A9a", "train-ai=y", id="3.1-encoded-bytes",
+        ),
+        pytest.param(
+            ["Content-Usage: /*x train-ai=y", "Content-Usage: /a/x train-ai=n"],
+            "/a/x", "train-ai=n", id="3.1-octets-with-a-star",
+        ),
+        # RFC 9309, 2.2.3: wildcards, whichever parser is in use.
+        pytest.param(["Content-Usage: /*.pdf$ train-ai=n"], "/x/a.pdf", "train-ai=n", id="3.1-*$"),
+        pytest.param(["Content-Usage: /*.pdf$ train-ai=n"], "/x/a.pdf?b", "", id="3.1-not-$"),
+        pytest.param(["Content-Usage: /a$ train-ai=n"], "/a", "train-ai=n", id="3.1-$"),
+        pytest.param(["Content-Usage: /a$ train-ai=n"], "/ab", "", id="3.1-$-ends"),
+        # "SP and HTAB characters need to be replaced with %20 and %09".
+        pytest.param(["Content-Usage: /a%20b train-ai=n"], "/a%20b", "train-ai=n", id="3.1-%20"),
+        pytest.param(["Content-Usage: /a%09b train-ai=n"], "/a%09b", "train-ai=n", id="3.1-%09"),
+        pytest.param(["Content-Usage: /%61 train-ai=n"], "/a", "train-ai=n", id="3.1-an-escape"),
+        # "The ordering of rules in a group carries no semantics."
+        pytest.param(
+            ["Content-Usage: /a train-ai=n", "Allow: /a", "Content-Usage: / train-ai=y"],
+            "/a", "train-ai=n", id="3.1-interleaved",
+        ),
+        # "identical paths and conflicting usage preferences [...] apply separately".
+        pytest.param(
+            ["Content-Usage: /a train-ai=n", "Content-Usage: /a train-ai=y, search=y"],
+            "/a", "search=y, train-ai=n", id="3.1-identical-paths",
+        ),
+        pytest.param(
+            ["Content-Usage: /a train-ai=n", "Content-Usage: /%61 train-ai=y"],
+            "/a", "train-ai=n", id="3.1-identical-once-decoded",
+        ),
+        pytest.param(
+            ["Content-Usage: train-ai=y", "Content-Usage: train-ai=n"],
+            "/a", "train-ai=n", id="3.1-identical-as-absent",
+        ),
+        pytest.param(
+            ["Content-Usage: /ab train-ai=y", "Content-Usage: /*b train-ai=n"],
+            "/ab", "train-ai=n", id="3.1-equally-long",
+        ),
+        # 3.2: "up to either the first CR, LF, or octothorpe".
+        pytest.param(["Content-Usage: train-ai=n # x"], "/", "train-ai=n", id="3.2-a-comment"),
+        pytest.param(["Content-Usage: train-ai=n#, search=n"], "/", "train-ai=n", id="3.2-#"),
+        # "a rule value that starts with any other character indicates that the path is absent".
+        pytest.param(["Content-Usage: a/ train-ai=n"], "/a/", "", id="3.2-no-slash"),
+        pytest.param(["Content-Usage: *.pdf train-ai=n"], "/a.pdf", "", id="3.2-a-star"),
+        pytest.param(["Content-Usage:"], "/", "", id="3.2-nothing"),
+        # "processed as a sequence of bytes".
+        pytest.param(["Content-Usage: train-ai=n, é=y"], "/", "", id="3.2-bytes"),
+        # Content-Signal is for all paths.
+        pytest.param(
+            ["Content-Signal: search=yes, ai-train=no", "Content-Usage: /a train-ai=y"],
+            "/a", "search=y, train-ai=n", id="signal",
+        ),
+        pytest.param(["Content-Usage: ai-train=no, search=yes"], "/", "", id="usage is no signal"),
+    ],
+)  # fmt: skip
+def test_attach(lines: list[str], path: str, expected: str, standard: str) -> None:
+    assert said(record(*lines), path, standard=standard) == expected
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_3_2_line_ends(end: str) -> None:
+    assert said(record("Content-Usage: train-ai=n", "").replace("\n", end), "/") == "train-ai=n"
+
+
+RECORDS = """\
+Content-Signal: ai-input=no
+Content-Usage: tdm=n
+
+User-agent: a
+Content-Usage: train-ai=n
+
+User-agent: *
+Disallow: /x
+Content-Usage: train-ai=y
+Content-Signal: search=no
+
+User-agent: a
+Content-Usage: / search=n
+
+License: https://a.example/license.xml
+"""
+
+
+@pytest.mark.parametrize(
+    ("robot", "standard", "expected"),
+    [
+        # The draft: the first record that names the robot.
+        ("a", "draft", "ai-input=n, train-ai=n"),
+        # RFC 9309, 2.2.1: all groups that name it, as one.
+        ("a", "rfc9309", "ai-input=n, search=n"),
+        # Both, each by itself: any "disallow" wins.
+        ("a", "both", "ai-input=n, search=n, train-ai=n"),
+        ("b", "draft", "ai-input=n, search=n, train-ai=y"),
+        ("b", "rfc9309", "ai-input=n, search=n, train-ai=y"),
+        ("b", "both", "ai-input=n, search=n, train-ai=y"),
+    ],
+)
+def test_the_record_is_that_of_the_parser_in_use(robot: str, standard: str, expected: str) -> None:
+    assert said(RECORDS, "/", robot, standard) == expected
+
+
+def test_the_groups_of_another_name_in_the_header_only_add() -> None:
+    body = "User-agent: *\nContent-Usage: train-ai=n\n\nUser-agent: bot\nContent-Usage: / search=n"
+    header = "Mozilla/5.0 (compatible; Bot/1.0)"
+    assert said(body, "/", header, "rfc9309") == "search=n, train-ai=n"
+    assert said(body, "/", "bot", "rfc9309") == "search=n"
+
+
+def test_a_class_of_others_gets_the_groups_of_rfc_9309() -> None:
+    found = usage_lines(RECORDS.encode(), object())
+    assert found is not None
+    assert str(Usage(found.statements(f"{SITE}/", "a"))) == "ai-input=n, search=n"
+
+
+def test_a_record_of_preferences_alone_ends_the_agents_before_it() -> None:
+    """Attach, 3: "rule =/ content-usage". Allow and Disallow are grouped as RFC 9309 has it."""
+    body = "User-agent: a\nContent-Usage: train-ai=n\nUser-agent: b\nDisallow: /"
+    assert [said(body, "/", robot, "rfc9309") for robot in "ab"] == ["train-ai=n", ""]
+    parser = Rfc9309RobotParser(body.encode())
+    assert [parser.allowed(f"{SITE}/x", robot) for robot in "ab"] == [False, False]
+
+
+def test_where_a_statement_stands() -> None:
+    digest = "0" * 64
+    found = usage_lines(RECORDS.encode(), KosterRobotParser(RECORDS.encode()), digest=digest)
+    assert found is not None
+    assert [(s.line, s.text) for s in found.statements(f"{SITE}/", "b")] == [
+        (1, "Content-Signal: ai-input=no"),
+        (9, "Content-Usage: train-ai=y"),
+        (10, "Content-Signal: search=no"),
+        (15, "License: https://a.example/license.xml"),
+    ]
+    assert {s.digest for s in found.statements(f"{SITE}/", "b")} == {digest}
+    assert [s.line for s in found.listed("b")] == [1, 9, 10, 15]
+    assert [s.line for s in found.listed("a")] == [1, 5, 15]
+
+
+def test_a_file_without_records() -> None:
+    assert said("Content-Signal: ai-train=no", "/") == "train-ai=n"
+    assert said("Content-Usage: train-ai=n", "/") == ""
+
+
+def test_a_file_without_such_lines() -> None:
+    assert usage_lines(b"User-agent: *\nDisallow: /", KosterRobotParser(b"")) is None
+
+
+def test_texts_are_safe_to_print_and_short() -> None:
+    body = b"User-agent: *\nContent-Usage: train-ai=n, x=\x1b[31m" + b"y" * 1000
+    found = usage_lines(body, KosterRobotParser(body))
+    assert found is not None
+    [statement] = found.statements(f"{SITE}/", "a")
+    assert statement.text.startswith("Content-Usage: train-ai=n, x=\\x1b[31m")
+    assert len(statement.text) == 200
+
+
+def test_a_page_has_the_preferences_of_each_spelling_in_which_it_may_be_sent() -> None:
+    body = record("Content-Usage: train-ai=y", "Content-Usage: /b train-ai=n")
+    assert said(body, "/a/../b") == "train-ai=n"
+
+
+def test_so_many_robots_are_remembered() -> None:
+    found = usage_lines(EXAMPLE_3_4.encode(), KosterRobotParser(EXAMPLE_3_4.encode()))
+    assert found is not None
+    for robot in (*map(str, range(20)), "ExampleBot"):
+        expected = "train-ai=y" if robot == "ExampleBot" else "train-ai=n"
+        assert str(Usage(found.statements(f"{SITE}/", robot))) == expected
+
+
+def test_of_many_lines_all_count_and_a_hundred_are_listed() -> None:
+    lines = ["Content-Usage: search=y"] * 5000
+    body = record(*lines, "Content-Usage: search=n", *["License: x"] * 50).encode()
+    found = usage_lines(body, KosterRobotParser(body))
+    assert found is not None
+    statements = found.statements(f"{SITE}/", "a")
+    assert str(Usage(statements)) == "search=n"
+    assert len(statements) == 101
+    assert len(found.listed("a")) == 100
+
+
+def test_the_fields_of_a_line() -> None:
+    [line] = lines_with(b"User-agent: *\nLicense: train-ai=n", b"license")
+    assert stated_in(line) == ()
+    assert split(b"/a\t b") == (b"/a", b"b")
+    assert split(b"/a") == (b"/a", b"")
+    assert split(b"b=n /a") == (b"", b"b=n /a")
+
+
+# Against a plain reading.
+
+_PATHS = ("", "", "/ ", "/a ", "/a/ ", "/a/b\t", "/* ", "/*b ", "/a$ ", "/a*/b$ ", "/%61 ", "/é ",
+          "/b?x* ", "/ab  ", "a ", "*b ")  # fmt: skip
+_VALUES = (
+    "train-ai=n", "train-ai=y", "search=n", "search=y", "train-ai=y, search=n", "tdm=n, ai-input=y",
+    "train-ai=yes", "Train-AI=n", 'search="n"', "train-ai;x=n, search=y;z", "train-ai, tdm=y",
+    "train-ai=y, train-ai=n", "x=n", "", "search=n,", "ai-train=no", "search=yes, ai-train=no",
+)  # fmt: skip
+_FIELDS = ("Content-Usage",) * 5 + ("content-usage ", "Content-Signal", "Content-Signal", "X")
+_AGENTS = ("*", "*", "a", "a", "b", "A", "ab", "c d")
+_RULES = ("Allow: /a", "Disallow: /b", "Disallow:", "Allow: /")
+_URLS = ("/", "/a", "/a/", "/a/b", "/ab", "/b?x=1", "/%61/b", "/c", "/%C3%A9", "/a/x/b")
+
+
+def random_file(random: Random) -> bytes:
+    lines = []
+    for _ in range(random.randrange(1, 14)):
+        match random.randrange(10):
+            case 0 | 1:
+                lines.append(f"User-agent: {random.choice(_AGENTS)}")
+            case 2:
+                lines.append(random.choice(_RULES))
+            case 3:
+                lines.append(random.choice(["", "# x", "junk", "Sitemap: x"]))
+            case _:
+                path = random.choice(_PATHS)
+                lines.append(f"{random.choice(_FIELDS)}: {path}{random.choice(_VALUES)}")
+    head = random.choice(["", "User-agent: *\n", "User-agent: *\n"])
+    return (head + random.choice(["\n", "\r\n"]).join(lines)).encode()
+
+
+def differences(seeds: range) -> list[tuple[int, str, str, str]]:
+    found = []
+    for seed in seeds:
+        random = Random(seed)
+        body = random_file(random)
+        for standard, parser in PARSERS.items():
+            lines = usage_lines(body, parser(body))
+            robot, path = random.choice("abz"), random.choice(_URLS)
+            url = f"{SITE}{path}"
+            ours = Usage(lines.statements(url, robot)).to_dict()["preferences"] if lines else {}
+            if ours != oracle_usage.preferences(body, url, robot, standard):
+                found.append((seed, standard, robot, path))
+    return found
+
+
+def test_random_files() -> None:
+    assert differences(range(FILES)) == []
+
+
+@pytest.mark.long
+def test_100_000_random_files() -> None:
+    assert differences(range(100_000)) == []
+
+
+_DICTIONARY = (
+    "train-ai", "search", "a", "*", "b-1", "A", "1", "=", "=", "=y", "=n", "=y", "=n", ",", ", ",
+    ",", "\t,", ";", ";a", "; a=1", '"n"', '"', "\\", "?1", "?0", "(", ")", "(n y)", "1", "-1.5",
+    ":bg==:", ":", '%"%c3%a9"', '%"', "@1", "@", " ", "\t", "é", "\0", "n", "y", "yes", "/", "#",
+)  # fmt: skip
+
+
+def dictionaries(seeds: range) -> list[bytes]:
+    different = []
+    for seed in seeds:
+        random = Random(seed)
+        pieces = random.choices(_DICTIONARY, k=random.randrange(1, 10))
+        value = "".join(pieces).encode()
+        ours = dict(preferences_in(value)), dict(signals_in(value))
+        theirs = oracle_usage.usage(value), oracle_usage.signal(value)
+        if [_letters(each) for each in ours] != [_strictest(each) for each in theirs]:
+            different.append(value)
+    return different
+
+
+def _letters(found: dict[str, Any]) -> dict[str, str]:
+    return {label: preference.value for label, preference in found.items()}
+
+
+def _strictest(found: dict[str, set[str]]) -> dict[str, str]:
+    return {label: min(words) for label, words in found.items()}
+
+
+def test_random_dictionaries() -> None:
+    assert dictionaries(range(FILES * 5)) == []
+
+
+@pytest.mark.long
+def test_500_000_random_dictionaries() -> None:
+    assert dictionaries(range(500_000)) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/a", "/a$", "/$", "/*", "/*$", "/a*", "/a*$", "/**", "/*a", "/a*b", "/a*b$", "/%61*b",
+     "/?x*/", "/a%2Fb", "/a?b%2F", "/*$*$", "/a$b"],
+)  # fmt: skip
+def test_a_path_matches_as_that_of_a_rule_does(path: str) -> None:
+    matches, rules = matcher_of(path), Patterns([("", path)])
+    random = Random(path)
+    for _ in range(500):
+        url = "/" + "".join(random.choices(["a", "b", "$", "/", "?x", "%2F", "%61", ""], k=5))
+        compared = unescape_by_rfc9309(origin_and_path(f"{SITE}{url}")[1])[1:]
+        assert matches(compared) is (rules.deciding(compared) != NO_RULE), url
+
+
+@pytest.mark.slow
+def test_real_files(corpus: list[File]) -> None:
+    """None of them has such lines: they are older than the drafts. So each is given some."""
+    for number, (body, urls) in enumerate(corpus):
+        parser = list(PARSERS.values())[number % len(PARSERS)]
+        lines = UsageLines(body, parser(body), labels=KNOWN_LABELS, digest=None)
+        assert lines.listed("figtree") == []
+        assert lines.statements(urls[0], "figtree") == ()
+        stating = body + b"\nContent-Usage: train-ai=n\nUser-agent: *\nContent-Usage: search=n\n"
+        usage = usage_lines(stating, parser(stating))
+        assert usage is not None
+        usage.listed("figtree")
+        for url in urls[:10]:
+            Usage(usage.statements(url, "figtree")).to_dict()
+
+
+def test_sets_of_lines_that_apply_together_are_remembered() -> None:
+    body = record(*(f"Content-Usage: /{n:02} x{n}=n" for n in range(40))).encode()
+    found = usage_lines(body, KosterRobotParser(body))
+    assert found is not None
+    for _ in range(2):
+        for n in range(40):
+            [statement] = found.statements(f"{SITE}/{n:02}", "a")
+            assert statement.line == n + 3
+    again = found.statements(f"{SITE}/39/x", "a")
+    assert again is found.statements(f"{SITE}/39/y", "a")

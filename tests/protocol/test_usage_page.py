@@ -1,0 +1,170 @@
+"""Preferences that a page states about itself: in headers and in META tags."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrapy_koster.protocol.metatags import Syntax, part_to_read
+from scrapy_koster.protocol.usage import KNOWN_LABELS, Preference, Usage
+from scrapy_koster.protocol.usage_page import (
+    TDM_NAMES,
+    HeaderFields,
+    header_statements,
+    page_statements,
+)
+
+FIGTREE = "figtree"
+
+
+def of_headers(**fields: list[bytes]) -> str:
+    return str(Usage(header_statements(HeaderFields(**fields), FIGTREE)))
+
+
+def of_page(html: str, **fields: list[bytes]) -> Usage:
+    headers = HeaderFields(**fields)
+    part = part_to_read(html.encode(), FIGTREE, TDM_NAMES)
+    whole = page_statements(headers, html.encode(), FIGTREE, syntax=Syntax.HTML)
+    found = page_statements(headers, part, FIGTREE, syntax=Syntax.HTML)
+    assert found == whole
+    return Usage(found)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        # Attach, 1.2.
+        ([b"train-ai=n"], "train-ai=n"),
+        # Attach, 2: "a structured field dictionary".
+        ([b"train-ai=n, search=y"], "search=y, train-ai=n"),
+        ([b"/a train-ai=n"], ""),
+        ([b'train-ai="n"'], ""),
+        ([b""], ""),
+        # RFC 9651, 4.2: lines are joined by commas before the parsing.
+        ([b"train-ai=n", b"search=y"], "search=y, train-ai=n"),
+        ([b"train-ai=n", b"train-ai=y"], "train-ai=y"),
+        ([b"train-ai=n", b"Search=y"], ""),
+        ([b'train-ai=n, x="a', b'b"'], "train-ai=n"),
+    ],
+)
+def test_content_usage(values: list[bytes], expected: str) -> None:
+    assert of_headers(content_usage=values) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b"1", "tdm=n"),
+        (b" 1\t", "tdm=n"),
+        (b"0", "tdm=y"),
+        (b"2", ""),
+        (b"", ""),
+        (b"yes", ""),
+        (b"01", ""),
+        (b"\xb9", ""),
+    ],
+)
+def test_tdm_reservation(value: bytes, expected: str) -> None:
+    assert of_headers(tdm_reservation=[value]) == expected
+    content = value.decode("latin-1")
+    assert str(of_page(f'<meta name="TDM-Reservation" content="{content}">')) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "meta", "expected"),
+    [
+        ("1", "0", "tdm=y"),
+        ("0", "1", "tdm=n"),
+        ("1", "maybe", "tdm=n"),
+        ("0", None, "tdm=y"),
+    ],
+)
+def test_a_meta_tag_of_tdmrep_takes_the_place_of_a_header(
+    header: str, meta: str | None, expected: str
+) -> None:
+    html = f"<meta name=tdm-reservation content={meta}>" if meta else "<meta charset=utf-8>"
+    usage = of_page(html, tdm_reservation=[header.encode()], content_usage=[b"tdm=y"])
+    # The combination comes after that: another source may still disallow.
+    assert str(usage) == expected
+    assert str(of_page(html, tdm_reservation=[b"1"], content_usage=[b"tdm=n"])) == "tdm=n"
+    assert [each.text for each in usage.statements][:2] == [
+        "Content-Usage: tdm=y", f"Tdm-Reservation: {header}"
+    ]  # fmt: skip
+
+
+def test_a_policy_is_shown() -> None:
+    html = '<meta name="tdm-policy" content="https://a.example/p.json">'
+    usage = of_page(html, tdm_policy=[b"https://a.example/h.json\x1b"])
+    assert [str(each) for each in usage.statements] == [
+        "the header 'Tdm-Policy: https://a.example/h.json\\x1b'",
+        """the META tag 'name="tdm-policy" content="https://a.example/p.json"'""",
+    ]
+    assert usage.preferences() == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("noai", "train-ai=n"),
+        ("NoAI, NoImageAI", "noimageai=n, train-ai=n"),
+        ("noimageai", "noimageai=n"),
+        ("noai noindex", "train-ai=n"),
+        ("none", ""),
+        ("noaix", ""),
+        ("ai", ""),
+    ],
+)
+def test_noai(content: str, expected: str) -> None:
+    assert str(of_page(f'<meta name="robots" content="{content}">')) == expected
+    assert str(of_page(f'<meta name="figtree" content="{content}">')) == expected
+    assert str(of_page(f'<meta name="other" content="{content}">')) == ""
+    assert of_headers(x_robots_tag=[content.encode()]) == expected
+    assert of_headers(x_robots_tag=[f"figtree: {content}".encode()]) == expected
+    assert of_headers(x_robots_tag=[f"other: {content}".encode()]) == ""
+
+
+def test_noimageai_is_no_preference_about_text() -> None:
+    usage = of_page('<meta name="robots" content="noimageai">')
+    assert usage.preference("train-ai") is Preference.UNKNOWN
+    assert usage.preference("noimageai") is Preference.DISALLOW
+
+
+def test_a_tag_that_is_too_long_to_be_read() -> None:
+    assert of_headers(x_robots_tag=[b"a" * 65_537]) == "noimageai=n, train-ai=n"
+    [statement, _] = header_statements(HeaderFields(x_robots_tag=[b"a" * 65_537]), FIGTREE)
+    assert statement.text == "X-Robots-Tag of 65537 characters"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<title><meta name=tdm-reservation content=1></title>",
+        "<!-- <meta name=tdm-reservation content=1> -->",
+        "<template><meta name=tdm-reservation content=1></template>",
+        "<meta name=description content='tdm-reservation 1'>",
+    ],
+)
+def test_what_only_looks_like_a_tag(html: str) -> None:
+    assert of_page(html).statements == ()
+
+
+def test_a_page_without_such_tags_is_not_read() -> None:
+    html = b'<meta name="description" content="x"><meta charset="utf-8"><p>tdm-reservation</p>'
+    assert part_to_read(html, FIGTREE, TDM_NAMES) == b""
+
+
+def test_all_sources_are_combined() -> None:
+    usage = of_page(
+        "<meta name=tdm-reservation content=1><meta name=robots content=noai>",
+        content_usage=[b"train-ai=y, search=y"],
+        tdm_reservation=[b"0"],
+        x_robots_tag=[b"noimageai"],
+    )
+    assert str(usage) == "noimageai=n, search=y, tdm=n, train-ai=n"
+    assert [each.origin.value for each in usage.statements] == ["header"] * 3 + ["META tag"] * 2
+    assert {label for each in usage.statements for label, _ in each.stated} <= KNOWN_LABELS
+
+
+def test_texts_are_cut() -> None:
+    html = f'<meta name="tdm-policy" content="{"x" * 5000}\x1b">'
+    [statement] = of_page(html).statements
+    assert len(statement.text) == 200
