@@ -8,9 +8,11 @@ from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.crawl.scheduler import DeferringScheduler
 from scrapy_koster.crawl.sitemapspider import RobotsSitemapMixin
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.crawl.usagemiddleware import UsageMiddleware
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
+from scrapy_koster.protocol.usage import Preference, Statement, Usage
 
 __all__ = [
     "Addon",
@@ -18,11 +20,15 @@ __all__ = [
     "KosterMiddleware",
     "KosterRobotParser",
     "LinkFilterMiddleware",
+    "Preference",
     "Rfc9309RobotParser",
     "RobotsForbidden",
     "RobotsMetaMiddleware",
     "RobotsReport",
     "RobotsSitemapMixin",
     "RobotsUnavailable",
+    "Statement",
     "StrictestRobotParser",
+    "Usage",
+    "UsageMiddleware",
 ]

@@ -16,6 +16,7 @@ from scrapy_koster.crawl.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.crawl.scheduler import DeferringScheduler
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.crawl.usagemiddleware import UsageMiddleware
 from scrapy_koster.protocol.nametoken import joined
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def _enable(settings: BaseSettings) -> None:
     settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100)
     settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", RobotsMetaMiddleware, 100)
     settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", LinkFilterMiddleware, 1000)
+    settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UsageMiddleware, 90)
     settings.setdefault_in_component_priority_dict("EXTENSIONS", RobotsReport, 100)
     _join_names(settings)
     _wrap_scheduler(settings)

@@ -51,6 +51,7 @@ from scrapy_koster.crawl.report import CountedFetch, counts_of
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.sitemaps import Sitemaps
 from scrapy_koster.crawl.sites import Sites
+from scrapy_koster.crawl.usage import Stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +88,7 @@ class Assembly:
     parking: Parking
     waiting: Waiting
     replay: Replay | NoReplay
+    stated: Stated
     folder: Path | None
     """The JOBDIR, if the scheduler that is wrapped keeps its requests there."""
 
@@ -177,6 +179,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         parking=parked,
         waiting=waiting,
         replay=replay,
+        stated=Stated(config.usage),
         folder=folder,
     )
 

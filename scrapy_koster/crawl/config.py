@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.nametoken import joined, name_token, names_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Decider
+from scrapy_koster.protocol.usage import UsageAction, UsageChoice, UsageUnknown
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.redis_settings import REDIS_SETTINGS
 from scrapy_koster.storage.setting import Setting
@@ -68,11 +69,18 @@ DEFAULTS: Mapping[str, Any] = {
     "KOSTER_FILTER_LINKS": False,
     "KOSTER_DRY_RUN": False,
     "KOSTER_PAGE_DIRECTIVES": ("meta", "header"),
+    "KOSTER_USAGE_PURPOSES": (),
+    "KOSTER_USAGE_ACTION": "report",
+    "KOSTER_USAGE_UNKNOWN": "keep",
+    "KOSTER_USAGE_FIELD": None,
     "KOSTER_REPORT": None,
     "KOSTER_ARCHIVE": None,
     FALLBACK_SCHEDULER: "scrapy.core.scheduler.Scheduler",
 }
 """Every setting with the prefix KOSTER_, with the value it has by itself."""
+
+USAGE_EXPIRY_SECS = 86_400.0
+"""Attach, 3.1: "crawlers can cache a robots.txt file for up to 24 hours"."""
 
 _WRONG_CHARS = 500
 _PARSER = ("from_crawler", "allowed")
@@ -113,6 +121,7 @@ class Config:
     filter_links: bool
     dry_run: bool
     page_directives: frozenset[PageSource]
+    usage: UsageChoice
     report: str | None
     """The path of the page of the report, None where there is to be none."""
     archive: str | None
@@ -138,7 +147,8 @@ class Config:
         return cls(
             fallback_scheduler=scheduler,
             robot=_robot(crawler, parser),
-            policy=_policy(read),
+            policy=_usage_policy(_policy(read), usage := _usage(read)),
+            usage=usage,
             pace=Pace(
                 choice=read.member("KOSTER_CRAWL_DELAY", CrawlDelay),
                 max_secs=read.secs("KOSTER_CRAWL_DELAY_MAX_SECS", above=0),
@@ -265,6 +275,28 @@ def _policy(read: SettingReader) -> Policy:
     return policy
 
 
+def _usage(read: SettingReader) -> UsageChoice:
+    return UsageChoice(
+        purposes=read.labels("KOSTER_USAGE_PURPOSES"),
+        action=read.member("KOSTER_USAGE_ACTION", UsageAction),
+        unknown=read.member("KOSTER_USAGE_UNKNOWN", UsageUnknown),
+        field=read.name_or_none("KOSTER_USAGE_FIELD"),
+    )
+
+
+def _usage_policy(policy: Policy, usage: UsageChoice) -> Policy:
+    """Return *policy* with lives of copies that a crawl with purposes may have."""
+    if not usage.purposes:
+        return policy
+    return replace(
+        policy,
+        expiry_secs=min(policy.expiry_secs, USAGE_EXPIRY_SECS),
+        expiry_min_secs=min(policy.expiry_min_secs, USAGE_EXPIRY_SECS),
+        expiry_max_secs=min(policy.expiry_max_secs, USAGE_EXPIRY_SECS),
+        restricted_expiry_secs=min(policy.restricted_expiry_secs, USAGE_EXPIRY_SECS),
+    )
+
+
 def _declared(storage: type[Storage]) -> Mapping[str, Setting]:
     """Return the settings that *storage* declares."""
     declared = getattr(storage, "SETTINGS", {})
@@ -299,6 +331,6 @@ def _valid(name: str, setting: Setting, value: Any) -> Any:
 def _check_names(settings: BaseSettings, known: Collection[str]) -> None:
     for name in settings:
         if str(name).startswith("KOSTER_") and name not in known:
-            near = difflib.get_close_matches(name, known, 1)
+            near = difflib.get_close_matches(name, known, 1, cutoff=0.7)
             hint = f"Did you mean {near[0]}?" if near else "Remove it."
             raise ValueError(f"{printable(str(name))} is not a setting of scrapy-koster. {hint}")

@@ -19,6 +19,7 @@ from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.sending import Sending
 from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.crawl.usagemiddleware import UsageMiddleware
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.defect import ParserDefectError, checked_parser, guarded
 from scrapy_koster.protocol.path import is_robots_txt
@@ -61,6 +62,7 @@ class KosterMiddleware:
         self._announcer = parts.announcer
         self._counts = parts.counts
         self._parts = parts
+        self._stated = parts.stated
         self._is_counting = parts.counts.is_on or parts.overridden.is_on
         # Most requests are to the site of the one before.
         self._last = SiteState(Site("http", "", 80))
@@ -86,6 +88,7 @@ class KosterMiddleware:
         self._has_told_of_parser = False
         _check_parser(crawler, parts.config, self._log)
         _check_not_twice(crawler, self._log)
+        _check_usage(crawler, parts.config)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
@@ -123,7 +126,11 @@ class KosterMiddleware:
         if self._is_paced and self._pacer.concerns(state, robot):
             return self._wait(request, robot)
         allowed = state.allows(url, robot)
-        if not (allowed and is_plain(path)) or "verbatim_url" in meta:
+        if (
+            not (allowed and is_plain(path))
+            or "verbatim_url" in meta
+            or state.facts.usage is not None
+        ):
             if isinstance(state.step, Refuse) and self._replay.is_on:
                 return self._wait(request, robot)
             self._decide(request, state, robot, state.step, None if allowed else url)
@@ -213,8 +220,11 @@ class KosterMiddleware:
             allows = permission(step, state.parser, policy, overrides)
             forbidden = forbidden_spelling(request.url, robot, allows)
         too_long = None if forbidden else self._too_long(request, state, robot)
+        stated = None
         if forbidden is None and too_long is None:
-            return None
+            stated = self._stated.look(request, state, robot, step)
+            if stated is None:
+                return None
         return verdict_on(
             request.url,
             robot,
@@ -226,6 +236,7 @@ class KosterMiddleware:
             forbidden=forbidden,
             too_long=too_long,
             overrides=overrides,
+            stated=stated,
         )
 
     def _too_long(self, request: Request, state: SiteState, robot: str) -> Delay | None:
@@ -253,6 +264,8 @@ class KosterMiddleware:
             self._parts.seen.is_new(request.url)  # a link to it is not counted again
         if verdict.ground is Ground.DELAY:
             self._stats.delay_refused()
+        elif verdict.ground is Ground.USAGE:
+            self._stats.usage_refused()
         self._counts.refused(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
@@ -368,7 +381,15 @@ def _sending(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> 
     if parts.config.dry_run:  # which stops nothing
         return None
     around, robot = parts.engine.around_downloads, parts.robot
-    return Sending(crawler, parts.clock, around, keeper=parts.keeper, robot=robot, decide=decide)
+    return Sending(
+        crawler,
+        parts.clock,
+        around,
+        keeper=parts.keeper,
+        robot=robot,
+        stated=parts.stated,
+        decide=decide,
+    )
 
 
 def _check_parser(crawler: Crawler, config: Config, log: Log) -> None:
@@ -379,6 +400,17 @@ def _check_parser(crawler: Crawler, config: Config, log: Log) -> None:
             "ROBOTSTXT_PARSER = %(parser)s is not used: files are read by the draft. To have"
             " them read by yours set KOSTER_PARSER to it. If the draft is meant, remove it.",
             parser=repr(settings["ROBOTSTXT_PARSER"]),
+        )
+
+
+def _check_usage(crawler: Crawler, config: Config) -> None:
+    enabled = crawler.settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
+    if config.usage.reads_metas and not any(
+        issubclass(load_object(path), UsageMiddleware) for path in enabled
+    ):
+        raise ValueError(
+            "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD have no effect without UsageMiddleware."
+            ' Add "scrapy_koster.UsageMiddleware": 90 to SPIDER_MIDDLEWARES, or use the add-on.'
         )
 
 

@@ -24,6 +24,7 @@ from scrapy_koster.crawl.parking.remaining import Remaining
 from scrapy_koster.crawl.parking.workers import server_of
 from scrapy_koster.crawl.parking.wrapped import Wrapped
 from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.crawl.usagemiddleware import UsageMiddleware
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import waits
 
@@ -286,4 +287,12 @@ def _check_built(crawler: Crawler) -> None:
         raise RuntimeError(
             "RobotsMetaMiddleware has a place in SPIDER_MIDDLEWARES, and is not in the crawl. To"
             " crawl without it set KOSTER_PAGE_DIRECTIVES = []."
+        )
+    if (
+        config_of(crawler).usage.reads_metas
+        and crawler.get_spider_middleware(UsageMiddleware) is None
+    ):
+        raise RuntimeError(
+            "KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD is set, and there is no UsageMiddleware in"
+            " the crawl. Look in SPIDER_MIDDLEWARES for what takes it out, or unset both."
         )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.usage import Stated
     from scrapy_koster.protocol.step import Step
 
 
@@ -40,6 +41,7 @@ class Sending:
         *,
         keeper: Keeper,
         robot: Robot,
+        stated: Stated,
         decide: Callable[[Request, SiteState, str, Step, str | None], None],
     ) -> None:
         """*decide* raises IgnoreRequest for a request that its site does not allow to the robot."""
@@ -48,6 +50,7 @@ class Sending:
         self._around_downloads = around_downloads
         self._keeper = keeper
         self._robot = robot
+        self._stated = stated
         self._decide = decide
         self._has_begun = False
         crawler.signals.connect(self.begin, signal=signals.request_reached_downloader)
@@ -81,6 +84,10 @@ class Sending:
             forbidden = forbidden_spelling(url, robot, state.allows)
             if forbidden is not None:
                 self._decide(request, state, robot, state.step, forbidden)
+        if (state.facts.usage is not None or self._stated.has_any) and self._stated.look(
+            request, state, robot, state.step
+        ):
+            self._decide(request, state, robot, state.step, None)
 
 
 def _of_another_site(host: bytes, now: float) -> Refuse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _WRONG_CHARS = 1000
+_LABEL = re.compile(r"[a-z*][a-z0-9_.*-]{0,63}")  # RFC 9651, 3.1.2: a key
 _OVERRIDES = [
     {
         "site": "https://example.com",
@@ -158,6 +160,33 @@ class SettingReader:
                 f"Invalid {name}: {printable(str(error), _WRONG_CHARS)}. For example: {name} ="
                 f" {_OVERRIDES}."
             ) from None
+
+    def labels(self, name: str) -> tuple[str, ...]:
+        """Return labels of usage categories, each once."""
+        value = self.value(name)
+        try:
+            given = [] if value == "[]" else self._settings.getlist(name, self._defaults[name])
+            labels = dict.fromkeys(each.strip() for each in given)
+        except (AttributeError, TypeError):
+            labels = {"": None}
+        if all(map(_LABEL.fullmatch, labels)):
+            return tuple(labels)
+        raise ValueError(
+            f"Invalid {name}: {self.shown(name)} is not a list of labels in lower case."
+            f' For example: {name} = ["train-ai"].'
+        )
+
+    def name_or_none(self, name: str) -> str | None:
+        """Return the name of a field, None if there is to be none."""
+        value = self.value(name)
+        if value is None or value == "":  # as on the command line
+            return None
+        if isinstance(value, str) and value.isidentifier():
+            return value
+        raise ValueError(
+            f"Invalid {name}: {self.shown(name)} is not the name of a field."
+            f' For example: {name} = "usage".'
+        )
 
     def keys(self, name: str) -> tuple[str, ...]:
         """Return a list of keys of request.meta."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.defect import Permission
     from scrapy_koster.protocol.hazard import Cause, Watch
     from scrapy_koster.protocol.standing import Standing
+    from scrapy_koster.protocol.usage_lines import UsageLines
 
 # Sites that requests wait for stay; so many are passed over for each new one.
 _EVICTED_AT_ONCE = 16
@@ -40,6 +41,8 @@ class Facts(NamedTuple):
     """The parser of the copy that is known, if that has rules."""
     watch: Watch | None = None
     """Finds pages that RFC 9309 forbids, if the draft decides and allows such pages."""
+    usage: UsageLines | None = None
+    """The statements in the file of what its pages may be used for, if there may be any."""
 
 
 class SiteState:

@@ -8,16 +8,15 @@ from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
-from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
+from scrapy.http import Response
 
 from scrapy_koster.crawl.config import PageSource, config_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.page import may_have_metas, octets_of, syntax_of, tokens_of
 from scrapy_koster.crawl.report import counts_of
-from scrapy_koster.crawl.robot import sent_user_agent
-from scrapy_koster.protocol.metatags import Syntax, part_to_read
-from scrapy_koster.protocol.nametoken import joined, names_of
+from scrapy_koster.protocol.metatags import part_to_read
 from scrapy_koster.protocol.robotsmeta import (
     NO_DIRECTIVES,
     Directives,
@@ -29,11 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
 
     from scrapy.crawler import Crawler
-
-_XHTML = b"http://www.w3.org/1999/xhtml"
-_XHTML_WITHIN_BYTES = 1024
-_NUL_WITHIN_BYTES = 256
-
 
 PAGE_DIRECTIVES = "koster_page_directives"
 """The key of request.meta with the words that forbid something, such as ["noindex"]."""
@@ -110,19 +104,13 @@ class RobotsMetaMiddleware:
         if self._reads_headers and b"X-Robots-Tag" in response.headers:
             values = response.headers.getlist(b"X-Robots-Tag")
             said = [value.decode("latin-1") for value in values]
-            for token in self._tokens_of(request):
+            for token in tokens_of(request, self._token):
                 found |= directives_of_headers(said, token)
-        if self._reads_metas and _may_have_metas(response):
-            for token in self._tokens_of(request):
-                if part := part_to_read(_octets(response), token):
-                    found |= directives_of_page(part, token, syntax=_syntax(response))
+        if self._reads_metas and may_have_metas(response):
+            for token in tokens_of(request, self._token):
+                if part := part_to_read(octets_of(response), token):
+                    found |= directives_of_page(part, token, syntax=syntax_of(response))
         return found
-
-    def _tokens_of(self, request: Request) -> tuple[str, ...]:
-        """Return the names of the robot. Of several each is the robot that the page speaks to."""
-        robot = joined(request.meta.get("robotstxt_user_agent")) or self._token
-        # The header that was sent, whoever set it: it is to that robot that the page speaks.
-        return names_of(robot or sent_user_agent(request.headers))
 
     def _passes(self, output: Any, response: Response, directives: Directives) -> bool:
         if isinstance(output, Request):
@@ -165,27 +153,3 @@ _HOW_TO_SWITCH_OFF = (
     " Further ones are logged at DEBUG. KOSTER_PAGE_DIRECTIVES = [] in the settings switches this"
     " off, dont_obey_robotstxt in the meta of the page's request for that page."
 )
-
-
-def _may_have_metas(response: Response) -> bool:
-    if isinstance(response, HtmlResponse):
-        return True
-    return isinstance(response, XmlResponse) and _XHTML in response.body[:_XHTML_WITHIN_BYTES]
-
-
-def _syntax(response: Response) -> Syntax:
-    content_type = response.headers.get(b"Content-Type") or b""
-    is_xml = isinstance(response, XmlResponse) or b"xhtml+xml" in content_type.lower()
-    return Syntax.XML if is_xml else Syntax.HTML
-
-
-def _octets(response: Response) -> bytes:
-    """Return the page in an encoding that has ASCII as it is: all that is not UTF-16 or 32."""
-    # Not by any other name that the page gives: Python's codecs may raise.
-    if (
-        b"\0" in response.body[:_NUL_WITHIN_BYTES]
-        and isinstance(response, TextResponse)
-        and response.encoding.startswith(("utf-16", "utf-32"))
-    ):
-        return response.text.encode("utf-8", "replace")
-    return response.body

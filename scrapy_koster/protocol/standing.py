@@ -38,6 +38,8 @@ class Ground(Enum):
     """The Crawl-delay is longer than KOSTER_CRAWL_DELAY_MAX_SECS allows."""
     OVERRIDE = "override"
     """An entry of KOSTER_OVERRIDES says otherwise than the site."""
+    USAGE = "usage"
+    """The robots.txt disallows a use that the crawl collects for (KOSTER_USAGE_PURPOSES)."""
 
 
 class Standing(IntEnum):

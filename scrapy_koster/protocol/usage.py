@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import http_sf
 
+from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.wording import shown
 
@@ -65,7 +66,7 @@ class Statement:
     line: int | None = None
     """The number of its line in the robots.txt, from 1. None for a header and a META tag."""
     digest: str | None = None
-    """The SHA-256 of the robots.txt that has it, in hexadecimal digits, if that is known."""
+    """The label of its robots.txt: "sha256:" and the SHA-256 of the body, as it was received."""
 
     @property
     def preferences(self) -> dict[str, Preference]:
@@ -77,6 +78,13 @@ class Statement:
         if self.line is not None:
             return f"line {self.line} '{self.text}' of robots.txt"
         return f"the {self.origin.value} '{self.text}'"
+
+    def as_line(self) -> Line | None:
+        """Return its line, as far as its text goes; None if it is of a header or a META tag."""
+        if self.line is None:
+            return None
+        field, _, value = self.text.partition(": ")
+        return Line(self.line, field.lower().encode(), value.encode())
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
@@ -197,7 +205,8 @@ def worded(stated: Iterable[tuple[str, Preference]]) -> str:
 
 _WORDS = {"y": Preference.ALLOW, "n": Preference.DISALLOW}
 _SIGNAL_WORDS = {**_WORDS, "yes": Preference.ALLOW, "no": Preference.DISALLOW}
-_SIGNAL_LABELS = {"ai-train": TRAIN_AI}
+SIGNAL_LABELS = {"ai-train": TRAIN_AI}
+"""Labels that Content-Signal has for those of others."""
 
 
 def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
@@ -211,7 +220,7 @@ def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stat
 
 def signals_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
     """Return what the value of a Content-Signal states: "yes" and "no" count, and "ai-train"."""
-    return _kept(_tokens_or_none(value), _SIGNAL_WORDS, _SIGNAL_LABELS, labels)
+    return _kept(_tokens_or_none(value), _SIGNAL_WORDS, SIGNAL_LABELS, labels)
 
 
 def is_dictionary(value: bytes) -> bool:

@@ -7,11 +7,19 @@ RSL 1.0. For the draft they are extensions (3.2).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from scrapy_koster.protocol.line import AGENT_LINE, Line, lines_with, names_any, with_line_feeds
+from scrapy_koster.protocol.line import (
+    AGENT_LINE,
+    ANY_CASE,
+    SP,
+    Line,
+    lines_with,
+    with_line_feeds,
+)
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
 from scrapy_koster.protocol.pattern import Matcher, matcher_of, octets_of_rule
 from scrapy_koster.protocol.reading import Decider
@@ -31,6 +39,8 @@ from scrapy_koster.protocol.usage import (
 CONTENT_USAGE, CONTENT_SIGNAL, LICENSE = b"content-usage", b"content-signal", b"license"
 
 _IN_RECORDS = (CONTENT_USAGE, CONTENT_SIGNAL)
+# Most files have none, and every file is searched for one.
+_ANY = re.compile(f"\n{SP}(?:content-usage|content-signal|license){SP}:", ANY_CASE)
 _ROBOTS_KEPT = 8
 _LICENSES = 10
 _LISTED = 100
@@ -188,6 +198,6 @@ def usage_lines(
     digest: str | None = None,
 ) -> UsageLines | None:
     """Return the statements of a robots.txt that *parser* has read, None if it has no such line."""
-    if not names_any(body, (*_IN_RECORDS, LICENSE)):
+    if not _ANY.search(with_line_feeds(body)):
         return None
     return UsageLines(body, parser, labels=labels, digest=digest)

@@ -28,6 +28,7 @@ from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Access, Ground
 from scrapy_koster.protocol.step import Obey, Settled, standing_by
+from scrapy_koster.protocol.usage import Statement
 from scrapy_koster.protocol.wording import (
     because_of,
     because_of_delay,
@@ -129,6 +130,8 @@ class Verdict:
     """All names of a robot that has several, the preferred one first; otherwise empty."""
     delay: Delay | None = None
     """For which the site is not visited, where that decided."""
+    stated: Statement | None = None
+    """What disallows a purpose of the crawl, where that decided (KOSTER_USAGE_PURPOSES)."""
     spelling: str | None = None
     """What ``url`` may be sent as, where that decided and not ``url`` as it stands."""
     is_explained: bool = True
@@ -223,6 +226,8 @@ class Verdict:
             return because_of_override(self.override, self.ruling)
         if self.delay is not None:
             return because_of_delay(self.delay)
+        if self.stated is not None:
+            return f"{self.stated}, which disallows a use in KOSTER_USAGE_PURPOSES"
         if not self.is_explained:
             return f"as {printable(self.section)} reads it, which names no line"
         match self.known:
@@ -267,33 +272,42 @@ def verdict_on(
     forbidden: str | None,
     too_long: Delay | None = None,
     overrides: Sequence[Override] = (),
+    stated: Statement | None = None,
 ) -> Verdict:
     """Return the verdict on *url*, a URL of *site*, whose *overrides* apply now.
 
     *forbidden* is what ``forbidden_spelling`` has found: the rules are asked for the line alone.
-    If it is None, a delay that is *too_long* forbids the URL.
+    If it is None, a delay that is *too_long* forbids the URL, or a statement that disallows a
+    purpose of the crawl.
     """
     standing = standing_by(step, policy)
     reader = parser if standing.ground is Ground.RULE else None
     delay = too_long if forbidden is None else None
     decided, override = forbidden or url, None
-    if overrides and delay is None and standing.may_be_overridden:
+    stated = stated if forbidden is None and delay is None else None
+    if overrides and not (delay or stated) and standing.may_be_overridden:
         by_site = _permission_by_site(step, parser, policy)
         decided, override = _overridden(url, robot, by_site, overrides, forbidden)
-    ruling = _ruling_by(delay) if delay else _ruling(reader, decided, robot, allowed=not forbidden)
-    ground = Ground.OVERRIDE if override else standing.ground
+    if delay is not None:
+        ground, ruling = Ground.DELAY, _ruling_by(delay.line)
+    elif stated is not None:
+        ground, ruling = Ground.USAGE, _ruling_by(stated.as_line())
+    else:
+        ground = Ground.OVERRIDE if override else standing.ground
+        ruling = _ruling(reader, decided, robot, allowed=not forbidden)
     return Verdict(
         url=url,
         site=site,
         robot=ruling.name or name_token(robot),
         names=names if len(names := names_of(robot)) > 1 else (),
-        ground=Ground.DELAY if delay else ground,
+        ground=ground,
         ruling=ruling,
         known=step.copy if isinstance(step, Obey) else step.failure,
         source=source,
         delay=delay,
+        stated=stated,
         spelling=None if forbidden == url else forbidden,
-        is_explained=not (reader or delay) or isinstance(parser, ExplainingParser),
+        is_explained=bool(stated or not (reader or delay)) or isinstance(parser, ExplainingParser),
         override=override,
     )
 
@@ -319,8 +333,8 @@ def _overridden(
     return closed, chosen.override if chosen else None
 
 
-def _ruling_by(delay: Delay) -> Ruling:
-    return Ruling(allowed=False, section="3.2", record=None, rule=delay.line)  # "extension"
+def _ruling_by(line: Line | None) -> Ruling:
+    return Ruling(allowed=False, section="3.2", record=None, rule=line)  # "extension"
 
 
 def _ruling(parser: Parser | None, url: str, robot: str | bytes, *, allowed: bool) -> Ruling:

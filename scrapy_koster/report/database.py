@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.usage import Preference
 from scrapy_koster.report.tally import COUNTS, FACTS, SAMPLES
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ _TABLES = {
     "hazard": """
         site TEXT NOT NULL, cause TEXT NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL,
         allows TEXT NOT NULL, pages INTEGER NOT NULL, PRIMARY KEY (site, cause, line, text, allows)
+    """,
+    "usage": """
+        site TEXT NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL, label TEXT NOT NULL,
+        preference TEXT NOT NULL, PRIMARY KEY (site, line, text, label)
     """,
     "sample": """
         site TEXT NOT NULL, kind TEXT NOT NULL, line INTEGER NOT NULL, rank INTEGER NOT NULL,
@@ -70,6 +75,10 @@ _UPSERT_OVERRIDE = (
 _UPSERT_HAZARD = (
     "INSERT INTO hazard VALUES (?, ?, ?, ?, ?, ?)"
     " ON CONFLICT DO UPDATE SET pages = pages + excluded.pages"
+)
+_UPSERT_USAGE = (
+    "INSERT INTO usage VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT DO UPDATE SET preference = excluded.preference"
 )
 _UPSERT_FAILURE = (
     "INSERT INTO failure VALUES (?, ?)"
@@ -113,6 +122,7 @@ class Writer:
             connection.executemany(_UPSERT_RULE, map(_rule_row, tally.rules.items()))
             connection.executemany(_UPSERT_OVERRIDE, map(_override_row, tally.overrides.items()))
             connection.executemany(_UPSERT_HAZARD, map(_hazard_row, tally.hazards.items()))
+            connection.executemany(_UPSERT_USAGE, _usage_rows(tally))
             samples = self._write_samples(connection, tally)
             connection.executemany(_UPSERT_FAILURE, self._named(tally))
             if tally.minute:
@@ -180,6 +190,12 @@ def _override_row(item: tuple[tuple[str, str, str], int]) -> tuple[object, ...]:
 def _hazard_row(item: tuple[tuple[str, str, int, str, str], int]) -> tuple[object, ...]:
     (site, *hazard), pages = item
     return _named_site(site), *hazard, pages
+
+
+def _usage_rows(tally: Tally) -> Iterator[tuple[object, ...]]:
+    for (site, line, text), stated in tally.stated.items():
+        for label, preference in stated or (("", Preference.UNKNOWN),):
+            yield _named_site(site), line, text, label, preference.value
 
 
 def _named_site(site: str) -> str:

@@ -38,7 +38,7 @@ _ALLOWED = f"({' + '.join(ALLOWED.values())})"
 _BY_MATTER = (
     f"ORDER BY {_REFUSED} DESC, outcome IN {CLOSED_BY} DESC, looser DESC, {_ALLOWED} DESC, site"
 )
-_CHOSEN = "refused_rule + refused_delay + refused_override"
+_CHOSEN = "refused_rule + refused_delay + refused_override + refused_usage"
 CLOSED = f"(outcome IN {CLOSED_BY} OR {_CHOSEN} > 0 AND {_ALLOWED} = 0)"
 """What holds of sites of which we have nothing: closed as a whole, or all was refused."""
 _WORST_RULES = (
@@ -73,6 +73,11 @@ _CLOSED_NAMES: dict[int, str] = {
     Standing.HTML_DISALLOWED: "html",
     Standing.UNAVAILABLE: "unavailable",
 }
+
+_USAGE_SITES = (
+    "SELECT label, preference, count(DISTINCT site) FROM usage WHERE label > ''"
+    " GROUP BY 1, 2 ORDER BY 1, 2"
+)
 
 OUTCOME_NAMES = {
     Standing.OBEYED: "obeyed",
@@ -128,6 +133,9 @@ class Numbers:
     why: list[Row]
     """requests, sites, reason, rule: why requests were refused, the largest first, 1,000 at most"""
 
+    usage: dict[str, Counted]
+    """How many sites state a preference on any page: by label, then "y" and "n"."""
+
     @property
     def closed(self) -> int:
         """How many sites were CLOSED."""
@@ -166,6 +174,7 @@ class Numbers:
                 dict(zip(("requests", "sites", "reason", "rule"), row, strict=True))
                 for row in self.why
             ],
+            "usage": self.usage,
             "statuses": self.statuses,
             "failures": self.failures,
             "ages": self.ages,
@@ -211,6 +220,7 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
         hazards=[tuple(row) for row in connection.execute(_WORST_HAZARDS)],
         closed_by=_closed_by(connection),
         why=_why(connection, totals),
+        usage=_usage(connection),
     )
 
 
@@ -239,6 +249,13 @@ def _why(connection: sqlite3.Connection, totals: Counted) -> list[Row]:
 def _reason_of(text: str) -> str:
     is_delay = text.lower().startswith(("crawl-delay", "request-rate"))
     return REASONS["delay" if is_delay else "rule"]
+
+
+def _usage(connection: sqlite3.Connection) -> dict[str, Counted]:
+    found: dict[str, Counted] = {}
+    for label, preference, sites in connection.execute(_USAGE_SITES):
+        found.setdefault(label, {"y": 0, "n": 0})[preference] = sites
+    return found
 
 
 def _totals(connection: sqlite3.Connection) -> Counted:
@@ -288,6 +305,19 @@ def _counted(connection: sqlite3.Connection, query: str) -> Counted:
 
 def _number(connection: sqlite3.Connection, query: str) -> int:
     return int(connection.execute(query).fetchone()[0])
+
+
+def statements_of(connection: sqlite3.Connection) -> list[Row]:
+    """Return the lines that state preferences: site, line, text, what they state; 10,000 at most.
+
+    In the order of the sites and their lines.
+    """
+    query = (
+        "SELECT site, line, text, group_concat(label || '=' || preference, ', ')"
+        " FILTER (WHERE label > '') FROM usage GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        f" LIMIT {RULES_MOST}"
+    )
+    return [tuple(row) for row in connection.execute(query)]
 
 
 # The sites one by one.

@@ -10,7 +10,13 @@ from scrapy_koster.checker.checks import Severity
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.wording import utc
 from scrapy_koster.report.files import GRAVITY
-from scrapy_koster.report.numbers import CLOSED_BY, NOT_KNOWN, Numbers, sites_of
+from scrapy_koster.report.numbers import (
+    CLOSED_BY,
+    NOT_KNOWN,
+    Numbers,
+    sites_of,
+    statements_of,
+)
 from scrapy_koster.report.tally import (
     ALLOWED,
     HAZARD,
@@ -19,6 +25,7 @@ from scrapy_koster.report.tally import (
     OVERRIDDEN,
     REFUSED,
     START,
+    USAGE,
 )
 
 if TYPE_CHECKING:
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.report.files import File
 
-_BY_LINE = (Ground.RULE.value, Ground.DELAY.value)
+_BY_LINE = (Ground.RULE.value, Ground.DELAY.value, Ground.USAGE.value)
 _BY_CHOICE = (*_BY_LINE, Ground.OVERRIDE.value)
 SHOWN_FIRST = 25
 """Rows of a table that stand in the page itself, for those who have no JavaScript."""
@@ -166,6 +173,7 @@ def tables_of(
         _failures(numbers),
         _redirects(rows),
         _drops(rows, found),
+        _usage(connection, rows),
         _sites(rows, worst, numbers, stored),
     ]
     return tables, found, stored
@@ -422,4 +430,28 @@ def _drops(rows: Iterable[sqlite3.Row], samples: Samples) -> Table:
             of_site = samples.get(row["site"], {})
             urls = of_site.get((NOFOLLOW, 0)) or of_site.get((NOINDEX, 0)) or [""]
             table.add(row["nofollow"], row["noindex"], row["site"], urls[0])
+    return table
+
+
+def _usage(connection: sqlite3.Connection, rows: Iterable[sqlite3.Row]) -> Table:
+    table = Table(
+        "usage",
+        "Usage preferences",
+        "What sites state in robots.txt about the use of their pages, by line, with the items that"
+        " were dropped and the requests that were refused because of it at the site.",
+        [
+            Column("site", "site"),
+            Column("line", "number"),
+            Column("statement"),
+            Column("states"),
+            Column("items dropped", "number"),
+            Column("refused", "number"),
+        ],
+    )
+    effects = {row["site"]: (row[USAGE], row[REFUSED[Ground.USAGE.value]]) for row in rows}
+    for site, line, text, stated in statements_of(connection):
+        table.add(site, line, text, stated or "nothing", *effects.pop(site, (None, None)))
+    for site, (dropped, refused) in effects.items():
+        if dropped or refused:
+            table.add(site, None, "in headers or META tags of its pages", "", dropped, refused)
     return table

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sized
 from typing import Any, TypeVar
 
 from scrapy_koster.protocol.standing import Ground, Standing
+from scrapy_koster.protocol.usage import Stated
 
 SAMPLES = 5
 """URLs that are kept of a kind, for each site or line."""
@@ -19,10 +21,10 @@ _RANKS = 1 << 32
 
 
 START, NOFOLLOW, NOINDEX = "start", "nofollow", "noindex"
-OVERRIDDEN, HAZARD = "overridden", "hazard"
+OVERRIDDEN, HAZARD, USAGE = "overridden", "hazard", "usage_dropped"
 """What URLs are samples of, besides the grounds of refusals: refused start requests, pages of which
-requests or items were dropped, what an override of the user has allowed, and pages that were let
-through and that RFC 9309 forbids."""
+requests or items were dropped, what an override of the user has allowed, pages that were let
+through and that RFC 9309 forbids, and pages that may not be used for a purpose of the crawl."""
 
 ALLOWED = {
     Standing.OBEYED: "allowed_rule",
@@ -72,6 +74,7 @@ COUNTS = (
     "nofollow",
     "noindex",
     "looser",  # let through, and RFC 9309 forbids it
+    USAGE,
     "cut",
 )
 """Columns of a site that are added up."""
@@ -89,6 +92,8 @@ class Tally:
         self.rules: Counter[tuple[str, int, str]] = Counter()
         self.hazards: Counter[tuple[str, str, int, str, str]] = Counter()
         """By site, cause, line and text of the rule of RFC 9309, and the draft's rule."""
+        self.stated: dict[tuple[str, int, str], Stated] = {}
+        """What sites state, by site, line and text."""
         self.samples: dict[tuple[str, str, int], list[tuple[int, str]]] = {}
         """By site, kind and line: a rank by chance, and the URL."""
         self.failures: Counter[str] = Counter()
@@ -100,7 +105,8 @@ class Tally:
         self.lost = 0
 
     def __len__(self) -> int:
-        return max(len(self.sites), len(self.rules), len(self.hazards), len(self.samples))
+        kept: list[Sized] = [self.sites, self.rules, self.hazards, self.stated, self.samples]
+        return max(map(len, kept))
 
     def row(self, site: str) -> dict[str, Any]:
         """Return what is known of *site*, to be changed."""
@@ -129,6 +135,13 @@ class Tally:
     def _add(self, counter: Counter[_Key], key: _Key) -> None:
         if key in counter or len(counter) < _MOST:
             counter[key] += 1
+        else:
+            self.lost += 1
+
+    def stated_by(self, site: str, line: int, text: str, stated: Stated) -> None:
+        """Keep what a line of the site's file states of the use of its pages."""
+        if len(self.stated) < _MOST:
+            self.stated[site, line, text] = stated
         else:
             self.lost += 1
 

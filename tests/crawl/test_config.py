@@ -25,6 +25,7 @@ from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailab
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.override import Override, Overrides
 from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.usage import UsageAction, UsageUnknown
 from scrapy_koster.storage import Setting, Settings
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
@@ -68,6 +69,15 @@ OVERRIDES = Overrides(
             until=date(2099, 12, 31),
         ),
     )
+)
+RIGHT_USAGE = (
+    ("KOSTER_USAGE_PURPOSES", "train-ai, search,train-ai", "purposes", ("train-ai", "search")),
+    ("KOSTER_USAGE_PURPOSES", "[]", "purposes", ()),
+    ("KOSTER_USAGE_PURPOSES", ("*a_b.c-1",), "purposes", ("*a_b.c-1",)),
+    ("KOSTER_USAGE_ACTION", "refuse", "action", UsageAction.REFUSE),
+    ("KOSTER_USAGE_UNKNOWN", "drop", "unknown", UsageUnknown.DROP),
+    ("KOSTER_USAGE_FIELD", "", "field", None),
+    ("KOSTER_USAGE_FIELD", "usage", "field", "usage"),
 )
 RIGHT_POLICY = (
     ("KOSTER_OVERRIDES", [OVERRIDE], "overrides", OVERRIDES),
@@ -138,6 +148,17 @@ def test_a_right_value_of_the_policy(name: str, value: Any, field: str, read: An
 )
 def test_a_right_value_of_the_pace(name: str, value: Any, field: str, read: Any) -> None:
     assert getattr(config({name: value}).pace, field) == read
+
+
+@pytest.mark.parametrize(("name", "value", "field", "read"), RIGHT_USAGE)
+def test_a_right_value_of_the_usage(name: str, value: Any, field: str, read: Any) -> None:
+    assert getattr(config({name: value}).usage, field) == read
+
+
+def test_purposes_shorten_the_lives_of_copies() -> None:
+    policy = config({"KOSTER_USAGE_PURPOSES": ["search"], "KOSTER_EXPIRY_MIN_SECS": 100_000}).policy
+    assert (policy.expiry_min_secs, policy.expiry_max_secs, policy.expiry_secs) == (86_400,) * 3
+    assert policy.restricted_expiry_secs == Policy().restricted_expiry_secs
 
 
 def test_none_is_the_default_as_in_scrapy() -> None:

@@ -127,6 +127,11 @@ class _Linking(RecordingSpider):
         yield self.ask(response.urljoin("/private"))
 
 
+class _Yielding(RecordingSpider):
+    def page(self, response: Any) -> Iterator[Any]:
+        yield {"url": response.url}
+
+
 async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult]:
     """Crawls in which each thing that is counted happens."""
     ruled, closed, failing, stale, tagged, slow, page = (server.site() for _ in range(7))
@@ -166,9 +171,14 @@ async def crawls(crawl: Crawl, server: Server, folder: Path) -> list[CrawlResult
     paths = ({"allow": ["/private"]}, {"disallow": ["/x"]})
     filters = {"KOSTER_FILTER_LINKS": True}
     overrides = {"KOSTER_OVERRIDES": [override | each for each in paths]}
+    stating = server.site()
+    stating.robots = "User-agent: *\nContent-Usage: train-ai=n, search=y\n"
+    collecting = {"KOSTER_USAGE_PURPOSES": ["train-ai"], "KOSTER_USAGE_ACTION": "drop"}
     return [
         await crawl(urls=[ruled.url("/private"), ruled.url("/x")], settings=overrides),
         await crawl(_Linking, urls=[ruled.url("/")], settings=filters),
+        await crawl(_Yielding, urls=stating.urls(1), settings=collecting),
+        await crawl(urls=stating.urls(1), settings=collecting | {"KOSTER_USAGE_ACTION": "refuse"}),
         await crawl(urls=slow.urls(2), settings=clamps),
         await crawl(urls=slow.urls(1), settings=refuses),
         await crawl(_Slow, urls=urls, settings=settings),

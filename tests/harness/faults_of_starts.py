@@ -12,7 +12,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.robotstxt import RobotParser
 
 from harness.wrong_settings import NO_FILES, WRONG
-from scrapy_koster import KosterMiddleware, RobotsMetaMiddleware
+from scrapy_koster import KosterMiddleware, RobotsMetaMiddleware, UsageMiddleware
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,12 @@ class MetaOff(RobotsMetaMiddleware):
         raise NotConfigured("no luck")
 
 
+class UsageOff(UsageMiddleware):
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Any:
+        raise NotConfigured("no luck")
+
+
 _SETTINGS, _PARTS = "the settings", "the parts of the crawl"
 _TAKEN_OUT = "there is no KosterMiddleware"
 FAULTS = (
@@ -103,5 +109,16 @@ FAULTS = (
         "a RobotsMetaMiddleware that raises NotConfigured",
         "RobotsMetaMiddleware has a place",
         [{"SPIDER_MIDDLEWARES": {RobotsMetaMiddleware: None, MetaOff: 100}}],
+    ),
+    StartFault(
+        _PARTS,
+        "a crawl with purposes and a UsageMiddleware that raises NotConfigured",
+        "there is no UsageMiddleware",
+        [
+            {
+                "SPIDER_MIDDLEWARES": {UsageMiddleware: None, UsageOff: 90},
+                "KOSTER_USAGE_PURPOSES": ["train-ai"],
+            }
+        ],
     ),
 )

@@ -238,6 +238,7 @@ def test_the_meta_keys_are_those_of_the_code() -> None:
         "robotstxt_user_agent",
         "koster_verdict",
         "koster_page_directives",
+        "koster_usage",
     }
     assert keys <= literals
 

@@ -124,6 +124,22 @@ async def test_the_record_of_the_robot_is_obeyed(crawl: Crawl, server: Server, b
     assert warnings(result) == []
 
 
+async def test_what_may_be_used_for_training_is_collected(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    site = server.site()
+    site.robots = RULES + "Content-Usage: train-ai=y\nContent-Usage: /no train-ai=n\n"
+    result = await crawled(crawl, site, "training", tmp_path)
+    [item] = result.items
+    assert item["usage"]["preferences"] == {"train-ai": "y"}
+    another = server.site()
+    another.robots = RULES + "Content-Usage: train-ai=n\n"
+    result = await crawled(crawl, another, "training", tmp_path)
+    assert result.items == ()
+    assert result.stats["koster/forbidden/usage"] == 1
+    assert another.pages_asked == []
+
+
 async def test_a_spider_and_a_request_with_a_name(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:

@@ -222,6 +222,12 @@ def test_usage_as_text_and_for_json() -> None:
     }  # fmt: skip
 
 
+def test_the_line_of_a_statement() -> None:
+    said = Statement(origin=Origin.ROBOTS_TXT, text="Content-Usage: /a b=n", line=3)
+    assert said.as_line() == (3, b"content-usage", b"/a b=n")
+    assert header().as_line() is None
+
+
 def test_usage_is_frozen_and_a_value() -> None:
     usage = Usage([header(search="y")])
     with pytest.raises(AttributeError, match="does not change"):

@@ -1,4 +1,4 @@
-"""What a crawl notes of each file that it reads: its record, and whether it has hazards."""
+"""What a crawl notes of each file that it reads: its record, its hazards, its usage."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.hazard import Watch
+    from scrapy_koster.protocol.usage_lines import UsageLines
 
 
 class Examiner:
@@ -31,14 +32,22 @@ class Examiner:
         """
         if not isinstance(parser, KosterRobotParser):
             return None
-        try:
-            robot = self._robot.name_of(page)
-        except ValueError:  # the request's errback is told
-            robot = self._robot.name
         if self._counts.is_on:
+            robot = self._name_for(page)
             record = guarded(parser, "record", lambda: parser.record(robot))
             self._counts.parsed(str(state.site), record)
         return guarded(parser, "watch", lambda: parser.watch(self._robot.name))
+
+    def stated(self, state: SiteState, usage: UsageLines, page: Request) -> None:
+        """Note what the file states about its pages."""
+        if self._counts.is_on:
+            self._counts.stated(str(state.site), usage.listed(self._name_for(page)))
+
+    def _name_for(self, page: Request) -> str:
+        try:
+            return self._robot.name_of(page)
+        except ValueError:  # the request's errback is told
+            return self._robot.name
 
 
 class NoExaminer:
@@ -46,3 +55,6 @@ class NoExaminer:
 
     def watch(self, _state: SiteState, _parser: RobotParser, _page: Request) -> None:
         """Return None."""
+
+    def stated(self, _state: SiteState, _usage: UsageLines, _page: Request) -> None:
+        """Do nothing."""

@@ -31,6 +31,7 @@ from scrapy_koster.protocol.defect import checked_parser, guarded
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.standing import Access
 from scrapy_koster.protocol.step import Ask, Obey, given_up_at
+from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import is_news
 from scrapy_koster.storage.port import Claimed
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.access import Policy
-    from scrapy_koster.protocol.hazard import Watch
     from scrapy_koster.protocol.step import Step
 
 # Beyond the time-out of a fetch, for what has to be stored then.
@@ -273,10 +273,10 @@ class Retriever:
 
     async def _take(self, state: SiteState, known: Known, source: Source, page: Request) -> None:
         before = state.facts
-        parser, watch = await self._read(state, last_copy(known), page)
+        read = await self._read(state, last_copy(known), page)
         if source is Source.FETCHED:
             known = _decisive(known, now=self._clock.epoch(), policy=self._config.policy)
-        state.learn(Facts(known, source, parser, watch))
+        state.learn(read._replace(known=known, source=source))
         try:
             self._step(state)
         except Exception:
@@ -284,15 +284,13 @@ class Retriever:
             state.learn(before)
             raise
 
-    async def _read(
-        self, state: SiteState, copy: Copy | None, page: Request
-    ) -> tuple[RobotParser | None, Watch | None]:
-        """Return the parser of *copy*, and its watch: the site's own if the file is the same."""
+    async def _read(self, state: SiteState, copy: Copy | None, page: Request) -> Facts:
+        """Return what the file of *copy* is read as: the site's own facts if it is the same."""
         if copy is None or standing_of(copy, self._config.policy).access is not Access.BY_RULES:
-            return None, None
+            return Facts()
         before = last_copy(state.known)
         if state.parser is not None and before is not None and before.body == copy.body:
-            return state.parser, state.facts.watch
+            return state.facts
         if copy.cut_bytes is not None:
             self._announcer.cut(state, copy.cut_bytes)
         self._announcer.odd(state, copy)
@@ -306,7 +304,15 @@ class Retriever:
             await self._clock.within(self._config.timeout_secs, told)
         except LateError:
             self._announcer.not_heeded(state, self._config.timeout_secs)
-        return parser, self._examiner.watch(state, parser, page)
+        usage = self._usage(copy, parser)
+        if usage is not None:
+            self._examiner.stated(state, usage, page)
+        watch = self._examiner.watch(state, parser, page)
+        return Facts(parser=parser, watch=watch, usage=usage)
+
+    def _usage(self, copy: Copy, parser: object) -> UsageLines | None:
+        labels = self._config.usage.labels
+        return usage_lines(copy.in_utf8, parser, labels=labels, digest=copy.digest)
 
 
 def _look_secs(waited_secs: float, held_secs: float, chance: float) -> float:

@@ -11,10 +11,10 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.step import Pass
 from scrapy_koster.protocol.wording import shown, text_of
-from scrapy_koster.report.tally import ALLOWED, HAZARD, OVERRIDDEN, START, Tally
+from scrapy_koster.report.tally import ALLOWED, HAZARD, OVERRIDDEN, START, USAGE, Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from scrapy import Request
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.reading import Record
     from scrapy_koster.protocol.site import Site
+    from scrapy_koster.protocol.usage import Statement
     from scrapy_koster.protocol.verdict import Verdict
 
 _URL_CHARS = 300
@@ -38,7 +39,7 @@ _COMPARED_EACH = 64
 _COMPARED_BYTES = 65536
 _COMPARED_MOST = 500  # in a batch: they hold files in memory
 
-_BY_LINE = (Ground.RULE, Ground.DELAY)
+_BY_LINE = (Ground.RULE, Ground.DELAY, Ground.USAGE)
 _HOW = {
     Retrieval.FETCHED: "fetches",
     Retrieval.FROM_STORAGE: "from_storage",
@@ -91,6 +92,12 @@ class Uncounted:
 
     def dropped(self, word: str, page: str) -> None:
         """What a page yielded was dropped because the page says *word*."""
+
+    def stated(self, site: str, statements: Iterable[Statement]) -> None:
+        """A site's file was read that has *statements* of what its pages may be used for."""
+
+    def usage_dropped(self, page: str) -> None:
+        """An item was dropped because its page may not be used for a purpose of the crawl."""
 
 
 class Counts(Uncounted):
@@ -208,6 +215,13 @@ class Counts(Uncounted):
         site = "/".join(page.split("/", 3)[:3])
         self.tally.count(site, word)
         self.tally.sample(site, word, 0, printable(page, _URL_CHARS))
+
+    def stated(self, site: str, statements: Iterable[Statement]) -> None:
+        for each in statements:
+            self.tally.stated_by(site, each.line or 0, each.text, each.stated)
+
+    def usage_dropped(self, page: str) -> None:
+        self.dropped(USAGE, page)
 
     def _compare(self, known: Known | None, url: str, robot: str | bytes, *, allowed: bool) -> None:
         """Have a decision by rules compared with RFC 9309, if its turn has come."""

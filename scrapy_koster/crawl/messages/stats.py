@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.hazard import Cause
     from scrapy_koster.protocol.html_page import HtmlPage
     from scrapy_koster.protocol.standing import Ground
+    from scrapy_koster.protocol.usage import Preference
 
 
 class Stats:
@@ -118,6 +119,18 @@ class Stats:
     def archive_error(self) -> None:
         """The archive could not be written."""
         self._inc("koster/archive/error")
+
+    def usage_stated(self, label: str, preference: Preference) -> None:
+        """A page was fetched of which something is stated about the use *label*."""
+        self._inc(f"koster/usage/{label}/{preference.name.lower()}")
+
+    def usage_dropped(self) -> None:
+        """An item was dropped because its page may not be used for a purpose of the crawl."""
+        self._inc("koster/usage/dropped")
+
+    def usage_refused(self) -> None:
+        """A request was refused because its page may not be used for a purpose of the crawl."""
+        self._inc("koster/usage/refused")
 
     def storage_hit(self) -> None:
         """What is known of a site was found in the storage."""

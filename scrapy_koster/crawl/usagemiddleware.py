@@ -1,0 +1,247 @@
+"""The spider middleware that tells callbacks what a page may be used for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from itemadapter import ItemAdapter
+from scrapy import Request, signals
+from scrapy.exceptions import DropItem, NotConfigured
+from scrapy.http import Response
+
+from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.config import USAGE_EXPIRY_SECS
+from scrapy_koster.crawl.engine.notconfigured import not_disabled
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.page import may_have_metas, octets_of, syntax_of, tokens_of
+from scrapy_koster.protocol.metatags import Syntax, part_to_read
+from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
+from scrapy_koster.protocol.usage_page import (
+    TDM_NAMES,
+    HeaderFields,
+    header_statements,
+    page_statements,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Headers
+
+    from scrapy_koster.crawl.assembly import Assembly
+    from scrapy_koster.protocol.usage import Statement
+
+USAGE = "koster_usage"
+"""The key of response.meta with the Usage of the page."""
+
+_Unfit: TypeAlias = "tuple[str, Statement | None]"
+"""A purpose that items may not serve, and the statement that says so."""
+
+_HEADERS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy")
+
+
+class UsageMiddleware:
+    """Sets ``response.meta["koster_usage"]``, and drops items that serve a disallowed purpose."""
+
+    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
+        """See ``from_crawler``, which has the parts built."""
+        self._crawler = crawler
+        self._log = Log(__name__, crawler)
+        self._stats = parts.stats
+        self._counts = parts.counts
+        self._stated = parts.stated
+        self._token = parts.config.robot
+        self._choice = choice = parts.config.usage
+        self._dry_run = parts.config.dry_run
+        self._labels = choice.labels
+        self._nothing = Usage(labels=self._labels)
+        self._found: WeakKeyDictionary[Response, Usage] = WeakKeyDictionary()
+        self._unfit: WeakKeyDictionary[Response, _Unfit] = WeakKeyDictionary()
+        self._dropped: Counter[str] = Counter()
+        crawler.signals.connect(self._begin, signal=signals.spider_opened)
+        crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> UsageMiddleware:
+        """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
+        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            raise NotConfigured
+        with not_disabled(cls.__name__):
+            return cls(crawler, assembly_of(crawler))
+
+    def process_spider_input(self, response: Response) -> None:
+        """Set the usage of the page, so that its callback can see it."""
+        request = response.request
+        assert request is not None  # the engine sets it
+        statements = self._stated.about(request)
+        fields = _fields(response.headers)
+        if fields is not None:
+            for token in tokens_of(request, self._token):
+                statements += header_statements(fields, token, self._labels)
+        usage = Usage(statements, labels=self._labels) if statements else self._nothing
+        if not self._choice.reads_metas:
+            self._count(usage)  # what it takes no parsing of the page to know
+        if may_have_metas(response):
+            usage = self._with_metas(response, request, fields)
+        if self._choice.reads_metas:
+            self._count(usage)
+            # A callback may write to its meta: what is decided by is kept apart.
+            self._found[response] = usage
+            if unfit := self._unfit_for(request, usage):
+                self._unfit[response] = unfit
+        request.meta[USAGE] = usage
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        """Pass on requests without the usage of this page, and items that it may serve."""
+        usage = self._found.get(response, self._nothing)
+        unfit = self._unfit.get(response)
+        async for output in result:
+            if isinstance(output, Request):
+                # People pass meta=response.meta on: it is another page's there, and in no queue.
+                output.meta.pop(USAGE, None)
+            elif output is not None:
+                if unfit is not None and await self._drops(output, response, *unfit):
+                    continue
+                if self._choice.field is not None:
+                    _fill(output, self._choice.field, usage)
+            yield output
+
+    def _with_metas(
+        self, response: Response, request: Request, fields: HeaderFields | None
+    ) -> Usage:
+        # It must not hold the response, whose request holds it.
+        read = partial(
+            _statements,
+            octets_of(response),
+            self._stated.about(request),
+            fields or HeaderFields(),
+            tokens=tokens_of(request, self._token),
+            syntax=syntax_of(response),
+            labels=self._labels,
+        )
+        return Usage(labels=self._labels, read=read)
+
+    def _count(self, usage: Usage) -> None:
+        if usage is not self._nothing:
+            for label, preference in usage.preferences().items():
+                self._stats.usage_stated(label, preference)
+
+    def _unfit_for(self, request: Request, usage: Usage) -> _Unfit | None:
+        """Return the purpose that items of the page may not serve, None if they may be kept."""
+        if not self._choice.drops or request.meta.get("dont_obey_robotstxt"):
+            return None
+        return self._choice.unfit(usage)
+
+    async def _drops(
+        self, item: Any, response: Response, purpose: str, statement: Statement | None
+    ) -> bool:
+        """Count, log and drop an item; return False in a dry run, which drops nothing."""
+        self._stats.usage_dropped()
+        self._counts.usage_dropped(response.url)
+        first = not self._dropped[purpose]
+        self._dropped[purpose] += 1
+        because = f"{purpose} is unknown (KOSTER_USAGE_UNKNOWN)"
+        if statement is not None:
+            because = f"{purpose} is disallowed by {statement}"
+        log = self._log.info if first else self._log.debug
+        log(
+            "%(dropped)s an item (%(item)s) of %(page)s: %(because)s.%(more)s",
+            dropped="Would drop" if self._dry_run else "Dropped",
+            item=type(item).__name__,
+            page=response.url,
+            because=because,
+            more=_HOW_TO_KEEP if first else "",
+        )
+        if self._dry_run:
+            return False
+        await self._crawler.signals.send_catch_log_async(
+            signal=signals.item_dropped,
+            item=item,
+            response=response,
+            spider=self._crawler.spider,
+            exception=DropItem(f"The page may not be used: {because}"),
+        )
+        return True
+
+    # The start and the end of the crawl.
+
+    def _begin(self) -> None:
+        purposes = self._choice.purposes
+        if not purposes:
+            return
+        self._log.info(
+            "KOSTER_USAGE_PURPOSES is set: copies of robots.txt expire after %(secs)d s at most,"
+            " whatever KOSTER_EXPIRY_SECS and the sites say",
+            secs=USAGE_EXPIRY_SECS,
+        )
+        if unknown := [purpose for purpose in purposes if purpose not in KNOWN_LABELS]:
+            self._log.warning(
+                "KOSTER_USAGE_PURPOSES: no standard that is read defines %(unknown)s. Known labels"
+                " are %(known)s. Sites that disallow your purpose may do so by one of these.",
+                unknown=", ".join(unknown),
+                known=", ".join(sorted(KNOWN_LABELS)),
+            )
+
+    def _sum_up(self) -> None:
+        if self._dropped:
+            self._log.info(
+                "%(dropped)s because their pages may not be used for it: items (%(purposes)s)."
+                ' KOSTER_USAGE_ACTION = "report" keeps them.',
+                dropped="Would be dropped" if self._dry_run else "Dropped",
+                purposes=", ".join(f"{name}: {count}" for name, count in self._dropped.items()),
+            )
+
+
+_HOW_TO_KEEP = (
+    ' Further ones are logged at DEBUG. KOSTER_USAGE_ACTION = "report" keeps all items,'
+    " dont_obey_robotstxt in the meta of the page's request those of that page."
+)
+
+
+def _fields(headers: Headers) -> HeaderFields | None:
+    """Return the fields that may state preferences, None if there is none of them."""
+    # Not "in headers", which folds the case of the name each time.
+    found = [dict.get(headers, name) or () for name in _HEADERS]
+    if not any(found):
+        return None
+    usage, robots_tag, reservation, policy = found
+    return HeaderFields(
+        content_usage=usage,
+        x_robots_tag=robots_tag,
+        tdm_reservation=reservation,
+        tdm_policy=policy,
+    )
+
+
+def _statements(
+    page: bytes,
+    of_robots_txt: tuple[Statement, ...],
+    fields: HeaderFields,
+    *,
+    tokens: tuple[str, ...],
+    syntax: Syntax,
+    labels: frozenset[str],
+) -> tuple[Statement, ...]:
+    """Return all statements about *page*, which is read for META tags."""
+    found = of_robots_txt
+    for token in tokens:
+        part = part_to_read(page, token, TDM_NAMES)
+        found += page_statements(fields, part, token, syntax=syntax, labels=labels)
+    return found
+
+
+def _fill(item: Any, field: str, usage: Usage) -> None:
+    """Set *field* of *item* if the item can hold it and it has no value."""
+    try:
+        adapter = ItemAdapter(item)
+        value = adapter.get(field)
+        if value is None or (isinstance(value, (str, dict, list, tuple)) and not value):
+            adapter[field] = usage.to_dict()
+    except Exception:  # noqa: BLE001  # it cannot hold it: items may be of anybody's class
+        return
