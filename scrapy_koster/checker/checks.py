@@ -394,6 +394,39 @@ CHECKS = {
             "The Crawl-delay is no number of seconds: it is ignored.",
             "Write a number alone, such as 10.",
         ),
+        # The preferences.
+        Check(
+            "K070",
+            _ERROR,
+            "3.2",
+            "B18",
+            "The preferences are no Dictionary of RFC 9651: the line states nothing.",
+            'Write labels in lower case, separated by commas: "train-ai=n, search=y".',
+        ),
+        Check(
+            "K071",
+            _ERROR,
+            "3.2",
+            "B18",
+            "The value of a label is not a preference: the line states nothing about it.",
+            'Write "y" or "n" in Content-Usage, "yes" or "no" in Content-Signal.',
+        ),
+        Check(
+            "K072",
+            _ERROR,
+            "3.2",
+            "B18",
+            "The path of the preferences does not begin with a slash: the line states nothing.",
+            'Begin the path with "/".',
+        ),
+        Check(
+            "K073",
+            _ERROR,
+            "3.2",
+            "B18",
+            "The Content-Usage line stands before any User-agent line: it states nothing.",
+            'Put "User-agent: *" before it.',
+        ),
     )
 }
 """Every check by its code, in the order of docs/check-codes.md."""

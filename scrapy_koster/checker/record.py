@@ -11,6 +11,7 @@ from scrapy_koster.checker.seen import AGENT, NAME_TOKEN, RULES, Seen, SourceLin
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import Record
 from scrapy_koster.protocol.robotstxt import instructions
+from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, CONTENT_USAGE
 
 _COMPARED_BYTES = 16_000
 """Section 6: of names, which are looked for within names."""
@@ -24,7 +25,9 @@ def seen_outside(sources: list[SourceLine], records: list[Record]) -> Iterator[S
         if source.field in RULES:
             said = "no User-agent line before this rule"
             yield Seen("K034", source.number, source.column, said)
-        elif NAME_TOKEN.fullmatch(source.field):
+        elif source.field == CONTENT_USAGE:
+            yield Seen("K073", source.number, source.column, "no User-agent line before it")
+        elif source.field != CONTENT_SIGNAL and NAME_TOKEN.fullmatch(source.field):
             said = "{} stands outside of a record"
             yield Seen("K032", source.number, source.column, said, (source.field,))
     end = records[-1].rules[-1].number if records else 0

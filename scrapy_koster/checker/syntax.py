@@ -14,6 +14,7 @@ from scrapy_koster.checker.checks import BOTH, CHECKS, Check
 from scrapy_koster.checker.hazard import HAZARDS, Hazards
 from scrapy_koster.checker.record import seen_between, seen_in_names, seen_in_order, seen_outside
 from scrapy_koster.checker.seen import AGENT, RULES, SPACE, Seen, seen_in_line, taken_apart
+from scrapy_koster.checker.usage import seen_in_usage
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide, lines, whole_lines
 from scrapy_koster.protocol.printable import printable
@@ -133,6 +134,7 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
         yield Seen("K001", 1, 1, "the file says nothing: it restricts nobody")
     for source in sources:
         yield from seen_in_line(source)
+        yield from seen_in_usage(source)
     records = parse(read)
     blanks = [number for number, text in numbered if not text.strip(SPACE)]
     yield from seen_outside(sources, records)

@@ -86,6 +86,19 @@ FIXED: dict[str, tuple[bytes, bytes]] = {
     "K060": (ALL + b"Disallow: /a\nMadeup: 1\n", ALL + b"Disallow: /a\n#Madeup: 1\n"),
     "K061": (ALL + b"Disallow: /a\nSitemap: /s\n", ALL + b"Disallow: /a\nSitemap: http://h/s\n"),
     "K062": (ALL + b"Disallow: /a\nCrawl-delay: x\n", ALL + b"Disallow: /a\nCrawl-delay: 10\n"),
+    "K070": (ALL + b"Disallow: /a\nContent-Usage: X\n", ALL + b"Disallow: /a\nContent-Usage: x=n\n"),
+    "K071": (
+        ALL + b"Disallow: /a\nContent-Usage: search=no\n",
+        ALL + b"Disallow: /a\nContent-Usage: search=n\n",
+    ),
+    "K072": (
+        ALL + b"Disallow: /a\nContent-Usage: a/ search=n\n",
+        ALL + b"Disallow: /a\nContent-Usage: /a search=n\n",
+    ),
+    "K073": (
+        b"Content-Usage: search=n\n\n" + ALL + b"Disallow: /a\n",
+        ALL + b"Content-Usage: search=n\n\n" + ALL + b"Disallow: /a\n",
+    ),
 }  # fmt: skip
 """For each code a file that has it, and what its fix makes of that."""
 

@@ -32,9 +32,13 @@ Disallow: /user/foo
 """
 EACH_BUT_THE_EXCLUSIVE = b"""\xef\xbb\xbf<!-- robots -->
 Sitemap: http://www.fict.org/sitemap.xml
+Content-Usage: search=n
 Disallow: /early
 
 User-agent: figtree
+Content-Usage: Train-AI=n
+Content-Usage: train-ai=yes
+Content-Usage: ai-ok/ train-ai=n
 Disallow : /space-before-the-colon
 Dissallow: /misspelt
 Disallow /no-colon
@@ -367,6 +371,36 @@ def test_a_file_with_one_instance_of_each() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b"Content-Usage: train-ai=n", []),
+        (b"Content-Usage: /a train-ai=n, search=y;x, new=maybe", []),
+        (b"Content-Usage: /a", []),
+        (b"Content-Usage:", []),
+        (b"Content-Usage: train-ai=yes", [("K071", 2, 16)]),
+        (b"Content-Usage: /a train-ai, search=1", [("K071", 2, 16)] * 2),
+        (b"Content-Usage: Train-AI=n", [("K070", 2, 16)]),
+        (b"Content-Usage: /a train-ai:n", [("K070", 2, 16)]),
+        (b"Content-Usage: a/ train-ai=n", [("K072", 2, 16)]),
+        (b"Content-Usage: *.pdf train-ai=n", [("K072", 2, 16)]),
+        (b"Content-Usage: train-ai=n search=n", [("K070", 2, 16)]),
+        (b"Content-Usage: train-ai=/ search=n", [("K070", 2, 16)]),
+        (b"Content-Signal: search=yes, ai-train=no, use=reference", []),
+        (b"Content-Signal: ai-train=never", [("K071", 2, 17)]),
+        (b"Content-Signal: /a ai-train=no", [("K070", 2, 17)]),
+    ],
+)
+def test_preferences(line: bytes, told: list[tuple[str, int, int]]) -> None:
+    assert [place for place in found(in_record(line)) if place[0] > "K069"] == told
+
+
+def test_preferences_outside_of_a_record() -> None:
+    rest = b"User-agent: *\nDisallow: /a\n"
+    assert codes(b"Content-Usage: train-ai=n\n" + rest) == ["K073"]
+    assert codes(b"Content-Signal: ai-train=no\n" + rest) == []
+
+
+@pytest.mark.parametrize(
     ("line", "meant"),
     [
         (b"Dissallow", "Disallow"),
@@ -394,7 +428,7 @@ def test_misspelt(line: bytes, meant: str) -> None:
 @pytest.mark.parametrize(
     "field",
     ["Sitemap", "Crawl-delay", "Host", "Noindex", "Request-rate", "Visit-time",
-     "Clean-param", "Content-Signal", "Robot-version", "Agent", "X" * 3000],
+     "Clean-param", "Content-Signals", "Robot-version", "Agent", "X" * 3000],
 )  # fmt: skip
 def test_extensions_are_not_misspelt(field: str) -> None:
     assert set(codes(in_record(b"Disallow:", field.encode() + b": 1"))) <= {

@@ -8,7 +8,7 @@ from scrapy_koster.protocol.robotstxt import RobotsTxt
 
 
 def test_all_cases_are_here() -> None:
-    assert len(CASES) == 437
+    assert len(CASES) == 439
 
 
 @each_case

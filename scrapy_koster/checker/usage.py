@@ -1,0 +1,33 @@
+"""What a Content-Usage or Content-Signal line shows by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from scrapy_koster.checker.seen import Seen, SourceLine
+from scrapy_koster.protocol.usage import KNOWN_LABELS, SIGNAL_LABELS, is_dictionary, tokens_in
+from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, CONTENT_USAGE, split
+
+_WORDS = {CONTENT_USAGE: ("y", "n"), CONTENT_SIGNAL: ("yes", "no", "y", "n")}
+_LABELS = {CONTENT_USAGE: KNOWN_LABELS, CONTENT_SIGNAL: {*KNOWN_LABELS, *SIGNAL_LABELS}}
+# Before the space, what may be a path and no label with its value.
+_PATH_WITHOUT_SLASH = re.compile(rb"[^/*=,; \t][^=,; \t]*[/*][^=,; \t]*[ \t]|\*[^=,; \t]*[ \t]")
+
+
+def seen_in_usage(source: SourceLine) -> Iterator[Seen]:
+    """Yield why a line states less than it seems to."""
+    if source.field not in _WORDS:
+        return
+    number, column, value = source.number, source.value_column, source.value
+    path, statement = split(value) if source.field == CONTENT_USAGE else (b"", value)
+    if is_dictionary(statement):
+        for label, token in tokens_in(statement).items():
+            if label in _LABELS[source.field] and token not in _WORDS[source.field]:
+                said = "{} has another value than {}"
+                words = "/".join(_WORDS[source.field][:2]).encode()
+                yield Seen("K071", number, column, said, (label.encode(), words))
+    elif not path and _PATH_WITHOUT_SLASH.match(value):
+        yield Seen("K072", number, column, "no slash before the path: {}", (value,))
+    else:
+        yield Seen("K070", number, column, "it cannot be parsed: {}", (statement,))
