@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from scrapy.utils.misc import build_from_crawler
 from scrapy_koster.archive.folder import ArchiveError
 from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.context import context_of
+from scrapy_koster.commands.explained import Explained, explain
 from scrapy_koster.commands.then import Archive, Then, folder_named, time_of
 from scrapy_koster.commands.verb import (
     NOT_RETRIEVED,
@@ -25,36 +25,22 @@ from scrapy_koster.commands.verb import (
     site_named,
 )
 from scrapy_koster.crawl.robot import user_agent
-from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.access import Copy, Policy, last_copy
-from scrapy_koster.protocol.delay import delay_or_limit
-from scrapy_koster.protocol.html_page import is_html
+from scrapy_koster.protocol.access import Copy, last_copy
 from scrapy_koster.protocol.jsonable import delay_to_dict, ruling_to_dict
-from scrapy_koster.protocol.line import is_wide, narrow, whole_lines
-from scrapy_koster.protocol.path import is_robots_txt
+from scrapy_koster.protocol.line import narrow, whole_lines
 from scrapy_koster.protocol.printable import error_text, printable
-from scrapy_koster.protocol.reading import Reading
-from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import RobotsTxt
-from scrapy_koster.protocol.ruling import Ruling, Standard
+from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.sitemap import sitemaps_in
-from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey
+from scrapy_koster.protocol.usage import worded
 from scrapy_koster.protocol.verdict import (
     Source,
-    Verdict,
-    forbidden_spelling,
-    permission,
-    verdict_on,
 )
 from scrapy_koster.protocol.wording import because_of, utc
 
 if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.delay import Delay, Pace
-    from scrapy_koster.protocol.hazard import Hazard
 
 _ABOUT = """\
 Tell whether a robot may fetch a URL, and which line of the site's robots.txt says so.
@@ -64,7 +50,6 @@ _STATUSES = """\
 exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not be retrieved,
 4 the command failed; of several URLs the highest"""
 
-_ALLOWED, _FORBIDDEN = 0, 1
 _DELAY_NOT_READ = "Error while reading the delay, KOSTER_CRAWL_DELAY_MAX_SECS is kept: {}"
 
 _MAY = {True: "allowed", False: "forbidden"}
@@ -73,6 +58,8 @@ _FILES = {
     "HTML": "an HTML page, and no robots.txt",
     "UTF-16": "UTF-16 or UTF-32: it is decoded here, and many robots can read no line of it",
 }
+_STATEMENTS = 10
+_USAGE = ("usage", *("",) * _STATEMENTS)
 
 
 class Explain(Verb):
@@ -153,6 +140,7 @@ def _explained(
         learnt=learnt,
         policy=config.policy,
         pace=config.pace,
+        choice=config.usage,
         failed=lambda error: run.streams.warn(_DELAY_NOT_READ.format(error_text(error))),
         is_found=is_found,
         now=now,
@@ -219,116 +207,6 @@ def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
     return {url: Learnt(Obey(copy, now), Source.FILE, parser) for url, copy in copies.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """A verdict, and what each standard says by itself."""
-
-    verdict: Verdict
-    rulings: dict[Standard, Ruling] | None
-    """Where access is by rules; by both standards."""
-    delay: Delay | None
-    """Which the site asks for, obeyed or not."""
-    pace: Pace
-    hazard: Hazard | None
-    """Where KOSTER_PARSER lets it through, and RFC 9309 forbids it."""
-    is_found: bool
-    """Whether the name of the robot was found inside of a header."""
-
-    @property
-    def file(self) -> str | None:
-        """What the file is, if it is no file of octets with rules."""
-        known = self.verdict.known
-        if not isinstance(known, Copy):
-            return None
-        return "HTML" if is_html(known.body) else "UTF-16" if is_wide(known.body) else None
-
-    @property
-    def status(self) -> int:
-        """The exit status that says it."""
-        if self.verdict.allowed:
-            return _ALLOWED
-        return NOT_RETRIEVED if self.verdict.ground is Ground.UNAVAILABLE else _FORBIDDEN
-
-    @property
-    def paced(self) -> str | None:
-        """What the site asks for, and what a crawl makes of that; None if it asks for nothing."""
-        if self.delay is None:
-            return None
-        where = f" (line {self.delay.line.number})" if self.delay.line else ""
-        told = f"{self.delay.secs:g} s between two visits{where}"
-        secs = self.pace.kept(self.delay.secs)
-        if self.pace.too_long(self.delay):
-            fate = "too long, the site is not visited"
-        elif secs < self.delay.secs:
-            fate = f"{secs:g} s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"
-        else:
-            fate = "kept"
-        if self.pace.obeys:
-            return f"{told}: {fate}"
-        return f'{told}: ignored; with KOSTER_CRAWL_DELAY = "obey" {fate}'
-
-    @property
-    def rfc9309(self) -> bool:
-        """Whether a reader of RFC 9309 would fetch it."""
-        if self.rulings is not None:
-            return self.rulings[Standard.RFC_9309].allowed
-        # 2.3.1.3: 400 to 499, "the crawler MAY access any resources"; 2.3.1.4: otherwise
-        # "the crawler MUST assume complete disallow".
-        return isinstance(self.verdict.known, Copy) or is_robots_txt(self.verdict.url)
-
-
-def explain(
-    url: str,
-    robot: str,
-    *,
-    learnt: Learnt,
-    policy: Policy,
-    pace: Pace,
-    failed: Callable[[Exception], None],
-    is_found: bool = False,
-    now: float | None = None,
-) -> Explained:
-    """Return what a crawl would do with *url*, and why, at the time *now*.
-
-    *failed* is called if the parser raises when it is asked for the delay. *is_found* is
-    whether the name of the robot was found inside of a header.
-    """
-    delay = delay_or_limit(learnt.parser, robot, pace=pace, failed=failed)
-    site = site_named(url)
-    overrides = policy.overrides.of(site, time() if now is None else now)
-    allows = permission(learnt.step, learnt.parser, policy, overrides)
-    verdict = verdict_on(
-        url,
-        robot,
-        site=site,
-        step=learnt.step,
-        parser=learnt.parser,
-        source=learnt.source,
-        policy=policy,
-        forbidden=forbidden_spelling(url, robot, allows),
-        too_long=None if is_robots_txt(url) else pace.too_long(delay),
-        overrides=overrides,
-    )
-    rulings = None
-    by_rules = (Ground.RULE, Ground.DELAY, Ground.OVERRIDE)
-    if verdict.ground in by_rules and isinstance(verdict.known, Copy):
-        readings = (RobotsTxt(verdict.known.body), Rfc9309(verdict.known.body))
-        rulings = {reading.standard: _ruling(reading, url, robot) for reading in readings}
-    hazard = None
-    if verdict.allowed and rulings and isinstance(learnt.parser, KosterRobotParser):
-        watch = learnt.parser.watch(robot)
-        hazard = watch.hazard(url) if watch else None
-    return Explained(
-        verdict, rulings, delay if delay and delay.secs else None, pace, hazard, is_found
-    )
-
-
-def _ruling(reading: Reading, url: str, robot: str) -> Ruling:
-    """Return what *reading* says of *url* as a crawl decides: as it may be sent, too."""
-    rulings = [reading.ruling(each, robot) for each in sent_as(url)]
-    return next((ruling for ruling in rulings if not ruling.allowed), reading.ruling(url, robot))
-
-
 def _as_json(explained: Explained, **more: Any) -> str:
     """Return one JSON object in one line; with *more* about it."""
     verdict = explained.verdict
@@ -341,7 +219,13 @@ def _as_json(explained: Explained, **more: Any) -> str:
         told[_KEYS[standard]] = ruling_to_dict(ruling, verdict.robot)
     copy = verdict.known if isinstance(verdict.known, Copy) else None
     return json.dumps(
-        {**verdict.to_dict(), **told, "sitemaps": sitemaps_in(copy.body if copy else b""), **more}
+        {
+            **verdict.to_dict(),
+            **told,
+            "sitemaps": sitemaps_in(copy.body if copy else b""),
+            "usage": explained.usage.to_dict(),
+            **more,
+        }
     )
 
 
@@ -385,6 +269,9 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
         yield "hazard", f"{explained.hazard.cause.words} (cause: {explained.hazard.cause.value})"
     if explained.paced is not None:
         yield "delay", explained.paced
+    for name, statement in zip(_USAGE, explained.usage.statements[:_STATEMENTS], strict=False):
+        states = worded(statement.stated) or "nothing"
+        yield name, f"{states} by {statement}"
     yield "source", verdict.source.value
     if explained.rulings is None:
         yield "RFC 9309", _MAY[explained.rfc9309]

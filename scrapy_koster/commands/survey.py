@@ -198,6 +198,9 @@ def _as_text(given: dict[str, int], numbers: dict[str, Any], ink: Ink) -> Iterat
     yield from ink.table({"SITES": "right", "": "left"}, _counted(sites))
     yield ""
     yield from ink.table({"URLS": "right", "": "left"}, _counted(urls))
+    if usage := _usage_rows(numbers["usage"]):
+        yield ""
+        yield from ink.table({"SITES": "right", "USAGE": "left"}, usage)
     if rules := numbers["rules"][:_RULES_SHOWN]:
         yield ""
         yield from ink.table(
@@ -213,6 +216,15 @@ def _given(given: dict[str, int]) -> str:
         if given[key]:
             parts.append(f"{given[key]:,} {what}")
     return f"{given['lines']:,} {'line' if given['lines'] == 1 else 'lines'}: {', '.join(parts)}"
+
+
+def _usage_rows(usage: dict[str, dict[str, int]]) -> list[tuple[str, str]]:
+    return [
+        (str(count), f"{label}={preference}")
+        for label, counts in usage.items()
+        for preference, count in counts.items()
+        if count
+    ]
 
 
 def _counted(rows: Iterable[tuple[int, str]]) -> list[tuple[str, str]]:

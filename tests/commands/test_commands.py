@@ -446,6 +446,43 @@ def test_explain_forbids_what_asks_for_too_long_a_delay(robots: Robots) -> None:
     assert ": too long, the site is not visited\n" in text
 
 
+USAGE = b"User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: /b search=y\nLicense: l\n"
+
+
+def test_explain_shows_what_a_page_may_be_used_for(robots: Robots) -> None:
+    ran = robots("explain", "--robots", "-", "http://h/a", stdin=USAGE)
+    assert ran.status == 0
+    assert (
+        "\n  usage     train-ai=n by line 2 'Content-Usage: train-ai=n' of robots.txt"
+        "\n            nothing by line 4 'License: l' of robots.txt\n"
+    ) in ran.out
+    first, second = robots(
+        "explain", "--json", "--robots", "-", "http://h/a", "http://h/b", stdin=USAGE
+    ).objects
+    assert first["usage"]["preferences"] == {"train-ai": "n"}
+    assert second["usage"]["preferences"] == {"search": "y"}
+    assert [each["line"] for each in second["usage"]["statements"]] == [3, 4]
+
+
+def test_explain_forbids_what_a_crawl_with_purposes_refuses(robots: Robots) -> None:
+    settings = {"KOSTER_USAGE_PURPOSES": ["train-ai"], "KOSTER_USAGE_ACTION": "refuse"}
+    urls = ["http://h/a", "http://h/b", "http://h/robots.txt"]
+    ran = robots("explain", "--json", "--robots", "-", *urls, stdin=USAGE, **settings)
+    assert ran.status == 1
+    assert [each["allowed"] for each in ran.objects] == [False, True, True]
+    assert (ran.objects[0]["ground"], ran.objects[0]["line"]) == ("usage", 2)
+    assert ran.objects[0]["draft"]["allowed"]
+    text = robots("explain", "--robots", "-", urls[0], stdin=USAGE, **settings).out
+    because = "line 2 'Content-Usage: train-ai=n' of robots.txt, which disallows a use in"
+    assert f"\n  because   {because} KOSTER_USAGE_PURPOSES\n" in text
+
+
+def test_explain_says_nothing_of_the_use_of_a_forbidden_page(robots: Robots) -> None:
+    body = USAGE + b"Disallow: /b"
+    [verdict] = robots("explain", "--json", "--robots", "-", "http://h/b", stdin=body).objects
+    assert verdict["usage"] == {"preferences": {}, "statements": []}
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"User-agent: *\nCrawl-delay: 0\n", b"User-agent: a\nCrawl-delay: 9\n"]
 )

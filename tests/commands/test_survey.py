@@ -280,6 +280,7 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server) -> None:
             "unavailable": 0,
             "delay": 0,
             "override": 0,
+            "usage": 0,
         },
     }
     rule = {"site": ruled.url(""), "line": 2, "text": "Disallow: /private", "refused": 2}
@@ -338,6 +339,27 @@ PROJECT = {
     "DUPEFILTER_CLASS": "no.such.DupeFilter",
     "KOSTER_SQLITE_PATH": "robots.sqlite3",
 }
+
+
+def test_it_counts_sites_by_what_they_state(survey: Survey, server: Server) -> None:
+    sites = [server.site() for _ in range(4)]
+    for site, line in zip(
+        sites,
+        (
+            "Content-Usage: train-ai=n\nContent-Usage: /open train-ai=y",
+            "Content-Signal: search=yes, ai-train=no",
+            "License: https://l.example",
+            "Crawl-delay: 1",
+        ),
+        strict=True,
+    ):
+        site.robots = f"{RULES}{line}\n"
+    file = survey.write(*(site.url("/") for site in sites))
+    told = survey(file)
+    assert told.status == 0
+    assert "\nSITES  USAGE\n    1  search=y\n    1  train-ai=y\n    2  train-ai=n\n" in told.out
+    as_json = survey("--json", file)
+    assert as_json.json["usage"] == {"search": {"y": 1, "n": 0}, "train-ai": {"y": 1, "n": 2}}
 
 
 def test_in_a_project(survey: Survey, server: Server) -> None:

@@ -13,12 +13,13 @@ from scrapy import Request
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.commands.ask import Learnt
-from scrapy_koster.commands.explain import explain
+from scrapy_koster.commands.explained import explain
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Copy, Policy
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.step import Obey
+from scrapy_koster.protocol.usage import UsageChoice
 from scrapy_koster.protocol.verdict import Source, Verdict
 
 
@@ -46,6 +47,7 @@ def explained(url: str, body: bytes, robot: str) -> Verdict:
         learnt=learnt,
         policy=Policy(),
         pace=pace,
+        choice=UsageChoice(),
         failed=lambda error: pytest.fail(repr(error)),
     ).verdict
 
