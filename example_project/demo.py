@@ -15,11 +15,20 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from fict.items import Page, Visit
+from fict.items import Page, Text, Visit
 from fict.server import FictOrg
-from fict.site import DIRECTED, MATRIX, ORIGIN, ROBOTS, ROBOTS_TXT
+from fict.site import (
+    DIRECTED,
+    MATRIX,
+    ORIGIN,
+    ROBOTS,
+    ROBOTS_TXT,
+    USAGE_PAGES,
+    USAGE_ROBOTS_TXT,
+)
 from scrapy import signals
 from scrapy.crawler import CrawlerProcess
+from scrapy.exceptions import DropItem
 from scrapy.utils.project import get_project_settings
 
 from scrapy_koster import KosterRobotParser
@@ -40,6 +49,12 @@ PAGES = Path("reports")
 EVIDENCE = Path("evidence")
 """The same: the archive of each crawl."""
 EXPLAINED = "/org/plans.html"
+USAGE_STATS = (
+    "koster/usage/train-ai/allow",
+    "koster/usage/train-ai/disallow",
+    "koster/usage/dropped",
+    "koster/usage/refused",
+)
 META_STATS = ("koster/meta/noindex", "koster/meta/nofollow")
 
 
@@ -55,16 +70,33 @@ class Crawl:
         self.page = PAGES / f"{spider}.html"
         self._crawler.settings.set("KOSTER_REPORT", self.page, "cmdline")
         self._crawler.settings.set("KOSTER_ARCHIVE", EVIDENCE, "cmdline")
+        self._texts: dict[str, Text] = {}
+        self._dropped: dict[str, str] = {}
         self._crawler.signals.connect(self._item_scraped, signals.item_scraped)
+        self._crawler.signals.connect(self._item_dropped, signals.item_dropped)
         process.crawl(self._crawler)
 
-    def _item_scraped(self, item: Visit | Page) -> None:
+    def _item_scraped(self, item: Visit | Page | Text) -> None:
         path = urlsplit(item.url).path
         match item:
             case Visit():
                 self._visits[path] = item
             case Page():
                 self._pages.add(path)
+            case Text():
+                self._texts[path] = item
+
+    def _item_dropped(self, item: Text, exception: DropItem) -> None:
+        self._dropped[urlsplit(item.url).path] = str(exception)
+
+    def use(self, path: str) -> tuple[str, str]:
+        """What became of a page that was collected to train a model, and why."""
+        if path in self._texts:
+            return "kept", _statement(self._texts[path], "train-ai")
+        if path in self._dropped:
+            return "dropped", self._dropped[path].partition(" by ")[2]
+        visit = self._visits.get(path)
+        return ("refused", visit.verdict.partition(", which")[0]) if visit else ("lost", "")
 
     def stat(self, name: str) -> int:
         value: int = self._crawler.stats.get_value(name, 0)
@@ -95,6 +127,15 @@ class Crawl:
         """The paths of what the site was asked for."""
         site = self._crawler.get_extension(FictOrg)
         return set(site.asked) if site else set()
+
+
+def _statement(item: Text, label: str) -> str:
+    """The first statement of the item's page about *label*."""
+    for each in item.usage.get("statements", ()):
+        if label in each["preferences"]:
+            where = f"line {each['line']} " if each["line"] else ""
+            return f"{where}'{each['text']}'"
+    return f"nothing is stated of {label}"
 
 
 # What is printed.
@@ -142,7 +183,13 @@ def directed(crawl: Crawl, page: Directed) -> list[str]:
     return [page.says or "(nothing)", item, link]
 
 
-def report(robots_txt: bytes, robots: Sequence[Crawl], meta: Crawl) -> str:
+def used(crawl: Crawl) -> str:
+    head = ["The page says", "its text was", "because of"]
+    pages = ([each.path, each.says or "(nothing)", *crawl.use(each.path)] for each in USAGE_PAGES)
+    return table([["", *head], *pages])
+
+
+def report(robots_txt: bytes, robots: Sequence[Crawl], meta: Crawl, train: Crawl) -> str:
     return f"""\
 The site of section 4 of the draft, served on 127.0.0.1. Its /robots.txt:
 
@@ -163,6 +210,18 @@ The robots META tag and its header, as a robot named figtree met them:
 The counts, out of Scrapy's stats:
 
 {table([[name, str(meta.stat(name))] for name in META_STATS])}
+
+The same site, for a robot that collects texts to train a model. Its /robots.txt:
+
+{numbered(USAGE_ROBOTS_TXT.encode())}
+
+What was kept, dropped and refused, and the statement behind each:
+
+{used(train)}
+
+The counts, out of Scrapy's stats:
+
+{table([[name, str(train.stat(name))] for name in USAGE_STATS])}
 """
 
 
@@ -179,9 +238,15 @@ def explained(crawl: Crawl, path: str) -> str:
 # What has to be so.
 
 
-def differences(robots: Sequence[Crawl], meta: Crawl) -> Iterator[str]:
+def differences(robots: Sequence[Crawl], meta: Crawl, train: Crawl) -> Iterator[str]:
     for crawl in robots:
         yield from matrix_differences(crawl)
+    for each in USAGE_PAGES:
+        outcome, why = train.use(each.path)
+        if outcome != each.outcome or each.by not in why:
+            yield f"train: {each.path} was {outcome} by {why}, not {each.outcome} by {each.by}"
+        if outcome == "refused" and each.path in train.asked():
+            yield f"train: {each.path} was refused, but its request left"
     for page in DIRECTED:
         if meta.yielded(page.path) is not page.item:
             yield f"meta: the item of {page.path} ({page.says}) should{_not(page.item)} come out"
@@ -222,16 +287,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         process = CrawlerProcess(settings(file, folder))
         robots = [Crawl(process, name, robots_txt) for name in ROBOTS]
         meta = Crawl(process, "meta", robots_txt)
+        train = Crawl(process, "train", USAGE_ROBOTS_TXT.encode())
         process.start()
-    print(report(robots_txt, robots, meta))
+    print(report(robots_txt, robots, meta, train))
     print("The report of each crawl, to be opened in a browser:\n")
-    print("\n".join(f"  {crawl.page.absolute()}" for crawl in (*robots, meta)), end="\n\n")
+    print("\n".join(f"  {crawl.page.absolute()}" for crawl in (*robots, meta, train)), end="\n\n")
     print(f"The archive of each crawl is in {EVIDENCE.absolute()}. What it shows about one page:\n")
     if robots[-1].fetched(EXPLAINED) is not None:
         print(explained(robots[-1], EXPLAINED))
-    found = list(differences(robots, meta))
+    found = list(differences(robots, meta, train))
     if not found:
-        print("The matrix is the draft's, and the directives were obeyed.")
+        print("The matrix is the draft's, and directives and preferences were kept to.")
         return 0
     print("This is not as it should be:", *found, sep="\n  ")
     return 1

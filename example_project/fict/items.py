@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -25,3 +26,12 @@ class Page:
     url: str
     status: int
     title: str
+
+
+@dataclass
+class Text:
+    """The text of a page, with what the page may be used for (KOSTER_USAGE_FIELD)."""
+
+    url: str
+    text: str
+    usage: dict[str, Any] = field(default_factory=dict)

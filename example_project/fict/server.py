@@ -34,9 +34,8 @@ class FictOrg:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> FictOrg:
-        robots_txt = crawler.settings["FICT_ROBOTS_TXT"]
         site = cls(
-            documents(Path(robots_txt).read_bytes() if robots_txt else ROBOTS_TXT.encode()),
+            documents(_robots_txt(crawler)),
             crawler.settings["FICT_LOG"],
         )
         crawler.signals.connect(site.open, signal=signals.spider_opened)
@@ -68,6 +67,15 @@ class FictOrg:
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
+
+
+def _robots_txt(crawler: Crawler) -> bytes:
+    """Return that of the spider, if it has one, of FICT_ROBOTS_TXT, or of section 4."""
+    of_spider: str | None = getattr(crawler.spidercls, "robots_txt", None)
+    file = crawler.settings["FICT_ROBOTS_TXT"]
+    if of_spider is not None or not file:
+        return (of_spider or ROBOTS_TXT).encode()
+    return Path(file).read_bytes()
 
 
 class _Server(ThreadingHTTPServer):

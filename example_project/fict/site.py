@@ -112,6 +112,51 @@ DIRECTED = (
 """The robots META tag, and its header."""
 
 
+USAGE_ROBOTS_TXT = """\
+User-agent: *
+Disallow: /org/plans.html
+Content-Usage: train-ai=n
+Content-Usage: /open/ train-ai=y, search=y
+Content-Usage: /open/quiet/ search=y
+Content-Signal: ai-input=no
+License: http://www.fict.org/license.xml
+"""
+"""What the site serves to the spider train."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A page, and what becomes of it if it is collected to train a model."""
+
+    path: str
+    says: str
+    """A META tag, or a header."""
+    outcome: str
+    """kept, dropped or refused"""
+    by: str
+    """A part of the statement behind that."""
+
+    def document(self) -> Document:
+        name, colon, value = self.says.partition(": ")
+        if colon:
+            return _page(self.path, headers={name: value})
+        return _page(self.path, head=self.says)
+
+
+USAGE_PAGES = (
+    Used("/open/essay.html", "", "kept", "line 4"),
+    Used("/open/quiet/letter.html", "", "kept", "nothing"),
+    Used("/open/photo.html", '<meta name="robots" content="noimageai">', "kept", "line 4"),
+    Used("/open/law.html", "tdm-reservation: 1", "kept", "line 4"),
+    Used("/open/poem.html", "Content-Usage: train-ai=n", "dropped", "Content-Usage: train-ai=n"),
+    Used("/open/novel.html", '<meta name="robots" content="noai">', "dropped", "noai"),
+    Used("/open/score.html", "X-Robots-Tag: noai", "dropped", "X-Robots-Tag: noai"),
+    Used("/org/about.html", "", "refused", "line 3"),
+    Used("/org/plans.html", "", "refused", "line 2"),
+)
+"""Of all sources of usage preferences."""
+
+
 def documents(robots_txt: bytes) -> dict[str, Document]:
     """Return all that the site serves: path -> document."""
     pages = {path: _page(path) for path in MATRIX}
@@ -119,6 +164,8 @@ def documents(robots_txt: bytes) -> dict[str, Document]:
     pages["/orgo.gif"] = Document(_GIF, "image/gif")
     pages["/robots.txt"] = Document(robots_txt, "text/plain")
     pages[DIRECTED_PATH] = _page("Directives", *(_link(page.path) for page in DIRECTED))
+    for used in USAGE_PAGES:
+        pages.setdefault(used.path, used.document())
     for page in DIRECTED:
         pages[page.path] = page.document()
         pages[page.beyond] = _page(f"Beyond {page.name}")

@@ -88,7 +88,8 @@ def test_the_demo_prints_the_matrix_of_the_draft(demo: subprocess.CompletedProce
 
 
 def test_the_demo_prints_the_line_that_decided(demo: subprocess.CompletedProcess[str]) -> None:
-    robots_txt = dict(re.findall(r"^ +(\d+)  (\S.*)$", demo.stdout, re.MULTILINE))
+    listing = demo.stdout.partition("What four robots")[0]
+    robots_txt = dict(re.findall(r"^ +(\d+)  (\S.*)$", listing, re.MULTILINE))
     for url, unhipbot, figtree in (
         ("/", "Disallow: /", "Disallow: /"),
         ("/server.html", "Disallow: /", "Allow: /serv"),
@@ -137,6 +138,29 @@ def test_the_demo_leaves_an_archive_and_shows_what_is_in_it(
     assert digest in (PROJECT / f"{index}.cdxj").read_text()
 
 
+def test_the_demo_shows_what_may_be_used_for_training(
+    demo: subprocess.CompletedProcess[str],
+) -> None:
+    used = demo.stdout.partition("What was kept, dropped and refused")[2]
+    printed = {path: (cells[1], cells[2]) for path, cells in table(used, "The").items()}
+    line_4 = "line 4 'Content-Usage: /open/ train-ai=y, search=y'"
+    assert printed == {
+        "/open/essay.html": ("kept", line_4),
+        "/open/quiet/letter.html": ("kept", "nothing is stated of train-ai"),
+        "/open/photo.html": ("kept", line_4),
+        "/open/law.html": ("kept", line_4),
+        "/open/poem.html": ("dropped", "the header 'Content-Usage: train-ai=n'"),
+        "/open/novel.html": ("dropped", """the META tag 'name="robots" content="noai"'"""),
+        "/open/score.html": ("dropped", "the header 'X-Robots-Tag: noai'"),
+        "/org/about.html": ("refused", "line 3 'Content-Usage: train-ai=n' of robots.txt"),
+        "/org/plans.html": (
+            "refused", "line 2 'Disallow: /org/plans.html' of the record at line 1 for * (3.2.2)"
+        ),
+    }  # fmt: skip
+    for stat, count in (("dropped", 3), ("refused", 1), ("train-ai/allow", 3)):
+        assert re.search(rf"koster/usage/{stat} +{count}$", demo.stdout, re.MULTILINE)
+
+
 def test_the_demo_fails_when_the_site_is_another(tmp_path: Path) -> None:
     other = tmp_path / "robots.txt"
     other.write_bytes(b"User-agent: excite\nDisallow: /org/\nDisallow: /\x1b[2J\n")
@@ -168,6 +192,7 @@ def test_scrapy_list() -> None:
         "fleet",
         "meta",
         "rude",
+        "train",
         "unhipbot",
         "web",
         "webcrawler",
@@ -219,6 +244,15 @@ def test_a_dry_run_fetches_what_would_be_refused(tmp_path: Path) -> None:
     forbidden = [visit for visit in visits if visit["verdict"]]
     assert len(forbidden) == sum(words[COLUMNS["figtree"]] == "No" for words in MATRIX.values())
     assert f"'koster/dry_run/forbidden': {len(forbidden)}," in log
+
+
+def test_the_train_spider(tmp_path: Path) -> None:
+    items, log = crawl(tmp_path, "train")
+    texts = [item for item in items if "text" in item]
+    assert [item["usage"]["preferences"].get("train-ai") for item in texts].count("y") == 3
+    assert len(texts) == 4
+    assert [item["line"] for item in items if "text" not in item] == [3, 2]
+    assert log.count("Dropped because their pages may not be used for it") == 1
 
 
 def test_the_meta_spider(tmp_path: Path) -> None:
