@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
+from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from scrapy import Request
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.config import Config
@@ -44,10 +46,13 @@ class Finish:
         if isinstance(exception, RobotsForbidden):
             self._forbidden = True
         else:
-            self._fetches()
+            self._look_no_more()
 
-    def _fetches(self) -> None:
-        """Look no more."""
+    def _fetches(self, request: Request) -> None:
+        if not is_for_robots_txt(request):
+            self._look_no_more()
+
+    def _look_no_more(self) -> None:
         if self._is_on:
             self._is_on = False
             for signal in _FETCHED:
