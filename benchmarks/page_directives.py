@@ -24,7 +24,7 @@ SEED = 1996
 PAGES = 40
 ROBOT = "figtree"
 ENABLED = {
-    "SPIDER_MIDDLEWARES": {"scrapy_koster.crawl.spidermiddleware.RobotsMetaMiddleware": 100},
+    "SPIDER_MIDDLEWARES": {"scrapy_koster.RobotsMetaMiddleware": 100},
 }
 MIX = "all of these"
 KINDS = (

@@ -1,14 +1,14 @@
 """The robots exclusion protocol of Martijn Koster's 1996 draft, for Scrapy."""
 
 from scrapy_koster.addon import Addon
-from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
+from scrapy_koster.crawl.components.scheduler import DeferringScheduler
+from scrapy_koster.crawl.components.sitemapspider import RobotsSitemapMixin
+from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.report import RobotsReport
-from scrapy_koster.crawl.scheduler import DeferringScheduler
-from scrapy_koster.crawl.sitemapspider import RobotsSitemapMixin
-from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
-from scrapy_koster.crawl.usagemiddleware import UsageMiddleware
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser

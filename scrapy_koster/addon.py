@@ -9,14 +9,14 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
+from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
+from scrapy_koster.crawl.components.scheduler import DeferringScheduler
+from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import FALLBACK_SCHEDULER
-from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
-from scrapy_koster.crawl.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.report import RobotsReport
-from scrapy_koster.crawl.scheduler import DeferringScheduler
-from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
-from scrapy_koster.crawl.usagemiddleware import UsageMiddleware
 from scrapy_koster.protocol.nametoken import joined
 
 if TYPE_CHECKING:

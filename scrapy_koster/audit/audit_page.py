@@ -12,7 +12,7 @@ from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.report import pictures
 from scrapy_koster.report.html import rendered
 from scrapy_koster.report.overview import Tile
-from scrapy_koster.report.tables import Column, Table
+from scrapy_koster.report.table import Column, Table
 from scrapy_koster.report.writing import whole
 
 _HERE = Path(__file__).parent

@@ -26,7 +26,7 @@ ROBOTS_MOST = 1000
 VIOLATIONS_MOST = 20_000
 """So many lines are kept apart, of all robots."""
 
-_MERGED_AT_ONCE = 250
+MERGED_AT_ONCE = 250
 ASKERS_MOST = 1000
 _COUNTED_AT_ONCE = 64
 _CHARGES_MOST = 32
@@ -106,7 +106,7 @@ class Auditor(dict[str, AuditedRobot]):
         def matters(robot: AuditedRobot) -> tuple[bool, int]:
             return self._namer.by(robot.name) is By.FILE, robot.requests
 
-        for robot in sorted(self.values(), key=matters)[:_MERGED_AT_ONCE]:
+        for robot in sorted(self.values(), key=matters)[:MERGED_AT_ONCE]:
             robot.pace.count()
             self.unseen_until = max(self.unseen_until, robot.last_secs)
             self._settle(robot)

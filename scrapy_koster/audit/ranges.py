@@ -14,7 +14,7 @@ from scrapy_koster.audit.kept import Kept
 UNVERIFIED = " (unverified)"
 """Follows the name of a robot whose requests came from other addresses. No token has a space."""
 
-_CLIENTS_KEPT = 20_000
+CLIENTS_KEPT = 20_000
 _PREFIX_KEYS = ("ipv4Prefix", "ipv6Prefix", "ip_prefix", "ipv6_prefix")
 
 
@@ -49,7 +49,7 @@ class _Inside(Kept["bytes | str", bool]):
     """Whether a client has one of the addresses."""
 
     def __init__(self, networks: Iterable[Any]) -> None:
-        super().__init__(_CLIENTS_KEPT)
+        super().__init__(CLIENTS_KEPT)
         self._spans: dict[int, list[tuple[int, int]]] = {4: [], 6: []}
         for version, spans in self._spans.items():
             for network in collapse_addresses(n for n in networks if n.version == version):
@@ -94,7 +94,7 @@ class Ranges:
         for visit in visits:
             name = visit[1]
             if name not in of:
-                if len(of) >= _CLIENTS_KEPT:
+                if len(of) >= CLIENTS_KEPT:
                     of.clear()
                 of[name] = self._for(name)
             inside = of[name]

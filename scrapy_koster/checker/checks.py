@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scrapy_koster.checker.field_checks import FIELD_CHECKS
 from scrapy_koster.checker.kind import BOTH, Check, Severity
 from scrapy_koster.protocol.ruling import Standard
 
@@ -369,64 +370,7 @@ CHECKS = {
             "The path has a name that people look for: who reads the file learns that it is there.",
             "Protect it by a password: a rule hides nothing. Name a directory above it, if any.",
         ),
-        # The fields that the standards leave to others.
-        Check(
-            "K060",
-            _NOTE,
-            "3.2",
-            "B11",
-            "No robot that we know of reads a field of this name.",
-            'Remove the line, or put "#" before it.',
-        ),
-        Check(
-            "K061",
-            _WARNING,
-            "3.2",
-            "B11",
-            "The Sitemap is no full URL: robots do not find it.",
-            "Write the whole URL, from http:// or https:// on.",
-        ),
-        Check(
-            "K062",
-            _WARNING,
-            "3.2",
-            "B11",
-            "The Crawl-delay is no number of seconds: it is ignored.",
-            "Write a number alone, such as 10.",
-        ),
-        # The preferences.
-        Check(
-            "K070",
-            _ERROR,
-            "3.2",
-            "B18",
-            "The preferences are no Dictionary of RFC 9651: the line states nothing.",
-            'Write labels in lower case, separated by commas: "train-ai=n, search=y".',
-        ),
-        Check(
-            "K071",
-            _ERROR,
-            "3.2",
-            "B18",
-            "The value of a label is not a preference: the line states nothing about it.",
-            'Write "y" or "n" in Content-Usage, "yes" or "no" in Content-Signal.',
-        ),
-        Check(
-            "K072",
-            _ERROR,
-            "3.2",
-            "B18",
-            "The path of the preferences does not begin with a slash: the line states nothing.",
-            'Begin the path with "/".',
-        ),
-        Check(
-            "K073",
-            _ERROR,
-            "3.2",
-            "B18",
-            "The Content-Usage line stands before any User-agent line: it states nothing.",
-            'Put "User-agent: *" before it.',
-        ),
+        *FIELD_CHECKS,
     )
 }
 """Every check by its code, in the order of docs/check-codes.md."""

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from scrapy_koster.commands.verb import NOT_RETRIEVED, site_named
 from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.access import Copy, Policy
+from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.delay import delay_or_limit
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide
 from scrapy_koster.protocol.path import is_robots_txt
+from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import RobotsTxt
@@ -110,8 +111,7 @@ def explain(
     *failed* is called if the parser raises when it is asked for the delay. *is_found* is
     whether the name of the robot was found inside of a header.
     """
-    delay = delay_or_limit(learnt.parser, robot, pace=pace, failed=failed)
-    site = site_named(url)
+    site, delay = site_named(url), delay_or_limit(learnt.parser, robot, pace=pace, failed=failed)
     overrides = policy.overrides.of(site, time() if now is None else now)
     allows = permission(learnt.step, learnt.parser, policy, overrides)
     forbidden = forbidden_spelling(url, robot, allows)
@@ -130,18 +130,22 @@ def explain(
         overrides=overrides,
         stated=choice.disallowed(statements) if refuses else None,
     )
-    rulings = None
-    by_rules = (Ground.RULE, Ground.DELAY, Ground.OVERRIDE, Ground.USAGE)
-    if verdict.ground in by_rules and isinstance(verdict.known, Copy):
-        readings = (RobotsTxt(verdict.known.body), Rfc9309(verdict.known.body))
-        rulings = {reading.standard: _ruling(reading, url, robot) for reading in readings}
-    hazard = None
+    rulings, hazard = _rulings(verdict, robot), None
     if verdict.allowed and rulings and isinstance(learnt.parser, KosterRobotParser):
         watch = learnt.parser.watch(robot)
         hazard = watch.hazard(url) if watch else None
     usage = Usage(statements, labels=choice.labels)
     told = delay if delay and delay.secs else None
     return Explained(verdict, rulings, told, pace, hazard, is_found, usage)
+
+
+def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
+    """Return what each standard says, None if access is not by rules."""
+    by_rules = (Ground.RULE, Ground.DELAY, Ground.OVERRIDE, Ground.USAGE)
+    if verdict.ground not in by_rules or not isinstance(verdict.known, Copy):
+        return None
+    readings = (RobotsTxt(verdict.known.body), Rfc9309(verdict.known.body))
+    return {reading.standard: _ruling(reading, verdict.url, robot) for reading in readings}
 
 
 def _statements(url: str, robot: str, learnt: Learnt, choice: UsageChoice) -> tuple[Statement, ...]:

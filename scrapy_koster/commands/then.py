@@ -18,7 +18,8 @@ from scrapy_koster.archive.folder import Folder, Outcome
 from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.fetching.archiver import decisive
-from scrapy_koster.protocol.access import Copy, Known, Policy, standing_of
+from scrapy_koster.protocol.access import Copy, Known, standing_of
+from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Access

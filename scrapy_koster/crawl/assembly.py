@@ -35,6 +35,7 @@ from scrapy_koster.crawl.messages.urlsseen import UrlsSeen
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.pacing.hosts import Hosts
 from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
+from scrapy_koster.crawl.pages.stated import Stated
 from scrapy_koster.crawl.parking.parking import Parking
 from scrapy_koster.crawl.parking.waiting import Waiting
 from scrapy_koster.crawl.parking.wrapped import folder_of
@@ -51,7 +52,6 @@ from scrapy_koster.crawl.report import CountedFetch, counts_of
 from scrapy_koster.crawl.robot import Robot
 from scrapy_koster.crawl.sitemaps import Sitemaps
 from scrapy_koster.crawl.sites import Sites
-from scrapy_koster.crawl.usage import Stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

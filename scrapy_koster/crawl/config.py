@@ -15,9 +15,9 @@ from scrapy.utils.project import data_path
 
 from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.settingreader import SettingReader
-from scrapy_koster.protocol.access import Html, Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.nametoken import joined, name_token, names_of
+from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Decider
 from scrapy_koster.protocol.usage import UsageAction, UsageChoice, UsageUnknown
@@ -141,7 +141,7 @@ class Config:
         for_storage = _for_storage(settings, declared)
         # Scrapy builds the scheduler so late that an error of it would not be shown.
         scheduler = read.cls(
-            FALLBACK_SCHEDULER, has=_SCHEDULER, is_not="scrapy_koster.crawl.scheduler"
+            FALLBACK_SCHEDULER, has=_SCHEDULER, is_not="scrapy_koster.crawl.components.scheduler"
         )
         parser = read.cls("KOSTER_PARSER", has=_PARSER)
         return cls(
@@ -149,10 +149,7 @@ class Config:
             robot=_robot(crawler, parser),
             policy=_usage_policy(_policy(read), usage := _usage(read)),
             usage=usage,
-            pace=Pace(
-                choice=read.member("KOSTER_CRAWL_DELAY", CrawlDelay),
-                max_secs=read.secs("KOSTER_CRAWL_DELAY_MAX_SECS", above=0),
-            ),
+            pace=_pace(read),
             parser=parser,
             parser_is_chosen=read.is_set("KOSTER_PARSER"),
             storage=storage,
@@ -174,6 +171,13 @@ class Config:
     def open_storage(self) -> Storage:
         """Open the storage, which may take its time if it is ``blocking``."""
         return self.storage.from_settings(self.storage_settings)
+
+
+def _pace(read: SettingReader) -> Pace:
+    return Pace(
+        choice=read.member("KOSTER_CRAWL_DELAY", CrawlDelay),
+        max_secs=read.secs("KOSTER_CRAWL_DELAY_MAX_SECS", above=0),
+    )
 
 
 def config_of(crawler: Crawler) -> Config:

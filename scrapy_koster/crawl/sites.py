@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from scrapy.robotstxt import RobotParser
 
-    from scrapy_koster.protocol.access import Policy
     from scrapy_koster.protocol.defect import Permission
     from scrapy_koster.protocol.hazard import Cause, Watch
+    from scrapy_koster.protocol.policy import Policy
     from scrapy_koster.protocol.standing import Standing
     from scrapy_koster.protocol.usage_lines import UsageLines
 

@@ -15,8 +15,8 @@ from scrapy.utils.misc import load_object
 from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_koster.crawl.clock import clock_of
+from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.config import config_of
-from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.report import RobotsReport

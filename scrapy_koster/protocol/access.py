@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import TypeAlias
 from urllib.parse import urldefrag, urljoin
 
@@ -16,7 +15,7 @@ from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.freshness import expiry, retry_after, states_life
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import narrow
-from scrapy_koster.protocol.override import NO_OVERRIDES, Overrides
+from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.robotstxt import has_record
 from scrapy_koster.protocol.site import site_of
@@ -128,62 +127,6 @@ class Failure:
 
 Known: TypeAlias = Copy | Failure
 """What is known of a site; this is what a storage keeps."""
-
-
-class Restricted(Enum):
-    """KOSTER_RESTRICTED: what 401 and 403 mean."""
-
-    DISALLOW = "disallow"
-    ALLOW = "allow"
-
-
-class Missing(Enum):
-    """KOSTER_MISSING: what no file means, and a file without a record."""
-
-    ALLOW = "allow"
-    DISALLOW = "disallow"
-
-
-class Html(Enum):
-    """KOSTER_HTML_ROBOTSTXT: what an HTML page without a record means."""
-
-    ALLOW = "allow"
-    DEFER = "defer"
-    DISALLOW = "disallow"
-
-
-class Unavailable(Enum):
-    """KOSTER_UNAVAILABLE: what a temporary failure means."""
-
-    DEFER = "defer"
-    ALLOW = "allow"
-    DISALLOW = "disallow"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """The choices that section 3.1 and 3.4 leave to a robot."""
-
-    expiry_secs: float = 604800.0
-    """Life of a copy without cache directives: 7 days (3.4)."""
-    expiry_min_secs: float = 300.0
-    expiry_max_secs: float = 2592000.0
-    restricted_expiry_secs: float = 3600.0
-    """Life of a 401 or 403 without cache directives."""
-    stale_if_error_secs: float = 0.0
-    defer_first_secs: float = 10.0
-    defer_max_secs: float = 600.0
-    defer_limit_secs: float = 300.0
-    restricted: Restricted = Restricted.DISALLOW
-    missing: Missing = Missing.ALLOW
-    html: Html = Html.ALLOW
-    unavailable: Unavailable = Unavailable.DEFER
-    overrides: Overrides = NO_OVERRIDES
-
-    @property
-    def defers(self) -> bool:
-        """Whether requests wait for a site that has failed."""
-        return self.unavailable is Unavailable.DEFER
 
 
 def standing_of(copy: Copy, policy: Policy) -> Standing:

@@ -10,12 +10,11 @@ from scrapy_koster.protocol.access import (
     Copy,
     Failure,
     Known,
-    Policy,
-    Unavailable,
     has_been,
     standing_of,
     why_not_obeyed,
 )
+from scrapy_koster.protocol.policy import Policy, Unavailable
 from scrapy_koster.protocol.standing import Standing
 
 if TYPE_CHECKING:

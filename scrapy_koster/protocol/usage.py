@@ -103,9 +103,10 @@ class Usage:
     ``str(usage)`` is safe to print: ``train-ai=n, search=y``.
     """
 
-    __slots__ = ("_labels", "_read", "_statements")
+    __slots__ = ("_read", "_statements", "labels")
 
-    _labels: frozenset[str]
+    labels: frozenset[str]
+    """Those that are known: of others every preference is unknown."""
     _read: Callable[[], tuple[Statement, ...]] | None
     _statements: tuple[Statement, ...]
 
@@ -116,8 +117,8 @@ class Usage:
         labels: frozenset[str] = KNOWN_LABELS,
         read: Callable[[], tuple[Statement, ...]] | None = None,
     ) -> None:
-        """*labels* are those that are known. *read* returns the statements when they are needed."""
-        object.__setattr__(self, "_labels", labels)
+        """*read* returns the statements when they are needed."""
+        object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "_read", read)
         object.__setattr__(self, "_statements", tuple(statements))
 
@@ -137,16 +138,16 @@ class Usage:
 
         UNKNOWN also for a label that is not known: name it in KOSTER_USAGE_PURPOSES.
         """
-        return combined(self.statements, label) if label in self._labels else Preference.UNKNOWN
+        return combined(self.statements, label) if label in self.labels else Preference.UNKNOWN
 
     def preferences(self) -> dict[str, Preference]:
         """Return what is stated of the known labels, in their order; none of them is UNKNOWN."""
         stated = {label for each in self.statements for label, _ in each.stated}
-        return {label: self.preference(label) for label in sorted(stated & self._labels)}
+        return {label: self.preference(label) for label in sorted(stated & self.labels)}
 
     def decisive(self, label: str) -> Statement | None:
         """Return the first statement that the preference about *label* rests on."""
-        return decisive(self.statements, label) if label in self._labels else None
+        return decisive(self.statements, label) if label in self.labels else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON can hold it, with its first hundred statements."""
@@ -166,13 +167,13 @@ class Usage:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Usage):
             return NotImplemented
-        return self.statements == other.statements and self._labels == other._labels
+        return self.statements == other.statements and self.labels == other.labels
 
     def __hash__(self) -> int:
-        return hash((self.statements, self._labels))
+        return hash((self.statements, self.labels))
 
     def __reduce__(self) -> tuple[Callable[..., Usage], tuple[Any, ...]]:
-        return _usage, (self.statements, self._labels)
+        return _usage, (self.statements, self.labels)
 
 
 def _usage(statements: tuple[Statement, ...], labels: frozenset[str]) -> Usage:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
-from scrapy_koster.protocol.access import Copy, Failure, Policy
+from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.defect import Permission, bools_of, guarded, returned
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.html_page import page_in_place
@@ -22,6 +22,7 @@ from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import name_token, names_of
 from scrapy_koster.protocol.override import Override, choice
 from scrapy_koster.protocol.path import is_robots_txt
+from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
@@ -283,16 +284,17 @@ def verdict_on(
     standing = standing_by(step, policy)
     reader = parser if standing.ground is Ground.RULE else None
     delay = too_long if forbidden is None else None
-    decided, override = forbidden or url, None
     stated = stated if forbidden is None and delay is None else None
-    if overrides and not (delay or stated) and standing.may_be_overridden:
-        by_site = _permission_by_site(step, parser, policy)
-        decided, override = _overridden(url, robot, by_site, overrides, forbidden)
+    override = None
     if delay is not None:
         ground, ruling = Ground.DELAY, _ruling_by(delay.line)
     elif stated is not None:
         ground, ruling = Ground.USAGE, _ruling_by(stated.as_line())
     else:
+        decided = forbidden or url
+        if overrides and standing.may_be_overridden:
+            by_site = _permission_by_site(step, parser, policy)
+            decided, override = _overridden(url, robot, by_site, overrides, forbidden)
         ground = Ground.OVERRIDE if override else standing.ground
         ruling = _ruling(reader, decided, robot, allowed=not forbidden)
     return Verdict(

@@ -14,7 +14,7 @@ from scrapy_koster.report import numbers as of
 
 if TYPE_CHECKING:
     from scrapy_koster.report.numbers import Numbers
-    from scrapy_koster.report.tables import Table
+    from scrapy_koster.report.table import Table
 
 _GROUPS = 5
 

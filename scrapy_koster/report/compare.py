@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.report.numbers import CLOSED_BY, NOT_KNOWN, OUTCOME_NAMES, numbers_of
-from scrapy_koster.report.tables import Column, Table, formatted
+from scrapy_koster.report.table import Column, Table, formatted
 
 if TYPE_CHECKING:
     import sqlite3

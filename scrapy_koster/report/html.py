@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 
 from scrapy_koster.report import pictures
-from scrapy_koster.report.tables import SHOWN_FIRST, formatted
+from scrapy_koster.report.table import SHOWN_FIRST, formatted
 
 _HERE = Path(__file__).parent
 _PATTERNS = {

@@ -13,7 +13,8 @@ from scrapy_koster.report.database import reading
 from scrapy_koster.report.files import files_of
 from scrapy_koster.report.html import rendered
 from scrapy_koster.report.overview import pictures_of, tiles
-from scrapy_koster.report.tables import Samples, Table, tables_of
+from scrapy_koster.report.table import Table
+from scrapy_koster.report.tables import Samples, tables_of
 from scrapy_koster.report.writing import is_stream, whole
 
 if TYPE_CHECKING:

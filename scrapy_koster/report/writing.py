@@ -12,7 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 
-_STANDARD_STREAMS = (0, 1, 2)
+STANDARD_STREAMS = (0, 1, 2)
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def is_stream(name: str) -> bool:
     except (OSError, ValueError):
         return False
     if stat.S_ISREG(found.st_mode):
-        return any(_is_open_at(fd, found) for fd in _STANDARD_STREAMS)
+        return any(_is_open_at(fd, found) for fd in STANDARD_STREAMS)
     return not stat.S_ISDIR(found.st_mode)
 
 

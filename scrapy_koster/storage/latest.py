@@ -10,12 +10,12 @@ from scrapy_koster.protocol.access import (
     Copy,
     Failure,
     Known,
-    Policy,
     has_been,
     longest_deferral_secs,
     longest_life_secs,
 )
 from scrapy_koster.protocol.line import whole_lines
+from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.storage.port import StorageError
 

@@ -62,7 +62,7 @@ def test_days_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_days_of_robots_that_are_not_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auditor, "ROBOTS_MOST", 4)
-    monkeypatch.setattr(auditor, "_MERGED_AT_ONCE", 2)
+    monkeypatch.setattr(auditor, "MERGED_AT_ONCE", 2)
     hits = [Hit(BEGAN + n, f"bot{n}/1", "/private/") for n in range(20)]
     found = audited(written(hits), versions=ONE)
     assert found["not_kept_apart"]["names"] > 10
@@ -101,7 +101,7 @@ def test_what_is_not_from_the_published_ranges_is_another_robot(text: str) -> No
 
 
 def test_names_beyond_those_kept_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_koster.audit.ranges._CLIENTS_KEPT", 2)
+    monkeypatch.setattr("scrapy_koster.audit.ranges.CLIENTS_KEPT", 2)
     ranges = Ranges({"a": networks_in("192.0.2.0/24")})
     visits: list[Any] = [(0, name, b"203.0.113.9", b"", b"", b"") for name in ("a", "b", "c", "a")]
     assert [visit[1] for visit in ranges.marked(visits)] == [

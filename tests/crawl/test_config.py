@@ -21,9 +21,9 @@ from scrapy.settings import Settings as ScrapySettings
 
 from scrapy_koster import KosterRobotParser
 from scrapy_koster.crawl.config import DEFAULTS, Config, PageSource
-from scrapy_koster.protocol.access import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.override import Override, Overrides
+from scrapy_koster.protocol.policy import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.usage import UsageAction, UsageUnknown
 from scrapy_koster.storage import Setting, Settings

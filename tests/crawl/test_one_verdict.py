@@ -15,8 +15,9 @@ from scrapy_koster import RobotsForbidden
 from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.explained import explain
 from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.access import Copy, Policy
+from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
+from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.usage import UsageChoice

@@ -10,7 +10,8 @@ from harness.crawling import Crawl
 
 from scrapy_koster.crawl.clock import Clock, LateError
 from scrapy_koster.crawl.fetching.retriever import _decisive, _look_secs, _met
-from scrapy_koster.protocol.access import Copy, Failure, Known, Policy
+from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.policy import Policy
 
 NOW = 1e9
 COPY = Copy("http://h/robots.txt", 200, b"", None, None, NOW - 9, NOW + 9)

@@ -15,8 +15,8 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
 from scrapy.utils.test import get_crawler
 
+from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.crawl.config import PageSource
-from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
 
 URL = "https://example.com/page"
 META = '<meta name="robots" content="%s">'

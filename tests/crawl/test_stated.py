@@ -6,8 +6,8 @@ import gc
 
 from scrapy import Request
 
+from scrapy_koster.crawl.pages.stated import Stated
 from scrapy_koster.crawl.sites import Facts, SiteState
-from scrapy_koster.crawl.usage import Stated
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.site import Site

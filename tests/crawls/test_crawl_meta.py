@@ -15,7 +15,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 ENABLED = {
-    "SPIDER_MIDDLEWARES": {"scrapy_koster.crawl.spidermiddleware.RobotsMetaMiddleware": 100},
+    "SPIDER_MIDDLEWARES": {"scrapy_koster.RobotsMetaMiddleware": 100},
     "USER_AGENT": "FigTree/0.1",
 }
 META = '<html><head><meta name="%s" content="%s"></head><body>x</body></html>'
@@ -135,7 +135,7 @@ async def test_exactly_what_is_allowed_comes_out(
         "koster/meta/noindex": 2 * (len(PAGES) - len(links(ITEMS))),
         "koster/meta/nofollow": len(PAGES) - len(links(LINKS)),
     }
-    told = result.logged(name="scrapy_koster.crawl.spidermiddleware")
+    told = result.logged(name="scrapy_koster.crawl.components.spidermiddleware")
     assert len(told) == sum(counted(result).values()) + 1
     assert len([line for line in told if "KOSTER_PAGE_DIRECTIVES = []" in line]) == 3
     assert told[-1] in result.logged(logging.INFO)
@@ -153,14 +153,14 @@ async def test_the_summary_of_a_dry_run(crawl: Crawl, server: Server) -> None:
     site = site_of_pages(server)
     settings = {**ENABLED, "KOSTER_DRY_RUN": True}
     result = await crawl(Generator, urls=[site.url("/noindex")], settings=settings)
-    *_, last = result.logged(logging.INFO, "scrapy_koster.crawl.spidermiddleware")
+    *_, last = result.logged(logging.INFO, "scrapy_koster.crawl.components.spidermiddleware")
     assert last.startswith("Would be dropped because their pages say so: items (noindex): 2, ")
 
 
 async def test_no_summary_where_nothing_was_dropped(crawl: Crawl, server: Server) -> None:
     site = site_of_pages(server)
     result = await crawl(Generator, urls=[site.url("/all")], settings=ENABLED)
-    assert result.logged(name="scrapy_koster.crawl.spidermiddleware") == []
+    assert result.logged(name="scrapy_koster.crawl.components.spidermiddleware") == []
 
 
 @pytest.mark.parametrize(

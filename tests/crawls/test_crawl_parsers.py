@@ -22,7 +22,7 @@ from scrapy_koster import KosterRobotParser, RobotsForbidden, StrictestRobotPars
 from scrapy_koster.protocol.defect import ParserDefectError
 
 PAGES = (*ALLOWED, *FORBIDDEN)
-LOGGER = "scrapy_koster.crawl.downloadermiddleware"
+LOGGER = "scrapy_koster.crawl.components.downloadermiddleware"
 
 
 async def _soon() -> bool:

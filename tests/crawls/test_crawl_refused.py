@@ -19,7 +19,7 @@ from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.verdict import Source
 
-MIDDLEWARE = "scrapy_koster.crawl.downloadermiddleware"
+MIDDLEWARE = "scrapy_koster.crawl.components.downloadermiddleware"
 
 
 async def test_where_the_copy_came_from(crawl: Crawl, server: Server) -> None:

@@ -94,7 +94,7 @@ IMPORTED = (
     "scrapy.extensions.debug",
     "scrapy_koster",
     "scrapy_koster.addon",
-    "scrapy_koster.crawl.scheduler",
+    "scrapy_koster.crawl.components.scheduler",
     "scrapy_koster.commands.robots",
     "scrapy_koster.storage.memory",
     "scrapy_koster.storage.redis",

@@ -26,12 +26,13 @@ from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.file import ParkedFile, site_of_lot
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
-from scrapy_koster.protocol.access import Answer, Copy, Policy, after_answer, redirect_target
+from scrapy_koster.protocol.access import Answer, Copy, after_answer, redirect_target
 from scrapy_koster.protocol.delay import longest_delay, names_delay
 from scrapy_koster.protocol.html_page import _page as _page_of
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.override import choice, overrides_of
+from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotsmeta import directives_of_headers, directives_of_page

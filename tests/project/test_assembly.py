@@ -51,6 +51,7 @@ WRITERS = {
     "delay": {"SiteState.learn", "Delays.kept", "Delays._meet"},
     "standing": {"Announcer._stands"},
     "is_deferred": {"Announcer._stands"},
+    "hazards": {"Announcer.hazard_met"},
 }
 """Who writes a field of a SiteState once it is built. The others never change."""
 

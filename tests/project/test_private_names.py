@@ -17,8 +17,11 @@ FILES = sorted(
 PATCHES = {"setattr", "object", "delattr"}
 """``monkeypatch.setattr(...)`` and ``patch.object(...)``."""
 OWN = {"self", "cls"}
-OF_TWISTED = {"tests/harness/faults_of_sites.py": ["patch.object(names, '_getaddrinfo', lookup)"]}
-"""Its resolver, which has no other handle."""
+OF_TWISTED = {
+    "tests/harness/faults_of_sites.py": ["patch.object(names, '_getaddrinfo', lookup)"],
+    "tests/harness/virtual.py": ["reactor._poller"],
+}
+"""Its resolver and its poller, which have no other handle."""
 
 
 def is_private(name: object) -> bool:

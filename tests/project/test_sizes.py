@@ -15,9 +15,9 @@ SOURCE = Path(__file__).parents[2] / "scrapy_koster"
 FILES = sorted(SOURCE.rglob("*.py"))
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
-FAN_OUT_MOST = 17
-ASSEMBLERS = {"crawl.assembly", "commands.explain"}
-"""Modules that put others together: their functions are long lists, and simple."""
+FAN_OUT_MOST = 20
+ASSEMBLERS = {"crawl.assembly"}
+"""A module that puts others together: its functions are long lists, and simple."""
 FAN_IN_MOST = 12
 FOUNDATIONS = {
     "crawl.clock", "crawl.config", "crawl.messages.log", "crawl.messages.stats", "crawl.sites",
@@ -51,8 +51,10 @@ def test_no_file_and_no_function_is_too_long(path: Path) -> None:
     assert len(source.splitlines()) <= 400
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, FUNCTIONS) and name_of(path) not in ASSEMBLERS:
-            assert node.end_lineno is not None
-            assert node.end_lineno - node.lineno < 40, node.name
+            has_docstring = ast.get_docstring(node) is not None and len(node.body) > 1
+            first, last = node.body[has_docstring].lineno, node.end_lineno
+            assert last is not None
+            assert last - first < 40, node.name
 
 
 def test_no_module_needs_too_many_others() -> None:

@@ -16,11 +16,7 @@ from scrapy_koster.protocol.access import (
     Copy,
     Failure,
     Known,
-    Missing,
     NoAnswer,
-    Policy,
-    Restricted,
-    Unavailable,
     after_answer,
     conditional_headers,
     longest_deferral_secs,
@@ -29,6 +25,7 @@ from scrapy_koster.protocol.access import (
     standing_of,
 )
 from scrapy_koster.protocol.exchange import digest_of
+from scrapy_koster.protocol.policy import Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import (
     Ask,

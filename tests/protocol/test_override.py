@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from scrapy_koster.protocol.access import Copy, Failure, Missing, Policy
+from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.override import Override, Overrides, choice, overrides_of
+from scrapy_koster.protocol.policy import Missing, Policy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.protocol.access import Answer, Copy, Failure, Missing, Policy, Restricted
+from scrapy_koster.protocol.access import Answer, Copy, Failure
 from scrapy_koster.protocol.delay import Delay, delay_of
 from scrapy_koster.protocol.line import Line
+from scrapy_koster.protocol.policy import Missing, Policy, Restricted
 from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site

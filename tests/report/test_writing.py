@@ -58,7 +58,7 @@ def test_our_own_output_is_written_into(tmp_path: Path, monkeypatch: pytest.Monk
     """A shell may have sent /dev/stdout to a file: what is printed belongs into it as well."""
     path = tmp_path / "out"
     with path.open("w") as file:
-        monkeypatch.setattr("scrapy_koster.report.writing._STANDARD_STREAMS", (file.fileno(),))
+        monkeypatch.setattr("scrapy_koster.report.writing.STANDARD_STREAMS", (file.fileno(),))
         inode = path.stat().st_ino
         write(str(path))
     assert path.stat().st_ino == inode

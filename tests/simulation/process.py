@@ -21,15 +21,15 @@ from twisted.internet.defer import inlineCallbacks
 
 from scrapy_koster.crawl.assembly import Parts, assembly_of
 from scrapy_koster.crawl.clock import Clock, Instant, set_clock
+from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.permits import Permits
 from scrapy_koster.crawl.keeping.ahead import Ahead
 from scrapy_koster.crawl.parking.file import ParkedFile
 from scrapy_koster.crawl.parking.parking import Parking
 from scrapy_koster.crawl.parking.wrapped import folder_of
-from scrapy_koster.crawl.scheduler import DeferringScheduler
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.storage.memory import MemoryStorage
 from simulation.fakeredis import Server

@@ -13,7 +13,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 import scrapy_koster.crawl
-from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.fetching.permits import NoPermitError
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.keeping.fate import Place
@@ -186,7 +186,7 @@ def test_a_retry_that_is_forgotten_is_found(
 def test_a_pause_that_is_not_minded_is_found(
     simulated: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Keeper, "_is_put_off", lambda *_: False)
+    monkeypatch.setattr(Keeper, "is_put_off", lambda *_: False)
     first_broken(
         simulated,
         "no site that failed is asked in a pause",

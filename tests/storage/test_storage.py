@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.protocol.access import Copy, Failure, Known, Policy
+from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Claimed, Claiming, Pacing, Storage, contract
 from scrapy_koster.storage.contract.check import COPY, FAILURE, A, B, Check

@@ -6,11 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
-from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
-from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.components.enabled import check_enabled
 from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
@@ -19,9 +18,8 @@ from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.sending import Sending
 from scrapy_koster.crawl.sites import SiteState
-from scrapy_koster.crawl.usagemiddleware import UsageMiddleware
 from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.defect import ParserDefectError, checked_parser, guarded
+from scrapy_koster.protocol.defect import ParserDefectError, guarded
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain
 from scrapy_koster.protocol.site import Site, site_of
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from scrapy_koster.crawl.assembly import Assembly
-    from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.delay import Delay
     from scrapy_koster.protocol.hazard import Watch
     from scrapy_koster.protocol.verdict import Verdict
@@ -67,18 +64,10 @@ class KosterMiddleware:
         # Most requests are to the site of the one before.
         self._last = SiteState(Site("http", "", 80))
         self._origin = self._last.origin
-        self._robot = robot = parts.robot
-        self._name = robot.name
+        self._robot = parts.robot
+        self._name = parts.robot.name
         if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
-            log = Log(Elsewhere.__module__, crawler)
-            elsewhere = Elsewhere(
-                log,
-                parts.clock,
-                keeper=parts.keeper,
-                robot=robot,
-                replay=parts.replay,
-                decide=self._decide,
-            )
+            elsewhere = _elsewhere(crawler, parts, self._decide)
             # A subclass may have one of its own.
             own = getattr(self, "process_response", None)
             self.process_response = elsewhere.before(own)
@@ -86,9 +75,7 @@ class KosterMiddleware:
         self._pacer = parts.pacer
         self._is_paced = False
         self._has_told_of_parser = False
-        _check_parser(crawler, parts.config, self._log)
-        _check_not_twice(crawler, self._log)
-        _check_usage(crawler, parts.config)
+        check_enabled(crawler, parts.config)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
@@ -377,6 +364,18 @@ def _watch_of(state: SiteState, robot: str) -> Watch | None:
     return guarded(parser, "watch", lambda: parser.watch(robot))
 
 
+def _elsewhere(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> Elsewhere:
+    log = Log(Elsewhere.__module__, crawler)
+    return Elsewhere(
+        log,
+        parts.clock,
+        keeper=parts.keeper,
+        robot=parts.robot,
+        replay=parts.replay,
+        decide=decide,
+    )
+
+
 def _sending(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> Sending | None:
     if parts.config.dry_run:  # which stops nothing
         return None
@@ -390,36 +389,3 @@ def _sending(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> 
         stated=parts.stated,
         decide=decide,
     )
-
-
-def _check_parser(crawler: Crawler, config: Config, log: Log) -> None:
-    checked_parser(config.parser, config.parser.from_crawler(crawler, b""))
-    settings = crawler.settings
-    if settings.getpriority("ROBOTSTXT_PARSER") and settings.get("KOSTER_PARSER") is None:
-        log.warning(
-            "ROBOTSTXT_PARSER = %(parser)s is not used: files are read by the draft. To have"
-            " them read by yours set KOSTER_PARSER to it. If the draft is meant, remove it.",
-            parser=repr(settings["ROBOTSTXT_PARSER"]),
-        )
-
-
-def _check_usage(crawler: Crawler, config: Config) -> None:
-    enabled = crawler.settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
-    if config.usage.reads_metas and not any(
-        issubclass(load_object(path), UsageMiddleware) for path in enabled
-    ):
-        raise ValueError(
-            "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD have no effect without UsageMiddleware."
-            ' Add "scrapy_koster.UsageMiddleware": 90 to SPIDER_MIDDLEWARES, or use the add-on.'
-        )
-
-
-def _check_not_twice(crawler: Crawler, log: Log) -> None:
-    enabled = crawler.settings.get_component_priority_dict_with_base("DOWNLOADER_MIDDLEWARES")
-    if any(load_object(path) is RobotsTxtMiddleware for path in enabled):
-        log.warning(
-            "Scrapy's RobotsTxtMiddleware is enabled too: robots.txt is fetched and"
-            " read twice, by two standards. Switch it off with DOWNLOADER_MIDDLEWARES"
-            ' = {"scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,'
-            " ...}, or use the add-on."
-        )

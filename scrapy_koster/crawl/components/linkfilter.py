@@ -8,8 +8,8 @@ from scrapy import Request
 from scrapy.exceptions import NotConfigured
 
 from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.config import config_of
-from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsForbidden
 

@@ -13,18 +13,18 @@ from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.clock import LONG_AGO
+from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
+from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import config_of
-from scrapy_koster.crawl.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.keeping.fate import Crawl
-from scrapy_koster.crawl.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.messages.log import Log, ServerLog
 from scrapy_koster.crawl.parking.journal import Journal, NoJournal, journal_of
 from scrapy_koster.crawl.parking.lastrun import LastRun
 from scrapy_koster.crawl.parking.remaining import Remaining
 from scrapy_koster.crawl.parking.workers import server_of
 from scrapy_koster.crawl.parking.wrapped import Wrapped
-from scrapy_koster.crawl.spidermiddleware import RobotsMetaMiddleware
-from scrapy_koster.crawl.usagemiddleware import UsageMiddleware
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import waits
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.assembly import Assembly
+    from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.sites import SiteState
 
 # Requests that are parked in one call, and for how long, before the loop goes on: with many hosts
@@ -268,7 +269,10 @@ def _check_built(crawler: Crawler) -> None:
             " robots.txt. Look in DOWNLOADER_MIDDLEWARES for what takes it out; to crawl without"
             " it set ROBOTSTXT_OBEY = False."
         )
-    config = config_of(crawler)
+    _check_spider_middlewares(crawler, config_of(crawler))
+
+
+def _check_spider_middlewares(crawler: Crawler, config: Config) -> None:
     if (
         config.filter_links
         and not config.dry_run
@@ -288,10 +292,7 @@ def _check_built(crawler: Crawler) -> None:
             "RobotsMetaMiddleware has a place in SPIDER_MIDDLEWARES, and is not in the crawl. To"
             " crawl without it set KOSTER_PAGE_DIRECTIVES = []."
         )
-    if (
-        config_of(crawler).usage.reads_metas
-        and crawler.get_spider_middleware(UsageMiddleware) is None
-    ):
+    if config.usage.reads_metas and crawler.get_spider_middleware(UsageMiddleware) is None:
         raise RuntimeError(
             "KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD is set, and there is no UsageMiddleware in"
             " the crawl. Look in SPIDER_MIDDLEWARES for what takes it out, or unset both."

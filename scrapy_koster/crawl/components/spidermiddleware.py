@@ -14,7 +14,7 @@ from scrapy_koster.crawl.config import PageSource, config_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.stats import Stats
-from scrapy_koster.crawl.page import may_have_metas, octets_of, syntax_of, tokens_of
+from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, syntax_of, tokens_of
 from scrapy_koster.crawl.report import counts_of
 from scrapy_koster.protocol.metatags import part_to_read
 from scrapy_koster.protocol.robotsmeta import (

@@ -16,7 +16,7 @@ from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import USAGE_EXPIRY_SECS
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.page import may_have_metas, octets_of, syntax_of, tokens_of
+from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, syntax_of, tokens_of
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
 from scrapy_koster.protocol.usage_page import (

@@ -139,12 +139,11 @@ class Fetcher:
             ended.callback(result)  # of a failure it is what errback() is
 
         def time_out() -> None:
-            secs = self._config.timeout_secs
             late.append(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
             asking.cancel()
 
-        until = self._clock.now() + self._config.timeout_secs
-        timer = self._clock.call_later(self._config.timeout_secs, time_out)
+        secs = self._config.timeout_secs
+        until, timer = self._clock.now() + secs, self._clock.call_later(secs, time_out)
         if after is None or after.url is None:
             self._stats.asked()
         errand = _Errand(page, stale, until, list(after.exchanges) if after else [])

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.fetching.ports import Archive, Fetch, FetchPacer, Store
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.sites import SiteState
-    from scrapy_koster.protocol.access import Policy
+    from scrapy_koster.protocol.policy import Policy
     from scrapy_koster.protocol.step import Step
 
 # Beyond the time-out of a fetch, for what has to be stored then.
@@ -208,20 +208,26 @@ class Retriever:
         except NoPermitError:
             result = _NO_PERMIT
         if not self._cancelled:
-            known = self._pacer.lengthened(state, self._after(result, state.known, began))
-            known = await self._archive.learnt(
-                state.site,
-                known,
-                source=Source.FETCHED,
-                exchanges=result.exchanges,
-                stale=last_copy(state.known),
-            )
-            self._announcer.answered(state.site, result, known)
-            if result is not _NO_PERMIT:  # that says nothing about the site to anybody else
-                await self._pacer.note(state, known)
-                await self._store.put(state.site, known)
-            await self._take(state, known, Source.FETCHED, page)
+            await self._learn(state, page, result, began)
         return 0.0
+
+    async def _learn(
+        self, state: SiteState, page: Request, result: Answer | NoAnswer, began: float
+    ) -> None:
+        """Take what came of the request, and store it for others before anybody is told."""
+        known = self._pacer.lengthened(state, self._after(result, state.known, began))
+        known = await self._archive.learnt(
+            state.site,
+            known,
+            source=Source.FETCHED,
+            exchanges=result.exchanges,
+            stale=last_copy(state.known),
+        )
+        self._announcer.answered(state.site, result, known)
+        if result is not _NO_PERMIT:  # that says nothing about the site to anybody else
+            await self._pacer.note(state, known)
+            await self._store.put(state.site, known)
+        await self._take(state, known, Source.FETCHED, page)
 
     async def _fetched(
         self, state: SiteState, page: Request, after: TurnNeededError | None

@@ -106,7 +106,7 @@ class Keeper:
 
     def is_awaited(self, state: SiteState) -> bool:
         """Whether the site is to be asked: requests wait for it, or have since it was settled."""
-        return state in self._awaited and not self._is_put_off(state)
+        return state in self._awaited and not self.is_put_off(state)
 
     def is_busy(self, state: SiteState) -> bool:
         """Whether the state of the site has to stay in memory."""
@@ -143,7 +143,7 @@ class Keeper:
             self.patience.busy()  # else nothing was fetched since the site was given up
         self.ask_for(state, request)
         _, step = self._decided(state, Place.IN_PLACE)
-        while waits(step) or (isinstance(step, Refuse) and self._is_put_off(state)):
+        while waits(step) or (isinstance(step, Refuse) and self.is_put_off(state)):
             told: Deferred[Step] = Deferred()
             # Again: what it waited for may have ended meanwhile, with nobody to wait for it.
             self._awaits(state, request).waiters.append(told)
@@ -156,7 +156,7 @@ class Keeper:
         """Have a site retrieved for which requests wait, or set the time of its next attempt."""
         if self.patience.crawl is Crawl.CLOSING:  # a timer would stay behind
             return
-        if self._is_put_off(state):
+        if self.is_put_off(state):
             self._pauses.put_off(state)
             return
         match self.current_step(state):
@@ -172,7 +172,7 @@ class Keeper:
 
     def retrieved(self, state: SiteState) -> None:
         """Tell those who wait for the site that its step may be another."""
-        if self._is_put_off(state):
+        if self.is_put_off(state):
             self._pauses.put_off(state)
             return
         self.ahead.ends(state)
@@ -225,8 +225,8 @@ class Keeper:
 
     # Pauses.
 
-    def _is_put_off(self, state: SiteState) -> bool:
-        """Whether what concerns the site has to wait until the crawl goes on.
+    def is_put_off(self, state: SiteState) -> bool:
+        """Return whether what concerns the site has to wait until the crawl goes on.
 
         While it is paused Scrapy finishes what it has begun. So a site is asked once for requests
         that wait in place.

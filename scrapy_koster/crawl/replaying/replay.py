@@ -20,7 +20,8 @@ from scrapy.http import Response
 from scrapy_koster.crawl.fetching.ports import Unshared
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.sites import SiteState
-from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, Unavailable, last_copy
+from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, last_copy
+from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.step import Pass
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.fetching.ports import Store
     from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.protocol.access import Known, Policy
+    from scrapy_koster.protocol.access import Known
+    from scrapy_koster.protocol.policy import Policy
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.step import Step
 

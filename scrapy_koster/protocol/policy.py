@@ -1,0 +1,64 @@
+"""What the settings decide of what an answer to GET /robots.txt means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from scrapy_koster.protocol.override import NO_OVERRIDES, Overrides
+
+
+class Restricted(Enum):
+    """KOSTER_RESTRICTED: what 401 and 403 mean."""
+
+    DISALLOW = "disallow"
+    ALLOW = "allow"
+
+
+class Missing(Enum):
+    """KOSTER_MISSING: what no file means, and a file without a record."""
+
+    ALLOW = "allow"
+    DISALLOW = "disallow"
+
+
+class Html(Enum):
+    """KOSTER_HTML_ROBOTSTXT: what an HTML page without a record means."""
+
+    ALLOW = "allow"
+    DEFER = "defer"
+    DISALLOW = "disallow"
+
+
+class Unavailable(Enum):
+    """KOSTER_UNAVAILABLE: what a temporary failure means."""
+
+    DEFER = "defer"
+    ALLOW = "allow"
+    DISALLOW = "disallow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The choices that section 3.1 and 3.4 leave to a robot."""
+
+    expiry_secs: float = 604800.0
+    """Life of a copy without cache directives: 7 days (3.4)."""
+    expiry_min_secs: float = 300.0
+    expiry_max_secs: float = 2592000.0
+    restricted_expiry_secs: float = 3600.0
+    """Life of a 401 or 403 without cache directives."""
+    stale_if_error_secs: float = 0.0
+    defer_first_secs: float = 10.0
+    defer_max_secs: float = 600.0
+    defer_limit_secs: float = 300.0
+    restricted: Restricted = Restricted.DISALLOW
+    missing: Missing = Missing.ALLOW
+    html: Html = Html.ALLOW
+    unavailable: Unavailable = Unavailable.DEFER
+    overrides: Overrides = NO_OVERRIDES
+
+    @property
+    def defers(self) -> bool:
+        """Whether requests wait for a site that has failed."""
+        return self.unavailable is Unavailable.DEFER
