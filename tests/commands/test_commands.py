@@ -506,7 +506,8 @@ def test_explain_of_a_parser_that_raises_for_the_delay(robots: Robots) -> None:
     ran = robots("explain", "--robots", "-", "http://h/a", stdin=DELAY, **settings)
     assert ran.status == 0
     assert "60 s between two visits: kept" in ran.out
-    assert "KOSTER_CRAWL_DELAY_MAX_SECS is kept: ZeroDivisionError: no delay" in ran.err
+    assert "KOSTER_CRAWL_DELAY_MAX_SECS is kept: ParserDefectError: lines() of" in ran.err
+    assert "RaisesForTheDelay raised ZeroDivisionError: no delay" in ran.err
 
 
 @pytest.mark.skipif(
@@ -862,8 +863,14 @@ def test_cache_of_a_redis_that_is_away(robots: Robots, server: Server) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("", "say what to do: scrapy robots check, explain, survey, cache, report or audit"),
-        ("chekc", "argument check|explain|survey|cache|report|audit: invalid choice: 'chekc'"),
+        (
+            "",
+            "say what to do: scrapy robots check, explain, history, survey, cache, report or audit",
+        ),
+        (
+            "chekc",
+            "argument check|explain|history|survey|cache|report|audit: invalid choice: 'chekc'",
+        ),
         ("check", "the following arguments are required: FILE|URL|-"),
         ("check nowhere.txt", "cannot read 'nowhere.txt': No such file or directory; give a file"),
         ("check .", "cannot read '.': Is a directory"),
@@ -1155,7 +1162,7 @@ def test_every_option_is_documented(robots: Robots) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`(--?[a-zA-Z]+)", text))
     options: set[str] = set()
-    verbs = ["check", "explain", "survey", "report", "audit"]
+    verbs = ["check", "explain", "history", "survey", "report", "audit"]
     verbs += [f"cache {what}" for what in ("list", "show", "forget")]
     for verb in verbs:
         options.update(re.findall(r"(?<![\w-])--?[a-zA-Z]+", robots(*verb.split(), "-h").out))

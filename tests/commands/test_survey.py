@@ -277,6 +277,7 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server) -> None:
             "rule": 2,
             "restricted": 1,
             "missing": 0,
+            "html": 0,
             "unavailable": 0,
             "delay": 0,
             "override": 0,
@@ -599,9 +600,11 @@ def test_two_thousand_sites_of_which_a_hundred_hang(survey: Survey, server: Serv
             "rule": 1900,
             "restricted": 0,
             "missing": 0,
+            "html": 0,
             "unavailable": 200,
             "delay": 0,
             "override": 0,
+            "usage": 0,
         },
     }
     assert sorted(many.asked(), key=str) == sorted(map(many.host, range(2000)))

@@ -99,6 +99,7 @@ WRONG = {
     "KOSTER_DRY_RUN": ("perhaps", "", [], "2.5"),
     "KOSTER_FALLBACK_SCHEDULER": (*NOT_CLASSES, dict, "scrapy_koster.DeferringScheduler", Ours),
     "KOSTER_REPORT": (3, True, [], b"x.html"),
+    "KOSTER_ARCHIVE": (3, True, [], b"x"),
     "KOSTER_USAGE_PURPOSES": ("Train-AI", ["train-ai", 3], [None], [""], 3, True, ["a b"], "n=y"),
     "KOSTER_USAGE_ACTION": ("Drop", "keep", "", True, ["drop"]),
     "KOSTER_USAGE_UNKNOWN": ("Keep", "report", "", False, ["keep"]),
