@@ -30,7 +30,6 @@ MISSING: dict[str, Handler] = {
     "comments": Reply(200, "# nothing\n\n"),
     "HTML": Reply(200, HTML, headers=PAGE),
     "binary": Reply(200, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256))),
-    "UTF-16 without a mark": Reply(200, RULES.encode("utf-16-le")),
     "an agent without a rule": Reply(200, "User-agent: *\n"),
     "rules without an agent": Reply(200, "Disallow: /secret\n"),
     "an extension alone": Reply(200, "Sitemap: /sitemap.xml\n"),
@@ -38,6 +37,7 @@ MISSING: dict[str, Handler] = {
 THERE: dict[str, Handler] = {
     "rules": RULES,
     "UTF-16": Reply(200, RULES.encode("utf-16")),
+    "UTF-16 without a mark": Reply(200, RULES.encode("utf-16-le")),
     "rules below HTML": Reply(200, f"<!-- by hand -->\n{RULES}", headers=PAGE),
     "nothing is disallowed": "User-agent: *\nDisallow:\n",
     "a record of another robot": "User-agent: another\nDisallow: /\n",

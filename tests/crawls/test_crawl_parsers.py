@@ -185,6 +185,7 @@ async def crawled_oddly(crawl: Crawl, server: Server, parser: Any) -> tuple[Any,
         "KOSTER_CRAWL_DELAY_MAX_SECS": 0.01,
         "KOSTER_DEFER_FIRST_SECS": 0.2,
         "KOSTER_DEFER_LIMIT_SECS": 0.5,
+        "KOSTER_REPORT": str(crawl.folder / "report.html"),  # which asks for the record
     }
     with kept_log() as log:
         running = crawl.start(urls=urls, settings=settings)
@@ -197,9 +198,9 @@ async def crawled_oddly(crawl: Crawl, server: Server, parser: Any) -> tuple[Any,
     return spider, "\n".join(logging.Formatter().format(record) for record in errors)
 
 
-METHODS = ("from_crawler", "allowed", "ruling", "lines", "crawl_delay", "record", "by_rfc9309")
+METHODS = ("from_crawler", "allowed", "ruling", "lines", "crawl_delay", "record", "watch")
 """All that a crawl calls; the last two of subclasses of KosterRobotParser alone."""
-CLOSING = ("from_crawler", "allowed", "record", "by_rfc9309")
+CLOSING = ("from_crawler", "allowed", "record", "watch")
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,8 @@ async def test_a_parser_that_raises_opens_nothing(
 ) -> None:
     site = server.site()
     site.robots = "User-agent: *\nDisallow: /private\n"
-    await crawl(urls=site.urls(3, "/private{}"), settings={"KOSTER_PARSER": parser})
+    with pytest.raises(AssertionError, match=r"Raises\w* has a defect"):  # it is logged
+        await crawl(urls=site.urls(3, "/private{}"), settings={"KOSTER_PARSER": parser})
     assert site.pages_asked == []
 
 
