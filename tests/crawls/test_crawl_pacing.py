@@ -201,7 +201,7 @@ async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     assert result.stats["koster/crawl_delay/refused"] == 2
     assert result.stats["koster/forbidden/delay"] == 2
     assert result.stats["koster/forbidden/rule"] == 1
-    assert result.finish_reason == "finished"
+    assert result.finish_reason == "robotstxt_forbidden"
 
 
 NAMED = """User-agent: slow

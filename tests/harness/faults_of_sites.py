@@ -244,7 +244,7 @@ _ANSWERS: Sequence[SiteFault] = (
     _answer("200 with a byte order mark", _RULES, b"\xef\xbb\xbf" + RULES.encode()),
     _answer("200 in UTF-16 with a byte order mark", _RULES, RULES.encode("utf-16")),
     _answer("200 in UTF-16 with a mark, big endian", _RULES, f"\ufeff{RULES}".encode("utf-16-be")),
-    _answer("200 in UTF-16 without a mark", _OPEN, RULES.encode("utf-16-le")),
+    _answer("200 in UTF-16 without a mark", _RULES, RULES.encode("utf-16-le")),
     _answer("200 of octets NUL, then rules", _RULES, b"\0" * 5000 + b"\n" + RULES.encode()),
     _answer("200 with lines that end with CR alone", _RULES, RULES.replace("\n", "\r")),
     _answer("200 with header fields that make no sense", _RULES, _ODD_FIELDS),
