@@ -496,3 +496,47 @@ async def test_without_the_middleware_a_crawl_with_purposes_does_not_begin(
                 "KOSTER_USAGE_PURPOSES": ["train-ai"],
             },
         )
+
+
+NAMES = ["figtree-images", "figtree"]
+TWO_NAMES = """\
+User-agent: *
+Content-Usage: train-ai=y
+
+User-agent: figtree
+Content-Usage: ai-input=n
+
+User-agent: figtree-images
+Content-Usage: search=n
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "meta"),
+    [({"ROBOTSTXT_USER_AGENT": NAMES}, {}), ({}, {"robotstxt_user_agent": NAMES})],
+    ids=["setting", "meta"],
+)
+async def test_a_robot_with_two_names(
+    crawl: Crawl, server: Server, settings: dict[str, Any], meta: dict[str, Any]
+) -> None:
+    """The record is that of the first name that has one. A page speaks to each, and is read once."""
+    site = server.site()
+    site.robots = TWO_NAMES
+    headers = {
+        "Content-Usage": "train-ai=y",
+        "tdm-reservation": "0",
+        "X-Robots-Tag": "figtree-images: noimageai, figtree: noai, other: noai",
+    }
+    head = '<meta name="figtree" content="noai"><meta name=tdm-policy content=https://p.example/>'
+    site.page("/page", Reply(body=META % head, headers={**HTML, **headers}))
+    site.page("/a.pdf", Reply(body=b"%PDF", headers=headers))
+    urls = [site.url("/page"), site.url("/a.pdf")]
+    result = await crawl(
+        Pages, urls=urls, meta=meta, settings={**FIGTREE, **settings, "KOSTER_USAGE_FIELD": "usage"}
+    )
+    says = {url: str(usage) for url, usage in spider_of(result).usages.items()}
+    assert set(says.values()) == {"noimageai=n, search=n, tdm=y, train-ai=n"}
+    for url, metas in zip(urls, (2, 0), strict=True):
+        statements = spider_of(result).usages[url].statements
+        assert [each.line for each in statements if each.line] == [8]
+        assert len(statements) == len(set(statements)) == 5 + metas

@@ -27,7 +27,7 @@ from scrapy_koster.protocol.usage_page import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from scrapy.crawler import Crawler
     from scrapy.http import Headers
@@ -80,8 +80,8 @@ class UsageMiddleware:
         statements = self._stated.about(request)
         fields = _fields(response.headers)
         if fields is not None:
-            for token in tokens_of(request, self._token):
-                statements += header_statements(fields, token, self._labels)
+            read = partial(header_statements, fields, labels=self._labels)
+            statements += _to_each(tokens_of(request, self._token), read)
         usage = Usage(statements, labels=self._labels) if statements else self._nothing
         if not self._choice.reads_metas:
             self._count(usage)  # what it takes no parsing of the page to know
@@ -229,11 +229,19 @@ def _statements(
     labels: frozenset[str],
 ) -> tuple[Statement, ...]:
     """Return all statements about *page*, which is read for META tags."""
-    found = of_robots_txt
-    for token in tokens:
+
+    def read(token: str) -> tuple[Statement, ...]:
         part = part_to_read(page, token, TDM_NAMES)
-        found += page_statements(fields, part, token, syntax=syntax, labels=labels)
-    return found
+        return page_statements(fields, part, token, syntax=syntax, labels=labels)
+
+    return of_robots_txt + _to_each(tokens, read)
+
+
+def _to_each(
+    tokens: tuple[str, ...], read: Callable[[str], tuple[Statement, ...]]
+) -> tuple[Statement, ...]:
+    """Return what is stated to a robot of several names; to all of them: once."""
+    return tuple(dict.fromkeys(each for token in tokens for each in read(token)))
 
 
 def _fill(item: Any, field: str, usage: Usage) -> None:
