@@ -12,6 +12,7 @@ from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.http import Response
 from scrapy.utils.misc import build_from_crawler, load_object
 
 from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
@@ -197,3 +198,30 @@ async def test_a_process_response_of_a_subclass_runs_too(
     assert isinstance(error, RobotsForbidden)
     assert error.verdict.url == site.url("/private/1")
     assert url == (site.url("/moved") if handlers else site.url("/private/1"))
+
+
+async def test_a_page_is_used_as_the_site_says_at_which_it_has_ended(
+    crawl: Crawl, site: Site, server: Server
+) -> None:
+    other = server.site(host="127.0.0.2")
+    site.robots = "User-agent: *\nContent-Usage: search=y\n"
+    other.robots = "User-agent: *\nContent-Usage: train-ai=n\n"
+    for path in ("/page", "/moved"):
+        site.page(path, redirect(other.url(path)) if path == "/moved" else Reply(200))
+        other.page(path, Reply(200))
+
+    class Using(RecordingSpider):
+        def page(self, response: Response) -> Any:
+            yield {"url": response.url, "usage": str(response.meta["koster_usage"])}
+
+    settings = {"KOSTER_USAGE_PURPOSES": ["train-ai"]}
+    urls = [site.url("/page"), site.url("/moved")]
+    result = await ended(crawl, *urls, spider=Using, settings=settings)
+    assert list(result.items) == [
+        {"url": site.url("/page"), "usage": "search=y"},
+        {"url": other.url("/moved"), "usage": "train-ai=n"},
+    ]
+    dropping = await ended(
+        crawl, *urls, spider=Using, settings=settings | {"KOSTER_USAGE_ACTION": "drop"}
+    )
+    assert [item["url"] for item in dropping.items] == [site.url("/page")]

@@ -111,6 +111,17 @@ async def test_a_site_that_cannot_be_asked_is_not_filtered(crawl: Crawl, server:
     assert enqueued(result) == 3
 
 
+async def test_a_page_that_may_not_be_used_is_filtered(crawl: Crawl, site: Site) -> None:
+    site.robots = RULES + "Content-Usage: /closed train-ai=n\n"
+    settings = {"KOSTER_USAGE_PURPOSES": ["train-ai"], "KOSTER_USAGE_ACTION": "refuse"}
+    result = await crawl(Linking, **linked(site, "/closed", "/open"), settings=FILTER | settings)
+    assert site.pages_asked == ["/", "/open"]
+    [verdict] = result.verdicts
+    assert (verdict.ground, verdict.line) == (Ground.USAGE, 3)
+    for stat in ("links/filtered", "forbidden/usage", "usage/refused"):
+        assert result.stats[f"koster/{stat}"] == 1
+
+
 async def test_a_site_whose_delay_is_too_long_is_filtered(crawl: Crawl, site: Site) -> None:
     site.robots = "User-agent: *\nCrawl-delay: 99\n"
 

@@ -249,11 +249,7 @@ class KosterMiddleware:
     def _refuse(self, request: Request, verdict: Verdict) -> None:
         if self._config.filter_links:
             self._parts.seen.is_new(request.url)  # a link to it is not counted again
-        if verdict.ground is Ground.DELAY:
-            self._stats.delay_refused()
-        elif verdict.ground is Ground.USAGE:
-            self._stats.usage_refused()
-        self._counts.refused(request, verdict)
+        self._count(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
             self._stats.would_be_forbidden()
@@ -266,6 +262,13 @@ class KosterMiddleware:
                 self._stats.request_dropped()
             raise RobotsUnavailable(verdict)
         raise RobotsForbidden(verdict)
+
+    def _count(self, request: Request, verdict: Verdict) -> None:
+        if verdict.ground is Ground.DELAY:
+            self._stats.delay_refused()
+        elif verdict.ground is Ground.USAGE:
+            self._stats.usage_refused()
+        self._counts.refused(request, verdict)
 
     # What is known, for whoever asks before a request is made.
 
@@ -311,9 +314,7 @@ class KosterMiddleware:
         self._stats.link_filtered()
         self._log.debug("Not queued: %(request)s is %(verdict)s", request=request, verdict=verdict)
         if self._parts.seen.is_new(request.url):
-            if verdict.ground is Ground.DELAY:
-                self._stats.delay_refused()
-            self._counts.refused(request, verdict)
+            self._count(request, verdict)
             self._stats.forbidden(verdict.ground)
 
     def _settled(self, url: str) -> SiteState | None:
@@ -372,6 +373,7 @@ def _elsewhere(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -
         keeper=parts.keeper,
         robot=parts.robot,
         replay=parts.replay,
+        stated=parts.stated,
         decide=decide,
     )
 

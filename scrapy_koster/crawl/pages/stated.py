@@ -44,3 +44,7 @@ class Stated:
     def about(self, request: Request) -> tuple[Statement, ...]:
         """Return what applied to *request* when it was sent."""
         return self._found.get(request, ()) if self.has_any else ()
+
+    def ended_elsewhere(self, request: Request, ended: Request) -> None:
+        """Have what applies to *ended* apply to *request*, whose page has come from there."""
+        self._found[request] = self.about(ended)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.replaying.replay import NoReplay
+    from scrapy_koster.crawl.pages.stated import Stated
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.step import Step
@@ -52,6 +53,7 @@ class Elsewhere:
         keeper: Keeper,
         robot: Robot,
         replay: Replay | NoReplay,
+        stated: Stated,
         decide: Callable[[Request, SiteState, str, Step], None],
     ) -> None:
         """*decide* raises IgnoreRequest for a request that its site does not allow to the robot."""
@@ -60,6 +62,7 @@ class Elsewhere:
         self._keeper = keeper
         self._robot = robot
         self._replay = replay
+        self._stated = stated
         self._decide = decide
         self._warned = False
 
@@ -92,6 +95,7 @@ class Elsewhere:
         except IgnoreRequest:
             self._warn(response, request)
             raise
+        self._stated.ended_elsewhere(request, ended)
         return response
 
     def _warn(self, response: Response, request: Request) -> None:
