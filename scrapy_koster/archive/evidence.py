@@ -40,6 +40,7 @@ _NOT_RECEIVED = {b"set-cookie", b"set-cookie2", b"transfer-encoding"}
 """The response headers that are not: secrets, and what no longer holds."""
 _URLS = {b"location", b"content-location", b"refresh", b"link"}
 _USER = re.compile(rb"(?<=//)[^/?#\s]*@")
+_USER_OF_URL = re.compile(rb"\A([^/?#]*//)[^/?#\s]*@")
 _LINE_END = re.compile(rb"[\r\n]+")
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _REMEMBERED = 100_000
@@ -225,7 +226,7 @@ def _of_revisit(copy: Copy) -> dict[str, str]:
 
 def _url(url: str) -> str:
     """Return *url* without the name and the password of a user."""
-    return _USER.sub(b"", url.encode("utf-8", "replace"), count=1).decode()
+    return _USER_OF_URL.sub(rb"\1", url.encode("utf-8", "replace")).decode()
 
 
 def _http(first: bytes, lines: Iterable[tuple[bytes, bytes]]) -> bytes:

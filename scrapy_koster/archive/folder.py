@@ -138,7 +138,7 @@ def _outcome(record: Record, site: Site, warc: Path) -> Outcome | None:
         if failure is not None:
             no_such_host = bool(failure.pop("no_such_host"))
         known = known_from(copy, failure)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None
     if isinstance(known, Failure):
         known = replace(known, no_such_host=no_such_host)

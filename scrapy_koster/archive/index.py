@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from ipaddress import ip_address
@@ -25,6 +26,7 @@ WARC_SUFFIX = ".warc.gz"
 
 LINES_IN_MEMORY = 50_000
 """Beyond so many, an index is sorted in parts, which are in temporary files."""
+_SPACE = re.compile(r"\s")
 _UNLISTED = ("warcinfo", "request")
 
 
@@ -148,17 +150,23 @@ def lines_about(file: BinaryIO, url: str) -> Iterator[dict[str, Any]]:
 
 
 def key_of(url: str) -> str:
-    """Return the key of *url*: its host from right to left, and its path (SURT)."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+    """Return the key of *url*: its host from right to left, and its path (SURT).
+
+    What is no URL is its own key: an archive may be anybody's.
+    """
+    try:
+        parts = urlsplit(url)
+        host, number = parts.hostname or "", parts.port
+    except ValueError:
+        return _SPACE.sub("%20", url)
     try:
         ip_address(host)
     except ValueError:
         host = ",".join(reversed(host.split(".")))
     default = {"http": 80, "https": 443}.get(parts.scheme)
-    port = "" if parts.port in (None, default) else f":{parts.port}"
+    port = "" if number in (None, default) else f":{number}"
     query = f"?{parts.query}" if parts.query else ""
-    return f"{host}{port}){parts.path or '/'}{query}".replace(" ", "%20")
+    return _SPACE.sub("%20", f"{host}{port}){parts.path or '/'}{query}")
 
 
 def _to_first_line_from(file: BinaryIO, key: bytes) -> None:

@@ -119,16 +119,21 @@ def record_at(data: mmap | bytes, offset: int) -> tuple[Record, int]:
 def records_in(data: mmap | bytes) -> Iterator[tuple[int, int, Record]]:
     """Yield the offset, the length and the record of each whole member of a file.
 
-    What is damaged is passed over, and so is the record in which the writer was killed.
+    What is damaged is passed over, and so is the record in which the writer was killed. It may have
+    members in it that a site has sent: they lack the ID of the file's warcinfo, which no site knows.
     """
-    offset = 0
+    offset, info_id, is_damaged = 0, None, False
     while 0 <= offset < len(data):
         try:
             record, end = record_at(data, offset)
+            if is_damaged and record.more.get("WARC-Warcinfo-ID") != info_id:
+                raise ValueError("of another file")
         except ValueError:
-            offset = data.find(_MEMBER, offset + 1)
+            offset, is_damaged = data.find(_MEMBER, offset + 1), True
             continue
         yield offset, end - offset, record
+        if record.kind == "warcinfo" and not is_damaged:
+            info_id = record.id
         offset = end
 
 
@@ -141,7 +146,10 @@ def date_text(epoch: float) -> str:
 def epoch_of(text: str) -> float:
     """Return the time that ``date_text`` has written; ValueError if it is none."""
     time = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return time.replace(tzinfo=time.tzinfo or timezone.utc).timestamp()
+    epoch = time.replace(tzinfo=time.tzinfo or timezone.utc).timestamp()
+    if not 0 <= epoch <= _YEAR_9999:
+        raise ValueError("not a time of the years 1970 to 9999")
+    return epoch
 
 
 def _record(text: bytes) -> Record:

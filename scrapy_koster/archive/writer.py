@@ -66,7 +66,8 @@ class Writer:
         self.open()
         self._append(records)
         if self._size >= self._max_bytes:
-            self.close()
+            with suppress(OSError):  # of the index, which readers make if it is missing
+                self.close()
 
     def close(self) -> None:
         """End the file that is open, and write its index beside it. Raises OSError."""

@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from harness.archives import BODY, NOW, attempt, check, evidence, site_of, warcs
+from harness.archives import BODY, NOW, attempt, check, evidence, read, site_of, warcs
 from harness.sizes import so_many
 from harness.storages import start
 from hypothesis import given
@@ -68,6 +68,7 @@ def packed(text: bytes) -> bytes:
 
 
 WHOLE = gzip.decompress(member_of(RECORD))
+DATE = date_text(RECORD.date).encode()
 DAMAGED = {
     "nothing": b"",
     "no gzip": b"WARC/1.1\r\n",
@@ -77,6 +78,8 @@ DAMAGED = {
     "of another version": packed(b"WARC/2.0\r\n\r\n"),
     "no type": packed(WHOLE.replace(b"WARC-Type", b"X")),
     "no date": packed(WHOLE.replace(b"WARC-Date", b"X")),
+    "a date before all": packed(WHOLE.replace(DATE, b"0001-01-01T00:00:00+23:00")),
+    "a date after all": packed(WHOLE.replace(DATE, b"9999-12-31T23:59:59-23:00")),
     "a date that is none": packed(WHOLE.replace(b"WARC-Date: 2", b"WARC-Date: x")),
     "a length that is none": packed(WHOLE.replace(b"Content-Length: ", b"Content-Length: x")),
     "a block that is cut": packed(WHOLE[:-10]),
@@ -159,6 +162,79 @@ def test_a_write_that_fails_leaves_whole_records(
     folder = Folder(str(tmp_path))
     seen = [len(folder.outcomes(site_of(number))) for number in (1, 2, 3)]
     assert seen == [0 if first else 1, 0, 1]
+
+
+def test_a_file_that_is_followed_by_another_though_its_index_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has been written is in the archive: its index is made when it is read."""
+
+    def fail(*_arguments: Any) -> None:
+        raise FULL
+
+    archive = evidence(tmp_path, max_bytes=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(indexes.Index, "write", fail)
+        known, records = archive.add(attempt(site_of(1)))
+    assert isinstance(known, Copy)
+    assert (known.record_id is None, records) == (False, 3)
+    archive.add(attempt(site_of(2)))
+    archive.close()
+    assert len(warcs(tmp_path)) == 2
+    folder = Folder(str(tmp_path))
+    assert [len(folder.outcomes(site_of(number))) for number in (1, 2)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("url", "written"),
+    [
+        ("http://me:pass@h1.example/robots.txt", "http://h1.example/robots.txt"),
+        ("http://me@h1.example/robots.txt", "http://h1.example/robots.txt"),
+        ("http://h1.example/a//b@c/http://d@e", "http://h1.example/a//b@c/http://d@e"),
+        ("http://me@h1.example/a//b@c?d=//e@f", "http://h1.example/a//b@c?d=//e@f"),
+    ],
+)
+def test_a_url_has_no_user_and_is_otherwise_as_it_was(
+    tmp_path: Path, url: str, written: str
+) -> None:
+    wanted = attempt(site_of(1))
+    copy, exchange = wanted.known, replace(wanted.exchanges[0], url=url)
+    assert isinstance(copy, Copy)
+    archive = evidence(tmp_path)
+    archive.add(replace(wanted, known=replace(copy, url=url), exchanges=(exchange,)))
+    archive.close()
+    response, request, outcome = read(tmp_path)[1:]
+    for record in (response, request):
+        assert record.headers["WARC-Target-URI"] == written
+    assert json.loads(outcome.block)["copy"]["url"] == written
+    assert b"GET " + written.removeprefix("http://h1.example").encode() in request.block
+    folder = Folder(str(tmp_path))
+    [found] = folder.outcomes(site_of(1))
+    assert isinstance(copy := folder.whole(found), Copy)
+    assert copy.body == BODY
+
+
+def test_a_site_forges_no_record_of_another(tmp_path: Path) -> None:
+    """A body that cannot be compressed is in its member as it is, and may have members in it. They
+    are found if the writer was killed there.
+    """
+    other = tmp_path / "forged"
+    forging = evidence(other)
+    forging.add(attempt(site_of(2)))
+    forging.close()
+    forged = b"".join(
+        member_of(record) for _, _, record in records_in(warcs(other)[0].read_bytes())
+    )
+    archive = evidence(tmp_path)
+    archive.add(attempt(site_of(1)))
+    body = random.Random(1).randbytes(100_000) + forged + random.Random(2).randbytes(100_000)
+    archive.add(attempt(site_of(3), body))
+    [warc] = warcs(tmp_path)
+    data = warc.read_bytes()
+    assert forged in data
+    warc.write_bytes(data[: data.index(forged) + len(forged) + 50_000])
+    folder = Folder(str(tmp_path))
+    assert [len(folder.outcomes(site_of(number))) for number in (1, 2, 3)] == [1, 0, 0]
 
 
 # Indexes
@@ -244,6 +320,9 @@ def test_files_that_are_no_archive(tmp_path: Path) -> None:
     (tmp_path / "a.warc.gz").touch()
     (tmp_path / "b.warc.gz").write_bytes(b"\x1f\x8b\x08" * 1000)
     (tmp_path / "c.warc.gz").write_bytes(member_of(RECORD))
+    for number, url in enumerate(("http://[", "http://h:99999/", "http://h:x/", "", "\0")):
+        record = Record("metadata", NOW, b"{}", "application/json", url)
+        (tmp_path / f"d{number}.warc.gz").write_bytes(member_of(record))
     folder = Folder(str(tmp_path))
     assert folder.outcomes(site_of(1)) == []
     assert folder.info(tmp_path / "a.warc.gz") == {}
@@ -274,6 +353,8 @@ def outcome_with(change: Callable[[dict[str, Any]], object], folder: Path) -> li
         lambda told: told.update(copy=None),
         lambda told: told["copy"].update(status="200"),
         lambda told: told["copy"].pop("bytes"),
+        lambda told: told["copy"].update(bytes=float("inf")),
+        lambda told: told["copy"].update(bytes=float("nan")),
         lambda told: told.update(failure={"reason": 1}),
     ],
 )

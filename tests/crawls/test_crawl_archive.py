@@ -26,6 +26,7 @@ from harness.server import Server, Site
 from scrapy import Request
 from scrapy.http import Response
 
+from scrapy_koster.archive.evidence import Attempt, Evidence
 from scrapy_koster.archive.folder import Folder
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.site import site_of
@@ -330,6 +331,18 @@ class InTurn(RecordingSpider):
             yield self.ask(self.urls[len(self.fetched)])
 
 
+class Later(RecordingSpider):
+    """Requests its last URL when it has the others."""
+
+    async def start(self) -> AsyncIterator[Any]:
+        for url in self.urls[:-1]:
+            yield self.ask(url)
+
+    def page(self, response: Response) -> Any:
+        if len(self.fetched) == len(self.urls) - 1:
+            yield self.ask(self.urls[-1])
+
+
 class FullDisk:
     """A disk that is full, until it is not."""
 
@@ -397,3 +410,40 @@ async def test_a_write_that_hangs_is_the_last(
     assert len(result.fetched) == len(result.refused) == 3
     [warning] = warnings(result)
     assert "a write has not ended within 0.5 s" in warning
+
+
+async def test_a_write_that_fails_after_one_that_hung_brings_none_back(
+    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls wait for each other: those behind the one that hangs end as it lets them."""
+    released, calls = Event(), []
+
+    def hang(_self: Evidence, _attempt: Attempt) -> None:
+        calls.append(1)
+        released.wait(60 if len(calls) == 1 else 0)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def release(_asked: Asked) -> Reply:
+        released.set()
+        return Reply(200)
+
+    sites = [server.site() for _ in range(3)]
+    for site in sites:
+        site.robots = RULES
+        site.page("/", release)
+    sites[1].robots = Reply(200, RULES, delay=0.4)
+    monkeypatch.setattr(Evidence, "add", hang)
+    settings = {
+        "KOSTER_ARCHIVE": str(crawl.folder / "evidence"),
+        "KOSTER_STORAGE": MemoryStorage,
+        "KOSTER_TIMEOUT_SECS": 0.5,
+    }
+    try:
+        running = crawl.start(Later, urls=[site.url("/") for site in sites], settings=settings)
+        result = await running.result()
+    finally:
+        released.set()
+    assert len(result.fetched) == 3
+    assert len(calls) == 2
+    assert result.stats["koster/archive/error"] == 2
+    assert len(warnings(result)) == 1

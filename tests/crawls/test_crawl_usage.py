@@ -519,7 +519,7 @@ Content-Usage: search=n
 async def test_a_robot_with_two_names(
     crawl: Crawl, server: Server, settings: dict[str, Any], meta: dict[str, Any]
 ) -> None:
-    """The record is that of the first name that has one. A page speaks to each, and is read once."""
+    """The record is that of the first name that has one. A page speaks to each of them."""
     site = server.site()
     site.robots = TWO_NAMES
     headers = {

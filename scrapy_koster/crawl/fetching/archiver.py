@@ -123,7 +123,8 @@ class Archiver:
 
     def _failed(self, error: Exception) -> None:
         self._stats.archive_error()
-        self._has_hung = isinstance(error, LateError)
+        is_late = isinstance(error, LateError)
+        self._has_hung = self._has_hung or is_late
         if not self._warned:
             self._warned = True
             self._log.warning(
@@ -131,7 +132,7 @@ class Archiver:
                 " not said again: %(folder)s: %(error)s. Free space, or set KOSTER_ARCHIVE to a"
                 " folder that can be written",
                 folder=self._folder,
-                error=f"a write has not ended within {self._secs:g} s" if self._has_hung else error,
+                error=f"a write has not ended within {self._secs:g} s" if is_late else error,
             )
 
 
