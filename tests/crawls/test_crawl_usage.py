@@ -6,10 +6,12 @@ import logging
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from gzip import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from harness.archives import read as read_archive
 from harness.clocks import JumpingClock
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Asked, Reply
@@ -540,3 +542,30 @@ async def test_a_robot_with_two_names(
         statements = spider_of(result).usages[url].statements
         assert [each.line for each in statements if each.line] == [8]
         assert len(statements) == len(set(statements)) == 5 + metas
+
+
+async def test_the_digest_of_a_statement_is_that_of_the_record_in_the_archive(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    """Also if a copy that was fetched anew has the same text, and is compressed in another way."""
+    site = server.site()
+    crawl.clock = clock = JumpingClock()
+    text = (RECORD + "Content-Usage: train-ai=n\n").encode()
+    site.robots = [
+        Reply(200, compress(text, level), headers={"Content-Encoding": "gzip"}) for level in (0, 9)
+    ]
+
+    def later(_asked: Asked) -> Reply:
+        clock.ahead += 700_000
+        return Reply(200)
+
+    site.page("/second", later)
+    urls = [site.url("/second"), site.url("/third")]
+    settings = {**FIGTREE, "KOSTER_ARCHIVE": str(tmp_path)}
+    result = await crawl(Chain, urls=urls[:1], settings=settings)
+    assert result.fetched == tuple(urls)
+    responses = [each for each in read_archive(tmp_path) if each.headers["WARC-Type"] == "response"]
+    digests = [each.headers["WARC-Payload-Digest"] for each in responses]
+    assert len(set(digests)) == 2
+    usages = spider_of(result).usages
+    assert [usages[url].statements[0].digest for url in urls] == digests

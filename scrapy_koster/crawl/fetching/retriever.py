@@ -295,7 +295,7 @@ class Retriever:
         if copy is None or standing_of(copy, self._config.policy).access is not Access.BY_RULES:
             return Facts()
         before = last_copy(state.known)
-        if state.parser is not None and before is not None and before.body == copy.body:
+        if state.parser is not None and before is not None and _is_same(before, copy):
             return state.facts
         if copy.cut_bytes is not None:
             self._announcer.cut(state, copy.cut_bytes)
@@ -325,6 +325,11 @@ def _look_secs(waited_secs: float, held_secs: float, chance: float) -> float:
     """Return when to look again whether another has done: the later, the longer it takes."""
     secs = min(max(waited_secs / 4, _LOOK_FIRST_SECS), _LOOK_LAST_SECS, held_secs)
     return secs * (0.75 + 0.5 * chance)
+
+
+def _is_same(before: Copy, copy: Copy) -> bool:
+    """Return whether what was read of *before* holds for *copy*; usage statements name a digest."""
+    return (before.body, before.digest) == (copy.body, copy.digest)
 
 
 def _met(stored: Known, known: Known | None, *, now: float) -> Known:
