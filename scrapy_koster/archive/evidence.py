@@ -230,7 +230,10 @@ def _url(url: str) -> str:
 
 
 def _http(first: bytes, lines: Iterable[tuple[bytes, bytes]]) -> bytes:
-    named = (name + b": " + _LINE_END.sub(b" ", value) for name, value in lines)
+    named = [
+        name + b": " + (_LINE_END.sub(b" ", value) if b"\n" in value or b"\r" in value else value)
+        for name, value in lines
+    ]
     return b"\r\n".join((first, *named, b"", b""))
 
 

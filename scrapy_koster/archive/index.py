@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from ipaddress import ip_address
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -27,6 +28,7 @@ WARC_SUFFIX = ".warc.gz"
 LINES_IN_MEMORY = 50_000
 """Beyond so many, an index is sorted in parts, which are in temporary files."""
 _SPACE = re.compile(r"\s")
+_NO_DIGIT = re.compile("[^0-9]")
 _UNLISTED = ("warcinfo", "request")
 
 
@@ -54,7 +56,7 @@ class Index:
             "offset": str(offset),
             "filename": filename,
         }
-        when = "".join(filter(str.isdigit, date_text(record.date)))[:14]
+        when = _NO_DIGIT.sub("", date_text(record.date))[:14]
         self._lines.append(f"{key_of(record.url)} {when} {json.dumps(told)}\n".encode())
         if len(self._lines) >= LINES_IN_MEMORY:
             self._spill()
@@ -149,6 +151,7 @@ def lines_about(file: BinaryIO, url: str) -> Iterator[dict[str, Any]]:
         yield told
 
 
+@lru_cache(maxsize=16)  # the records of an attempt have few
 def key_of(url: str) -> str:
     """Return the key of *url*: its host from right to left, and its path (SURT).
 

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import lru_cache
 from mmap import mmap
 from uuid import uuid4
 
@@ -24,6 +25,7 @@ _FIRST_BYTES, _NEXT_BYTES = 2**12, 2**16
 _YEAR_9999 = 253402300799.0
 _MEMBER = b"\x1f\x8b\x08"
 _GZIP = 31
+_LEVEL = 3  # higher ones take longer, and a robots.txt is short
 _VERSION = re.compile(rb"WARC/1\.[01]\r\n")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -78,16 +80,13 @@ def member_of(record: Record) -> bytes:
         "Content-Type": record.content_type,
         "Content-Length": str(len(record.block)),
     }
-    head = "".join(f"{name}: {_CONTROL.sub(' ', value)}\r\n" for name, value in named.items())
-    packer = zlib.compressobj(wbits=_GZIP)
-    return b"".join(
-        (
-            packer.compress(b"WARC/1.1\r\n" + head.encode("utf-8", "replace") + b"\r\n"),
-            packer.compress(record.block),
-            packer.compress(b"\r\n\r\n"),
-            packer.flush(),
-        )
-    )
+    lines = [
+        f"{name}: {value if value.isprintable() else _CONTROL.sub(' ', value)}\r\n"
+        for name, value in named.items()
+    ]
+    head = "".join(("WARC/1.1\r\n", *lines, "\r\n")).encode("utf-8", "replace")
+    packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
+    return packer.compress(head + record.block + b"\r\n\r\n") + packer.flush()
 
 
 def record_at(data: mmap | bytes, offset: int) -> tuple[Record, int]:
@@ -137,6 +136,7 @@ def records_in(data: mmap | bytes) -> Iterator[tuple[int, int, Record]]:
         offset = end
 
 
+@lru_cache(maxsize=16)  # the records of an attempt have few
 def date_text(epoch: float) -> str:
     """Return a time as WARC-Date has it, in UTC."""
     time = datetime.fromtimestamp(min(max(epoch, 0.0), _YEAR_9999), timezone.utc)
