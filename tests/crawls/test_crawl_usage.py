@@ -373,6 +373,29 @@ async def test_a_page_that_is_forbidden_has_no_preference(crawl: Crawl, server: 
     assert says == {urls[0]: "", urls[1]: "train-ai=n"}
 
 
+async def test_an_override_says_nothing_about_use(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = RECORD + "Content-Usage: train-ai=n\nContent-Usage: /private/open train-ai=y\n"
+    override = {
+        "site": site.url(""), "reason": "agreed", "until": "2999-12-31", "allow": ["/private"]
+    }  # fmt: skip
+    urls = [site.url("/private/open"), site.url("/private/closed")]
+    result = await crawl(
+        Pages,
+        urls=urls,
+        settings={
+            **FIGTREE,
+            "KOSTER_OVERRIDES": [override],
+            "KOSTER_USAGE_PURPOSES": ["train-ai"],
+            "KOSTER_USAGE_ACTION": "refuse",
+        },
+    )
+    assert result.fetched == (urls[0],)
+    [verdict] = result.verdicts
+    assert (verdict.ground, verdict.line, verdict.override) == (Ground.USAGE, 3, None)
+    assert result.stats["koster/override/allowed"] == 1
+
+
 class Chain(Pages):
     """Requests /third when it has /second."""
 
