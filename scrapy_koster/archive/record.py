@@ -118,16 +118,17 @@ def record_at(data: mmap | bytes, offset: int) -> tuple[Record, int]:
 def records_in(data: mmap | bytes) -> Iterator[tuple[int, int, Record]]:
     """Yield the offset, the length and the record of each whole member of a file.
 
-    What is damaged is passed over, and so is the record in which the writer was killed. It may have
-    members in it that a site has sent: they lack the ID of the file's warcinfo, which no site knows.
+    What is damaged is passed over, and so is the record in which the writer was killed. A site may
+    have sent members that are in it: they lack the ID of the warcinfo, which no site knows.
     """
     offset, info_id, is_damaged = 0, None, False
     while 0 <= offset < len(data):
         try:
             record, end = record_at(data, offset)
-            if is_damaged and record.more.get("WARC-Warcinfo-ID") != info_id:
-                raise ValueError("of another file")
+            is_ours = not is_damaged or record.more.get("WARC-Warcinfo-ID") == info_id
         except ValueError:
+            is_ours = False
+        if not is_ours:
             offset, is_damaged = data.find(_MEMBER, offset + 1), True
             continue
         yield offset, end - offset, record

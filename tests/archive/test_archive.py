@@ -210,8 +210,9 @@ def test_a_url_has_no_user_and_is_otherwise_as_it_was(
     assert b"GET " + written.removeprefix("http://h1.example").encode() in request.block
     folder = Folder(str(tmp_path))
     [found] = folder.outcomes(site_of(1))
-    assert isinstance(copy := folder.whole(found), Copy)
-    assert copy.body == BODY
+    whole = folder.whole(found)
+    assert isinstance(whole, Copy)
+    assert whole.body == BODY
 
 
 def test_a_site_forges_no_record_of_another(tmp_path: Path) -> None:

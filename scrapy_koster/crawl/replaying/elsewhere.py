@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.replaying.replay import NoReplay
     from scrapy_koster.crawl.pages.stated import Stated
+    from scrapy_koster.crawl.replaying.replay import NoReplay
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.sites import SiteState
     from scrapy_koster.protocol.step import Step
