@@ -113,7 +113,8 @@ async def test_explain_answers_for_a_crawl_that_fetched_no_robots_txt(
 ) -> None:
     """Its storage was warm, and the archive of the crawl that had fetched them is gone."""
     sites = [server.site() for _ in range(3)]
-    for site, answer in zip(sites, (RULES, Reply(403), Reply(404)), strict=True):
+    answers: list[Any] = [RULES, Reply(403), Reply(404)]
+    for site, answer in zip(sites, answers, strict=True):
         site.robots = answer
     urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
     first = await crawl(urls=urls, settings={"KOSTER_ARCHIVE": None})
