@@ -26,8 +26,10 @@ from harness.server import Server, Site
 from scrapy import Request
 from scrapy.http import Response
 
+from scrapy_koster.archive import writer
 from scrapy_koster.archive.evidence import Attempt, Evidence
 from scrapy_koster.archive.folder import Folder
+from scrapy_koster.archive.writer import write_all
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.memory import MemoryStorage
@@ -153,7 +155,7 @@ async def test_a_body_that_is_cut_and_one_that_is_compressed(
     long.robots = RULES + "# more\n" * 100_000
     packed.robots = Reply(200, gzip.compress(RULES.encode()), headers={"Content-Encoding": "gzip"})
     urls = [site.url("/secret") for site in (long, packed)]
-    result = await crawl(urls=urls, settings={"KOSTER_MAX_BYTES": 1000})
+    result = await crawl(urls=urls, settings={"KOSTER_MAX_BYTES": 100_000})
     assert len(result.verdicts) == 2
     by_type = {record.headers["WARC-Type"]: record for record in read(folder)}
     [cut] = [
@@ -348,13 +350,13 @@ class FullDisk:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_full = False
-        self._write_really = os.write
-        monkeypatch.setattr("os.write", self._write)
+        # Not os.write, by which a reactor wakes itself up.
+        monkeypatch.setattr(writer, "write_all", self._write)
 
-    def _write(self, file: int, octets: bytes) -> int:
+    def _write(self, file: int, octets: bytes) -> None:
         if not self.is_full:
-            return self._write_really(file, octets)
-        self._write_really(file, octets[: len(octets) // 2])
+            return write_all(file, octets)
+        write_all(file, octets[: len(octets) // 2])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
@@ -387,15 +389,14 @@ async def test_a_write_that_hangs_is_the_last(
 ) -> None:
     released = Event()
 
-    def hang(_file: int, octets: bytes) -> int:
+    def hang(_file: int, _octets: bytes) -> None:
         released.wait(60)
-        return len(octets)
 
     sites = [server.site() for _ in range(3)]
     for site in sites:
         site.robots = RULES
     with monkeypatch.context() as patched:
-        patched.setattr("os.write", hang)
+        patched.setattr(writer, "write_all", hang)
         settings = {
             "KOSTER_ARCHIVE": str(crawl.folder / "evidence"),
             "KOSTER_STORAGE": MemoryStorage,

@@ -315,6 +315,19 @@ async def test_a_field_that_has_a_value_and_items_that_cannot_hold_it(
 class Passing(Pages):
     """Passes its meta on, as people do."""
 
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.scheduled: list[dict[str, Any]] = []
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.request_scheduled, signal=signals.request_scheduled)
+        return spider
+
+    def request_scheduled(self, request: Request) -> None:
+        self.scheduled.append(dict(request.meta))
+
     def page(self, response: Response) -> Iterator[Any]:
         super_page = super().page(response)
         yield from super_page
@@ -327,16 +340,11 @@ async def test_the_usage_reaches_no_queue_and_no_other_page(
 ) -> None:
     site = server.site()
     site.robots = RECORD + "Content-Usage: /page$ train-ai=n\n"
-    seen: list[dict[str, Any]] = []
-
-    def scheduled(request: Request) -> None:
-        seen.append(dict(request.meta))
-
-    running = crawl.start(
+    result = await crawl(
         Passing, urls=[site.url("/page")], settings={**FIGTREE, "JOBDIR": str(tmp_path)}
     )
-    running.crawler.signals.connect(scheduled, signal=signals.request_scheduled)
-    result = await running.result()
+    spider: Any = result.crawler.spider
+    seen = spider.scheduled
     assert len(seen) == 2
     assert not any("koster_usage" in meta for meta in seen)
     usages = spider_of(result).usages
@@ -507,6 +515,8 @@ async def test_a_purpose_that_no_standard_defines(crawl: Crawl, server: Server) 
     assert result.verdicts[0].ground is Ground.USAGE
 
 
+# Scrapy does not close the session of its handler without a reactor if a crawl cannot begin.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_without_the_middleware_a_crawl_with_purposes_does_not_begin(
     crawl: Crawl, server: Server
 ) -> None:
