@@ -348,7 +348,7 @@ async def test_a_redis_that_hangs(server: Server, fleet: Fleet, crawl: Crawl) ->
     fleet.redis.send(signal.SIGCONT)
     log = fleet.end(worker)
     assert each_once(site, 50)
-    assert WARNING not in log
+    assert log.count(WARNING) <= 1
 
 
 async def test_a_redis_that_is_killed_and_comes_back_without_data(
