@@ -136,6 +136,15 @@ def test_all_that_wait_have_a_limit_too(ahead: Ahead, clock: HandClock, room: li
     assert full(ahead)
 
 
+def test_a_site_that_ends_after_the_close_leaves_no_timer(ahead: Ahead, clock: HandClock) -> None:
+    """Attempts that are cancelled by the close end afterwards."""
+    for state in sites(4):
+        ahead.begins(state)
+    ahead.close()
+    ahead.ends(next(iter(ahead._waiting)))
+    assert all(timer.cancelled for timer in clock.timers)
+
+
 def test_sites_that_failed_before_are_none_of_the_first(ahead: Ahead) -> None:
     for state in sites(4):
         ahead.begins(failed(state))

@@ -80,7 +80,8 @@ class Ahead:
         self._look()
 
     def close(self) -> None:
-        """Leave no timer behind."""
+        """Leave no timer behind, also when attempts that are under way end later."""
+        self._first.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
