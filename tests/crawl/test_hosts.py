@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from harness.clocks import StillClock
+from harness.clocks import StillClock, sleep
 
 from scrapy_koster.crawl.pacing.host_turns import HostTurns
 from scrapy_koster.crawl.pacing.hosts import Host
@@ -50,3 +50,28 @@ async def test_when_the_next_visit_may_begin(host: Host) -> None:
             clock.secs += took
         assert host.next_visit - began == pytest.approx(1.0 + added)
         clock.secs += 10.0
+
+
+@pytest.mark.parametrize(("took", "noted"), [(0.002, []), (0.05, [True]), (0.4, [True])])
+async def test_a_storage_that_takes_its_time_to_grant_a_visit_is_told_when_it_began(
+    host: Host, took: float, noted: list[bool]
+) -> None:
+    """It has it as earlier than it was, and the next process would come too early."""
+    clock = StillClock()
+    sent: list[bool] = []
+    noted_when_sent: list[bool] = []
+
+    async def visit(*_: Any, begun: bool) -> float:
+        if sent:
+            noted_when_sent.append(begun)
+        clock.secs += took
+        return 0.0
+
+    hosts: Any = SimpleNamespace(gap=lambda _: 1.0, is_awaited=lambda _: False)
+    store: Any = SimpleNamespace(visit=visit)
+    stats: Any = SimpleNamespace(paced=lambda _: None)
+    turns = HostTurns(hosts, store, stats, clock, lambda _: None)
+    async with turns.visit(host, nullcontext):
+        sent.append(True)
+        await sleep(0.01)
+    assert noted_when_sent == noted

@@ -33,7 +33,10 @@ _TURN_LEAST_SECS = 0.05
 # So much of a gap is added to it, for what is not known of how late a request is: see
 # LATE_MOST_SECS. The answer shows that it was there.
 _SPARE_SHARE = 0.01
-# If it took the storage so long to grant a turn that is used now, it is asked again, so often.
+# If it took the storage so long to grant a turn that is used now, it may have noted it as so much
+# earlier than it is used. It is told.
+_LATE_SECS = 0.01
+# If it took it so long, it is asked again, so often.
 _STALLED_SECS = 0.1
 _TRIES = 3
 
@@ -145,6 +148,8 @@ class HostTurns:
                 is_late = secs >= max(gap / 2, _STALLED_SECS) and tried < _TRIES
                 claimed_at = LONG_AGO
                 if left <= 0 and not is_late:
+                    if secs > _LATE_SECS:
+                        self._run(self._note(host.name, gap))
                     return
             if left > 0:
                 host.next_visit = max(host.next_visit, self._clock.now() + left)
