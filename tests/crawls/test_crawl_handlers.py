@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured, NotSupported, UnsupportedURLSchemeError
 from scrapy.http import Response
 from scrapy.utils.asyncio import is_asyncio_available
-from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet import defer
@@ -328,3 +329,77 @@ async def test_a_handler_that_is_odd_opens_no_site(
     assert {type(error) for error in refused} == {RobotsUnavailable}
     said = "\n".join(line for line in log if "Error while asking for the robots.txt of" in line)
     assert "Odd returned" in said or "StopIteration" in said
+
+
+# What a handler does when it is closed. Scrapy waits for that without a limit; by then all is done.
+
+
+class Gone(Exception):
+    pass
+
+
+def closing(kind: Any, does: Callable[[], Awaitable[Any]]) -> Any:
+    class Odd(kind):  # type: ignore[misc]
+        closed = 0
+
+        async def close(self) -> None:
+            type(self).closed += 1
+            await super().close()
+            await does()
+
+    return Odd
+
+
+def ended(running: Running) -> list[str]:
+    spider: Any = running.crawler.spider
+    return sorted([*spider.fetched, *(url for url, _ in spider.refused)])
+
+
+AWAY: dict[str, Any] = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.3}
+KINDS = ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx", "of nobody"]
+
+
+def handler_of(kind: str) -> Any:
+    return failing(OSError("it is away")) if kind == "of nobody" else loaded(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_handler_that_cannot_be_closed(crawl: Crawl, server: Server, kind: str) -> None:
+    """The crawl ends, with one error for each time that it was closed."""
+    site = server.site()
+    site.robots = RULES
+    handler = closing(handler_of(kind), _raises(Gone("cannot be closed")))
+    # Scrapy closes no handler after one that raises: there is none.
+    settings = AWAY | {"DOWNLOAD_HANDLERS": {"http": handler, "https": None}}
+    running = crawl.start(urls=[site.url(path) for path in PAGES], settings=settings)
+    with pytest.raises(AssertionError) as raised:  # they are logged, with tracebacks
+        await running.result()
+    said = str(raised.value)
+    assert said.count("Error caught on signal handler") == handler.closed
+    assert said.count("Gone: cannot be closed") == handler.closed
+    assert ended(running) == sorted(site.url(path) for path in PAGES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_handler_that_hangs_when_it_is_closed(
+    crawl: Crawl, server: Server, tmp_path: Path, kind: str
+) -> None:
+    """Scrapy waits for it; each request has ended by then, and the report is written."""
+    site = server.site()
+    site.robots = RULES
+    gone_on: defer.Deferred[None] = defer.Deferred()
+
+    async def hangs() -> None:
+        mine: defer.Deferred[None] = defer.Deferred()
+        gone_on.addBoth(lambda _: mine.callback(None))
+        await maybe_deferred_to_future(mine)
+
+    handler = closing(handler_of(kind), hangs)
+    report = tmp_path / "report.html"
+    settings = AWAY | {"DOWNLOAD_HANDLERS": {"http": handler}, "KOSTER_REPORT": str(report)}
+    running = crawl.start(urls=[site.url(path) for path in PAGES], settings=settings)
+    await crawl.until(lambda: handler.closed and report.exists())
+    assert ended(running) == sorted(site.url(path) for path in PAGES)
+    assert running.crawler.stats.get_value("finish_reason") == "finished"
+    gone_on.callback(None)
+    await running.result()
