@@ -158,6 +158,8 @@ class Downloader:
     async def _page(self, request: Request) -> Response | Request:
         history = self._process.history
         history.watch.page(self._process, request)
+        if history.slots is not None:  # as one with a delay of its own
+            await asyncio.sleep(history.slots.choice((0.0, 0.0, 1.0, 5.0, 20.0)))
         response = await self.download_request_async(request)
         if response.status == 302:
             return request.replace(url=request.meta["to"], dont_filter=False)
@@ -170,6 +172,7 @@ class Downloader:
         process = self._process
         if process.dead:
             raise DownloadFailedError("the process is dead")
+        process.history.watch.sent(process, request)
         reply = process.history.web.reply(request, process.history.clock.now)
         if reply.response is None and reply.error is None:
             await process.loop.create_future()  # it hangs

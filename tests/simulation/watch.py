@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -101,11 +102,28 @@ class Watch:
         found = [self._forbidden(process, state, request) for state in states]
         if all(found):
             self.broken("nothing is fetched that is not allowed", process, f"{request}: {found}")
+
+    def sent(self, process: Process, request: Request) -> None:
+        """A page or a robots.txt is sent, which may be long after it was allowed."""
+        states = self._states(process, _origin(request.url))
+        if not urlsplit(request.url).path.endswith(".txt"):
+            copies = [state.known for state in states]
+            if all(map(partial(self._forbids_now, process, request), copies)):
+                self.broken("nothing is sent that a newer file forbids", process, f"{request}")
         if self._history.paced:
             self._visits(process, states, request)
 
+    @staticmethod
+    def _forbids_now(process: Process, request: Request, known: object) -> bool:
+        """Whether a copy forbids it that is fresh at this moment."""
+        return (
+            isinstance(known, Copy)
+            and process.wall() < known.expires
+            and forbids(known.status, known.body, urlsplit(request.url).path)
+        )
+
     def _visits(self, process: Process, states: list[SiteState], request: Request) -> None:
-        """A page is fetched: is it as long after the last as its host asks for?"""
+        """Something is sent: is it as long after the last as its host asks for?"""
         host = _origin(request.url)
         copies = [copy for state in states if (copy := last_copy(state.known)) is not None]
         delay = min((delay_of(copy.body) for copy in copies), default=0.0)
@@ -288,7 +306,8 @@ class Watch:
         waiting = process.parts.parking.waiting_for_turn(str(state.site))
         if waiting and not isinstance(step, Defer):
             pacer: Any = process.parts.pacer
-            [host] = [each for each in pacer._hosts if state in each.states]
+            # It may have another state of the site, which left the memory.
+            [host] = [each for each in pacer._hosts if each.name == state.site.host]
             secs = max(host.next_visit - self._now, 0.0) + _TURN_SECS
             self._due(process, state, "who waits for a turn has one", host.next_visit, secs)
         elif not waits(step):
