@@ -46,6 +46,7 @@ FOUND = {
     31950: "the ledger: a redirect that died on its way, while its page was still in the journal",
     6777: "the keeper: the timer of a state that left the memory, when its site has another one",
     34447: "the sites: one left the memory while a request waited in place for its turn",
+    1291: "the sites: one left the memory while its host was visited, and another state waited",
     1214: "the queue: an attempt that ends after the close had it set a timer again",
 }
 

@@ -164,6 +164,18 @@ class Hosts:
         """Whether somebody waits for its turn."""
         return bool(host.waiters) or any(map(self.waiting_for_turn, host.states))
 
+    def needs(self, state: SiteState) -> bool:
+        """Whether a site has to stay in memory: another state of it would not be that of its host.
+
+        Its host is visited, or waited for.
+        """
+        host = self._hosts.get(state.site.host)
+        return (
+            host is not None
+            and state in host.states
+            and bool(host.under_way or self.is_had(host) or self.is_awaited(host))
+        )
+
     def waiting_for_turn(self, state: SiteState) -> int:
         """Return how many requests to a site wait in the scheduler for a turn of its host."""
         return self._waiting_for_turn(state.site)

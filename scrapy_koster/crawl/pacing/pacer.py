@@ -207,8 +207,8 @@ class Pacer:
         return found
 
     def is_waited_for(self, state: SiteState) -> bool:
-        """Whether requests to the site wait in place for a turn of its host."""
-        return self._in_turn[state] > 0
+        """Whether requests to the site wait for a turn of its host, or have it."""
+        return self._in_turn[state] > 0 or self._hosts.needs(state)
 
     def has_waiting(self) -> bool:
         """Whether requests wait for the turn of a host. While a crawl does nothing else, say so."""
