@@ -47,6 +47,7 @@ FOUND = {
     6777: "the keeper: the timer of a state that left the memory, when its site has another one",
     34447: "the sites: one left the memory while a request waited in place for its turn",
     1291: "the sites: one left the memory while its host was visited, and another state waited",
+    607: "the hosts: a redirect to one that a copy in memory names a delay for was no visit",
     1214: "the queue: an attempt that ends after the close had it set a timer again",
 }
 

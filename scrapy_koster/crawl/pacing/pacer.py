@@ -247,7 +247,10 @@ class Pacer:
                 del self._in_turn[state]
 
     def needs_turn(self, url: str) -> bool:
-        """Whether the host of *url* is known to ask for a delay."""
+        """Whether the host of *url*, which names a site, is known to ask for a delay."""
+        state = self._sites.in_memory(url)
+        if state is not None:
+            self._hosts.of_site(state, self._robot.name)  # an old copy names it as well
         return bool(self._hosts) and self._hosts.of_url(url) is not None
 
     async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> bool:
