@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# After a failure the storage is let alone for so long: one that is locked
-# would cost each site its time-out.
-_REST_SECS = 30.0
+# After a failure the storage is let alone for so long, each time for twice as long as before: one
+# that is locked would cost each site its time-out. After one that comes late it begins anew.
+_REST_SECS, _REST_MOST_SECS = 1.0, 30.0
 # So long a claim that is under way is waited for, to release it.
 _CLAIM_SECS = 2.0
 # So long the end of a crawl waits for the storage.
@@ -51,7 +51,7 @@ class StorageBreaker:
 
     One that blocks is called in a thread, and not waited for any longer than
     KOSTER_TIMEOUT_SECS. What goes wrong in it is counted, and said once in a
-    crawl; after a failure it has a rest, and when it has hung twice it is not
+    crawl; after a failure it has a rest, a longer one after each, and when it has hung twice it is not
     called again, but for a last try to close it.
     """
 
@@ -67,6 +67,7 @@ class StorageBreaker:
         self._closed = False
         self._warned = False
         self._rests_until = LONG_AGO
+        self._rest_secs = _REST_SECS
         self._owner = token_hex(16)
         self._has_claims = issubclass(config.storage, Claiming)
         self._has_visits = issubclass(config.storage, Pacing)
@@ -223,7 +224,7 @@ class StorageBreaker:
                 self._threads = Threads(_THREADS)
                 self._hangs += 1
                 rests = self._hangs < _HANGS
-                self._rests_until = self._clock.now() + _REST_SECS if rests else NEVER
+                self._rests_until = self._clock.now() + _REST_MOST_SECS if rests else NEVER
             raise StorageError(f"a call has not ended within {secs:g} s") from None
 
     def _rests(self) -> bool:
@@ -235,10 +236,20 @@ class StorageBreaker:
             # Many may have come here before the first of them failed.
             return None if storage is None or self._rests() else use(storage)
         except (Exception, *_MISTAKEN) as error:
-            self._rests_until = max(self._rests_until, self._clock.now() + _REST_SECS)
+            self._let_alone()
             if isinstance(error, _MISTAKEN):
                 raise StorageError(f"it raised {type(error).__name__}") from error
             raise
+
+    def _let_alone(self) -> None:
+        with self._opening:  # calls that fail together are one failure
+            now = self._clock.now()
+            if now < self._rests_until:
+                return
+            if now > self._rests_until + _REST_MOST_SECS:
+                self._rest_secs = _REST_SECS
+            self._rests_until = now + self._rest_secs
+            self._rest_secs = min(2 * self._rest_secs, _REST_MOST_SECS)
 
     def _opened(self) -> Storage | None:
         with self._opening:  # threads of the pool may come here at once
