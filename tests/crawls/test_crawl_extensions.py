@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from harness.clocks import JumpingClock
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.forks import ENDS_SECS
 from harness.jobs import OPEN, Job
 from harness.replies import Hang, Reply, redirect
 from harness.server import Server, Site
@@ -302,19 +303,21 @@ STAGES = (
     "Parking.close.after",
     "signals.spider_idle",
     "signals.spider_closed",
+    "signals.engine_stopped",
 )
 KILLED = """
 import os, signal as posix
 from scrapy import signals
 from scrapy_koster.crawl.parking.parking import Parking
 
-def kill(*_, **__):
-    os.kill(os.getpid(), posix.SIGKILL)
-
 class Killer:
     @classmethod
     def from_crawler(cls, crawler):
+        def kill(*_, **__):
+            os.kill(os.getpid(), crawler.settings.getint("SENT"))
+
         made = cls()
+        made.kill = kill
         stage = crawler.settings["STAGE"]
         if stage.startswith("signals."):
             crawler.signals.connect(kill, getattr(signals, stage.partition(".")[2]))
@@ -333,6 +336,32 @@ class Killer:
 """
 
 
+async def sent_while_it_closes(
+    crawl: Crawl, server: Server, tmp_path: Path, stage: str, sent: signal.Signals
+) -> int:
+    """Have the process send itself a signal at this stage; return how it ended."""
+    (tmp_path / "killer.py").write_text(KILLED)
+    job = Job(tmp_path, crawl)
+    site = server.site()
+    site.robots = Reply(503)
+    given: dict[str, Any] = {
+        "EXTENSIONS": {"killer.Killer": 1},
+        "STAGE": stage,
+        "SENT": int(sent),
+        "KOSTER_IDLE_LIMIT_SECS": 1,
+    }
+    process = job.start(site.urls(30), **given)
+    if stage != "signals.spider_idle":
+        await job.until_parked()
+        process.send_signal(signal.SIGINT)
+    process.communicate(timeout=ENDS_SECS)
+    assert site.pages_asked == []
+    site.robots = OPEN
+    job.run([] if stage != "signals.spider_idle" else site.urls(30))
+    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(30))
+    return process.returncode
+
+
 @pytest.mark.parametrize(
     "stage",
     [
@@ -344,25 +373,16 @@ async def test_killed_while_it_closes(
     crawl: Crawl, server: Server, tmp_path: Path, stage: str
 ) -> None:
     """What waits is there for the next run, none of it twice."""
-    (tmp_path / "killer.py").write_text(KILLED)
-    job = Job(tmp_path, crawl)
-    site = server.site()
-    site.robots = Reply(503)
-    given: dict[str, Any] = {
-        "EXTENSIONS": {"killer.Killer": 1},
-        "STAGE": stage,
-        "KOSTER_IDLE_LIMIT_SECS": 1,
-    }
-    process = job.start(site.urls(30), **given)
-    if stage != "signals.spider_idle":
-        await job.until_parked()
-        process.send_signal(signal.SIGINT)
-    process.communicate(timeout=40)
-    assert process.returncode == -signal.SIGKILL
-    assert site.pages_asked == []
-    site.robots = OPEN
-    job.run([] if stage != "signals.spider_idle" else site.urls(30))
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(30))
+    ended = await sent_while_it_closes(crawl, server, tmp_path, stage, signal.SIGKILL)
+    assert ended == -signal.SIGKILL
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", STAGES)
+async def test_interrupted_again_while_it_closes(
+    crawl: Crawl, server: Server, tmp_path: Path, stage: str
+) -> None:
+    assert await sent_while_it_closes(crawl, server, tmp_path, stage, signal.SIGINT) == 0
 
 
 # Many crawls in one process.
