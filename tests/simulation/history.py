@@ -68,8 +68,7 @@ class History:
         if self.paced:
             self.koster["KOSTER_CRAWL_DELAY"] = "obey"
             self.koster["KOSTER_CRAWL_DELAY_MAX_SECS"] = delays.choice((1, 60)) if delays else 60
-        slots = Random(f"{seed} slots")
-        self.slots = slots if seed % 8 == 7 else None
+        self.slots = Random(f"{seed} slots") if seed % 8 == 7 else None
         """Makes up for how long a page waits in its slot before it is sent."""
         # Of these two as well.
         users = Random(f"{seed} user")

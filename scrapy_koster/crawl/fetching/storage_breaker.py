@@ -51,8 +51,8 @@ class StorageBreaker:
 
     One that blocks is called in a thread, and not waited for any longer than
     KOSTER_TIMEOUT_SECS. What goes wrong in it is counted, and said once in a
-    crawl; after a failure it has a rest, a longer one after each, and when it has hung twice it is not
-    called again, but for a last try to close it.
+    crawl; after a failure it has a rest, a longer one after each, and when it
+    has hung twice it is not called again, but for a last try to close it.
     """
 
     def __init__(self, config: Config, stats: Stats, log: Log, clock: Clock) -> None:
