@@ -14,6 +14,7 @@
 #   make simulate     100,000 simulated histories; SEEDS=0-999: so many; SEED=42: one, told step by step
 #   make bench        the benchmarks
 #   make soak         a crawl that is killed and begun again: REQUESTS=1000000 SITES=20000
+#   make fleet-soak   six workers and their Redis, killed, stopped and stalled (needs redis-server): EVENTS=60
 #   make mutants      the tests that are tested: PART=protocol or crawl, and MUTANTS='--sample 300'
 #   make clean
 #
@@ -28,6 +29,7 @@ JOBS ?= 4
 WORKERS ?= 3
 REQUESTS ?= 1000000
 SITES ?= 20000
+EVENTS ?= 60
 
 # Each test that starts a Python would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -62,7 +64,7 @@ LOOP_TESTS ?=
 # The longest first. Most of them wait more than they work: so many may run at a time.
 RUNS := test-covered-crawls test-covered-units test-long-crawls test-reactorless test-reactor test-long test-browser
 
-.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-timed test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak clean install
+.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-timed test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak fleet-soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -166,6 +168,9 @@ bench: $(BENCH)
 
 soak: $(TEST)
 	$(BIN)/python tests/soak.py --requests $(REQUESTS) --sites $(SITES)
+
+fleet-soak: $(TEST)
+	$(BIN)/python tests/fleet_soak.py --events $(EVENTS)
 
 PART ?= protocol
 MUTANTS ?=
