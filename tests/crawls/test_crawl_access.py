@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import logging
-import re
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -372,15 +370,3 @@ async def test_the_comparison_is_what_a_run_gives(crawl: Crawl, server: Server) 
         pytest.skip("its downloader has no timeout for a whole response: some would never end")
     table = await comparison(crawl, server)
     assert shown((DOCS / "access.md").read_text(encoding="utf-8")) == table
-
-
-def test_the_settings_of_the_page_are_settings() -> None:
-    from scrapy_koster.crawl.config import DEFAULTS
-
-    page = (DOCS / "access.md").read_text(encoding="utf-8")
-    named: Mapping[str, str] = dict(
-        re.findall(r"^\| `(KOSTER_\w+)` \| `?([^|`]*)`? \|", page, re.MULTILINE)
-    )
-    assert named
-    for name, default in named.items():
-        assert str(DEFAULTS[name]) == default

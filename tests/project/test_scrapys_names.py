@@ -21,7 +21,7 @@ ENGINE = PACKAGE / "crawl" / "engine"
 LISTED = [
     (code(name), release, use)
     for name, release, use in rows(
-        section(text("docs/architecture.md"), "## What of Scrapy is not public")
+        section(text("docs/architecture.md"), "## Names of Scrapy that are not public")
     )
 ]
 OF_OTHERS = {
