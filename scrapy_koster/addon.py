@@ -26,11 +26,10 @@ _SCHEDULER = "scrapy_koster.DeferringScheduler"
 
 
 class Addon:
-    """Switches the draft on and Scrapy's own middleware off.
+    """Enables scrapy-koster and disables Scrapy's own robots.txt middleware.
 
-    What the user has set stays as it is: ROBOTSTXT_OBEY = False switches it
-    all off, a component of ours that has a place in the settings keeps it, and
-    a SCHEDULER is wrapped, not replaced.
+    Your settings are kept: ROBOTSTXT_OBEY = False disables scrapy-koster, a component that is in
+    your settings keeps its order, and your SCHEDULER is wrapped, not replaced.
     """
 
     def __repr__(self) -> str:

@@ -9,11 +9,11 @@ from scrapy_koster.protocol.robotstxt import RobotsTxt
 
 
 class KosterRobotParser(RobotsTxt, ScrapyParser):
-    """A /robots.txt as Martijn Koster's 1996 draft reads it.
+    """Parser that reads a robots.txt by Martijn Koster's 1996 draft.
 
-    For KOSTER_PARSER, and for the ROBOTSTXT_PARSER of Scrapy's own middleware.
-    ``allowed(url, user_agent)`` takes a name token or a whole User-Agent
-    header, and ``ruling(url, user_agent)`` says which line decided.
+    Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
+    ``allowed(url, user_agent)`` takes a name token or a User-Agent header.
+    ``ruling(url, user_agent)`` also returns the matching line.
     """
 
     __slots__ = ("_watches",)

@@ -7,11 +7,11 @@ from scrapy_koster.protocol.rfc9309 import Rfc9309
 
 
 class Rfc9309RobotParser(Rfc9309, ScrapyParser):
-    """A /robots.txt as RFC 9309 reads it.
+    """Parser that reads a robots.txt by RFC 9309.
 
-    For KOSTER_PARSER, and for the ROBOTSTXT_PARSER of Scrapy's own middleware.
-    ``allowed(url, user_agent)`` takes a name token (product token) or a whole
-    User-Agent header, and ``ruling(url, user_agent)`` says which line decided.
+    Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
+    ``allowed(url, user_agent)`` takes a product token or a User-Agent header.
+    ``ruling(url, user_agent)`` also returns the matching line.
     """
 
     __slots__ = ()

@@ -7,15 +7,15 @@ from scrapy_koster.protocol.strictest import Strictest
 
 
 class StrictestRobotParser(Strictest, ScrapyParser):
-    """A /robots.txt read by both standards: what either reading forbids is forbidden.
+    """Parser that allows a URL only if the draft and RFC 9309 both allow it.
 
-    Lines that are misspelt are obeyed as well: the file is read once more by RFC 9309, with the
-    misspellings put right that Google's reader accepts.
+    It also obeys misspelled lines: the file is read once more by RFC 9309, with the misspellings
+    corrected that Google's parser accepts.
 
-    For KOSTER_PARSER, and for the ROBOTSTXT_PARSER of Scrapy's own middleware.
-    ``allowed(url, user_agent)`` is true if all readings allow it, and
-    ``ruling(url, user_agent)`` says which of them refused, and by which line. If both standards
-    did, the ruling of the draft has the other one as ``also``.
+    Use it as KOSTER_PARSER, or as ROBOTSTXT_PARSER with Scrapy's own middleware.
+    ``allowed(url, user_agent)`` takes a name token or a User-Agent header.
+    ``ruling(url, user_agent)`` also returns the standard and the matching line. If both standards
+    forbid the URL, the ruling of the draft has the other one as ``also``.
     """
 
     __slots__ = ()

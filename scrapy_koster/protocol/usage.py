@@ -35,7 +35,7 @@ _LABEL_CHARS = 64
 
 
 class Preference(Enum):
-    """What a statement says of one use of a page (vocab, 3)."""
+    """Preference about one use of a page: allow, disallow or unknown (vocab, 3)."""
 
     ALLOW = "y"
     DISALLOW = "n"
@@ -56,21 +56,21 @@ class Origin(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A statement of preference, and where it was made. Its texts are safe to print."""
+    """A statement of preferences, and its origin. Its texts are safe to print."""
 
     origin: Origin
     text: str
-    """As it was found, made printable and cut to 200 characters: ``Content-Usage: train-ai=n``."""
+    """The statement, made printable and cut to 200 characters: ``Content-Usage: train-ai=n``."""
     stated: Stated = ()
-    """Its preferences. Empty if the statement cannot be parsed, and for a License."""
+    """Its preferences by label. Empty if it cannot be parsed, and for a License."""
     line: int | None = None
-    """The number of its line in the robots.txt, from 1. None for a header and a META tag."""
+    """Number of its line in the robots.txt, from 1. None for headers and META tags."""
     digest: str | None = None
-    """The label of its robots.txt: "sha256:" and the SHA-256 of the body, as it was received."""
+    """Digest of its robots.txt: "sha256:" and the SHA-256 of the body as received."""
 
     @property
     def preferences(self) -> dict[str, Preference]:
-        """What it states, by label."""
+        """Its preferences, by label."""
         return dict(self.stated)
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Statement:
 
 
 class Usage:
-    """What a page may be used for, as far as anybody has stated it. It never changes.
+    """All preferences about the use of a page, combined. Immutable.
 
     ``str(usage)`` is safe to print: ``train-ai=n, search=y``.
     """
@@ -127,7 +127,7 @@ class Usage:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """All statements about the page: of the robots.txt, of headers, of META tags."""
+        """All statements about the page: from robots.txt, headers and META tags."""
         if self._read is not None:
             object.__setattr__(self, "_statements", self._read())
             object.__setattr__(self, "_read", None)
@@ -136,12 +136,12 @@ class Usage:
     def preference(self, label: str) -> Preference:
         """Return the preference about one use, such as "train-ai" (vocab, 5 and 5.1).
 
-        UNKNOWN also for a label that is not known: name it in KOSTER_USAGE_PURPOSES.
+        UNKNOWN for unknown labels, too: add yours to KOSTER_USAGE_PURPOSES.
         """
         return combined(self.statements, label) if label in self.labels else Preference.UNKNOWN
 
     def preferences(self) -> dict[str, Preference]:
-        """Return what is stated of the known labels, in their order; none of them is UNKNOWN."""
+        """Return the preferences of the known labels, in their order, without UNKNOWN ones."""
         stated = {label for each in self.statements for label, _ in each.stated}
         return {label: self.preference(label) for label in sorted(stated & self.labels)}
 

@@ -113,30 +113,29 @@ def forbidden_spelling(url: str, robot: str | bytes, allows: Permission) -> str 
 class Verdict:
     """Whether a robot may fetch a URL, and why.
 
-    Text that came from the network is kept as it came: ``str(verdict)`` is
-    safe to print, the fields are not.
+    ``str(verdict)`` is safe to print. The fields are not: they hold text from the network.
     """
 
     url: str
     site: Site
     robot: str
-    """The name token, in lower case: of several names the one that decided."""
+    """The robot's name in lower case. If it has several names, the one that decided."""
     ground: Ground
     ruling: Ruling
-    """The answer, and the lines that it rests on."""
+    """The decision, with its lines."""
     known: Copy | Failure
-    """The copy of /robots.txt that decided, or why there is none."""
+    """The copy of the robots.txt, or the reason why there is none."""
     source: Source
     names: tuple[str, ...] = ()
-    """All names of a robot that has several, the preferred one first; otherwise empty."""
+    """All names of a robot with several, the preferred one first; otherwise empty."""
     delay: Delay | None = None
-    """For which the site is not visited, where that decided."""
+    """The delay that is too long, if that decided."""
     stated: Statement | None = None
-    """What disallows a purpose of the crawl, where that decided (KOSTER_USAGE_PURPOSES)."""
+    """The statement that disallows a purpose, if that decided (KOSTER_USAGE_PURPOSES)."""
     spelling: str | None = None
-    """What ``url`` may be sent as, where that decided and not ``url`` as it stands."""
+    """The spelling of ``url`` that is forbidden, if it differs from ``url``."""
     is_explained: bool = True
-    """False where the parser can only answer yes or no; ``section`` is its class then."""
+    """False if the parser cannot name a line. ``section`` is its class then."""
     override: Override | None = None
     """The entry of KOSTER_OVERRIDES that decided; ``rule`` is the site's line, which differs."""
 
@@ -147,32 +146,32 @@ class Verdict:
 
     @property
     def section(self) -> str:
-        """The section of the standard that decided, or the class of a parser that names none."""
+        """Section of the standard, or the class of a parser that cannot name one."""
         return self.ruling.section
 
     @property
     def record(self) -> Heading | None:
-        """The record that the robot obeys, None where there is none."""
+        """The record that the robot obeys, or None."""
         return self.ruling.record
 
     @property
     def rule(self) -> Line | None:
-        """The line that decided, None where none did."""
+        """The matching line, or None."""
         return self.ruling.rule
 
     @property
     def line(self) -> int | None:
-        """The number of the line that decided, 1-based."""
+        """Number of the matching line, from 1, or None."""
         return self.rule.number if self.rule else None
 
     @property
     def standard(self) -> Standard:
-        """By which the file was read."""
+        """The standard by which the file was read."""
         return self.ruling.standard
 
     @property
     def also(self) -> Ruling | None:
-        """The ruling of the other standard, where both were asked and both forbid the URL."""
+        """The ruling of the other standard, if both forbid the URL."""
         return self.ruling.also
 
     @property
@@ -186,11 +185,11 @@ class Verdict:
 
     @property
     def digest(self) -> str | None:
-        """The label of the body of the copy, as it was received; None if there is no copy."""
+        """SHA-256 of the body of the copy as received, or None if there is no copy."""
         return self.known.digest if isinstance(self.known, Copy) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold of it: text made printable, times in UTC."""
+        """Return it as a dict for JSON: texts made printable, times in UTC."""
         copy = self.known if isinstance(self.known, Copy) else None
         failure = self.known if isinstance(self.known, Failure) else None
         dated = copy is not None and self.source is not Source.FILE
@@ -222,7 +221,7 @@ class Verdict:
         }
 
     def because(self) -> str:
-        """Return in words, safe to print, what decided."""
+        """Return the reason in words, safe to print."""
         if self.override is not None:
             return because_of_override(self.override, self.ruling)
         if self.delay is not None:
