@@ -20,7 +20,7 @@ FIELD_CHECKS = (
         _WARNING,
         "3.2",
         "B11",
-        "The Sitemap is no full URL: robots do not find it.",
+        "The Sitemap is not a full URL: robots do not find it.",
         "Write the whole URL, from http:// or https:// on.",
     ),
     Check(
@@ -28,8 +28,8 @@ FIELD_CHECKS = (
         _WARNING,
         "3.2",
         "B11",
-        "The Crawl-delay is no number of seconds: it is ignored.",
-        "Write a number alone, such as 10.",
+        "The Crawl-delay is not a number of seconds: it is ignored.",
+        "Write only a number, for example 10.",
     ),
     # The preferences.
     Check(
@@ -37,7 +37,7 @@ FIELD_CHECKS = (
         _ERROR,
         "3.2",
         "B18",
-        "The preferences are no Dictionary of RFC 9651: the line states nothing.",
+        "The preferences are not a Dictionary of RFC 9651: the line has no effect.",
         'Write labels in lower case, separated by commas: "train-ai=n, search=y".',
     ),
     Check(
@@ -45,7 +45,7 @@ FIELD_CHECKS = (
         _ERROR,
         "3.2",
         "B18",
-        "The value of a label is not a preference: the line states nothing about it.",
+        "The value of a label is not a preference: the label has no effect.",
         'Write "y" or "n" in Content-Usage, "yes" or "no" in Content-Signal.',
     ),
     Check(
@@ -53,7 +53,7 @@ FIELD_CHECKS = (
         _ERROR,
         "3.2",
         "B18",
-        "The path of the preferences does not begin with a slash: the line states nothing.",
+        "The path of the preferences does not begin with a slash: the line has no effect.",
         'Begin the path with "/".',
     ),
     Check(
@@ -61,7 +61,7 @@ FIELD_CHECKS = (
         _ERROR,
         "3.2",
         "B18",
-        "The Content-Usage line stands before any User-agent line: it states nothing.",
+        "The Content-Usage line comes before any User-agent line: it has no effect.",
         'Put "User-agent: *" before it.',
     ),
 )

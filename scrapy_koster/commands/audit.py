@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line
 
 _ABOUT = """\
-Tell which robots disobeyed a robots.txt, by the log of the server that it is on: each line
-that was disobeyed, how often, and for example where; who never asked for the robots.txt, and
-how fast each robot was. The log is that of Apache, nginx, Caddy, Traefik, IIS, Cloudflare,
-CloudFront, an AWS load balancer or Google Cloud, also as gz, bz2 or xz. Nothing is fetched.
-Ctrl-C ends it with what was read so far."""
+Find the robots that disobeyed your robots.txt, in the log of your web server: the lines they
+disobeyed, how often, with examples, the robots that never fetched robots.txt, and how fast each
+robot was. Reads logs of Apache, nginx, Caddy, Traefik, IIS, Cloudflare, CloudFront, AWS load
+balancers and Google Cloud, also as gz, bz2 or xz. Sends no request. Press Ctrl-C to stop and see
+the result so far."""
 _EXAMPLE = "scrapy robots audit --robots robots.txt -o audit.html access.log"
 _STATUSES = """\
-exit status: 0 no robot disobeyed, 1 one did, 2 wrong usage, 3 a log could not be read, or not
-to its end, 4 the command failed; the highest"""
+exit status: 0 no robot disobeyed, 1 a robot disobeyed, 2 wrong usage, 3 a log could not be read
+completely, 4 the command failed; the highest that applies"""
 
 _DISOBEYED = 1
 _ROBOTS_SHOWN = 50
@@ -62,7 +62,7 @@ class Audit(Verb):
 
     def add_to(self, verbs: Any) -> None:
         """Add its parser."""
-        brief = "tell which robots disobeyed, by a server's log"
+        brief = "find robots that disobeyed, in a server's log"
         parser = add_parser(
             verbs,
             self.name,
@@ -103,33 +103,29 @@ class Audit(Verb):
 
 def _add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "logs", nargs="+", metavar="LOG", help="log of the server; - for standard input"
+        "logs", nargs="+", metavar="LOG", help="log of your server; - for standard input"
     )
     parser.add_argument(
         "--robots", metavar="FILE[@DATE]", action="append", required=True,
-        help="the robots.txt, and since when it was so, as 2026-11-21 or 2026-11-21T20:00Z;"
-        " may be repeated",
+        help="the robots.txt, and the date from which it applied, for example 2026-11-21 or"
+        " 2026-11-21T20:00Z; may be repeated",
     )  # fmt: skip
+    parser.add_argument("--site", metavar="URL", help="ignore requests to other hosts")
     parser.add_argument(
-        "--site", metavar="URL", help="leave out other hosts, where the log names hosts"
-    )
-    parser.add_argument(
-        "--log-format", metavar="FORMAT", help="what nginx' log_format says of the log"
+        "--log-format", metavar="FORMAT", help="the log_format of nginx; other formats are detected"
     )
     parser.add_argument(
         "--reading", choices=list(KEYS.values()), default="draft",
-        help="by what a robot is judged (default: draft)",
+        help="standard to judge by (default: draft)",
     )  # fmt: skip
     parser.add_argument(
         "--ranges", metavar="[NAME=]FILE", action="append", default=[],
-        help="published address ranges of a robot, as googlebot.json; requests from elsewhere"
-        " are counted apart; may be repeated",
+        help="published address ranges of a robot, for example googlebot.json; requests from"
+        " other addresses are counted separately; may be repeated",
     )  # fmt: skip
-    parser.add_argument(
-        "--clients", action="store_true", help="show whole addresses, not their networks"
-    )
+    parser.add_argument("--clients", action="store_true", help="show addresses instead of networks")
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("-o", "--output", "--page", metavar="FILE", help="write a page, as HTML")
+    parser.add_argument("-o", "--output", "--page", metavar="FILE", help="write an HTML page")
 
 
 def _audited(run: Run) -> Result:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scrapy_koster.storage import Storage
 
 _ABOUT = """\
-Look at what the configured storage (KOSTER_STORAGE) knows of sites, and forget it."""
+List, show or delete the copies in your storage (KOSTER_STORAGE)."""
 _EXAMPLES = {
     "list": "scrapy robots cache list",
     "show": "scrapy robots cache show https://example.com",
@@ -36,10 +36,10 @@ _EXAMPLES = {
 }
 _PAGE = "commands.md#scrapy-robots-cache-listshowforget"
 _STATUSES = """\
-exit status: 0 done, 1 nothing is stored of a site, 2 wrong usage, 3 the storage failed,
+exit status: 0 done, 1 a site is not stored, 2 wrong usage, 3 the storage failed,
 4 the command failed"""
 
-_SITE = "URL of the site, or its host: with a port that site, without all that are stored"
+_SITE = "URL of the site, or its host; a host without a port means all its sites"
 
 _NOT_STORED = 1
 _STORAGE_FAILED = 3
@@ -55,7 +55,7 @@ class Cache(Verb):
 
     def add_to(self, verbs: Any) -> None:
         """Add its parser, with one for each of its actions."""
-        brief = "list, show and forget stored copies"
+        brief = "list, show or delete stored copies"
         parser = add_parser(
             verbs,
             self.name,
@@ -80,16 +80,18 @@ class Cache(Verb):
                 page=_PAGE,
             )
 
-        listing = action(
-            "list", "list the sites that are stored", "List the sites that are stored."
-        )
+        listing = action("list", "list the stored sites", "List the stored sites.")
         listing.add_argument("--json", action="store_true", help="one JSON object for each site")
-        show = action("show", "show what is stored of a site", "Show what is stored of a site.")
+        show = action("show", "show the copy of a site", "Show the stored copy of a site.")
         show.add_argument("site", metavar="SITE", help=_SITE)
         show.add_argument("--json", action="store_true", help="one JSON object")
-        forget = action("forget", "forget sites", "Forget sites: they are asked anew.")
+        forget = action(
+            "forget",
+            "delete copies",
+            "Delete stored copies. The next crawl fetches these files again.",
+        )
         forget.add_argument("sites", nargs="*", metavar="SITE", help=_SITE)
-        forget.add_argument("--all", action="store_true", help="forget all sites")
+        forget.add_argument("--all", action="store_true", help="delete the copies of all sites")
         for each in (listing, show, forget):
             add_global_options(each)
 

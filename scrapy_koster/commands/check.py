@@ -28,13 +28,13 @@ from scrapy_koster.protocol.standing import Standing, standing_stated
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 
 _ABOUT = """\
-Tell where robots.txt files leave the draft (draft-koster-robots-00), and where a
-reader of RFC 9309 takes them otherwise. Each finding is a line
+Find mistakes in robots.txt files: lines that are invalid by the draft (draft-koster-robots-00),
+and lines that the draft and RFC 9309 read differently. Each finding is a line
 
   name:line:column: severity CODE message (section of the draft)
 
-and how to fix it, without harm to the other standard. "only the draft" marks what RFC 9309
-takes as it is meant; --reading rfc9309 leaves it out. The codes are explained in
+and a fix that does not change the reading by the other standard. "only the draft" marks
+findings that do not apply to RFC 9309; --reading rfc9309 hides them. The codes are explained in
 """
 _CODES = f"{DOCS}check-codes.md"
 _EXAMPLE = "scrapy robots check --reading rfc9309 robots.txt"
@@ -55,7 +55,7 @@ class Check(Verb):
 
     def add_to(self, verbs: Any) -> None:
         """Add its parser."""
-        brief = "tell where a robots.txt leaves the draft"
+        brief = "find mistakes in a robots.txt"
         parser = add_parser(
             verbs,
             self.name,
@@ -75,19 +75,19 @@ class Check(Verb):
         parser.add_argument(
             "--all",
             action="store_true",
-            help=f"list more than {FINDINGS_LISTED} findings of one code",
+            help=f"show all findings of a code, not only {FINDINGS_LISTED}",
         )
         parser.add_argument(
             "--level",
             choices=[severity.value for severity in Severity],
             default="note",
-            help="leave out what is less grave (default: note)",
+            help="lowest severity to show (default: note)",
         )
         parser.add_argument(
             "--reading",
             choices=list(_READINGS),
             default="both",
-            help="by which standard the file is read (default: both)",
+            help="show findings by this standard (default: both)",
         )
         add_global_options(parser)
 

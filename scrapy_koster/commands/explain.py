@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
 
 _ABOUT = """\
-Tell whether a robot may fetch a URL, and which line of the site's robots.txt says so.
-It is asked for as a crawl with the settings at hand would ask, or taken from FILE."""
+Show whether a robot may fetch a URL, and which line of the site's robots.txt decides. A fresh
+copy from the storage is used. Otherwise the robots.txt is fetched as your crawl would fetch it."""
 _EXAMPLE = "scrapy robots explain --robots robots.txt --agent GPTBot https://example.com/private"
 _STATUSES = """\
 exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not be retrieved,
-4 the command failed; of several URLs the highest"""
+4 the command failed; the highest if you give several URLs"""
 
 _DELAY_NOT_READ = "Error while reading the delay, KOSTER_CRAWL_DELAY_MAX_SECS is kept: {}"
 
@@ -69,7 +69,7 @@ class Explain(Verb):
 
     def add_to(self, verbs: Any) -> None:
         """Add its parser."""
-        brief = "tell which line allows or forbids a URL"
+        brief = "show which line allows or forbids a URL"
         parser = add_parser(
             verbs,
             self.name,
@@ -83,20 +83,22 @@ class Explain(Verb):
         parser.add_argument(
             "--agent",
             metavar="TOKEN",
-            help="name token of the robot, or its User-Agent header (default: of the settings)",
+            help="name of the robot, or its User-Agent header (default: from your settings)",
         )
         source = parser.add_mutually_exclusive_group()
         source.add_argument(
-            "--robots", metavar="FILE", help="a robots.txt to go by; - for standard input"
+            "--robots", metavar="FILE", help="use this robots.txt; - for standard input"
         )
         source.add_argument(
-            "--refresh", action="store_true", help="ask the site though there is a fresh copy"
+            "--refresh",
+            action="store_true",
+            help="fetch the robots.txt even if there is a fresh copy",
         )
         source.add_argument(
             "--at",
             metavar="TIME",
-            help="go by the copy in an archive that was in force then, for example"
-            " 2026-11-01T12:00 (UTC), and by the settings of its crawl",
+            help="use the archived copy of that time, for example 2026-11-01T12:00 (UTC), and the"
+            " settings of its crawl",
         )
         parser.add_argument(
             "--archive", metavar="FOLDER", help="folder of the archive (default: KOSTER_ARCHIVE)"

@@ -16,8 +16,8 @@ from scrapy_koster.report.numbers import csv_lines, read
 from scrapy_koster.report.page import write_page
 
 _ABOUT = """\
-Make a page of what robots.txt did to a crawl, out of the file that a crawl with KOSTER_REPORT
-writes while it runs. It may still run, or have been killed."""
+Make the page about a crawl from the data that a crawl with KOSTER_REPORT saves. The crawl may
+still run, or have been killed."""
 _EXAMPLE = "scrapy robots report -o robots-report.html"
 _STATUSES = "exit status: 0 done, 2 wrong usage, 3 the file cannot be read, 4 the command failed"
 _PAGE = "robots-report.html"
@@ -31,7 +31,7 @@ class Report(Verb):
 
     def add_to(self, verbs: Any) -> None:
         """Add its parser."""
-        brief = "make a page of what robots.txt did to a crawl"
+        brief = "make a page about a crawl"
         parser = add_parser(
             verbs,
             self.name,
@@ -45,7 +45,7 @@ class Report(Verb):
             "database",
             nargs="?",
             metavar="DB",
-            help="file of a report (default: the newest beside the storage of the settings)",
+            help="data of a report (default: the newest, next to KOSTER_SQLITE_PATH)",
         )
         parser.add_argument(
             "-o",
@@ -56,7 +56,7 @@ class Report(Verb):
         parser.add_argument("--json", action="store_true", help="print the numbers as one object")
         parser.add_argument("--csv", action="store_true", help="print the sites as CSV")
         parser.add_argument(
-            "--against", metavar="OLD", help="file of an older report, to compare with"
+            "--against", metavar="OLD", help="data of an older report, to compare with"
         )
         add_global_options(parser)
 

@@ -36,14 +36,13 @@ if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line
 
 _ABOUT = """\
-Tell what a crawl of a list of URLs would be refused, before the first page is fetched. Each
-site is asked for its robots.txt as a crawl with the settings at hand would ask, once; no page
-is fetched. A survey that was ended goes on where it was: what is stored and fresh is not
-asked for again."""
+Show which URLs of a list your crawl would be refused, before you fetch any page of them. Each
+robots.txt is fetched once, with the settings of your crawl, and stored. If you stop a survey,
+the same command continues it."""
 _EXAMPLE = "scrapy robots survey urls.txt -o survey.html --verdicts verdicts.csv"
 _STATUSES = """\
-exit status: 0 all would be allowed, 1 URLs would be refused, 2 wrong usage, 3 a robots.txt could
-not be retrieved, or the survey was ended, 4 the command failed; the highest"""
+exit status: 0 all URLs are allowed, 1 some would be refused, 2 wrong usage, 3 a robots.txt could
+not be retrieved, or you stopped the survey, 4 the command failed; the highest that applies"""
 
 _REFUSED = 1
 _BROKEN_SHOWN = 10
@@ -57,7 +56,7 @@ class Survey(Verb):
 
     def add_to(self, verbs: Any) -> None:
         """Add its parser."""
-        brief = "tell what a crawl of a list of URLs would be refused"
+        brief = "show which URLs of a list would be refused"
         parser = add_parser(
             verbs,
             self.name,
@@ -70,14 +69,14 @@ class Survey(Verb):
         parser.add_argument(
             "file",
             metavar="FILE|-",
-            help="URLs or hosts, one a line, also as gz, bz2 or xz; or standard input",
+            help="file with URLs or hosts, one a line, also as gz, bz2 or xz; - for standard input",
         )
         parser.add_argument(
             "--agent",
             metavar="TOKEN",
-            help="name token of the robot, or its User-Agent header (default: of the settings)",
+            help="name of the robot, or its User-Agent header (default: from your settings)",
         )
-        parser.add_argument("-o", "--output", metavar="FILE", help="write the report, as HTML")
+        parser.add_argument("-o", "--output", metavar="FILE", help="write a report, as HTML")
         parser.add_argument(
             "--verdicts", metavar="FILE", help="write the verdict on each URL, as CSV"
         )

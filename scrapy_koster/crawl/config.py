@@ -206,9 +206,9 @@ def checked_robot(robot: Any, where: str) -> str | None:
     if isinstance(robot, str) and name_token(robot):
         return robot
     raise ValueError(
-        f"{where} = {printable(repr(robot))} does not begin with a name token. A robot's name"
-        " token is one word without spaces, slashes or version (section 3.2.1 of the draft), such"
-        f' as {where} = "figtree".'
+        f"Invalid {where}: {printable(repr(robot))} does not begin with a name token, which"
+        " is one word without spaces, slashes or a version (section 3.2.1). For example:"
+        f' {where} = "figtree".'
     )
 
 
@@ -273,7 +273,7 @@ def _policy(read: SettingReader) -> Policy:
     ):
         if read.secs(low) > read.secs(high):
             raise ValueError(
-                f"{low} = {read.shown(low)} is more than {high} = {read.shown(high)}."
+                f"Invalid {low}: {read.shown(low)} is more than {high} = {read.shown(high)}."
                 " Lower the first or raise the second."
             )
     return policy
@@ -337,4 +337,4 @@ def _check_names(settings: BaseSettings, known: Collection[str]) -> None:
         if str(name).startswith("KOSTER_") and name not in known:
             near = difflib.get_close_matches(name, known, 1, cutoff=0.7)
             hint = f"Did you mean {near[0]}?" if near else "Remove it."
-            raise ValueError(f"{printable(str(name))} is not a setting of scrapy-koster. {hint}")
+            raise ValueError(f"Unknown setting {printable(str(name))}. {hint}")

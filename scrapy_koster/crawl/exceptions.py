@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class RobotsForbidden(IgnoreRequest):
-    """The site's robots.txt forbids the request; ``verdict`` says where."""
+    """The robots.txt forbids the request. ``verdict`` has the line and the reason."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict)
@@ -19,7 +19,7 @@ class RobotsForbidden(IgnoreRequest):
 
 
 class RobotsUnavailable(IgnoreRequest):
-    """The site's robots.txt could not be retrieved (3.1); ``verdict`` says why."""
+    """The robots.txt could not be retrieved (3.1). ``verdict`` has the reason."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict)

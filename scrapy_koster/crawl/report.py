@@ -89,11 +89,10 @@ class CountedFetch:
 
 
 class RobotsReport:
-    """Counts what robots.txt does to a crawl, and makes a page of it at the end.
+    """Extension that counts decisions and writes a page about the crawl at its end (KOSTER_REPORT).
 
-    What is counted is written every two seconds into ``database``, a SQLite
-    file beside the storage of KOSTER_SQLITE_PATH, a new one for each run. So a
-    crawl that is killed has lost no more than what came after.
+    Counts are saved every two seconds in ``database``, a SQLite file in the folder ``reports`` next
+    to KOSTER_SQLITE_PATH. Each run has its own file.
     """
 
     is_survey = False
@@ -119,7 +118,7 @@ class RobotsReport:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
+        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
         config = config_of(crawler)
         if config.report is None or not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured  # without a word: it is the user's
@@ -170,9 +169,9 @@ class RobotsReport:
         if not self._warned:
             self._warned = True
             self._log.warning(
-                "The report cannot be written (%(path)s). The crawl goes on; what is counted"
-                " meanwhile is kept for 10,000 sites at most, and this is not said again:"
-                " %(error)s",
+                "The data of the report cannot be written to %(path)s: %(error)s. The crawl goes"
+                " on and tries again. Until then, counts are kept in memory, for 10,000 sites at"
+                " most. This is logged once. Free space, or make the folder writable",
                 path=self.database,
                 error=error,
             )
@@ -214,14 +213,14 @@ class RobotsReport:
         except Exception as error:  # noqa: BLE001
             self._log.warning(
                 "The page of the report cannot be written (%(page)s): %(error)s. The counts are in"
-                " %(path)s, of which scrapy robots report makes it",
+                " %(path)s: run scrapy robots report to make the page",
                 page=self._page,
                 path=self.database,
                 error=error,
             )
         else:
             self._log.info(
-                "The report of this crawl: %(page)s, out of %(path)s",
+                "The report of this crawl: %(page)s (data: %(path)s)",
                 page=str(Path(self._page).absolute()),
                 path=self.database,
             )
@@ -267,8 +266,8 @@ def _try_page(page: str) -> None:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ValueError(
-            f"KOSTER_REPORT = {printable(repr(page))} cannot be written ({printable(why)}). Use a"
-            " path in a folder that this process may write to, such as"
+            f"Invalid KOSTER_REPORT: {printable(repr(page))} cannot be written ({printable(why)})."
+            " Use a path in a folder that this process may write to. For example:"
             ' KOSTER_REPORT = "robots-report.html".'
         ) from error
 

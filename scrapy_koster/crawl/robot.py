@@ -116,12 +116,11 @@ class Robot:
         part of the HTTP User-agent header, and must be well documented."
         """
         self._log.warning(
-            "The name token by which records of a robots.txt are selected is '%(token)s',"
-            " and the User-Agent header is '%(header)s'. Sites know a robot by a name that"
-            " stands in its header (section 3.2.1): set ROBOTSTXT_USER_AGENT to the"
-            ' robot\'s name, such as "figtree", and USER_AGENT to a header that begins'
-            ' with it, such as "FigTree/0.1 (+https://example.com/robot)". A downloader'
-            " middleware that sets the header belongs before KosterMiddleware.",
+            "Sites cannot recognize your robot: rules are selected by the name token '%(token)s',"
+            " and the User-Agent header is '%(header)s' (section 3.2.1). Set ROBOTSTXT_USER_AGENT"
+            ' to the robot\'s name, for example "figtree", and USER_AGENT to a header that begins'
+            ' with it, for example "FigTree/0.1 (+https://example.com/robot)". If a downloader'
+            " middleware sets the header, give it a lower order than KosterMiddleware.",
             token=token,
             header=header,
         )
@@ -129,10 +128,10 @@ class Robot:
     def _warn_of_header(self, header: str) -> None:
         """3.2.1: "and must be well documented"."""
         self._log.warning(
-            "The User-Agent header is '%(header)s', which names neither a page nor an address: who"
-            " finds it in the log of a site cannot learn what the robot is, nor whom to ask. A"
-            " robot must be well documented (section 3.2.1 of the draft): add a page about it to"
-            ' USER_AGENT, such as "FigTree/0.1 (+https://example.com/robot)", or an address.',
+            "The User-Agent header '%(header)s' contains neither a URL nor a mail address, so the"
+            " owner of a site cannot look up your robot or contact you. A robot must be well"
+            " documented (section 3.2.1). Add the URL of a page about it to USER_AGENT, for example"
+            ' "FigTree/0.1 (+https://example.com/robot)", or a mail address.',
             header=header,
         )
 

@@ -54,7 +54,8 @@ class SettingReader:
 
     def _wrong(self, name: str, wanted: str) -> ValueError:
         right = f"{name} = {self._defaults[name]!r}"
-        return ValueError(f"{name} = {self.shown(name)} is not {wanted}, such as {right}.")
+        shown = self.shown(name)
+        return ValueError(f"Invalid {name}: {shown} is not {wanted}. For example: {right}.")
 
     def is_set(self, name: str) -> bool:
         """Whether the user has set it."""
@@ -99,7 +100,7 @@ class SettingReader:
         if isinstance(value, (str, os.PathLike)):
             return str(value)
         raise ValueError(
-            f"{name} = {self.shown(name)} is not the path of a file, such as"
+            f"Invalid {name}: {self.shown(name)} is not the path of a file. For example:"
             f' {name} = "robots-report.html".'
         )
 
@@ -111,7 +112,8 @@ class SettingReader:
         if isinstance(value, (str, os.PathLike)) and not Path(value).is_file():
             return str(value)
         raise ValueError(
-            f'{name} = {self.shown(name)} is not the path of a folder, such as {name} = "evidence".'
+            f"Invalid {name}: {self.shown(name)} is not the path of a folder."
+            f' For example: {name} = "evidence".'
         )
 
     def cls(self, name: str, *, has: Sequence[str], is_not: str = "") -> Any:

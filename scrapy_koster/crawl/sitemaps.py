@@ -42,7 +42,7 @@ class Sitemaps:
         """Return the URLs of the sitemaps of the site of *url*; RobotsUnavailable if not known."""
         state = self._keeper.state_of(url)
         if state is None:
-            raise ValueError(f"{url} is no http or https URL: it has no robots.txt")
+            raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(state.site.robots_url)
         if isinstance(self._replay, Replay) and self._replay.is_on:  # no site is asked
             state, step = await self._replay.last_known(state, request)
@@ -66,8 +66,8 @@ class Sitemaps:
         if copy.cut_bytes is not None:
             self._log.warning(
                 "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d, and"
-                " was cut. Sitemaps that it names later are not known. Raise KOSTER_MAX_BYTES to"
-                " read them",
+                " was cut. Sitemaps after the cut are unknown. To read them, raise"
+                " KOSTER_MAX_BYTES",
                 site=state.site,
                 cut_bytes=copy.cut_bytes,
             )

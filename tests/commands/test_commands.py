@@ -65,16 +65,16 @@ def test_check_shows_place_code_section_and_the_fix(robots: Robots) -> None:
         1,
         "-:2:13: warning K042 '*' is no wildcard: '/a*'; RFC 9309"
         " goes by line 2 for '/ax' (section 3.2.2, 3.3; only the draft)\n"
-        '    The "*" is a character like any other; for RFC 9309 it is a wildcard.\n'
-        "    Fix: Keep it for RFC 9309. For the draft, add a line for each path that it stands"
-        " for.\n"
+        '    The "*" is an ordinary character; for RFC 9309 it is a wildcard.\n'
+        "    Fix: Keep it for RFC 9309. For the draft, add a line for each path that it"
+        " matches.\n"
         "-:3:13: warning K042 '*' is no wildcard: '/b*'; RFC 9309"
         " goes by line 3 for '/bx' (section 3.2.2, 3.3; only the draft)\n"
-        "    Fix: Keep it for RFC 9309. For the draft, add a line for each path that it stands"
-        " for.\n"
+        "    Fix: Keep it for RFC 9309. For the draft, add a line for each path that it"
+        " matches.\n"
         "-:4:1: error K010 no colon: 'Allow' (section 3.2)\n"
         "    There is no colon after the field: the line is ignored.\n"
-        "    Fix: Put a colon behind the field.\n"
+        "    Fix: Put a colon after the field.\n"
         "-: 3 findings: 1 error, 2 warnings\n",
         "",
     )
@@ -882,7 +882,7 @@ def test_cache_of_a_redis_that_is_away(robots: Robots, server: Server) -> None:
         ("explain www.fict.org", "not an http or https URL: 'www.fict.org'; write https://"),
         ("explain http://a:b/", "no site in the URL 'http://a:b/'"),
         ("explain --robots nowhere.txt http://a/", "cannot read 'nowhere.txt'"),
-        ("explain --robots - http://a/ -s KOSTER_MAX_BYTES=0", "KOSTER_MAX_BYTES = '0' is not"),
+        ("explain --robots - http://a/ -s KOSTER_MAX_BYTES=0", "KOSTER_MAX_BYTES: '0' is not"),
         ("explain http://a/ -s ROBOTSTXT_USER_AGENT=(a)", "does not begin with a name token"),
         ("explain -s NONSENSE http://a/", "Invalid -s value, use -s NAME=VALUE"),
         ("explain http://a/ --robots - --refresh", "not allowed with argument --robots"),
@@ -908,8 +908,8 @@ def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
     [
         ("check", "0 clean, 1 findings, 2 wrong usage, 3"),
         ("explain", "0 allowed, 1 forbidden, 2 wrong usage, 3"),
-        ("cache", "0 done, 1 nothing is stored of a site, 2 wrong usage, 3"),
-        ("cache forget", "0 done, 1 nothing is stored of a site, 2 wrong usage, 3"),
+        ("cache", "0 done, 1 a site is not stored, 2 wrong usage, 3"),
+        ("cache forget", "0 done, 1 a site is not stored, 2 wrong usage, 3"),
     ],
 )
 def test_help_tells_the_exit_status(robots: Robots, verb: str, statuses: str) -> None:

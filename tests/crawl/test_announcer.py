@@ -30,8 +30,8 @@ PAGE = replace(FILE, body=b"<html>")
 FAILURE = Failure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
 FRESH = "fresh until 2001-09-09T01:47:40Z)"
 TO_GO_ON = (
-    ". To wait longer: KOSTER_IDLE_LIMIT_SECS, KOSTER_DEFER_LIMIT_SECS; to fetch them all the same:"
-    " KOSTER_UNAVAILABLE"
+    ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS. To fetch its pages"
+    ' anyway, set KOSTER_UNAVAILABLE = "allow"'
 )
 
 
@@ -62,26 +62,26 @@ def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 
 DEFERRING = (
-    "Deferring visits to http://fict.org: its robots.txt cannot be retrieved (HTTP 503). Requests"
-    " that wait: 2. It is asked again in 40 s"
+    "Deferring visits to http://fict.org: its robots.txt cannot be retrieved (HTTP 503). Waiting"
+    " requests: 2. Next attempt in 40 s"
 )
 GIVING_UP = (
     "Giving up http://fict.org: its robots.txt cannot be retrieved (HTTP 503), attempts: 3."
-    " Requests that are refused: 2"
+    " Refused requests: 2"
 )
 REFUSING = (
     "Refusing requests to http://fict.org (KOSTER_UNAVAILABLE): its robots.txt cannot be retrieved"
-    " (HTTP 503). Requests that are refused now: 2"
+    " (HTTP 503). Requests refused now: 2"
 )
 LETTING = (
     "Letting requests to http://fict.org through (KOSTER_UNAVAILABLE): its robots.txt cannot be"
     " retrieved (HTTP 503)"
 )
 RESTRICTED = (
-    "http://fict.org is restricted: its robots.txt answers HTTP 403, so nothing of it may be"
-    " fetched (3.1). It is asked again after 2001-09-09T01:47:40Z. To go on: if its pages are"
-    " fetched in another way, name that in KOSTER_PAGE_META and run scrapy robots cache forget"
-    ' http://fict.org; or set KOSTER_RESTRICTED = "allow"'
+    "http://fict.org is restricted: its robots.txt answers HTTP 403, so no page may be fetched"
+    " (3.1). Next attempt after 2001-09-09T01:47:40Z. If the site has banned your address and your"
+    " pages use another one, add its meta key to KOSTER_PAGE_META and run scrapy robots cache"
+    ' forget http://fict.org. If the owner allows your crawl, set KOSTER_RESTRICTED = "allow"'
 )
 NONE = "http://fict.org has no rules: its robots.txt answers HTTP 404"
 HTML = f"http://fict.org has no rules: its robots.txt answers HTTP 200 with an HTML page, {URL}"
@@ -177,22 +177,22 @@ OF_A_SITE: list[tuple[Any, str, str]] = [
     (
         lambda to: to.from_storage(SITE, FILE),
         "DEBUG",
-        f"The robots.txt of http://fict.org: (200) <GET {URL}> (from storage, octets: 14, {FRESH}",
+        f"The robots.txt of http://fict.org: (200) <GET {URL}> (from storage, bytes: 14, {FRESH}",
     ),
     (
         lambda to: to.answered(SITE, Answer(URL, 200, {}), FILE),
         "DEBUG",
-        f"The robots.txt of http://fict.org: (200) <GET {URL}> (fetched, octets: 14, {FRESH}",
+        f"The robots.txt of http://fict.org: (200) <GET {URL}> (fetched, bytes: 14, {FRESH}",
     ),
     (
         lambda to: to.answered(SITE, Answer(URL, 304, {}), FILE),
         "DEBUG",
-        f"The robots.txt of http://fict.org: (200) <GET {URL}> (revalidated, octets: 14, {FRESH}",
+        f"The robots.txt of http://fict.org: (200) <GET {URL}> (revalidated, bytes: 14, {FRESH}",
     ),
     (
         lambda to: to.answered(SITE, Answer(URL, 200, {}), replace(FILE, url="http://a/r")),
         "DEBUG",
-        f"The robots.txt of {SITE}: (200) <GET http://a/r> (redirected, octets: 14, {FRESH}",
+        f"The robots.txt of {SITE}: (200) <GET http://a/r> (redirected, bytes: 14, {FRESH}",
     ),
     (
         lambda to: to.answered(SITE, NoAnswer("x"), FAILURE),
@@ -203,8 +203,8 @@ OF_A_SITE: list[tuple[Any, str, str]] = [
         lambda to: to.cut(state_of(), 9),
         "INFO",
         (
-            "The robots.txt of http://fict.org is longer than KOSTER_MAX_BYTES = 9: what is behind"
-            " the last whole line of these is not read"
+            "The robots.txt of http://fict.org is longer than KOSTER_MAX_BYTES = 9: it was cut"
+            " after the last complete line. To read all of it, raise KOSTER_MAX_BYTES"
         ),
     ),
     (
@@ -218,7 +218,11 @@ OF_A_SITE: list[tuple[Any, str, str]] = [
     (
         lambda to: to.failed(state_of(), ValueError("x")),
         "ERROR",
-        "Error while asking for the robots.txt of http://fict.org",
+        (
+            "Error while fetching or reading the robots.txt of http://fict.org: a component of this"
+            " crawl failed. The site stays closed until an attempt succeeds. Fix the component that"
+            " the traceback names"
+        ),
     ),
     (
         lambda to: to.awaited(state_of()),

@@ -263,7 +263,8 @@ async def test_an_error_of_ours_is_a_failure_and_is_logged(
     state = await keeper.wait("http://a.com/x")
     assert isinstance(state.step, Refuse)
     [record] = [r for r in caplog.records if r.levelno >= logging.ERROR]
-    assert record.getMessage() == "Error while asking for the robots.txt of http://a.com"
+    said = "Error while fetching or reading the robots.txt of http://a.com: "
+    assert record.getMessage().startswith(said)
     assert record.exc_info
     await keeper.keeper.close()
 

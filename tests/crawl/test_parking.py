@@ -199,7 +199,7 @@ parking.close()
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
 @pytest.mark.parametrize("room", [0, 6_000, 300_000])
 def test_nothing_is_lost_when_the_disk_is_full(room: int) -> None:
-    assert said_by(NO_ROOM, room).count("all kept in memory") == 1
+    assert said_by(NO_ROOM, room).count("All waiting requests are kept in memory") == 1
 
 
 def test_without_a_folder_for_temporary_files(
@@ -217,8 +217,7 @@ def test_without_a_folder_for_temporary_files(
     [record] = caplog.records
     before, _, after = record.getMessage().partition(" (")
     assert before == (
-        "Requests that wait for their site are all kept in memory: the temporary file for them"
-        " cannot be written"
+        "All waiting requests are kept in memory: their temporary file cannot be written"
     )
     assert after.startswith("FileNotFoundError: ")
     assert after.endswith("). Give the folder for temporary files (TMPDIR) more room")
@@ -240,9 +239,8 @@ def test_a_file_of_the_jobdir_that_cannot_be_written_is_said_once(
     [record] = caplog.records
     assert record.getMessage() == (
         f"{tmp_path / 'koster-parked.sqlite3'} cannot be written (OperationalError: disk is full)."
-        " Requests that wait for their site are kept in memory alone, and lost if this process is"
-        " killed; what is crawled now may be crawled again by the next run. Give the JOBDIR more"
-        " room"
+        " Waiting requests are kept in memory only, and lost if this process is killed. The next"
+        " run may crawl pages of this run again. Give the JOBDIR more room"
     )
     parking.close()
 
@@ -531,8 +529,9 @@ def test_what_this_code_cannot_read_stays_for_one_that_can(
         assert len(parking) == 1
         [path] = tmp_path.glob("*.sqlite3")
         assert caplog.records[-1].getMessage() == (
-            f"Requests in {path} that cannot be read back: 1. They stay there for a run that can:"
-            " one whose spider has the callbacks and classes that they name"
+            f"Requests in {path} that cannot be loaded: 1. This spider does not have their"
+            " callbacks or classes. They stay in the file: to crawl them, run a version of the"
+            " spider that has these"
         )
         parking.close()
     parking, found = left_behind(crawler, tmp_path)
@@ -564,11 +563,11 @@ def test_a_file_that_cannot_be_used_is_said_once(
     [record] = caplog.records
     before, _, after = record.getMessage().partition(": ")
     assert before == (
-        f"{path}, with the requests that waited for their site when the last run ended, cannot be"
-        " used"
+        f"{path} has requests that waited when the last run ended, and cannot be read"
     )
     assert after.partition(":")[0] in ("DatabaseError", "OperationalError", "OSError")
-    end = ". In this run requests wait in memory. Mend that file or delete it"
+    end = ". In this run requests wait in memory. Repair the file, or delete it to"
+    end += " drop these requests"
     assert after.endswith(end)
     assert path.exists()
 
@@ -597,7 +596,7 @@ parking.close()
 @pytest.mark.parametrize("room", [0, 300_000])
 def test_a_full_disk_is_one_warning_and_loses_nothing(room: int, tmp_path: Path) -> None:
     """And where it has no room for what came out to be deleted, that is done twice at worst."""
-    assert said_by(DISK_FULL, room, tmp_path).count("kept in memory alone") == 1
+    assert said_by(DISK_FULL, room, tmp_path).count("kept in memory only") == 1
 
 
 @pytest.mark.slow
@@ -622,7 +621,7 @@ def test_what_cannot_be_deleted_does_not_come_out_again(
         parking.close()
         assert not list((tmp_path / str(count)).iterdir())
     assert times[1] < 4 * 2.3 * times[0]
-    assert "may be crawled again by the next run" in caplog.text
+    assert "The next run may crawl pages of this run again" in caplog.text
 
 
 def test_another_process_that_has_the_file_is_not_waited_for(

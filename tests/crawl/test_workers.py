@@ -489,8 +489,8 @@ def test_what_another_has_taken_over_is_dropped_here_and_said_once(
     [record] = caplog.records
     assert record.levelname == "INFO"
     assert record.getMessage() == (
-        "Other workers have taken over requests that waited in this one, which did not"
-        " reach Redis for 30 s or longer. They are dropped here"
+        "This worker could not reach Redis for 30 s or longer. Other workers have taken over its"
+        " waiting requests, so they are dropped here"
     )
 
 
@@ -598,8 +598,7 @@ def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
     [record] = caplog.records
     assert record.levelname == "INFO"
     assert record.getMessage() == (
-        "Requests that waited for their site in a worker that has died, and are in the queue"
-        " again: 3"
+        "Requests that waited in a worker that has died, and are back in the queue: 3"
     )
 
 
@@ -622,9 +621,9 @@ def test_a_redis_that_fails_is_tried_again_after_a_second(
     assert in_redis(journal) == 1
     [record] = caplog.records
     assert record.getMessage() == (
-        "Requests that wait for their site cannot be written to the Redis of scrapy-redis"
-        " (ConnectionError). They wait in memory, and are lost if this process is killed. It is"
-        " tried again"
+        "Waiting requests cannot be written to the Redis of scrapy-redis (ConnectionError). They"
+        " are kept in memory, and lost if this process is killed. The write is retried: check the"
+        " Redis server"
     )
 
 

@@ -140,8 +140,8 @@ def test_what_cannot_be_read_in_a_jobdir_is_passed_over_and_said_once(
     assert one.next_request() is None
     [told] = [record for record in caplog.records if record.levelname != "DEBUG"]
     assert told.getMessage() == (
-        "Some of what is queued in the JOBDIR cannot be read: a run that was killed may have left"
-        " it so. The rest is crawled"
+        "Part of the queue in the JOBDIR cannot be read, probably because a run was killed. These"
+        " requests are not crawled, the others are"
     )
     assert told.exc_info
     assert "OSError: no such file" in str(told.exc_info[1])

@@ -55,7 +55,7 @@ async def test_a_restricted_site_is_named_with_the_ways_on(
             f"{site.url('')} is restricted: its robots.txt answers HTTP {status}"
         )
         for way in (
-            f"scrapy robots cache forget {site.url('')};",
+            f"scrapy robots cache forget {site.url('')}. If",
             "KOSTER_PAGE_META",
             'KOSTER_RESTRICTED = "allow"',
         ):
@@ -187,7 +187,7 @@ async def test_each_robots_txt_has_a_line(
         [line] = of_sites(await crawled(crawl, site), level=logging.DEBUG)
         url = site.url("/robots.txt")
         start = f"The robots.txt of {site.url('')}: ({status}) <GET {url}> ({whence}, "
-        start += f"octets: {octets}, "
+        start += f"bytes: {octets}, "
         assert line.startswith(start)
         assert re.fullmatch(ANSWERED, line.removeprefix(start))
 
@@ -212,7 +212,7 @@ async def test_the_line_of_a_robots_txt_that_is_renewed(crawl: Crawl, server: Se
     for whence in ("fetched", "revalidated"):
         result = await crawled(crawl, site, KOSTER_EXPIRY_MIN_SECS=0)
         lines = of_sites(result, level=logging.DEBUG)
-        assert f"({whence}, octets: {len(RULES)}, " in lines[-1]
+        assert f"({whence}, bytes: {len(RULES)}, " in lines[-1]
 
 
 async def test_the_line_of_an_attempt_that_failed(crawl: Crawl, server: Server) -> None:
@@ -259,7 +259,7 @@ async def test_a_page_that_is_missing_rules_is_named(crawl: Crawl, server: Serve
     site.robots = PAGE
     result = await crawled(crawl, site, KOSTER_MISSING="disallow")
     [line] = of_sites(result)
-    assert "HTTP 200 without a record (an HTML page), so nothing" in line
+    assert "HTTP 200 without a record (an HTML page), so no page" in line
 
 
 async def test_what_is_refused_at_once_is_not_counted_as_deferred(

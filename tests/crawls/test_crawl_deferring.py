@@ -526,4 +526,4 @@ async def test_the_line_of_a_deferral_is_right_of_one_second_too(
     result = await crawl(urls=[site.url("/")], settings={"KOSTER_DEFER_FIRST_SECS": 1})
     assert result.fetched == (site.url("/"),)
     [line] = [line for line in result.logged(logging.INFO) if line.startswith("Deferring")]
-    assert line.endswith("It is asked again in 1 s")
+    assert line.endswith("Next attempt in 1 s")

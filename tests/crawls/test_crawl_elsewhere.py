@@ -73,7 +73,7 @@ async def test_a_page_that_ends_where_it_is_forbidden(crawl: Crawl, site: Site) 
     assert result.stats["robotstxt/forbidden"] == 3
     [told] = warnings(result)
     assert told.startswith(
-        f"<GET {site.url('/moved0')}> has ended at {site.url('/private/0')}, which its robots.txt"
+        f"<GET {site.url('/moved0')}> ended at {site.url('/private/0')}, which its robots.txt"
     )
 
 

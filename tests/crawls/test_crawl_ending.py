@@ -110,7 +110,7 @@ async def test_a_parser_that_cannot_be_asked(
         settings={**scheduler, **settings, "KOSTER_UNAVAILABLE": unavailable},
     )
     await crawl.until(lambda: len(refusals(running)) == 3)
-    with pytest.raises(AssertionError, match="Error while asking for"):
+    with pytest.raises(AssertionError, match="Error while fetching or reading"):
         await running.result()
     assert site.pages_asked == []
 

@@ -185,7 +185,7 @@ async def test_a_scheme_without_a_handler_opens_no_site(crawl: Crawl, server: Se
     site, secure = server.site(), server.site("https")
     site.robots = redirect(secure.url("/robots.txt"))
     settings = {"DOWNLOAD_HANDLERS": {"https": None}}
-    spider = await asked_of(crawl, site, settings, "Error while asking for the robots.txt")
+    spider = await asked_of(crawl, site, settings, "Error while fetching or reading the robots.txt")
     assert site.pages_asked == []
     assert secure.requests == ()
     assert [type(error) for _, error in spider.refused] == [RobotsUnavailable] * len(PAGES)
@@ -327,7 +327,9 @@ async def test_a_handler_that_is_odd_opens_no_site(
     spider: Any = running.crawler.spider
     refused = [error for url, error in spider.refused if url.startswith(odd.url(""))]
     assert {type(error) for error in refused} == {RobotsUnavailable}
-    said = "\n".join(line for line in log if "Error while asking for the robots.txt of" in line)
+    said = "\n".join(
+        line for line in log if "Error while fetching or reading the robots.txt of" in line
+    )
     assert "Odd returned" in said or "StopIteration" in said
 
 

@@ -158,7 +158,7 @@ async def test_a_disk_that_becomes_full_is_one_warning(
     site.robots = OPEN
     log = job.end(process)
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(50))
-    assert log.count("kept in memory alone") == 1
+    assert log.count("kept in memory only") == 1
 
 
 @pytest.mark.parametrize("sent", [None, signal.SIGINT], ids=["idle limit", "SIGINT"])
@@ -228,7 +228,7 @@ async def test_a_queue_that_cannot_be_read_ends_nevertheless(
     job.end(process, signal.SIGKILL)
     log = job.run([])
     assert Counter(site.pages_asked).keys() == {f"/page{n}" for n in range(20)}
-    assert log.count("queued in the JOBDIR cannot be read") == 1
+    assert log.count("queue in the JOBDIR cannot be read") == 1
 
 
 async def test_an_answer_that_comes_after_the_close_leaves_the_file_alone(

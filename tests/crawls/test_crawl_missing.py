@@ -133,8 +133,8 @@ async def test_the_log_alone_says_why(crawl: Crawl, server: Server, answer: str,
     ]
     page = " (an HTML page)" if answer == "HTML" else ""
     assert line.startswith(
-        f"{sites[answer].url('')} has no rules: its robots.txt answers {said}{page}, so nothing"
-        " of it may be fetched (KOSTER_MISSING). It is asked again after 20"
+        f"{sites[answer].url('')} has no rules: its robots.txt answers {said}{page}, so no page"
+        " may be fetched (KOSTER_MISSING). Next attempt after 20"
     )
 
 

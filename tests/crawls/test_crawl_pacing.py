@@ -56,9 +56,9 @@ async def test_visits_are_apart(crawl: Crawl, server: Server) -> None:
     assert result.stats["koster/crawl_delay/waited_seconds"] == pytest.approx(
         6 * DELAY_SECS, abs=DELAY_SECS
     )
-    [said] = [each for each in result.logged(logging.INFO) if "between two visits" in each]
+    [said] = [each for each in result.logged(logging.INFO) if "requests a delay of" in each]
     assert said.endswith(
-        f"asks for {DELAY_SECS:g} s between two visits (line 2 of its robots.txt). It is kept"
+        f"requests a delay of {DELAY_SECS:g} s (line 2 of its robots.txt). The crawl keeps it"
     )
 
 
@@ -176,9 +176,9 @@ async def test_a_day_is_clamped(crawl: Crawl, server: Server) -> None:
     assert len(result.fetched) == 3
     assert_apart(site)
     assert result.stats["koster/crawl_delay/clamped"] == 1
-    [said] = [each for each in result.logged(logging.INFO) if "between two visits" in each]
-    assert "asks for 86400 s" in said
-    assert said.endswith(f"every {DELAY_SECS:g} s: KOSTER_CRAWL_DELAY_MAX_SECS")
+    [said] = [each for each in result.logged(logging.INFO) if "requests a delay of" in each]
+    assert "requests a delay of 86400 s" in said
+    assert said.endswith(f"waits {DELAY_SECS:g} s instead (KOSTER_CRAWL_DELAY_MAX_SECS)")
 
 
 async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
@@ -250,11 +250,11 @@ async def test_a_day_is_waited_for_and_the_crawl_can_be_closed(
     site.robots = robots(86400)
     settings = OBEY | {"KOSTER_CRAWL_DELAY_MAX_SECS": 1e6, "KOSTER_IDLE_LIMIT_SECS": 0.2}
     running = crawl.start(urls=site.urls(3), settings=settings)
-    await crawl.until(lambda: any("Nothing to do until" in each for each in caplog.messages))
+    await crawl.until(lambda: any("Idle until" in each for each in caplog.messages))
     result = await running.stop()
     assert not site.pages_asked
-    [said] = [each for each in result.logged(logging.INFO) if "Nothing to do until" in each]
-    assert "Requests wait for 1 of them, such as 127.0.0.1; the next visit is in 86" in said
+    [said] = [each for each in result.logged(logging.INFO) if "Idle until" in each]
+    assert "waiting requests: 1, for example 127.0.0.1. Next request in 86" in said
     assert result.finish_reason == "shutdown"
     assert result.stats["koster/parked"] == 3
 

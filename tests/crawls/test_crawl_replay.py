@@ -104,8 +104,9 @@ async def test_without_a_copy_pages_of_the_cache_pass(recorded: Recorded) -> Non
     assert recorded.fetched == 0
     [line] = said(result)
     assert line == (
-        "HTTPCACHE_IGNORE_MISSING: pages come out of the HTTP cache, and no site is asked for their"
-        " sake. The last copy of its robots.txt decides, however old it is; without one they pass"
+        "HTTPCACHE_IGNORE_MISSING is set: pages come from the HTTP cache, and no robots.txt is"
+        " fetched. The last stored copy decides, even if it has expired. Pages of a site without a"
+        " copy are allowed"
     )
     assert result.stats.get("koster/deferred/requests") is None
     assert result.logged(logging.WARNING, "scrapy_koster") == []

@@ -167,7 +167,7 @@ async def test_warns_once_of_a_header_that_names_no_page(
     result = await crawl(urls=server.site().urls(3), settings=settings)
     assert len(result.fetched) == 3
     warnings = result.logged(logging.WARNING, "scrapy_koster")
-    told = {"page": "names neither a page nor an address", "name": "name token"}
+    told = {"page": "neither a URL nor a mail address", "name": "name token"}
     assert len(warnings) == len(said)
     assert all(told[what] in warning for what, warning in zip(said, warnings, strict=True))
 
@@ -176,7 +176,7 @@ async def test_of_several_headers_without_a_page_one_is_named(crawl: Crawl, serv
     site = server.site()
     urls = [Request(site.url(f"/{n}"), headers={"User-Agent": f"Rover{n}/1"}) for n in range(4)]
     [warning] = (await crawl(urls=urls)).logged(logging.WARNING, "scrapy_koster")
-    assert "/1', which names neither" in warning
+    assert "/1' contains neither" in warning
 
 
 async def test_what_is_said_of_such_a_header(crawl: Crawl, server: Server) -> None:
@@ -184,12 +184,11 @@ async def test_what_is_said_of_such_a_header(crawl: Crawl, server: Server) -> No
     result = await crawl(urls=server.site().urls(1), settings=given)
     [said] = result.logged(logging.WARNING, "scrapy_koster")
     assert said == (
-        "The name token by which records of a robots.txt are selected is 'other', and the"
-        f" User-Agent header is '{FIGTREE}'. Sites know a robot by a name that stands in its header"
-        ' (section 3.2.1): set ROBOTSTXT_USER_AGENT to the robot\'s name, such as "figtree", and'
-        ' USER_AGENT to a header that begins with it, such as "FigTree/0.1'
-        ' (+https://example.com/robot)". A downloader middleware that sets the header belongs'
-        " before KosterMiddleware."
+        "Sites cannot recognize your robot: rules are selected by the name token 'other', and the"
+        f" User-Agent header is '{FIGTREE}' (section 3.2.1). Set ROBOTSTXT_USER_AGENT to the"
+        ' robot\'s name, for example "figtree", and USER_AGENT to a header that begins with it,'
+        ' for example "FigTree/0.1 (+https://example.com/robot)". If a downloader middleware sets'
+        " the header, give it a lower order than KosterMiddleware."
     )
 
 
@@ -202,4 +201,4 @@ async def test_warns_of_one_header_among_many(crawl: Crawl, server: Server) -> N
     settings = {"USER_AGENT": OTHER, "DOWNLOADER_MIDDLEWARES": {LateOnce: 950}}
     result = await crawl(urls=site.urls(10), settings=settings)
     [warning] = [said for said in result.logged(logging.WARNING) if "name token" in said]
-    assert "is 'other', and the User-Agent header is 'FigTree/0.1 (+http://fict.org)'" in warning
+    assert "'other', and the User-Agent header is 'FigTree/0.1 (+http://fict.org)'" in warning

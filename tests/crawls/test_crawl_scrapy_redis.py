@@ -182,7 +182,7 @@ async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
 @pytest.mark.beside("scrapy-redis", "a worker that is killed")
 @pytest.mark.parametrize("queue", QUEUES)
 async def test_a_worker_that_is_killed(server: Server, fleet: Fleet, queue: str) -> None:
-    """None of what was parked is lost, none is fetched twice."""
+    """No waiting request is lost, no page is fetched again."""
     site = closed(server)
     of_queue: dict[str, Any] = {"SCHEDULER_QUEUE_CLASS": f"scrapy_redis.queue.{queue}"}
     killed = fleet.start(site.urls(PAGES), **of_queue)
@@ -194,7 +194,7 @@ async def test_a_worker_that_is_killed(server: Server, fleet: Fleet, queue: str)
     site.robots = OPEN
     log = fleet.end(other)
     assert each_once(site, PAGES)
-    assert f"has died, and are in the queue again: {PAGES}" in log
+    assert f"has died, and are back in the queue: {PAGES}" in log
     assert fleet.left() <= {"fleet:dupefilter"}
 
 

@@ -12,7 +12,7 @@ from harness.documents import rows
 
 TESTS = Path(__file__).parent.parent
 PAGE = TESTS.parent / "docs/ecosystem.md"
-HEAD = "| Beside | Seen with | What holds | Test |\n|---|---|---|---|\n"
+HEAD = "| Plugin | Tested with | Result | Test |\n|---|---|---|---|\n"
 
 
 class Row(NamedTuple):

@@ -78,19 +78,19 @@ def project(tmp_path: Path, server: Server) -> Project:
 
 @pytest.mark.beside("Scrapy", "shell")
 def test_shell(project: Project) -> None:
-    """A page that is forbidden is not fetched; the log says by which line."""
+    """A forbidden page is not fetched; the log names the line."""
     project.obeys("shell", "{}", "-c", "'got ' + response.text", said="got a page")
 
 
 @pytest.mark.beside("Scrapy", "fetch")
 def test_fetch(project: Project) -> None:
-    """A page that is forbidden is neither fetched nor printed; the log says by which line."""
+    """A forbidden page is neither fetched nor printed; the log names the line."""
     project.obeys("fetch", "{}", said="a page")
 
 
 @pytest.mark.beside("Scrapy", "parse")
 def test_parse(project: Project) -> None:
-    """A page that is forbidden reaches no callback; the log says by which line."""
+    """A forbidden page reaches no callback; the log names the line."""
     project.obeys("parse", "--spider=web", "{}", said="'url': 'http")
 
 

@@ -90,7 +90,7 @@ async def by_itself(crawl: Crawl, server: Server, **settings: Any) -> list[str]:
     settings = {**playwright_settings(), **settings}
     result = await crawl(Rendering, urls=[site.url()], settings=settings)
     [told] = result.logged(logging.WARNING, "scrapy_koster")
-    assert f"has ended at {site.url('/private/')}" in told
+    assert f"ended at {site.url('/private/')}" in told
     assert not [url for url in result.fetched if "/private" in url]
     assert site.url("/moved") in [url for url, _ in result.refused]
     return sorted(path for path in site.pages_asked if path.startswith("/private"))
@@ -141,7 +141,7 @@ class Api:
 
 @pytest.mark.beside("scrapy-zyte-api")
 async def test_zyte_api(crawl: Crawl, server: Server) -> None:
-    """The robots.txt goes through the API too, and neither side warns of its headers."""
+    """The robots.txt uses the API, too, without a warning about its headers."""
     pytest.importorskip("scrapy_zyte_api", reason=GET)
     api = Api(server.site())
     urls = [f"http://fict.example{path}" for path in PATHS]
@@ -162,7 +162,7 @@ async def test_zyte_api(crawl: Crawl, server: Server) -> None:
 
 @pytest.mark.beside("scrapy-impersonate")
 async def test_impersonate(crawl: Crawl, server: Server) -> None:
-    """The robots.txt is asked for by the browser that its page impersonates; redirects obey."""
+    """The robots.txt is fetched by the browser that its page impersonates. Redirects obey."""
     pytest.importorskip("scrapy_impersonate", reason=GET)
     site = server.site()
     site.robots = RULES

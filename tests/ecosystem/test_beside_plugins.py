@@ -28,7 +28,7 @@ def redis() -> Iterator[RedisServer]:
 
 @pytest.mark.beside("scrapy-redis")
 async def test_scrapy_redis(crawl: Crawl, server: Server, redis: RedisServer) -> None:
-    """Workers that share a queue obey, and ask a site once between them."""
+    """Workers that share a queue obey, and fetch each robots.txt once."""
     site = server.site()
     site.robots = Reply(200, RULES, delay=0.3)
     urls = [site.url(path) for path in PATHS]
@@ -40,7 +40,7 @@ async def test_scrapy_redis(crawl: Crawl, server: Server, redis: RedisServer) ->
 
 @pytest.mark.beside("scrapy-rotating-proxies")
 async def test_rotating_proxies(crawl: Crawl, server: Server) -> None:
-    """The robots.txt goes through a proxy as pages do, and a refusal bans none."""
+    """The robots.txt uses a proxy, as pages do. A refusal does not ban a proxy."""
     pytest.importorskip("rotating_proxies", reason=GET)
     site = server.site()
     site.robots = RULES
@@ -62,7 +62,7 @@ async def test_rotating_proxies(crawl: Crawl, server: Server) -> None:
 
 @pytest.mark.beside("scrapy-user-agents")
 async def test_random_user_agents(crawl: Crawl, server: Server) -> None:
-    """The robot that obeys is that of the settings, and a warning says that another is sent."""
+    """The robot of the settings decides. A warning names the other one that is sent."""
     pytest.importorskip("scrapy_user_agents", reason=GET)
     site = server.site()
     site.robots = f"User-agent: figtree\nDisallow: /private\n\n{RULES}Disallow: /open\n"
@@ -108,7 +108,7 @@ async def test_spidermon(crawl: Crawl, server: Server) -> None:
 
 @pytest.mark.beside("scrapy-poet")
 async def test_scrapy_poet(crawl: Crawl, server: Server) -> None:
-    """Page objects are made of what is allowed, whichever of the add-ons comes first."""
+    """Page objects are made of allowed pages, in either order of the add-ons."""
     pytest.importorskip("scrapy_poet", reason=GET)
     from ecosystem.pages import WithPages
 

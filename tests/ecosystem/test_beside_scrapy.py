@@ -56,7 +56,7 @@ async def test_http_cache(crawl: Crawl, server: Server, policy: str) -> None:
 
 @pytest.mark.beside("Scrapy", "Offsite")
 async def test_offsite(crawl: Crawl, server: Server) -> None:
-    """A site that is filtered is not asked for its robots.txt either."""
+    """The robots.txt of a filtered site is not fetched."""
     site, other = server.site(), server.site(host="127.0.0.2")
     site.robots = RULES
     site.page("/", links("/open", "/private/page", other.url("/")))
@@ -83,7 +83,7 @@ class Linked(CrawlSpider):
 
 @pytest.mark.beside("Scrapy", "CrawlSpider")
 async def test_crawl_spider(crawl: Crawl, server: Server) -> None:
-    """Its rules follow what is allowed, nofollow of a page included."""
+    """It follows allowed links, and obeys nofollow."""
     site = server.site()
     site.robots = RULES
     nofollow = Reply(
@@ -136,7 +136,7 @@ class WithFiles(RecordingSpider):
 
 @pytest.mark.beside("Scrapy", "FilesPipeline")
 async def test_files_pipeline(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    """What it downloads obeys as a page does."""
+    """Its downloads obey."""
     site = server.site()
     site.robots = RULES
     settings = {
@@ -151,7 +151,7 @@ async def test_files_pipeline(crawl: Crawl, server: Server, tmp_path: Path) -> N
 
 @pytest.mark.beside("Scrapy", "several spiders in one process")
 async def test_several_spiders(crawl: Crawl, server: Server) -> None:
-    """They ask a site once between them."""
+    """Each robots.txt is fetched once."""
     site = server.site()
     site.robots = Reply(200, RULES, delay=0.3)
     results = await crawl.together(

@@ -27,12 +27,12 @@ from harness.comparison import Means
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 MARKS = ("<!-- faults -->\n", "<!-- /faults -->")
 OF_SITES = {
-    Means.RULES: "obeyed: what the rules forbid is refused, all else is fetched",
-    Means.UNRESTRICTED: "no restrictions: all is fetched",
-    Means.RESTRICTED: "nothing is fetched, all is refused as RobotsForbidden",
-    Means.DEFERRED: "asked again, then all is refused as RobotsUnavailable",
+    Means.RULES: "its rules are obeyed",
+    Means.UNRESTRICTED: "every page is allowed",
+    Means.RESTRICTED: "every request is refused (RobotsForbidden)",
+    Means.DEFERRED: "retried, then refused (RobotsUnavailable)",
 }
-AROUND = "the files of all sites are obeyed; "
+AROUND = "rules are obeyed; "
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def tables() -> str:
     parts = [f"{len(rows)} faults."]
     for group, of_it in groupby(rows, lambda row: row.group):
         lines = [f"| {row.fault} | {row.promised} |" for row in of_it]
-        parts.append("\n".join([f"| {group} | promised |", "|---|---|", *lines]))
+        parts.append("\n".join([f"| {group} | result |", "|---|---|", *lines]))
     return "\n\n".join(parts) + "\n\n"
 
 

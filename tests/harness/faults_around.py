@@ -78,9 +78,9 @@ class AroundFault:
     @property
     def warned(self) -> str:
         if self.closed:
-            return "no page is fetched, and the log has the error"
+            return "no page is fetched; an error is logged"
         if not self.warnings:
-            return "nothing is said"
+            return "no warning"
         return "at most one warning" if self.silent else "one warning"
 
 

@@ -163,10 +163,10 @@ def _paused(spider: type[RecordingSpider]) -> Callable[[Crawl, Server], Awaitabl
     return run
 
 
-_FIRST = "it waits for the answer and is fetched; then the crawl begins"
-_NO_FIRST = "it is refused as RobotsUnavailable after KOSTER_IDLE_LIMIT_SECS; then the crawl begins"
-_NOT_SENT = "the request is not sent; RobotsUnavailable says what to do"
-_LATER = "nothing is asked meanwhile; all is fetched afterwards"
+_FIRST = "the page waits and is fetched; then the crawl begins"
+_NO_FIRST = "refused (RobotsUnavailable) after KOSTER_IDLE_LIMIT_SECS; then the crawl begins"
+_NOT_SENT = "refused (RobotsUnavailable) with advice"
+_LATER = "no retry during the pause; pages are fetched afterwards"
 FAULTS = (
     CrawlFault(
         "a page is downloaded while the spider opens: its robots.txt takes 1 s",
@@ -180,7 +180,7 @@ FAULTS = (
     ),
     CrawlFault(
         "the robots.txt is renewed while pages wait for DOWNLOAD_DELAY",
-        "the new file decides: what it forbids is refused",
+        "the new file decides",
         _renewed,
     ),
     CrawlFault("a Host header names another site than the URL", _NOT_SENT, _host("/x")),

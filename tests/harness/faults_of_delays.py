@@ -155,7 +155,7 @@ class Talks(ProtegoRobotParser):
 
 
 _MOST = "the delay is KOSTER_CRAWL_DELAY_MAX_SECS"
-_READING = "Error while reading how long a delay"
+_READING = "Error while reading the delay"
 FAULTS = (
     DelayFault("the storage raises", _visiting(_raises(StorageError("gone"))), warnings=1),
     DelayFault("a storage without visits", _with(KOSTER_STORAGE=Unvisited)),

@@ -113,16 +113,20 @@ async def _no_project(crawl: Process) -> None:
     assert not re.search(r"\[scrapy_koster\S*\] WARNING", log)
 
 
-_NONE_LOST = "the next run fetches all that waited, none twice"
+_NONE_LOST = "the next run fetches each waiting page once"
 FAULTS = (
-    ProcessFault("SIGINT", "it ends; nothing of the site was fetched", _sigint_alone),
-    ProcessFault("SIGINT twice", "it ends at once; nothing of the site was fetched", _sigint_twice),
+    ProcessFault("SIGINT", "the crawl ends; no page of the site was fetched", _sigint_alone),
+    ProcessFault(
+        "SIGINT twice", "the crawl ends at once; no page of the site was fetched", _sigint_twice
+    ),
     ProcessFault("SIGINT, with a JOBDIR", _NONE_LOST, _resumed(signal.SIGINT)),
     ProcessFault("SIGTERM, with a JOBDIR", _NONE_LOST, _resumed(signal.SIGTERM), long=True),
     ProcessFault("kill -9, with a JOBDIR", _NONE_LOST, _resumed(signal.SIGKILL)),
     ProcessFault("kill -9 of two runs, with a JOBDIR", _NONE_LOST, _killed_twice, long=True),
     ProcessFault(
-        "SIGSTOP, later SIGCONT", "it goes on, none is fetched twice", _stopped_for_a_while
+        "SIGSTOP, later SIGCONT",
+        "the crawl goes on; each page is fetched once",
+        _stopped_for_a_while,
     ),
     ProcessFault("no scrapy.cfg", "the rules are obeyed, the storage is in `.scrapy`", _no_project),
 )

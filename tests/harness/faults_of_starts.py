@@ -23,7 +23,7 @@ class StartFault:
     """What the error has to say, as a pattern."""
     settings: Sequence[Mapping[str, Any]]
     """Each is a crawl."""
-    promised: str = "the crawl stops before its first request, and says why"
+    promised: str = "the crawl stops at the start with a message"
 
 
 class Unlicensed(RobotParser):
@@ -77,11 +77,11 @@ FAULTS = (
         StartFault(_SETTINGS, f"`{name}` is wrong", name, [{name: value} for value in values])
         for name, values in WRONG.items()
     ),
-    StartFault(_SETTINGS, "a name that is none", "is not a setting", [{"KOSTER_TIMEOUT": 3}]),
+    StartFault(_SETTINGS, "a name that is none", "Unknown setting", [{"KOSTER_TIMEOUT": 3}]),
     StartFault(
         _SETTINGS,
         "KOSTER_REPORT cannot be written: a name too long, a folder, a folder that is read-only",
-        "KOSTER_REPORT = .* cannot be written",
+        "Invalid KOSTER_REPORT: .* cannot be written",
         [{"KOSTER_REPORT": path} for path in NO_FILES],
     ),
     StartFault(

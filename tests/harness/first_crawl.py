@@ -78,7 +78,7 @@ def log_of(result: CrawlResult) -> list[str]:
 
 def _timeless(line: str) -> str:
     line = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", f"{DATE}T{LATER}Z", line)
-    line = re.sub(r"(?<=asked again in )\d+ s", "10 s", line)  # chance lengthens it by a quarter
+    line = re.sub(r"(?<=Next attempt in )\d+ s", "10 s", line)  # chance lengthens it by a quarter
     # Each handler, and each system, has words of its own.
     return re.sub(r"(?<=CannotResolveHostError: ).*?(?=\)(?:\.|,))", "no such host", line)
 

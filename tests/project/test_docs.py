@@ -38,7 +38,7 @@ SETTINGS = text("docs/settings.md")
 STATS = text("docs/stats.md")
 SCRAPYS = ["ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT"]
 HTML = {"Content-Type": "text/html"}
-UNITS = {"SECS": "seconds", "BYTES": "octets", "MAX": "redirects", "SITES": "sites"}
+UNITS = {"SECS": "seconds", "BYTES": "bytes", "MAX": "redirects", "SITES": "sites"}
 
 
 # docs/settings.md
@@ -219,8 +219,8 @@ def _as_documented(line: str) -> str:
 
 def test_every_log_line_is_documented() -> None:
     table = [
-        (level, code(logger), re.findall(r"`([^`]+)`", line)[0].removesuffix(" ..."))
-        for level, logger, line in rows(section(STATS, "## Log lines"))
+        (level, code(logger), code(line).removesuffix(" ..."))
+        for level, line, _why, _what_to_do, logger in rows(section(STATS, "## Log lines"))
     ]
     code_lines = said()
     for level, logger, line in code_lines:
@@ -228,6 +228,36 @@ def test_every_log_line_is_documented() -> None:
         assert known == [(level, logger)], line
     for _, _, start in table:
         assert any(line.startswith(start) for _, _, line in code_lines), start
+
+
+RAISED = {"ImportError", "RuntimeError", "ValueError"}
+
+
+def raised() -> set[tuple[str, str]]:
+    """The class and the text of each error of a crawl that a user meets as a whole sentence."""
+    found = set()
+    for path in (ROOT / "scrapy_koster" / "crawl").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case (
+                    ast.Raise(exc=ast.Call(func=ast.Name(id=name), args=[text, *_]))
+                    | ast.Return(value=ast.Call(func=ast.Name(id=name), args=[text, *_]))
+                ) if name in RAISED:
+                    found.add((name, literal(text) or ""))
+    return {(name, said) for name, said in found if re.match(r"[A-Z{]|scrapy-koster", said)}
+
+
+def test_every_error_is_documented() -> None:
+    table = [
+        (error, like(re.sub(r"<\w+>", "{x}", code(text).removesuffix(" ..."))))
+        for error, text, _why, _what_to_do in rows(section(STATS, "## Errors"))
+    ]
+    errors = raised()
+    assert len(errors) > 15
+    for error, said in errors:
+        assert any(error == known and start.match(said) for known, start in table), said
+    for known, start in table:
+        assert any(error == known and start.match(said) for error, said in errors), start.pattern
 
 
 def test_the_meta_keys_are_those_of_the_code() -> None:

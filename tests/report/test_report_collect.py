@@ -176,7 +176,7 @@ async def test_a_file_that_cannot_be_written(crawl: Crawl, server: Server, tmp_p
     result = await crawl(urls=site.urls(3), settings=settings)
     assert len(result.fetched) == 3
     [said] = result.logged(30, "scrapy_koster.crawl.report")
-    assert said.startswith("The report cannot be written")
+    assert said.startswith("The data of the report cannot be written")
     assert not (tmp_path / "page.html").exists()
 
 

@@ -192,7 +192,7 @@ async def test_what_is_said_where_the_page_is(
     report = result.crawler.get_extension(RobotsReport)
     assert report is not None
     page = tmp_path / "page.html"
-    said = f"The report of this crawl: {page}, out of {report.database}"
+    said = f"The report of this crawl: {page} (data: {report.database})"
     assert result.logged(logging.INFO, REPORT) == [said]
 
 
@@ -285,9 +285,9 @@ async def test_what_could_not_be_written_is_written_later(
     assert report is not None
     [said] = result.logged(logging.WARNING, REPORT)
     assert said == (
-        f"The report cannot be written ({report.database}). The crawl goes on; what is counted"
-        " meanwhile is kept for 10,000 sites at most, and this is not said again:"
-        " OperationalError: disk I/O error"
+        f"The data of the report cannot be written to {report.database}: OperationalError: disk"
+        " I/O error. The crawl goes on and tries again. Until then, counts are kept in memory, for"
+        " 10,000 sites at most. This is logged once. Free space, or make the folder writable"
     )
 
 
@@ -307,7 +307,7 @@ async def test_where_the_page_is_made_of_is_said(
     assert report is not None
     [said] = result.logged(logging.WARNING, REPORT)
     assert said.startswith(f"The page of the report cannot be written ({page}): ")
-    end = f". The counts are in {report.database}, of which scrapy robots report makes it"
+    end = f". The counts are in {report.database}: run scrapy robots report to make the page"
     assert said.endswith(end)
 
 

@@ -1,4 +1,4 @@
-"""The downloader middleware: every request meets the draft here."""
+"""The downloader middleware, which decides about every request."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 
 class KosterMiddleware:
-    """Lets a request pass, or refuses it, as its site's robots.txt says.
+    """Allows or refuses each request by the robots.txt of its site.
 
-    A refused request ends with RobotsForbidden in its errback, or with
-    RobotsUnavailable where the robots.txt could not be retrieved.
+    The errback of a refused request gets RobotsForbidden, or RobotsUnavailable if the robots.txt
+    could not be retrieved.
     """
 
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
@@ -81,14 +81,14 @@ class KosterMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
+        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):
             return cls(crawler, assembly_of(crawler))
 
     def process_request(self, request: Request) -> Coroutine[None, None, Response | None] | None:
-        """Refuse *request*, let it pass, or have it wait until that is known."""
+        """Allow or refuse *request*, after waiting for its robots.txt if necessary."""
         meta = request.meta
         if meta.get("dont_obey_robotstxt"):
             return None
@@ -273,12 +273,11 @@ class KosterMiddleware:
     # What is known, for whoever asks before a request is made.
 
     def is_allowed(self, request: Request | str, robot: str | None = None) -> bool | None:
-        """Return whether *request*, or a URL, may be fetched now, by what is in memory.
+        """Return whether a *request* or URL may be fetched now; answers from memory.
 
-        None: that is not known yet, or the robots.txt cannot be retrieved. Nothing is fetched and
-        nothing is waited for. *robot* is a name token or a User-Agent header, by default that of
-        the request. Raises ValueError for what is no URL and no robot, and TypeError if
-        KOSTER_PARSER has a defect.
+        Returns None if the robots.txt is not in memory or could not be retrieved. *robot* is a
+        name token or a User-Agent header; the default is that of the request. Raises ValueError if
+        the URL or the robot is invalid, and TypeError if KOSTER_PARSER has a defect.
         """
         if isinstance(request, str):
             request = Request(request)
@@ -292,11 +291,11 @@ class KosterMiddleware:
         return self._verdict(request, state, name, state.step) is None
 
     async def sitemaps(self, url: str) -> list[str]:
-        """Return the URLs of the sitemaps that the robots.txt of the site of *url* names.
+        """Return the URLs of the sitemaps in the robots.txt of the site of *url*.
 
-        They are those of the copy that the crawl obeys. If there is none yet, the site is asked,
-        as for a page. Raises RobotsUnavailable if its robots.txt cannot be retrieved, and
-        ValueError if *url* has none. A file that was cut is named in a warning.
+        Uses the copy that the crawl obeys, and fetches it if necessary. Raises RobotsUnavailable
+        if the robots.txt cannot be retrieved, and ValueError if *url* is not an http or https URL.
+        Logs a warning if the file was cut.
         """
         return await self._parts.sitemaps.of(url)
 
@@ -340,7 +339,7 @@ class KosterMiddleware:
             self._pacer.open(waiting, self._refuse_closing)
             return
         self._log.warning(
-            'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect: requests have nowhere to wait. Set'
+            'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler. Set'
             ' SCHEDULER = "scrapy_koster.DeferringScheduler", or use the add-on.',
             choice=self._config.pace.choice.value,
         )

@@ -30,8 +30,8 @@ def _check_parser(crawler: Crawler, config: Config, log: Log) -> None:
     settings = crawler.settings
     if settings.getpriority("ROBOTSTXT_PARSER") and settings.get("KOSTER_PARSER") is None:
         log.warning(
-            "ROBOTSTXT_PARSER = %(parser)s is not used: files are read by the draft. To have"
-            " them read by yours set KOSTER_PARSER to it. If the draft is meant, remove it.",
+            "ROBOTSTXT_PARSER = %(parser)s has no effect: KOSTER_PARSER reads robots.txt, by"
+            " default by the draft. Set KOSTER_PARSER to your parser, or remove ROBOTSTXT_PARSER.",
             parser=repr(settings["ROBOTSTXT_PARSER"]),
         )
 
@@ -52,7 +52,7 @@ def _check_not_twice(crawler: Crawler, log: Log) -> None:
     if any(load_object(path) is RobotsTxtMiddleware for path in enabled):
         log.warning(
             "Scrapy's RobotsTxtMiddleware is enabled too: robots.txt is fetched and"
-            " read twice, by two standards. Switch it off with DOWNLOADER_MIDDLEWARES"
+            " read twice, by two standards. Disable it with DOWNLOADER_MIDDLEWARES"
             ' = {"scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,'
             " ...}, or use the add-on."
         )

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class LinkFilterMiddleware:
-    """Drops requests of callbacks that are known to be forbidden, and calls their errbacks.
+    """Drops forbidden requests of callbacks before they are queued, and calls their errbacks.
 
-    A million forbidden links cost no disk and no memory then. It is the spider middleware that is
-    nearest to the spider, so that what an errback yields passes all others.
+    Enabled by KOSTER_FILTER_LINKS. It needs the highest order of all spider middlewares, so that
+    requests and items from errbacks pass through the others.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -35,7 +35,7 @@ class LinkFilterMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkFilterMiddleware:
-        """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
+        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):
@@ -49,7 +49,7 @@ class LinkFilterMiddleware:
         response: Response,  # noqa: ARG002  # Scrapy gives it by name
         result: AsyncIterator[Any],
     ) -> AsyncIterator[Any]:
-        """Pass on what is not known to be forbidden, and what errbacks yield, in order."""
+        """Yield all output except forbidden requests, and the output of errbacks, in order."""
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         async for output in result:
             verdict = _refusal(middleware, output)

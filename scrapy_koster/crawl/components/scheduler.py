@@ -47,15 +47,13 @@ _LOST = "Those that cannot be written to Redis are lost"
 
 
 class DeferringScheduler(BaseScheduler):
-    """Wraps a scheduler, and parks requests until their site may be visited.
+    """Scheduler that wraps yours, and holds requests back until their robots.txt is known.
 
     3.1: "On the request attempt resulted in temporary failure a robot should
     defer visits to the site until such time as the resource can be retrieved."
 
-    A request whose site's robots.txt is not known is held back here, before it
-    takes a slot of the downloader, and the site is asked. Once that is settled
-    its requests come before those of the wrapped scheduler, which is named by
-    KOSTER_FALLBACK_SCHEDULER.
+    Waiting requests use no place of CONCURRENT_REQUESTS. When their site is decided, they come
+    before those of the wrapped scheduler (KOSTER_FALLBACK_SCHEDULER).
     """
 
     def __init__(self, crawler: Crawler, scheduler: BaseScheduler, parts: Assembly) -> None:
@@ -76,7 +74,7 @@ class DeferringScheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
-        """Build the scheduler that is wrapped; ValueError if a setting is wrong."""
+        """Create it, and the wrapped scheduler. Raises ValueError if a setting is invalid."""
         parts = assembly_of(crawler)
         return cls(crawler, build_from_crawler(parts.config.fallback_scheduler, crawler), parts)
 
@@ -265,9 +263,8 @@ def _check_built(crawler: Crawler) -> None:
     downloader = (KosterMiddleware, RobotsTxtMiddleware)
     if not any(crawler.get_downloader_middleware(each) for each in downloader):
         raise RuntimeError(
-            "ROBOTSTXT_OBEY is True, and there is no KosterMiddleware in the crawl to obey"
-            " robots.txt. Look in DOWNLOADER_MIDDLEWARES for what takes it out; to crawl without"
-            " it set ROBOTSTXT_OBEY = False."
+            "ROBOTSTXT_OBEY is True, but there is no KosterMiddleware in the crawl. Enable it in"
+            " DOWNLOADER_MIDDLEWARES, or set ROBOTSTXT_OBEY = False."
         )
     _check_spider_middlewares(crawler, config_of(crawler))
 
@@ -279,7 +276,7 @@ def _check_spider_middlewares(crawler: Crawler, config: Config) -> None:
         and crawler.get_spider_middleware(LinkFilterMiddleware) is None
     ):
         raise RuntimeError(
-            "KOSTER_FILTER_LINKS is True, and LinkFilterMiddleware is not in the crawl. Add"
+            "KOSTER_FILTER_LINKS is True, but LinkFilterMiddleware is not in the crawl. Add"
             ' "scrapy_koster.LinkFilterMiddleware": 1000 to SPIDER_MIDDLEWARES, or use the add-on.'
         )
     enabled = crawler.settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
@@ -289,11 +286,11 @@ def _check_spider_middlewares(crawler: Crawler, config: Config) -> None:
         and crawler.get_spider_middleware(RobotsMetaMiddleware) is None
     ):
         raise RuntimeError(
-            "RobotsMetaMiddleware has a place in SPIDER_MIDDLEWARES, and is not in the crawl. To"
-            " crawl without it set KOSTER_PAGE_DIRECTIVES = []."
+            "RobotsMetaMiddleware is in SPIDER_MIDDLEWARES, but not in the crawl: it was disabled"
+            " when it was built. Fix the cause, or set KOSTER_PAGE_DIRECTIVES = []."
         )
     if config.usage.reads_metas and crawler.get_spider_middleware(UsageMiddleware) is None:
         raise RuntimeError(
-            "KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD is set, and there is no UsageMiddleware in"
-            " the crawl. Look in SPIDER_MIDDLEWARES for what takes it out, or unset both."
+            "KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD is set, but there is no UsageMiddleware in"
+            " the crawl: it was disabled when it was built. Fix the cause, or unset both settings."
         )

@@ -27,15 +27,15 @@ else:
 
 
 class RobotsSitemapMixin(_Base):
-    """For a SitemapSpider: ``class MySpider(RobotsSitemapMixin, SitemapSpider)``.
+    """Mixin that saves a SitemapSpider the second request for each robots.txt.
 
-    The sitemaps that a robots.txt in ``sitemap_urls`` names are read from the copy that the crawl
-    obeys. SitemapSpider requests the file again. It overrides ``start``; without KosterMiddleware
-    in the crawl it changes nothing.
+    Write ``class MySpider(RobotsSitemapMixin, SitemapSpider)``. For a robots.txt in
+    ``sitemap_urls``, it uses the sitemaps in the copy that the crawl obeys. It overrides ``start``,
+    and has no effect without KosterMiddleware.
     """
 
     async def start(self) -> AsyncIterator[Any]:
-        """Yield a request for each sitemap, those of a site as soon as its robots.txt is known."""
+        """Yield a request for each sitemap as soon as the robots.txt of its site is known."""
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is None:
             async for request in super().start():
@@ -69,12 +69,17 @@ class _Sitemaps:
             self._found.extend(await self._middleware.sitemaps(url))
         except RobotsUnavailable as error:
             self._log.warning(
-                "The sitemaps of %(url)s are not known: %(verdict)s",
+                "The sitemaps of %(url)s are unknown: %(verdict)s",
                 url=url,
                 verdict=error.verdict,
             )
         except Exception as error:  # noqa: BLE001  # nobody else takes it
-            self._log.defect("Error while asking for the sitemaps of %(url)s", error, url=url)
+            self._log.defect(
+                "Error while looking up the sitemaps of %(url)s. Fix the URL, or the component"
+                " that the traceback names",
+                error,
+                url=url,
+            )
         finally:
             self._left -= 1
             changed, self._changed = self._changed, Deferred()

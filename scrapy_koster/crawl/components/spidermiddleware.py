@@ -34,7 +34,7 @@ PAGE_DIRECTIVES = "koster_page_directives"
 
 
 class RobotsMetaMiddleware:
-    """Drops the requests of a page with nofollow, and the items of one with noindex."""
+    """Drops requests of pages with nofollow, and items of pages with noindex."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class RobotsMetaMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RobotsMetaMiddleware:
-        """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
+        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):
@@ -89,7 +89,7 @@ class RobotsMetaMiddleware:
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Pass on what the page does not forbid, in order."""
+        """Yield the output that the page does not forbid, in order."""
         directives = self._found.get(response)
         if directives is None:
             async for output in result:

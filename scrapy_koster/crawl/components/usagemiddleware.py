@@ -45,7 +45,7 @@ _HEADERS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy"
 
 
 class UsageMiddleware:
-    """Sets ``response.meta["koster_usage"]``, and drops items that serve a disallowed purpose."""
+    """Sets ``response.meta["koster_usage"]``, and drops items if a purpose is disallowed."""
 
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
         """See ``from_crawler``, which has the parts built."""
@@ -67,7 +67,7 @@ class UsageMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> UsageMiddleware:
-        """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
+        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):

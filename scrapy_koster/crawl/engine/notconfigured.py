@@ -23,8 +23,7 @@ def not_disabled(component: str) -> Iterator[None]:
         yield
     except NotConfigured as error:
         raise RuntimeError(
-            f"{component} cannot be built: something that it needs raised"
-            f" NotConfigured({str(error)!r}), see above. Without it robots.txt would not be"
-            " obeyed, so the crawl does not begin. Fix what raised it; only ROBOTSTXT_OBEY ="
-            " False switches this off."
+            f"{component} cannot be built: a part of it raised NotConfigured({str(error)!r}). The"
+            " crawl stops, because it would not obey robots.txt. Fix the part that the traceback"
+            " names, or set ROBOTSTXT_OBEY = False."
         ) from error

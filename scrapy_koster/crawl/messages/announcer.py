@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.site import Site
 
 _TO_GO_ON = (
-    ". To wait longer: KOSTER_IDLE_LIMIT_SECS, KOSTER_DEFER_LIMIT_SECS; to fetch them all the same:"
-    " KOSTER_UNAVAILABLE"
+    ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS. To fetch its pages"
+    ' anyway, set KOSTER_UNAVAILABLE = "allow"'
 )
 # Of each kind; the summary has how many there are.
 _SITES_NAMED = 20
@@ -70,13 +70,13 @@ class Announcer:
         self._counts.knows(site, copy, how)
         self.summary.learnt(how)
         self._log.debug(
-            "The robots.txt of %(site)s: (%(status)d) <GET %(url)s> (%(whence)s, octets:"
-            " %(octets)d, fresh until %(until)s)",
+            "The robots.txt of %(site)s: (%(status)d) <GET %(url)s> (%(whence)s, bytes:"
+            " %(size)d, fresh until %(until)s)",
             site=site,
             status=copy.status,
             url=copy.url,
             whence=whence,
-            octets=len(copy.body),
+            size=len(copy.body),
             until=utc(copy.expires),
         )
 
@@ -114,8 +114,8 @@ class Announcer:
         self._counts.cut(state.site)
         log = self._log.info if self._is_named("cut") else self._log.debug
         log(
-            "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: what is"
-            " behind the last whole line of these is not read",
+            "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: it was cut"
+            " after the last complete line. To read all of it, raise KOSTER_MAX_BYTES",
             site=state.site,
             cut_bytes=cut_bytes,
         )
@@ -143,7 +143,11 @@ class Announcer:
     def failed(self, state: SiteState, error: BaseException) -> None:
         """Something that is ours went wrong."""
         self._log.defect(
-            "Error while asking for the robots.txt of %(site)s", error, site=state.site
+            "Error while fetching or reading the robots.txt of %(site)s: a component of this crawl"
+            " failed. The site stays closed until an attempt succeeds. Fix the component that the"
+            " traceback names",
+            error,
+            site=state.site,
         )
 
     def awaited(self, state: SiteState) -> None:
@@ -210,10 +214,11 @@ class Announcer:
 
     def _restricted(self, state: SiteState, copy: Copy) -> None:
         self._log.info(
-            "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so nothing of it may"
-            " be fetched (3.1). It is asked again after %(until)s. To go on: if its pages are"
-            " fetched in another way, name that in KOSTER_PAGE_META and run scrapy robots cache"
-            ' forget %(site)s; or set KOSTER_RESTRICTED = "allow"',
+            "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may be"
+            " fetched (3.1). Next attempt after %(until)s. If the site has banned your address and"
+            " your pages use another one, add its meta key to KOSTER_PAGE_META and run scrapy"
+            " robots cache forget %(site)s. If the owner allows your crawl, set KOSTER_RESTRICTED ="
+            ' "allow"',
             site=state.site,
             status=copy.status,
             until=utc(copy.expires),
@@ -239,7 +244,7 @@ class Announcer:
         log = self._log.info if self._is_named("deferred") else self._log.debug
         log(
             "Deferring visits to %(site)s: its robots.txt cannot be retrieved (%(reason)s)."
-            " Requests that wait: %(waiting)d. It is asked again in %(secs).0f s",
+            " Waiting requests: %(waiting)d. Next attempt in %(secs).0f s",
             site=state.site,
             reason=failure.reason,
             waiting=waiting,
@@ -255,7 +260,7 @@ class Announcer:
         elif before is not Standing.UNAVAILABLE and self._is_named("refused at once"):
             self._log.info(
                 "Refusing requests to %(site)s%(setting)s: its robots.txt cannot be retrieved"
-                " (%(reason)s). Requests that are refused now: %(waiting)d",
+                " (%(reason)s). Requests refused now: %(waiting)d",
                 site=state.site,
                 setting="" if failure.is_defect else " (KOSTER_UNAVAILABLE)",
                 reason=failure.reason,
@@ -266,7 +271,7 @@ class Announcer:
         log = self._log.info if self._is_named("given up") else self._log.debug
         log(
             "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
-            " %(attempts)d. Requests that are refused: %(waiting)d%(hint)s",
+            " %(attempts)d. Refused requests: %(waiting)d%(hint)s",
             site=state.site,
             reason=failure.reason,
             attempts=failure.attempts,
@@ -281,14 +286,14 @@ def _without_what(standing: Standing | None, copy: Copy) -> str:
             return f" with an HTML page, {copy.url}"
         case Standing.HTML_DISALLOWED:
             return (
-                f" with {page_in_place(copy.body)}, {copy.url}, so nothing of it may be fetched"
-                f" (KOSTER_HTML_ROBOTSTXT). It is asked again after {utc(copy.expires)}"
+                f" with {page_in_place(copy.body)}, {copy.url}, so no page may be fetched"
+                f" (KOSTER_HTML_ROBOTSTXT). Next attempt after {utc(copy.expires)}"
             )
         case Standing.MISSING:
             page = " (an HTML page)" if is_html(copy.body) else ""
             return (
-                f"{'' if copy.status >= 300 else ' without a record'}{page}, so nothing of it may"
-                f" be fetched (KOSTER_MISSING). It is asked again after {utc(copy.expires)}"
+                f"{'' if copy.status >= 300 else ' without a record'}{page}, so no page may be"
+                f" fetched (KOSTER_MISSING). Next attempt after {utc(copy.expires)}"
             )
         case _:
             return ""

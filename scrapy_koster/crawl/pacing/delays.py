@@ -106,7 +106,10 @@ class Delays:
     def _found(self, state: SiteState, robot: str) -> Delay | None:
         def failed(error: Exception) -> None:
             self._log.defect(
-                "Error while reading how long a delay %(site)s asks for", error, site=state.site
+                "Error while reading the delay of %(site)s: KOSTER_PARSER failed. The delay is"
+                " KOSTER_CRAWL_DELAY_MAX_SECS instead. Fix the parser that the traceback names",
+                error,
+                site=state.site,
             )
             self._is_new(state)  # it has been said
 
@@ -116,15 +119,15 @@ class Delays:
         is_clamped = secs < delay.secs and not is_refused
         self._stats.delay_met(is_clamped=is_clamped)
         if is_refused:
-            what = "It is not visited: that is longer than KOSTER_CRAWL_DELAY_MAX_SECS"
+            what = "Its pages are refused, because that is more than KOSTER_CRAWL_DELAY_MAX_SECS"
         elif is_clamped:
-            what = f"It is visited every {secs:g} s: KOSTER_CRAWL_DELAY_MAX_SECS"
+            what = f"The crawl waits {secs:g} s instead (KOSTER_CRAWL_DELAY_MAX_SECS)"
         else:
-            what = "It is kept"
+            what = "The crawl keeps it"
         self._named += 1
         log = self._log.info if self._named <= _SITES_NAMED else self._log.debug
         log(
-            "%(site)s asks for %(secs)g s between two visits%(where)s. %(what)s",
+            "%(site)s requests a delay of %(secs)g s%(where)s. %(what)s",
             site=state.site,
             secs=delay.secs,
             where=f" (line {delay.line.number} of its robots.txt)" if delay.line else "",

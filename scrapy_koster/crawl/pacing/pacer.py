@@ -224,8 +224,8 @@ class Pacer:
             return
         self._tell_at = self._clock.now() + _TELL_SECS
         self._log.info(
-            "Nothing to do until a host that asks for a delay may be visited again. Requests wait"
-            " for %(hosts)d of them, such as %(host)s; the next visit is in %(secs).0f s",
+            "Idle until the Crawl-delay of a host has passed. Hosts with waiting requests:"
+            " %(hosts)d, for example %(host)s. Next request in %(secs).0f s",
             hosts=len(waiting),
             host=first.name,
             secs=secs,

@@ -97,9 +97,9 @@ class ParkedFile:
             return self._taken_back(self._opened(), mark)
         except (sqlite3.Error, OSError) as error:
             self._log.warning(
-                "%(path)s, with the requests that waited for their site when the last run ended,"
-                " cannot be used: %(error)s. In this run requests wait in memory. Mend that file"
-                " or delete it",
+                "%(path)s has requests that waited when the last run ended, and cannot be read:"
+                " %(error)s. In this run requests wait in memory. Repair the file, or delete it to"
+                " drop these requests",
                 path=self._path,
                 error=error,
             )
@@ -200,8 +200,9 @@ class ParkedFile:
         connection.execute("COMMIT")
         if unreadable:
             self._log.warning(
-                "Requests in %(path)s that cannot be read back: %(count)d. They stay there for a"
-                " run that can: one whose spider has the callbacks and classes that they name",
+                "Requests in %(path)s that cannot be loaded: %(count)d. This spider does not have"
+                " their callbacks or classes. They stay in the file: to crawl them, run a version"
+                " of the spider that has these",
                 path=self._path,
                 count=len(unreadable),
             )
@@ -240,17 +241,16 @@ class ParkedFile:
         self._warned = True
         if self._path is not None:
             self._log.warning(
-                "%(path)s cannot be written (%(error)s). Requests that wait for their site are kept"
-                " in memory alone, and lost if this process is killed; what is crawled now may be"
-                " crawled again by the next run. Give the JOBDIR more room",
+                "%(path)s cannot be written (%(error)s). Waiting requests are kept in memory only,"
+                " and lost if this process is killed. The next run may crawl pages of this run"
+                " again. Give the JOBDIR more room",
                 path=self._path,
                 error=error,
             )
         else:
             self._log.warning(
-                "Requests that wait for their site are all kept in memory: the temporary file for"
-                " them cannot be written (%(error)s). Give the folder for temporary files (TMPDIR)"
-                " more room",
+                "All waiting requests are kept in memory: their temporary file cannot be written"
+                " (%(error)s). Give the folder for temporary files (TMPDIR) more room",
                 error=error,
             )
 

@@ -255,8 +255,8 @@ class Journal:
         moved, waiting = self._workers.look()
         if moved:
             self._log.info(
-                "Requests that waited for their site in a worker that has died, and are in the"
-                " queue again: %(count)d",
+                "Requests that waited in a worker that has died, and are back in the queue:"
+                " %(count)d",
                 count=moved,
             )
             self._engine.wake()
@@ -266,8 +266,8 @@ class Journal:
         if not self._told:
             self._told = True
             self._log.info(
-                "Other workers have taken over requests that waited in this one, which did not"
-                " reach Redis for %(secs)g s or longer. They are dropped here",
+                "This worker could not reach Redis for %(secs)g s or longer. Other workers have"
+                " taken over its waiting requests, so they are dropped here",
                 secs=LEASE_SECS,
             )
 
@@ -318,9 +318,9 @@ class Journal:
         if not self._warned:
             self._warned = True
             self._log.warning(
-                "Requests that wait for their site cannot be written to the Redis of scrapy-redis"
-                " (%(error)s). They wait in memory, and are lost if this process is killed. It is"
-                " tried again",
+                "Waiting requests cannot be written to the Redis of scrapy-redis (%(error)s). They"
+                " are kept in memory, and lost if this process is killed. The write is retried:"
+                " check the Redis server",
                 error=error,
             )
 

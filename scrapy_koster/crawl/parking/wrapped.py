@@ -121,8 +121,8 @@ class Wrapped:
         if not self._told:
             self._told = True
             self._log.defect(
-                "Some of what is queued in the JOBDIR cannot be read: a run that was killed may"
-                " have left it so. The rest is crawled",
+                "Part of the queue in the JOBDIR cannot be read, probably because a run was killed."
+                " These requests are not crawled, the others are",
                 error,
             )
 

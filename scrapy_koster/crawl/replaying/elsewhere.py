@@ -103,9 +103,9 @@ class Elsewhere:
             return
         self._warned = True
         self._log.warning(
-            "%(request)s has ended at %(url)s, which its robots.txt does not allow: the download"
-            " handler follows redirects by itself, as a browser does. The page was fetched, and is"
-            " refused. See docs/ecosystem.md. There may be more of them",
+            "%(request)s ended at %(url)s, which its robots.txt does not allow. The page was"
+            " fetched, because the download handler follows redirects by itself, as a browser"
+            " does. Its response is refused. This is logged once. See docs/ecosystem.md",
             request=request,
             url=response.url,
         )

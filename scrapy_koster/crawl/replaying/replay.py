@@ -90,9 +90,9 @@ class Replay:
         if not self._said:
             self._said = True
             self._log.info(
-                "HTTPCACHE_IGNORE_MISSING: pages come out of the HTTP cache, and no site is asked"
-                " for their sake. The last copy of its robots.txt decides, however old it is;"
-                " without one they pass"
+                "HTTPCACHE_IGNORE_MISSING is set: pages come from the HTTP cache, and no robots.txt"
+                " is fetched. The last stored copy decides, even if it has expired. Pages of a site"
+                " without a copy are allowed"
             )
         return found
 
