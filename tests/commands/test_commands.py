@@ -118,7 +118,7 @@ def test_check_in_json(robots: Robots, file: Path) -> None:
                 "message": "'$' is not the end of the path: '/$'; RFC 9309 goes by line 2 for '/'",
                 "section": "3.2.2, 3.3",
                 "points": ["C6"],
-                "title": 'The "$" at the end is a character like any other; for RFC 9309 it ends'
+                "title": 'The "$" at the end is an ordinary character; for RFC 9309 it ends'
                 " the path.",
                 "fix": "Keep it for RFC 9309: no line of the draft ends a path.",
                 "readings": ["draft"],
