@@ -8,6 +8,7 @@ from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import decoded, encoded, site_named
 from scrapy_koster.storage.latest import supersedes
 from scrapy_koster.storage.port import (
+    Batching,
     Claimed,
     Claiming,
     Pacing,
@@ -19,6 +20,7 @@ from scrapy_koster.storage.port import (
 from scrapy_koster.storage.setting import Setting
 
 __all__ = [
+    "Batching",
     "Claimed",
     "Claiming",
     "Copy",

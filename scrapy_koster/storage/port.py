@@ -1,13 +1,13 @@
 """The interface of a storage, and what some storages can do beyond it.
 
 A capability is a Protocol of its own, which the crawl looks for with ``issubclass``. Without it
-the crawl does without, so a storage goes on working when a capability is added. The next one
-will be ``Batching``, which takes several calls in one transaction.
+the crawl does without, so a storage goes on working when a capability is added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -120,6 +120,22 @@ class Pacing(Protocol):
         Visits are to be *secs* apart. If the last one was less than that ago nothing is recorded,
         and the seconds that are left are returned. With *begun* it is recorded in any case. All of
         it is one step.
+        """
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """A storage that keeps several calls in one step, such as one transaction.
+
+    Without it each call is a step of its own.
+    """
+
+    def together(self) -> AbstractContextManager[object]:
+        """Return a context: calls made in it, in the same thread, are kept when it ends.
+
+        Each call sees what those before it have done. One that raises leaves the others as they
+        are. If the context itself raises, on entry or exit, nothing of its calls is kept. Calls of
+        other threads wait. Contexts are not nested.
         """
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import ClassVar
 
 from scrapy_koster.protocol.access import Failure, Known, last_copy
@@ -94,7 +94,10 @@ class SQLiteStorage:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._lock = Lock()
+        self._lock = RLock()
+        self._is_together = False
+        self._has_begun = False
+        """Whether a call within ``together`` has begun its transaction."""
         with self._errors_told():
             self._connection = _opened(path)
 
@@ -145,7 +148,7 @@ class SQLiteStorage:
 
     def release(self, site: Site, owner: str) -> None:
         """Delete the claim of *owner*, if there is one."""
-        with self._locked() as connection:
+        with self._writing() as connection:
             connection.execute(_RELEASE, (str(site), owner))
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
@@ -170,19 +173,45 @@ class SQLiteStorage:
             connection.close()
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """Commit what the calls in it write in one transaction, which the first of them begins."""
+        with self._locked() as connection, connection:
+            self._is_together = True
+            try:
+                yield
+                if self._has_begun:
+                    self._check(connection)
+            finally:
+                self._is_together = self._has_begun = False
+
+    @contextmanager
     def _locked(self) -> Iterator[sqlite3.Connection]:
         # One transaction at a time: threads share the connection, and with it
-        # the transaction that is open on it.
+        # the transaction that is open on it. Within together() its thread has the lock already.
         with self._lock, self._errors_told():
             yield self._connection
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._locked() as connection, connection:
-            # Not a plain BEGIN: a writer that came between the read and the
-            # write would be undone.
-            connection.execute("BEGIN IMMEDIATE")
+        with self._locked() as connection:
+            if not self._is_together:
+                with connection:
+                    _begin(connection)
+                    yield connection
+                return
+            if not self._has_begun:
+                _begin(connection)
+                self._has_begun = True
+            self._check(connection)
+            # No savepoint: of the calls none writes more than one row that others build upon, and
+            # a statement that fails leaves nothing behind.
             yield connection
+
+    @staticmethod
+    def _check(connection: sqlite3.Connection) -> None:
+        """Raise an error if the transaction has been rolled back, as SQLite does on a full disk."""
+        if not connection.in_transaction:
+            raise sqlite3.OperationalError("the transaction was rolled back")
 
     @contextmanager
     def _errors_told(self) -> Iterator[None]:
@@ -193,6 +222,11 @@ class SQLiteStorage:
                 f"the storage {self._path!r} failed: {error}. Free or repair the "
                 "file, move it away, or set KOSTER_SQLITE_PATH to another one"
             ) from error
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    # Not a plain BEGIN: a writer that came between the read and the write would be undone.
+    connection.execute("BEGIN IMMEDIATE")
 
 
 def _opened(path: str) -> sqlite3.Connection:

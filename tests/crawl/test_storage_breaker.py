@@ -48,7 +48,7 @@ def breaker(storage: type[Failing]) -> Iterator[StorageBreaker]:
     silent: Any = SimpleNamespace(warning=lambda *_, **__: None)
     counts: Any = SimpleNamespace(storage_error=lambda: None, storage_hit=lambda: None)
     breaker = StorageBreaker(Config.from_crawler(crawler), counts, silent, storage.clock)
-    with closing(breaker._threads):
+    with closing(breaker._thread):
         yield breaker
 
 

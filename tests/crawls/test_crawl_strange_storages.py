@@ -11,6 +11,7 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from threading import Event
 from typing import Any, ClassVar
@@ -32,7 +33,7 @@ MANY = 10**400
 """No float is as large."""
 COPY = Copy("http://h/robots.txt", 200, b"User-agent: *\nAllow: /\n", None, None, 1e9, 9e9)
 FAILURE = Failure("HTTP 503", 1, since=1e9, asked=1e9, retry=9e9, stale=None)
-METHODS = ("from_settings", "get", "put", "claim", "release", "visit", "close")
+METHODS = ("from_settings", "get", "put", "claim", "release", "visit", "together", "close")
 """All that a crawl calls; `get` of Strange, since Shared is asked by its `claim`."""
 
 
@@ -88,6 +89,13 @@ class Shared(Strange):
         return self._call("visit", lambda: 0.0)
 
 
+class Batched(Shared):
+    """The same with batches."""
+
+    def together(self) -> Any:
+        return self._call("together", nullcontext)
+
+
 class Released(Shared):
     """Another process learns each site between two claims of this one, which releases it."""
 
@@ -102,7 +110,8 @@ class Released(Shared):
 
 def kind_of(method: str) -> type[Strange]:
     """Return one of which a crawl calls *method*."""
-    return {"get": Strange, "release": Released}.get(method, Shared)
+    kinds = {"get": Strange, "release": Released, "together": Batched}
+    return kinds.get(method, Shared)
 
 
 def strange(kind: type[Strange], method: str, does: Callable[[], Any]) -> type[Strange]:
@@ -190,7 +199,20 @@ async def test_that_raise(crawl: Crawl, server: Server, method: str, error: Base
     assert type(error).__name__ in the_warning(result)
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "close"])
+@contextmanager
+def _not_kept() -> Iterator[None]:
+    yield
+    raise StorageError("not kept")
+
+
+@pytest.mark.parametrize("does", [_not_kept, lambda: None, lambda: 7], ids=["lost", "None", "7"])
+async def test_that_keep_no_batch(crawl: Crawl, server: Server, does: Callable[[], Any]) -> None:
+    result = await obeyed(crawl, server, strange(Batched, "together", does))
+    assert "TheBatched: " in the_warning(result)
+
+
+# In the thread of the crawl nothing is called together.
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("close", "together")])
 async def test_that_raise_in_the_thread_of_the_crawl(
     crawl: Crawl, server: Server, method: str
 ) -> None:

@@ -13,12 +13,12 @@ from harness.crawling import Crawl
 from harness.documents import blocks_in, text
 from harness.server import Server
 
-from scrapy_koster.storage import Claiming, contract
+from scrapy_koster.storage import Batching, Claiming, contract
 from scrapy_koster.storage.contract.check import Check
 
 PAGE = text("docs/storage.md")
-STORAGE, SETTINGS, TEST, SHARED = blocks_in(PAGE, "python")
-NAMES = ("TableStorage", "SharedTableStorage")
+STORAGE, SETTINGS, TEST, SHARED, BATCHED = blocks_in(PAGE, "python")
+NAMES = ("TableStorage", "SharedTableStorage", "BatchedTableStorage")
 RULES = "User-agent: *\nDisallow: /private\n"
 
 
@@ -26,7 +26,7 @@ RULES = "User-agent: *\nDisallow: /private\n"
 def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The module that a reader saves."""
     folder = tmp_path_factory.mktemp("project")
-    (folder / "robots_table.py").write_text(f"{STORAGE}\n\n{SHARED}", "utf-8")
+    (folder / "robots_table.py").write_text(f"{STORAGE}\n\n{SHARED}\n\n{BATCHED}", "utf-8")
     sys.path.insert(0, str(folder))
     try:
         yield import_module("robots_table")
@@ -43,9 +43,13 @@ class _WithClaims(_Plain):
     claim = release = put = None
 
 
+class _WithBatches(_WithClaims):
+    together = None
+
+
 CASES = [
     pytest.param(name, check, id=f"{name}: {what}")
-    for name, like in zip(NAMES, (_Plain, _WithClaims), strict=True)
+    for name, like in zip(NAMES, (_Plain, _WithClaims, _WithBatches), strict=True)
     for what, check in contract.checks(like).items()
 ]
 
@@ -57,7 +61,9 @@ def test_it_passes_the_contract(module: Any, name: str, check: Check, tmp_path: 
 
 
 def test_which_of_them_claims(module: Any) -> None:
-    assert [issubclass(getattr(module, name), Claiming) for name in NAMES] == [False, True]
+    kinds = [getattr(module, name) for name in NAMES]
+    assert [issubclass(kind, Claiming) for kind in kinds] == [False, True, True]
+    assert [issubclass(kind, Batching) for kind in kinds] == [False, False, True]
 
 
 def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:

@@ -58,8 +58,7 @@ class History:
         self.shares = workers > 1 or chance.random() < 0.6
         """Whether the storage is shared, and in a thread."""
         self.settings, self.koster = settings(chance)
-        self.turns = chance.choice((2, 4))
-        self.sockets = chance.choice((2, 3, 8))
+        self.turns, self.sockets = chance.choice((2, 4)), chance.choice((2, 3, 8))
         self.disk = Disk(self.clock, chance, own_clock=chance.random() < 0.5)
         self.redis = Data(self.clock, chance)
         # Of a chance of its own: the other seeds stay what they were.
@@ -77,6 +76,8 @@ class History:
         """Makes up when somebody pauses a crawl."""
         liar = Random(f"{seed} lies")
         self._liar = liar if is_odd and self.shares and liar.random() < 0.7 else None
+        self.batches = seed % 10 in (4, 9)
+        """Whether the storage keeps what is called together in one step."""
         self._redis_chance = Random(f"{seed} redis")
         ahead = Random(f"{seed} ahead")
         self.first, self.waiting = ahead.choice((1, 3, 100)), ahead.choice((2, 100, 100))
@@ -88,8 +89,7 @@ class History:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._folder: Path | None = None
         self._jobdir: JobDir | None = None
-        self._runs = 0
-        self._steps = 0
+        self._runs = self._steps = 0
         self.burying = False
         self._horizon = _TROUBLE_SECS + _CALM_SECS
         self._workers = workers

@@ -33,10 +33,10 @@ class Loop(_AbstractLoop):  # type: ignore[misc]
     def __init__(
         self,
         clock: Clock,
-        in_thread: Callable[[Loop, Callable[[], Any]], asyncio.Future[Any]],
+        in_thread: Callable[[Loop, Any, Callable[[], Any]], asyncio.Future[Any]],
         failed: Callable[[dict[str, Any]], None],
     ) -> None:
-        """*in_thread* takes what would be run in a thread, *failed* what nobody caught."""
+        """*in_thread* takes an executor and what that is to run, *failed* what nobody caught."""
         self._clock = clock
         self._in_thread = in_thread
         self._failed = failed
@@ -124,7 +124,7 @@ class Loop(_AbstractLoop):  # type: ignore[misc]
         return task
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
-        return self._in_thread(self, lambda: func(*args))
+        return self._in_thread(self, executor, lambda: func(*args))
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self._failed(context)

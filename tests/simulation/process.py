@@ -36,7 +36,7 @@ from simulation.fakeredis import Server
 from simulation.loop import EPOCH, Loop
 from simulation.parts import Counts, Signals
 from simulation.queues import InMemory, InRedis, JobDir, OnDisk
-from simulation.store import Store
+from simulation.store import BatchedStore, Store
 
 if TYPE_CHECKING:
     from scrapy_koster.crawl.sites import SiteState
@@ -368,19 +368,24 @@ class Process:
             return MemoryStorage
         process = self
 
-        class Mine(Store):
+        kind = BatchedStore if self.history.batches else Store
+
+        class Mine(kind):  # type: ignore[misc,valid-type]
             @classmethod
             def from_settings(cls, settings: Any) -> Mine:
                 return cls(process.history.disk, process)
 
         return Mine
 
-    def _in_thread(self, loop: Loop, call: Callable[[], Any]) -> asyncio.Future[Any]:
+    def _in_thread(self, loop: Loop, executor: Any, call: Callable[[], Any]) -> asyncio.Future[Any]:
         future = loop.create_future()
         if self.dead:
             future.set_exception(OSError("dead"))
             return future
         disk, asked = self.history.disk, loop.time()
+        thread = self.store._thread
+        if executor is thread._threads:  # the call may have waited for its turn
+            asked = thread._batch.calls[0].made
         before, after = disk.secs()
 
         def begin() -> None:

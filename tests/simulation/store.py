@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -208,3 +209,21 @@ class Store:
 
     def close(self) -> None:
         self._answer()
+
+
+class BatchedStore(Store):
+    """One that keeps what is called together in one step, or nothing of it."""
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        disk = self._call()
+        tables: tuple[dict[Any, Any], ...] = (disk.known, disk.claims, disk.visits)
+        before = [dict(each) for each in tables]
+        yield
+        try:
+            self._answer()
+        except Exception:
+            for table, rows in zip(tables, before, strict=True):
+                table.clear()
+                table.update(rows)
+            raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from scrapy.utils.misc import load_object
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import Claimed, Claiming, Pacing, Storage, contract
+from scrapy_koster.storage import Batching, Claimed, Claiming, Pacing, Storage, contract
 from scrapy_koster.storage.contract.check import COPY, FAILURE, A, B, Check
 from scrapy_koster.storage.latest import is_news, judged
 from scrapy_koster.storage.memory import MemoryStorage
+from scrapy_koster.storage.sqlite import SQLiteStorage
 
 
 def opening(name: str, folder: Path) -> Callable[[], Storage]:
@@ -47,7 +48,8 @@ def test_the_contract(name: str, check: Check, tmp_path: Path) -> None:
 def test_the_part_of_the_contract_that_each_has() -> None:
     classes = {name: load_object(path) for name, path in IMPLEMENTATIONS.items()}
     count = {name: len(contract.checks(kind)) for name, kind in classes.items()}
-    assert count["sqlite"] == count["redis"] > count["memory"] > len(contract.checks(object))
+    assert count["sqlite"] > count["redis"] > count["memory"] > len(contract.checks(object))
+    assert issubclass(SQLiteStorage, Batching)
     assert issubclass(MemoryStorage, Pacing)
     assert not issubclass(MemoryStorage, Claiming)
 
@@ -106,6 +108,14 @@ class HalfClaims(Keeps):
         return Claimed(self.get(site), 0.0)
 
 
+class LosesBatches(Keeps):
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        yield
+        for site, _ in self.sites():
+            self.forget(site)
+
+
 class Hasty(Keeps):
     def visit(self, host: str, **how: Any) -> float:
         return 0.0
@@ -122,6 +132,7 @@ class Hasty(Keeps):
         (HalfClaims, "its_class_says_what_a_crawl_needs"),
         (GrantsAll, "of_eight_owners_one_succeeds"),
         (GrantsAll, "a_claim_that_fails_says_for_how_long"),
+        (LosesBatches, "what_is_put_together_is_there_afterwards"),
         (Hasty, "of_eight_visits_at_once_one_may_begin"),
     ],
 )

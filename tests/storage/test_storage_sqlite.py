@@ -669,3 +669,81 @@ def test_a_value_that_no_row_can_hold(
         put(storage)
     storage.put(A, COPY)
     assert storage.get(A) == COPY
+
+
+# Several calls in one transaction.
+
+
+def test_a_batch_is_one_transaction(storage: SQLiteStorage, path: Path) -> None:
+    with storage.together():
+        storage.put(A, COPY)
+        assert storage.claim(B, "me", now=1.0, secs=30.0) == Claimed(None, 0.0)
+        storage.release(B, "me")
+        assert storage.visit("a.example", now=1.0, secs=2.0) == 0.0
+        assert execute(path, "SELECT site FROM known") == []
+    assert execute(path, "SELECT site FROM known") == [(str(A),)]
+    assert execute(path, "SELECT site FROM claim") == []
+    assert execute(path, "SELECT host FROM visit") == [("a.example",)]
+
+
+def test_a_batch_that_only_reads_waits_for_no_writer(storage: SQLiteStorage, path: Path) -> None:
+    storage.put(A, COPY)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with storage.together():
+            assert storage.get(A) == COPY
+            assert storage.claim(A, "me", now=1.0, secs=30.0, unless_known=True).known == COPY
+
+
+def test_a_call_that_fails_leaves_the_rest_of_its_batch(storage: SQLiteStorage, path: Path) -> None:
+    execute(
+        path,
+        "CREATE TRIGGER odd BEFORE INSERT ON known WHEN NEW.site LIKE '%b.example%'"
+        " BEGIN SELECT RAISE(ABORT, 'odd'); END",
+    )
+    with storage.together():
+        storage.put(A, COPY)
+        with pytest.raises(StorageError, match="odd"):
+            storage.put(B, COPY)
+    assert execute(path, "SELECT site FROM known") == [(str(A),)]
+    storage.put(A, replace(COPY, fetched=9.0))  # outside a batch, as before
+
+
+def test_a_batch_that_sqlite_rolls_back_fails(storage: SQLiteStorage, path: Path) -> None:
+    """As it does when the disk is full: what was answered until then did not happen."""
+    execute(
+        path,
+        "CREATE TRIGGER full BEFORE INSERT ON known WHEN NEW.site LIKE '%b.example%'"
+        " BEGIN SELECT RAISE(ROLLBACK, 'full'); END",
+    )
+
+    def batch() -> None:
+        with storage.together():
+            storage.put(A, COPY)
+            with pytest.raises(StorageError, match="full"):
+                storage.put(B, COPY)
+            with pytest.raises(StorageError, match="rolled back"):
+                storage.put(A, COPY)
+
+    with pytest.raises(StorageError, match="rolled back"):
+        batch()
+    assert execute(path, "SELECT site FROM known") == []
+    storage.put(A, COPY)
+    assert storage.get(A) == COPY
+
+
+def test_a_batch_whose_caller_raises_is_undone(storage: SQLiteStorage) -> None:
+    def batch() -> None:
+        with storage.together():
+            storage.put(A, COPY)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        batch()
+    assert storage.get(A) is None
+
+
+def test_a_batch_after_close(storage: SQLiteStorage) -> None:
+    storage.close()
+    with pytest.raises(StorageError), storage.together():
+        storage.put(A, COPY)

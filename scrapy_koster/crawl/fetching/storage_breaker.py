@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from concurrent import futures
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
-from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.threads import Threads
+from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, StorageThread
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import judged, seconds, sound
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, StorageError
+from scrapy_koster.storage.port import GRANTED, Batching, Claimed, Claiming, Pacing, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
@@ -34,12 +34,9 @@ _T = TypeVar("_T")
 # After a failure the storage is let alone for so long, each time for twice as long as before: one
 # that is locked would cost each site its time-out. After one that comes late it begins anew.
 _REST_SECS, _REST_MOST_SECS = 1.0, 30.0
-# So long a claim that is under way is waited for, to release it.
-_CLAIM_SECS = 2.0
 # So long the end of a crawl waits for the storage.
 _CLOSE_SECS = 5.0
-_THREADS = 8
-# So often a call may hang before the storage is let alone for good.
+# So often calls may hang before the storage is let alone for good.
 _HANGS = 2
 _NEEDED = ("get", "put", "close")
 # What a storage raises of its own accord, and would be taken for the end of the crawl or of a loop.
@@ -49,8 +46,8 @@ _MISTAKEN = (*CANCELLED, futures.CancelledError, StopIteration, SystemExit)
 class StorageBreaker:
     """The storage of the settings, opened when it is first needed.
 
-    One that blocks is called in a thread, and not waited for any longer than
-    KOSTER_TIMEOUT_SECS. What goes wrong in it is counted, and said once in a
+    One that blocks is called in a thread (see ``storage_thread``), and not waited for any longer
+    than KOSTER_TIMEOUT_SECS. What goes wrong in it is counted, and said once in a
     crawl; after a failure it has a rest, a longer one after each, and when it
     has hung twice it is not called again, but for a last try to close it.
     """
@@ -61,9 +58,8 @@ class StorageBreaker:
         self._log = log
         self._clock = clock
         self._storage: Storage | None = None
-        self._threads = Threads(_THREADS)
         self._hangs = 0
-        self._opening = Lock()
+        self._was_called = False
         self._closed = False
         self._warned = False
         self._rests_until = LONG_AGO
@@ -71,9 +67,17 @@ class StorageBreaker:
         self._owner = token_hex(16)
         self._has_claims = issubclass(config.storage, Claiming)
         self._has_visits = issubclass(config.storage, Pacing)
+        self._has_batches = issubclass(config.storage, Batching)
         self._claims: set[Site] = set()
-        self._claiming = Condition()
-        self._under_way: set[Site] = set()
+        self._claiming: set[Site] = set()
+        """Sites whose claim nobody has been told of; if the crawl ends, it may come later."""
+        self._thread = StorageThread(
+            clock,
+            at_once=AT_ONCE if self._has_batches else 1,
+            secs=config.timeout_secs,
+            together=self._together,
+            hung=self._hung,
+        )
         in_memory = issubclass(config.storage, MemoryStorage)
         self.source = Source.MEMORY if in_memory else Source.STORAGE
 
@@ -102,7 +106,9 @@ class StorageBreaker:
         claimed = GRANTED
         if self._has_claims:
             claim = partial(self._claim, site=site, secs=secs, unless_known=unless_known)
+            self._claiming.add(site)
             claimed = await self._tolerate(claim) or GRANTED
+            self._claiming.discard(site)
         elif unless_known:
             claimed = Claimed(await self._get(site), 0.0)
         if unless_known and claimed.known is not None:
@@ -112,21 +118,13 @@ class StorageBreaker:
         return claimed
 
     def _claim(self, storage: Claiming, *, site: Site, secs: float, unless_known: bool) -> Claimed:
-        with self._claiming:
-            self._under_way.add(site)
-            # Before the call: its answer may be lost, or come when nobody waits for it any more.
-            self._claims.add(site)
+        self._claims.add(site)  # before the call, whose answer may be lost
         claim = partial(storage.claim, site, self._owner, now=self._clock.epoch(), secs=secs)
-        try:
-            claimed = self._sound(claim(unless_known=unless_known))
-            if unless_known and claimed.known is not None and not self._judged(claimed.known):
-                # It is of no use under the settings of today. By now another may have put more.
-                unless_known = False
-                claimed = self._sound(claim())
-        finally:
-            with self._claiming:
-                self._under_way.discard(site)
-                self._claiming.notify_all()
+        claimed = self._sound(claim(unless_known=unless_known))
+        if unless_known and claimed.known is not None and not self._judged(claimed.known):
+            # It is of no use under the settings of today. By now another may have put more.
+            unless_known = False
+            claimed = self._sound(claim())
         if claimed.held_secs or (unless_known and claimed.known is not None):
             self._claims.discard(site)
         return replace(claimed, known=self._judged(claimed.known))
@@ -165,28 +163,25 @@ class StorageBreaker:
 
     async def release(self, site: Site) -> None:
         """End the claim of *site*, if there is one still."""
-        if site in self._claims:
+        if site in self._claims and site not in self._claiming:  # else close() does
             await self._tolerate(lambda storage: self._release(storage, site))
 
     def _release(self, storage: Any, site: Site) -> None:
-        # Whoever claimed it may be cancelled, and the claim be granted all the same.
-        with self._claiming:
-            if not self._claiming.wait_for(lambda: site not in self._under_way, _CLAIM_SECS):
-                raise StorageError("a claim did not end")
         _no_coroutine("release", storage.release(site, self._owner))
         self._claims.discard(site)
 
     async def close(self) -> None:
         """Release all claims and close the storage, if it was opened; open it no more."""
         self._closed = True
-        if self._storage is not None or self._opening.locked():  # by a thread
+        if self._was_called:
             self._rests_until = LONG_AGO
             await self._tolerate(self._end, secs=_CLOSE_SECS)
-        self._threads.close()
+        self._rests_until = NEVER
+        self._thread.close()
 
     def _end(self, storage: Any) -> None:
         try:
-            for site in list(self._claims):
+            for site in self._claims | self._claiming:
                 self._release(storage, site)
         finally:
             _no_coroutine("close", storage.close())
@@ -195,10 +190,11 @@ class StorageBreaker:
         if self._rests():
             self._stats.storage_error()
             return None
+        self._was_called = True
         try:
-            if self._config.storage.blocking:
-                return await self._in_time(use, secs or self._config.timeout_secs)
-            return self._use(use)
+            if not self._config.storage.blocking:
+                return self._use(use)
+            return await self._in_time(use, secs)
         except CANCELLED:  # the crawl ends, which is no failure; Twisted's is an Exception
             raise
         except Exception as error:  # noqa: BLE001  # a storage may be anybody's
@@ -213,28 +209,47 @@ class StorageBreaker:
                 )
             return None
 
-    async def _in_time(self, use: Callable[[Any], _T], secs: float) -> _T | None:
-        """Use the storage in a thread; one that hangs is given up, and its thread with it."""
-        threads = self._threads
+    async def _in_time(self, use: Callable[[Any], _T], secs: float | None) -> _T | None:
+        """Use the storage in its thread; with *secs*, wait for no longer than that."""
+        running = self._thread.run(partial(self._use, use))
         try:
-            return await self._clock.within(secs, threads.run(partial(self._use, use)))
+            return await (running if secs is None else self._clock.within(secs, running))
         except LateError:
-            if threads is self._threads:  # else a call beside it was late as well
-                threads.close()
-                self._threads = Threads(_THREADS)
-                self._hangs += 1
-                rests = self._hangs < _HANGS
-                self._rests_until = self._clock.now() + _REST_MOST_SECS if rests else NEVER
+            secs = secs or self._config.timeout_secs
             raise StorageError(f"a call has not ended within {secs:g} s") from None
+
+    def _hung(self) -> None:
+        self._hangs += 1
+        rests = self._hangs < _HANGS
+        self._rests_until = self._clock.now() + _REST_MOST_SECS if rests else NEVER
 
     def _rests(self) -> bool:
         return self._clock.now() < self._rests_until
 
+    # In the thread, if the storage blocks.
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        with self._failing():
+            storage = self._opened() if self._has_batches else None
+            # The last call closes it, which is no part of a batch.
+            if storage is None or self._rests() or self._closed:
+                yield
+            else:
+                with _context(cast("Batching", storage).together()):
+                    yield
+
     def _use(self, use: Callable[[Any], _T]) -> _T | None:
-        try:
+        with self._failing():
             storage = self._opened()
-            # Many may have come here before the first of them failed.
+            # Others may have come here before it failed.
             return None if storage is None or self._rests() else use(storage)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Have the storage rest if it fails."""
+        try:
+            yield
         except (Exception, *_MISTAKEN) as error:
             self._let_alone()
             if isinstance(error, _MISTAKEN):
@@ -242,20 +257,26 @@ class StorageBreaker:
             raise
 
     def _let_alone(self) -> None:
-        with self._opening:  # calls that fail together are one failure
-            now = self._clock.now()
-            if now < self._rests_until:
-                return
-            if now > self._rests_until + _REST_MOST_SECS:
-                self._rest_secs = _REST_SECS
-            self._rests_until = now + self._rest_secs
-            self._rest_secs = min(2 * self._rest_secs, _REST_MOST_SECS)
+        now = self._clock.now()
+        if now < self._rests_until:  # calls that fail together are one failure
+            return
+        if now > self._rests_until + _REST_MOST_SECS:
+            self._rest_secs = _REST_SECS
+        self._rests_until = now + self._rest_secs
+        self._rest_secs = min(2 * self._rest_secs, _REST_MOST_SECS)
 
     def _opened(self) -> Storage | None:
-        with self._opening:  # threads of the pool may come here at once
-            if self._storage is None and not self._rests() and not self._closed:
-                self._storage = _checked(self._config.open_storage())
-            return self._storage
+        if not self._rests() and self._is_still_needed():
+            opened = _checked(self._config.open_storage())
+            if self._is_still_needed():
+                self._storage = opened
+            else:
+                opened.close()
+        return self._storage
+
+    def _is_still_needed(self) -> bool:
+        """Whether no thread has opened the storage meanwhile, and the crawl has not ended."""
+        return self._storage is None and not self._closed
 
 
 def _checked(made: object) -> Storage:
@@ -263,6 +284,13 @@ def _checked(made: object) -> Storage:
     if isinstance(made, type) or not all(hasattr(made, name) for name in _NEEDED):
         raise StorageError(f"from_settings() returned a {type(made).__name__}, not a storage")
     return cast("Storage", made)
+
+
+def _context(made: object) -> AbstractContextManager[object]:
+    _no_coroutine("together", made)
+    if not isinstance(made, AbstractContextManager):
+        raise StorageError(f"together() returned a {type(made).__name__}, not a context manager")
+    return made
 
 
 def _got(storage: Storage, site: Site) -> Known | None:

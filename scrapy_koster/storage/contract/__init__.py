@@ -13,9 +13,9 @@ memory, gives the same object twice.
 
 from __future__ import annotations
 
-from scrapy_koster.storage.contract import claims, copies, visits
+from scrapy_koster.storage.contract import batches, claims, copies, visits
 from scrapy_koster.storage.contract.check import Check
-from scrapy_koster.storage.port import Claiming, Pacing
+from scrapy_koster.storage.port import Batching, Claiming, Pacing
 
 __all__ = ["checks"]
 
@@ -23,11 +23,14 @@ __all__ = ["checks"]
 def checks(storage: type[object]) -> dict[str, Check]:
     """Return the checks for the class *storage*, by name.
 
-    They are those of ``Storage``, and of ``Claiming`` and ``Pacing`` if it has their methods.
+    They are those of ``Storage``, and of ``Claiming``, ``Pacing`` and ``Batching`` if it has
+    their methods.
     """
     found = dict(copies.CHECKS)
     if issubclass(storage, Claiming):
         found |= claims.CHECKS
     if issubclass(storage, Pacing):
         found |= visits.CHECKS
+    if issubclass(storage, Batching):
+        found |= batches.CHECKS
     return found

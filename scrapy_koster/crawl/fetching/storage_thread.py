@@ -1,0 +1,160 @@
+"""The thread of the storage: it makes all calls that wait, a batch at a time.
+
+A hand-over between the loop and a thread costs more than a call of SQLite. So calls gather on the
+loop's side while a batch is under way, and are the next one. No call meets another one, and each
+begins after all that were made before it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from scrapy_koster.crawl.clock import LateError
+from scrapy_koster.crawl.engine.private import CANCELLED
+from scrapy_koster.crawl.fetching.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from scrapy_koster.crawl.clock import Clock, Instant
+
+_T = TypeVar("_T")
+
+AT_ONCE = 64
+"""Number of calls in a batch, at most."""
+# A batch may hold a lock that other processes wait for: after so long it begins no other call.
+_BATCH_SECS = 0.1
+
+
+class StorageThread:
+    """Makes calls in a thread of its own, and waits for none of them for longer than *secs*."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        at_once: int,
+        secs: float,
+        together: Callable[[], AbstractContextManager[object]],
+        hung: Callable[[], None],
+    ) -> None:
+        """At most *at_once* calls are a batch, which is made within *together*.
+
+        *hung* is called when a batch has not ended in time. It is left behind with its thread,
+        and another thread takes over.
+        """
+        self._clock = clock
+        self._at_once = at_once
+        self._secs = secs
+        self._together = together
+        self._hung = hung
+        self._threads = Threads(1)
+        self._waiting: deque[_Call] = deque()
+        self._batch: _Batch | None = None
+        self._running: Deferred[Any] | None = None
+
+    async def run(self, call: Callable[[], _T]) -> _T:
+        """Return what *call* does; LateError if that takes too long.
+
+        A call whose caller is cancelled before its batch has begun is not made.
+        """
+        waiting = _Call(call, self._clock.now())
+        self._waiting.append(waiting)
+        if self._batch is None:
+            self._begin()
+        result: _T = await maybe_deferred_to_future(waiting.answered)
+        return result
+
+    def close(self) -> None:
+        """Let the thread end when its batch has; make no other call, and wait for none."""
+        late = Failure(LateError())
+        while self._waiting:
+            call = self._waiting.popleft()
+            if not call.answered.called:
+                call.answered.callback(late)
+        if self._running is not None:
+            self._running.cancel()
+        self._threads.close()
+
+    def _begin(self) -> None:
+        calls: list[_Call] = []
+        while self._waiting and len(calls) < self._at_once:
+            call = self._waiting.popleft()
+            if not call.answered.called:  # else it was cancelled
+                calls.append(call)
+        if calls:
+            self._batch = batch = _Batch(calls, self._clock, self._together)
+            self._running = deferred_from_coro(self._outcomes(batch))
+            self._running.addBoth(self._ended, batch)
+
+    async def _outcomes(self, batch: _Batch) -> list[Any]:
+        # The first has waited for longest.
+        left_secs = max(self._secs - (self._clock.now() - batch.calls[0].made), 0.0)
+        return await self._clock.within(left_secs, self._threads.run(batch.run))
+
+    def _ended(self, result: Any, batch: _Batch) -> None:
+        calls = batch.calls
+        if isinstance(result, Failure):
+            batch.is_given_up = True
+            if result.check(LateError):
+                self._threads.close()
+                self._threads = Threads(1)
+                self._hung()
+            elif result.check(*CANCELLED):  # it closes
+                result = Failure(LateError())
+            result = [result] * len(calls)
+        for call in reversed(calls[len(result) :]):
+            self._waiting.appendleft(call)
+        for call, outcome in zip(calls, result, strict=False):
+            if not call.answered.called:
+                call.answered.callback(outcome)  # a Failure is raised
+        self._batch = self._running = None
+        self._begin()
+
+
+@dataclass
+class _Call:
+    """A call that somebody waits for."""
+
+    call: Callable[[], Any]
+    made: Instant
+    answered: Deferred[Any] = field(default_factory=Deferred)
+
+
+class _Batch:
+    """Calls that are made in one go."""
+
+    def __init__(
+        self,
+        calls: Sequence[_Call],
+        clock: Clock,
+        together: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        self.calls = calls
+        self.is_given_up = False
+        self._clock = clock
+        self._together = together
+
+    def run(self) -> list[Any]:
+        """Make the calls, and return what they return and raise: of the first ones, if it is late.
+
+        If *together* raises, no call has had an effect.
+        """
+        end = self._clock.now() + _BATCH_SECS
+        outcomes: list[Any] = []
+        with self._together():
+            for call in self.calls:
+                if self.is_given_up or (outcomes and self._clock.now() > end):
+                    break
+                try:
+                    outcomes.append(call.call())
+                except Exception:  # noqa: BLE001  # it is raised where it is awaited
+                    outcomes.append(Failure())
+        return outcomes

@@ -1,0 +1,234 @@
+"""The thread of the storage: calls gather, and are made a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, current_thread
+from typing import Any
+
+import pytest
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from scrapy_koster.crawl.clock import Clock, LateError
+from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, StorageThread
+
+SOON_SECS = 0.05
+BOUND_SECS = 10.0
+
+
+class Calls:
+    """A thread, and what it has done."""
+
+    def __init__(self, *, at_once: int = AT_ONCE, secs: float = BOUND_SECS) -> None:
+        self.batches: list[list[object]] = []
+        self.made: list[object] = []
+        self.hangs = 0
+        self.fails: Exception | None = None
+        self.thread = StorageThread(
+            Clock(), at_once=at_once, secs=secs, together=self._together, hung=self._hung
+        )
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        before = len(self.made)
+        yield
+        self.batches.append(self.made[before:])
+        if self.fails is not None:
+            raise self.fails
+
+    def _hung(self) -> None:
+        self.hangs += 1
+
+    def begin(self, name: object, does: Callable[[], Any] = lambda: None) -> Deferred[Any]:
+        """Have it called, and return what is to come."""
+
+        def call() -> object:
+            self.made.append(name)
+            does()
+            return name
+
+        return deferred_from_coro(self.thread.run(call))
+
+
+def outcome(of: Deferred[Any]) -> Awaitable[Any]:
+    return maybe_deferred_to_future(of)
+
+
+async def asked() -> None:
+    """Let the calls that were begun reach the thread: each is a task of its own."""
+    for _ in range(3):
+        await Clock().sleep(0.0)
+
+
+async def until(event: Event) -> None:
+    end = Clock().now() + BOUND_SECS
+    while not event.is_set():
+        assert Clock().now() < end
+        await Clock().sleep(0.001)
+
+
+async def test_calls_gather_while_a_batch_is_under_way() -> None:
+    calls, opened = Calls(), Event()
+    first = calls.begin("first", lambda: opened.wait(BOUND_SECS))
+    await asked()
+    rest = [calls.begin(n) for n in range(AT_ONCE + 3)]
+    await asked()
+    opened.set()
+    assert await outcome(first) == "first"
+    assert [await outcome(each) for each in rest] == list(range(AT_ONCE + 3))
+    assert [len(batch) for batch in calls.batches] == [1, AT_ONCE, 3]
+    assert calls.made == ["first", *range(AT_ONCE + 3)]
+    calls.thread.close()
+
+
+async def test_call_by_call() -> None:
+    calls = Calls(at_once=1)
+    begun = [calls.begin(n) for n in range(4)]
+    assert [await outcome(each) for each in begun] == [0, 1, 2, 3]
+    assert calls.batches == [[0], [1], [2], [3]]
+    calls.thread.close()
+
+
+async def test_all_calls_are_made_in_one_thread_that_is_not_the_loops() -> None:
+    calls, names = Calls(), []
+    for n in range(3):
+        await outcome(calls.begin(n, lambda: names.append(current_thread())))
+    assert len(set(names)) == 1
+    assert names[0] is not current_thread()
+    assert names[0].daemon
+    calls.thread.close()
+
+
+async def test_a_call_that_fails_fails_alone() -> None:
+    calls, opened = Calls(), Event()
+    first = calls.begin("first", lambda: opened.wait(BOUND_SECS))
+    await asked()
+    good, bad = calls.begin("good"), calls.begin("bad", lambda: int("x"))
+    await asked()
+    opened.set()
+    assert await outcome(good) == "good"
+    with pytest.raises(ValueError, match="invalid literal"):
+        await outcome(bad)
+    assert calls.batches[-1] == ["good", "bad"]
+    await outcome(first)
+    calls.thread.close()
+
+
+async def test_a_batch_that_is_not_kept_fails_all_its_calls() -> None:
+    calls = Calls()
+    calls.fails = OSError("full")
+    with pytest.raises(OSError, match="full"):
+        await outcome(calls.begin("lost"))
+    calls.fails = None
+    assert await outcome(calls.begin("kept")) == "kept"
+    calls.thread.close()
+
+
+async def test_a_call_whose_caller_is_gone_is_not_made() -> None:
+    calls, opened = Calls(), Event()
+    first = calls.begin("first", lambda: opened.wait(BOUND_SECS))
+    await asked()
+    gone, stays = calls.begin("gone"), calls.begin("stays")
+    await asked()
+    gone.addErrback(lambda _: None)
+    gone.cancel()
+    await outcome(gone)
+    opened.set()
+    assert await outcome(stays) == "stays"
+    assert calls.made == ["first", "stays"]
+    await outcome(first)
+    calls.thread.close()
+
+
+async def test_a_call_whose_caller_is_gone_later_is_made() -> None:
+    calls, opened, begun = Calls(), Event(), Event()
+
+    def does() -> None:
+        begun.set()
+        opened.wait(BOUND_SECS)
+
+    gone = calls.begin("gone", does)
+    await until(begun)
+    gone.addErrback(lambda _: None)
+    gone.cancel()
+    await outcome(gone)
+    opened.set()
+    await outcome(calls.begin("next"))
+    assert calls.made == ["gone", "next"]
+    calls.thread.close()
+
+
+async def test_a_call_that_hangs_is_left_with_its_thread() -> None:
+    """What waits behind it is made by another thread, and what was in its batch by none."""
+    calls, opened = Calls(secs=SOON_SECS), Event()
+    threads = []
+    first = calls.begin("first", lambda: threads.append(current_thread()))
+    await outcome(first)
+    try:
+        hangs, with_it = calls.begin("hangs", lambda: opened.wait(BOUND_SECS)), None
+        await asked()
+        with pytest.raises(LateError):
+            await outcome(hangs)
+        assert calls.hangs == 1
+        with_it = calls.begin("next", lambda: threads.append(current_thread()))
+        assert await outcome(with_it) == "next"
+    finally:
+        opened.set()
+    assert threads[0] is not threads[1]
+    threads[0].join(BOUND_SECS)
+    assert not threads[0].is_alive()
+    calls.thread.close()
+
+
+async def test_the_rest_of_a_batch_that_hangs_is_not_made() -> None:
+    calls, opened, hung = Calls(secs=4 * SOON_SECS), Event(), Event()
+    threads = []
+    first = calls.begin("first", lambda: opened.wait(SOON_SECS))
+    await asked()
+
+    def hangs() -> None:
+        threads.append(current_thread())
+        hung.wait(BOUND_SECS)
+
+    batch = [calls.begin("hangs", hangs), calls.begin("never")]
+    for each in batch:
+        with pytest.raises(LateError):
+            await outcome(each)
+    hung.set()
+    threads[0].join(BOUND_SECS)
+    assert not threads[0].is_alive()
+    assert calls.made == ["first", "hangs"]
+    assert calls.hangs == 1
+    await outcome(first)
+    calls.thread.close()
+
+
+async def test_a_batch_that_takes_long_is_cut() -> None:
+    """Other processes wait for the lock that it may hold."""
+    calls, opened = Calls(), Event()
+    first = calls.begin("first", lambda: opened.wait(BOUND_SECS))
+    await asked()
+    slow = [calls.begin(n, lambda: Event().wait(0.06)) for n in range(5)]
+    await asked()
+    opened.set()
+    assert [await outcome(each) for each in slow] == list(range(5))
+    assert len(calls.batches) >= 3
+    assert calls.made == ["first", *range(5)]
+    await outcome(first)
+    calls.thread.close()
+
+
+async def test_after_close_nobody_waits() -> None:
+    calls, opened = Calls(), Event()
+    under_way = calls.begin("under way", lambda: opened.wait(BOUND_SECS))
+    await asked()
+    waits = calls.begin("waits")
+    await asked()
+    calls.thread.close()
+    for each in (waits, under_way):
+        with pytest.raises(LateError):
+            await outcome(each)
+    opened.set()
+    assert calls.made == ["under way"]
