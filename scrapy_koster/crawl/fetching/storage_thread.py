@@ -102,7 +102,7 @@ class StorageThread:
     def _ended(self, result: Any, batch: _Batch) -> None:
         calls = batch.calls
         if isinstance(result, Failure):
-            batch.is_given_up = True
+            batch.give_up()
             if result.check(LateError):
                 self._threads.close()
                 self._threads = Threads(1)
@@ -138,9 +138,13 @@ class _Batch:
         together: Callable[[], AbstractContextManager[object]],
     ) -> None:
         self.calls = calls
-        self.is_given_up = False
+        self._is_given_up = False
         self._clock = clock
         self._together = together
+
+    def give_up(self) -> None:
+        """Make none of the calls that have not begun."""
+        self._is_given_up = True
 
     def run(self) -> list[Any]:
         """Make the calls, and return what they return and raise: of the first ones, if it is late.
@@ -151,7 +155,7 @@ class _Batch:
         outcomes: list[Any] = []
         with self._together():
             for call in self.calls:
-                if self.is_given_up or (outcomes and self._clock.now() > end):
+                if self._is_given_up or (outcomes and self._clock.now() > end):
                     break
                 try:
                     outcomes.append(call.call())
