@@ -6,6 +6,7 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,7 @@ class Loop(_AbstractLoop):  # type: ignore[misc]
         return task
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
-        return self._in_thread(self, executor, lambda: func(*args))
+        return self._in_thread(self, executor, partial(func, *args) if args else func)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self._failed(context)

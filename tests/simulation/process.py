@@ -377,15 +377,14 @@ class Process:
 
         return Mine
 
-    def _in_thread(self, loop: Loop, executor: Any, call: Callable[[], Any]) -> asyncio.Future[Any]:
+    def _in_thread(self, loop: Loop, executor: Any, call: Any) -> asyncio.Future[Any]:
         future = loop.create_future()
         if self.dead:
             future.set_exception(OSError("dead"))
             return future
         disk, asked = self.history.disk, loop.time()
-        thread = self.store._thread
-        if executor is thread._threads:  # the call may have waited for its turn
-            asked = thread._batch.calls[0].made
+        if executor is self.store._thread._threads:  # the call may have waited for its turn
+            asked = call.__self__.calls[0].made
         before, after = disk.secs()
 
         def begin() -> None:

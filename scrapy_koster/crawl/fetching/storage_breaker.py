@@ -8,11 +8,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, StorageThread
+from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, THREADS, StorageThread
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import judged, seconds, sound
 from scrapy_koster.storage.memory import MemoryStorage
@@ -68,12 +69,14 @@ class StorageBreaker:
         self._has_claims = issubclass(config.storage, Claiming)
         self._has_visits = issubclass(config.storage, Pacing)
         self._has_batches = issubclass(config.storage, Batching)
+        self._failed = Lock()
         self._claims: set[Site] = set()
         self._claiming: set[Site] = set()
         """Sites whose claim nobody has been told of; if the crawl ends, it may come later."""
         self._thread = StorageThread(
             clock,
             at_once=AT_ONCE if self._has_batches else 1,
+            most=self._most,
             secs=config.timeout_secs,
             together=self._together,
             hung=self._hung,
@@ -210,13 +213,17 @@ class StorageBreaker:
             return None
 
     async def _in_time(self, use: Callable[[Any], _T], secs: float | None) -> _T | None:
-        """Use the storage in its thread; with *secs*, wait for no longer than that."""
-        running = self._thread.run(partial(self._use, use))
+        """Use the storage in its thread; with *secs* for the last time, and wait no longer."""
+        running = self._thread.run(partial(self._use, use), is_last=secs is not None)
         try:
             return await (running if secs is None else self._clock.within(secs, running))
         except LateError:
             secs = secs or self._config.timeout_secs
             raise StorageError(f"a call has not ended within {secs:g} s") from None
+
+    def _most(self) -> int:
+        # The first call opens it, which is done once.
+        return 1 if self._has_batches or self._storage is None else THREADS
 
     def _hung(self) -> None:
         self._hangs += 1
@@ -257,13 +264,14 @@ class StorageBreaker:
             raise
 
     def _let_alone(self) -> None:
-        now = self._clock.now()
-        if now < self._rests_until:  # calls that fail together are one failure
-            return
-        if now > self._rests_until + _REST_MOST_SECS:
-            self._rest_secs = _REST_SECS
-        self._rests_until = now + self._rest_secs
-        self._rest_secs = min(2 * self._rest_secs, _REST_MOST_SECS)
+        with self._failed:  # calls that fail together are one failure
+            now = self._clock.now()
+            if now < self._rests_until:
+                return
+            if now > self._rests_until + _REST_MOST_SECS:
+                self._rest_secs = _REST_SECS
+            self._rests_until = now + self._rest_secs
+            self._rest_secs = min(2 * self._rest_secs, _REST_MOST_SECS)
 
     def _opened(self) -> Storage | None:
         if not self._rests() and self._is_still_needed():

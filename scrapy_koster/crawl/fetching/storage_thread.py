@@ -1,8 +1,8 @@
-"""The thread of the storage: it makes all calls that wait, a batch at a time.
+"""The threads of the storage: one that makes all calls that wait, a batch at a time, or several.
 
 A hand-over between the loop and a thread costs more than a call of SQLite. So calls gather on the
-loop's side while a batch is under way, and are the next one. No call meets another one, and each
-begins after all that were made before it.
+loop's side while a batch is under way, and are the next one. A storage that keeps no batches, such
+as one over a network, is better off with several calls at once.
 """
 
 from __future__ import annotations
@@ -29,84 +29,95 @@ _T = TypeVar("_T")
 
 AT_ONCE = 64
 """Number of calls in a batch, at most."""
+THREADS = 8
+"""Number of batches that are under way, at most."""
 # A batch may hold a lock that other processes wait for: after so long it begins no other call.
 _BATCH_SECS = 0.1
 
 
 class StorageThread:
-    """Makes calls in a thread of its own, and waits for none of them for longer than *secs*."""
+    """Makes calls in threads of its own, and waits for none of them for longer than *secs*."""
 
     def __init__(
         self,
         clock: Clock,
         *,
         at_once: int,
+        most: Callable[[], int] = lambda: 1,
         secs: float,
         together: Callable[[], AbstractContextManager[object]],
         hung: Callable[[], None],
     ) -> None:
-        """At most *at_once* calls are a batch, which is made within *together*.
+        """At most *at_once* calls are a batch, which is made within *together*. *most* tells
+        how many batches may be under way.
 
         *hung* is called when a batch has not ended in time. It is left behind with its thread,
         and another thread takes over.
         """
         self._clock = clock
         self._at_once = at_once
+        self._most = most
         self._secs = secs
         self._together = together
         self._hung = hung
-        self._threads = Threads(1)
+        self._threads = Threads(THREADS)
         self._waiting: deque[_Call] = deque()
-        self._batch: _Batch | None = None
-        self._running: Deferred[Any] | None = None
+        self._running: dict[_Batch, Deferred[Any]] = {}
 
-    async def run(self, call: Callable[[], _T]) -> _T:
+    async def run(self, call: Callable[[], _T], *, is_last: bool = False) -> _T:
         """Return what *call* does; LateError if that takes too long.
 
-        A call whose caller is cancelled before its batch has begun is not made.
+        A call whose caller is cancelled before its batch has begun is not made. One that *is_last*
+        begins when all before it have ended.
         """
-        waiting = _Call(call, self._clock.now())
+        waiting = _Call(call, self._clock.now(), is_last=is_last)
         self._waiting.append(waiting)
-        if self._batch is None:
-            self._begin()
+        self._begin()
         result: _T = await maybe_deferred_to_future(waiting.answered)
         return result
 
     def close(self) -> None:
-        """Let the thread end when its batch has; make no other call, and wait for none."""
+        """Let each thread end when its batch has; make no other call, and wait for none."""
         late = Failure(LateError())
         while self._waiting:
             call = self._waiting.popleft()
             if not call.answered.called:
                 call.answered.callback(late)
-        if self._running is not None:
-            self._running.cancel()
+        for running in list(self._running.values()):
+            running.cancel()
         self._threads.close()
 
     def _begin(self) -> None:
+        while len(self._running) < self._most() and (calls := self._next()):
+            batch = _Batch(calls, self._clock, self._together)
+            self._running[batch] = running = deferred_from_coro(self._outcomes(batch))
+            running.addBoth(self._ended, batch, self._threads)
+
+    def _next(self) -> list[_Call]:
+        """Take the calls of the next batch."""
         calls: list[_Call] = []
         while self._waiting and len(calls) < self._at_once:
+            if self._waiting[0].is_last and (calls or self._running):
+                break
             call = self._waiting.popleft()
             if not call.answered.called:  # else it was cancelled
                 calls.append(call)
-        if calls:
-            self._batch = batch = _Batch(calls, self._clock, self._together)
-            self._running = deferred_from_coro(self._outcomes(batch))
-            self._running.addBoth(self._ended, batch)
+        return calls
 
     async def _outcomes(self, batch: _Batch) -> list[Any]:
         # The first has waited for longest.
         left_secs = max(self._secs - (self._clock.now() - batch.calls[0].made), 0.0)
         return await self._clock.within(left_secs, self._threads.run(batch.run))
 
-    def _ended(self, result: Any, batch: _Batch) -> None:
+    def _ended(self, result: Any, batch: _Batch, threads: Threads) -> None:
         calls = batch.calls
         if isinstance(result, Failure):
             batch.give_up()
             if result.check(LateError):
-                self._threads.close()
-                self._threads = Threads(1)
-                self._hung()
+                if threads is self._threads:  # else a batch beside it was late as well
+                    threads.close()
+                    self._threads = Threads(THREADS)
+                    self._hung()
             elif result.check(*CANCELLED):  # it closes
                 result = Failure(LateError())
             result = [result] * len(calls)
@@ -115,7 +126,7 @@ class StorageThread:
         for call, outcome in zip(calls, result, strict=False):
             if not call.answered.called:
                 call.answered.callback(outcome)  # a Failure is raised
-        self._batch = self._running = None
+        del self._running[batch]
         self._begin()
 
 
@@ -126,6 +137,7 @@ class _Call:
     call: Callable[[], Any]
     made: Instant
     answered: Deferred[Any] = field(default_factory=Deferred)
+    is_last: bool = False
 
 
 class _Batch:
