@@ -106,7 +106,7 @@ async def test_disallowed(crawl: Crawl, server: Server, tmp_path: Path, body: st
         assert verdict.ground is Ground.HTML
         assert verdict.because() == f"HTTP 200, {what}, which KOSTER_HTML_ROBOTSTXT disallows (3.1)"
         [line] = announced(result)
-        assert f"answers HTTP 200 with {what}, {site.url('/robots.txt')}, so nothing" in line
+        assert f"answers HTTP 200 with {what}, {site.url('/robots.txt')}, so no page" in line
         assert result.stats["koster/forbidden/html"] == 1
         report = result.crawler.get_extension(RobotsReport)
         assert report is not None

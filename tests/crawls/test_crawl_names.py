@@ -99,7 +99,9 @@ async def test_the_header_has_one_of_them(
     settings = {"ROBOTSTXT_USER_AGENT": NAMES, "USER_AGENT": header}
     lines = warnings(await crawl(urls=[site.url("/")], settings=settings))
     assert len(lines) == warned
-    assert all("are selected is 'figtree-images, figtree', and" in line for line in lines)
+    assert all(
+        "are selected by the name token 'figtree-images, figtree', and" in line for line in lines
+    )
 
 
 PROTEGO = "scrapy.robotstxt.ProtegoRobotParser"

@@ -11,6 +11,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
+from urllib.parse import urlsplit
 
 from scrapy import Spider
 
@@ -83,9 +84,10 @@ def settings_of(block: str) -> dict[str, Any]:
 def spider_of(block: str, folder: Path, example: Site) -> type[Spider]:
     """The spider of a block of Python, which crawls *example* in place of example.com.
 
-    It is written to a file, because Scrapy looks at the source of callbacks.
+    It is written to a file, because Scrapy looks at the source of callbacks. Each site has its own:
+    Python takes a file of the same second and size for the one that it has compiled.
     """
-    path = folder / "shown.py"
+    path = folder / f"shown_{urlsplit(example.url('')).port}.py"
     path.write_text(re.sub(r"(?<=\")https://example\.com(?=/)", example.url(""), block), "utf-8")
     spec = spec_from_file_location("shown", path)
     assert spec is not None

@@ -107,7 +107,7 @@ FAULTS = (
     StartFault(
         _PARTS,
         "a RobotsMetaMiddleware that raises NotConfigured",
-        "RobotsMetaMiddleware has a place",
+        "RobotsMetaMiddleware is in SPIDER_MIDDLEWARES",
         [{"SPIDER_MIDDLEWARES": {RobotsMetaMiddleware: None, MetaOff: 100}}],
     ),
     StartFault(

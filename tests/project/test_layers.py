@@ -148,6 +148,7 @@ PROMISED = (
     "scrapy_koster.StrictestRobotParser",
     "scrapy_koster.Usage",
     "scrapy_koster.UsageMiddleware",
+    "scrapy_koster.storage.Batching",
     "scrapy_koster.storage.Claimed",
     "scrapy_koster.storage.Claiming",
     "scrapy_koster.storage.Copy",
