@@ -6,7 +6,7 @@
 #   make test-rest    the other kinds of loop, many examples, long and timed tests, coverage
 #   make test-all     both
 #   make test-quick   units only
-#   make test-floor   make test, and the first of the crawl tests on the other kinds of loop
+#   make test-floor   what depends on Python and Scrapy, and the first of the crawl tests on the other kinds of loop
 #   make test-middle  what depends on the Python, for those in between
 #   make test-ecosystem  real crawls beside other plugins; ecosystem-page writes docs/ecosystem.md from it
 #   make lint         ruff, import-linter and mypy
@@ -97,11 +97,14 @@ test-rest: $(TEST) $(BROWSER)
 
 # Without greenlets, to look after which takes twice the time. What a test runs in a process of its
 # own is not measured: that would take as long again.
+# Not the tests of texts and of the tests: they run no line of the package that others do not.
+UNCOVERED := --ignore=tests/project --ignore=tests/harness
+
 test-covered-units: $(TEST)
-	$(BIN)/coverage run --concurrency=thread -m pytest --many -m '$(SHORT) and not crawl'
+	$(BIN)/coverage run --concurrency=thread -m pytest --many -m '$(SHORT) and not crawl' $(UNCOVERED)
 
 test-covered-crawls: $(TEST)
-	$(BIN)/coverage run -m pytest -m '$(SHORT) and crawl'
+	$(BIN)/coverage run -m pytest -m '$(SHORT) and crawl' $(UNCOVERED)
 
 test-reactor: $(TEST)
 	$(PYTEST) --reactor=default -m '$(SHORT) and crawl' $(LOOP_TESTS)
@@ -122,9 +125,12 @@ test-browser: $(TEST) $(BROWSER)
 test-timed: $(TEST)
 	$(PYTEST) -m timed
 
+# What depends on Python and Scrapy. Texts, logs and pages are the same for all of them.
+FLOOR := tests/archive tests/checker tests/commands tests/crawl tests/crawls tests/protocol tests/simulation tests/storage
+
 test-floor: $(TEST)
 	@failed=0; \
-	$(MAKE) --no-print-directory test || failed=1; \
+	$(PYTEST) $(PARALLEL) -m '$(SHORT)' $(FLOOR) || failed=1; \
 	$(MAKE) --no-print-directory --keep-going LOOP_TESTS=tests/crawls/test_crawl.py \
 		test-reactor test-reactorless || failed=1; \
 	exit $$failed

@@ -12,13 +12,15 @@ from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
 
 from scrapy_koster import DeferringScheduler
 from scrapy_koster.crawl.assembly import Parts, assembly_of
 from scrapy_koster.crawl.clock import Clock, Instant, set_clock
 from scrapy_koster.crawl.keeping.ahead import Ahead
 from scrapy_koster.crawl.sites import SiteState
-from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.access import Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
 
 
@@ -196,11 +198,16 @@ class SlowQueue(BaseScheduler):
 class Never:
     """No site answers."""
 
+    def __init__(self) -> None:
+        self._asked: list[Deferred[Any]] = []
+
     async def fetch(self, *_: object, **__: object) -> Any:
-        raise AssertionError
+        self._asked.append(Deferred())
+        return await maybe_deferred_to_future(self._asked[-1])
 
     def cancel(self) -> None:
-        """Nothing is under way."""
+        while self._asked:
+            self._asked.pop().callback(NoAnswer("the crawl is closing"))
 
 
 async def test_the_scheduler_takes_requests_for_milliseconds_and_until_enough_wait(

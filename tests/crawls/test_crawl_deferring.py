@@ -401,12 +401,16 @@ async def test_40_000_requests_to_a_deferred_site(crawl: Crawl, server: Server) 
                     start = resident_kb()
                 request = Request(site.url(f"/{number}"), callback=self.parse, errback=self.fail)
                 self.crawler.engine.crawl(request)
-                if number % 400 == 0:
-                    await crawl.sleep(0)
+                if number % 400 == 0:  # else they would be in Scrapy's queue
+                    await crawl.until(self.is_parked, seconds=200)
+            await crawl.until(self.is_parked, seconds=200)
             slot: Any = self.crawler.engine._slot
-            await crawl.until(lambda: len(slot.scheduler._scheduler) == 0, seconds=200)
             self.grown = resident_kb() - start
             yield {"parked": len(slot.scheduler)}
+
+        def is_parked(self) -> bool:
+            slot: Any = self.crawler.engine._slot
+            return len(slot.scheduler._scheduler) == 0
 
         def fail(self, failure: Failure) -> None:
             assert isinstance(failure.value, RobotsUnavailable)
