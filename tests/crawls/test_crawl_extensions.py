@@ -414,7 +414,7 @@ async def crawled_often(crawl: Crawl, server: Server, times: int) -> list[tuple[
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads /proc, as Linux has it")
 @pytest.mark.bound(1200)
-@pytest.mark.parametrize("times", [8, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [8, pytest.param(60, marks=pytest.mark.long)])
 async def test_many_crawls_in_one_process(crawl: Crawl, server: Server, times: int) -> None:
     logging.disable(logging.CRITICAL)  # pytest keeps what is logged, and with it each crawler
     try:
