@@ -55,7 +55,7 @@ def test_days_without_a_robot(hits: list[int], rows: int, tmp_path: Path) -> Non
     write_audit(audited(log), str(tmp_path / "audit.html"))
     made = (tmp_path / "audit.html").read_text()
     strip = made[made.index("Requests of robots on each day") : made.index("Who came most often")]
-    assert strip.count("<tr><th scope") == rows
+    assert strip.count('<tr><th scope="row"') == rows
 
 
 @pytest.mark.parametrize("count", [0, 1, 400])
