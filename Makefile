@@ -97,8 +97,9 @@ test-rest: $(TEST) $(BROWSER)
 
 # Without greenlets, to look after which takes twice the time. What a test runs in a process of its
 # own is not measured: that would take as long again.
-# Not the tests of texts and of the tests: they run no line of the package that others do not.
-UNCOVERED := --ignore=tests/project --ignore=tests/harness
+# Tests of texts and of the tests, and crawls of lines that others run as well: `make test` runs them.
+UNCOVERED := $(addprefix --ignore=tests/,project harness crawls/test_crawl_extensions.py \
+	crawls/test_crawl_scrapy_redis.py crawls/test_crawl_strange_storages.py crawls/test_fleet_walkthrough.py)
 
 test-covered-units: $(TEST)
 	$(BIN)/coverage run --concurrency=thread -m pytest --many -m '$(SHORT) and not crawl' $(UNCOVERED)

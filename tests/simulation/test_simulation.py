@@ -166,7 +166,10 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
 
     monkeypatch.setattr("scrapy_koster.crawl.assembly.Retriever", ClaimsFirst)
     first_broken(
-        simulated, "a site is asked by whose claim it is", "a site is asked once at a time"
+        simulated,
+        "a site is asked by whose claim it is",
+        "a site is asked once at a time",
+        "each crawl ends",
     )
 
 
