@@ -157,7 +157,7 @@ def crawl(sites: Sites, client: redis.Redis, redis_url: str, folder: Path) -> in
         if any(ended):
             sys.exit(f"Workers ended with {ended}.")
         said = "".join(log.read_text(encoding="utf-8") for log in logs)
-        return sum(map(int, re.findall(r"in a worker that has died.*again: (\d+)", said)))
+        return sum(map(int, re.findall(r"in a worker that has died.*queue: (\d+)", said)))
     finally:
         for each in workers:
             each.kill()
