@@ -57,12 +57,12 @@ PARALLEL := --numprocesses=$(WORKERS) --dist=worksteal
 SHORT := not long and not timed
 UNITS := tests/audit tests/checker tests/crawl tests/protocol tests/report tests/storage
 # Folders of what depends on the Python more than on Scrapy, and the first of the crawl tests.
-MIDDLE := tests/checker tests/crawl tests/protocol tests/storage tests/crawls/test_crawl.py
+MIDDLE := tests/crawl tests/storage tests/crawls/test_crawl.py
 # In test-reactor and test-reactorless: all crawls that tests/loops.md does not leave out, or those.
 LOOP_TESTS ?=
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
-RUNS := test-covered-crawls test-covered-units test-long-crawls test-reactorless test-reactor test-long test-browser
+RUNS := test-covered-crawls test-covered-units test-many test-long-crawls test-reactorless test-reactor test-long test-browser
 
 .PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-timed test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak fleet-soak clean install
 
@@ -102,7 +102,11 @@ UNCOVERED := $(addprefix --ignore=tests/,project harness crawls/test_crawl_exten
 	crawls/test_crawl_scrapy_redis.py crawls/test_crawl_strange_storages.py crawls/test_fleet_walkthrough.py)
 
 test-covered-units: $(TEST)
-	$(BIN)/coverage run --concurrency=thread -m pytest --many -m '$(SHORT) and not crawl' $(UNCOVERED)
+	$(BIN)/coverage run --concurrency=thread -m pytest -m '$(SHORT) and not crawl' $(UNCOVERED)
+
+# Many examples of each property.
+test-many: $(TEST)
+	$(PYTEST) --many -m '$(SHORT) and hypothesis and not crawl'
 
 test-covered-crawls: $(TEST)
 	$(BIN)/coverage run -m pytest -m '$(SHORT) and crawl' $(UNCOVERED)
