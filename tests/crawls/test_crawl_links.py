@@ -233,7 +233,7 @@ async def test_an_errback_that_closes_the_spider(crawl: Crawl, site: Site) -> No
 async def test_many_links_leave_nothing_in_the_jobdir(
     crawl: Crawl, site: Site, tmp_path: Path
 ) -> None:
-    count, job = 2000, tmp_path / "job"
+    count, job = 400, tmp_path / "job"
     links = [f"/private/{n}" for n in range(count)]
     settings = FILTER | {"JOBDIR": str(job), "LOG_LEVEL": "INFO"}
     running = crawl.start(Linking, **linked(site, *links, "/open"), settings=settings)
