@@ -125,9 +125,8 @@ class Fleet:
 
     def remove(self) -> None:
         for worker in self._started:
-            if worker.poll() is None:
-                worker.kill()
-                worker.communicate(timeout=forks.ENDS_SECS)
+            worker.kill()
+            worker.communicate(timeout=forks.ENDS_SECS)
         self.client.close()
 
 
@@ -382,8 +381,9 @@ async def test_a_redis_that_hangs_for_longer_than_the_lease(
 ) -> None:
     """The site opens meanwhile. Who goes on first takes over what the others have parked."""
     site = closed(server)
-    workers = [fleet.start(site.urls(50)), fleet.start([])]
+    workers = [fleet.start(site.urls(50))]
     await fleet.until_written(50)
+    workers.append(fleet.start([]))
     await fleet.until_there_are(2)
     fleet.redis.send(signal.SIGSTOP)
     site.robots = OPEN
