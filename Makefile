@@ -62,7 +62,7 @@ MIDDLE := tests/crawl tests/storage tests/crawls/test_crawl.py
 LOOP_TESTS ?=
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
-RUNS := test-covered-crawls test-covered-units test-many test-long-crawls test-reactorless test-reactor test-long test-browser
+RUNS := test-reactorless test-covered-units test-reactor test-many test-long-crawls test-long test-browser
 
 .PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-timed test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak fleet-soak clean install
 
@@ -95,27 +95,23 @@ test-rest: $(TEST) $(BROWSER)
 	$(BIN)/coverage report --include='$(CORE_FILES)' --fail-under=100 || failed=1; \
 	exit $$failed
 
-# Without greenlets, to look after which takes twice the time. What a test runs in a process of its
-# own is not measured: that would take as long again.
-# Tests of texts and of the tests, and crawls of lines that others run as well: `make test` runs them.
-UNCOVERED := $(addprefix --ignore=tests/,project harness crawls/test_crawl_extensions.py \
-	crawls/test_crawl_scrapy_redis.py crawls/test_crawl_strange_storages.py crawls/test_fleet_walkthrough.py)
+# Coverage is measured where no reactor runs in a greenlet, to look after which takes twice the time.
+# What a test runs in a process of its own is not measured: that would take as long again.
+# Tests of texts and of the tests have no lines of the package to themselves: `make test` runs them.
+UNCOVERED := --ignore=tests/project --ignore=tests/harness
 
 test-covered-units: $(TEST)
-	$(BIN)/coverage run --concurrency=thread -m pytest -m '$(SHORT) and not crawl' $(UNCOVERED)
+	$(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and not crawl' $(UNCOVERED)
 
 # Many examples of each property.
 test-many: $(TEST)
 	$(PYTEST) --many -m '$(SHORT) and hypothesis and not crawl'
 
-test-covered-crawls: $(TEST)
-	$(BIN)/coverage run -m pytest -m '$(SHORT) and crawl' $(UNCOVERED)
-
 test-reactor: $(TEST)
 	$(PYTEST) --reactor=default -m '$(SHORT) and crawl' $(LOOP_TESTS)
 
 test-reactorless: $(TEST)
-	$(PYTEST) -p no:twisted -m '$(SHORT) and crawl' $(LOOP_TESTS)
+	$(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and crawl' $(LOOP_TESTS)
 
 test-long: $(TEST)
 	$(PYTEST) -m 'long and not timed and not crawl and not browser'

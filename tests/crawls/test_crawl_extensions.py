@@ -35,7 +35,7 @@ PICTURE = b64decode(
 )
 IDLE_SECS = 2.0
 HEARTBEAT_SECS = 5.0
-"""How often Scrapy's engine looks whether a spider is idle. With 2.17 nothing else makes it look."""
+"""How often Scrapy looks whether a spider is idle. With 2.17 nothing else makes it look."""
 SOON: dict[str, Any] = {
     "KOSTER_TIMEOUT_SECS": 1,
     "KOSTER_DEFER_FIRST_SECS": 0.5,

@@ -25,7 +25,7 @@ from scrapy_koster.protocol.access import (
     standing_of,
 )
 from scrapy_koster.protocol.exchange import digest_of
-from scrapy_koster.protocol.policy import Missing, Policy, Restricted, Unavailable
+from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted, Unavailable
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import (
     Ask,
@@ -165,6 +165,26 @@ def test_what_is_missing_is_closed_by_the_setting(
     restricted = meaning is Standing.RESTRICTED
     assert standing_of(copy, opened) is (Standing.WITHOUT_ROBOTS_TXT if restricted else meaning)
     assert standing_of(copy, POLICY) is not Standing.MISSING
+
+
+def test_a_page_in_place_of_a_file_disallows_by_the_setting() -> None:
+    page = copied(replace(answer(200), body=b"<html><body>Not found"))
+    assert standing_of(page, Policy(html=Html.DISALLOW)) is Standing.HTML_DISALLOWED
+    assert standing_of(page, POLICY) is Standing.HTML
+    assert standing_of(FILE, Policy(html=Html.DISALLOW)) is Standing.OBEYED
+
+
+def test_a_page_that_has_become_a_failure_is_no_old_copy() -> None:
+    page = replace(FILE, body=b"<html><body>Not found")
+    deferring = Policy(html=Html.DEFER, stale_if_error_secs=HOUR)
+    for copy, policy, stale in [
+        (page, deferring, None),
+        (page, POLICY, page),
+        (FILE, deferring, FILE),
+    ]:
+        after = after_answer(NoAnswer("late"), copy, now=NOW, policy=policy, jitter=0.0)
+        assert isinstance(after, Failure)
+        assert after.stale == stale
 
 
 @pytest.mark.parametrize("status", [100, 300, 301, 302, 303, 305, 307, 308, 399])

@@ -395,6 +395,12 @@ def test_a_ruling_has_the_section_and_the_group_of_its_rule(
     assert (ruling.section, ruling.record.agents[0].number) == (section, group)
 
 
+def test_of_several_names_the_first_that_has_a_group_finds_it() -> None:
+    robots = Rfc9309(b"User-agent: figtree\nDisallow: /\nUser-agent: *\nDisallow: /x\n")
+    assert robots.name_of("fig-images, figtree") == "figtree"
+    assert robots.name_of("fig-images, fig-news") == "fig-images"
+
+
 def test_where_there_is_no_group() -> None:
     ruling = Rfc9309(b"user-agent: b\ndisallow: /\n").ruling(SITE, "a")
     assert (ruling.allowed, ruling.section, ruling.record, ruling.rule) == (

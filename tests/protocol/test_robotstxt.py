@@ -659,6 +659,13 @@ def test_a_ruling_where_no_record_is_for_the_robot() -> None:
     assert ruling == Ruling(allowed=True, section="3.2.1", record=None, rule=None)
 
 
+def test_of_several_names_the_first_that_has_a_record_finds_it() -> None:
+    robots = RobotsTxt(b"User-agent: figtree\nDisallow: /\nUser-agent: *\nDisallow: /x\n")
+    assert robots.name_of("fig-images, figtree") == "figtree"
+    assert robots.name_of("fig-images, fig-news") == "fig-images"
+    assert robots.name_of("Figtree/0.1") == "figtree"
+
+
 def test_only_space_is_no_part_of_a_path() -> None:
     robots = RobotsTxt(b"User-agent: *\nDisallow: /aX \t# X\n")
     assert robots.ruling("http://h/ab", "x").rule is None

@@ -16,9 +16,10 @@ from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Answer, Copy, Failure
+from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import Delay, delay_of
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.policy import Missing, Policy, Restricted
+from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
 from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site
@@ -37,6 +38,7 @@ from scrapy_koster.protocol.wording import shown, text_of, utc
 SITE = Site("http", "www.fict.org", 80)
 BODY = b"User-agent: fig\nUser-agent: tree\nDisallow: /org/plans.html\n"
 COPY = Copy("https://fict.org/robots.txt", 200, BODY, None, None, 1e9, 1e9 + 604800)
+HTML = replace(COPY, body=b"<html><body>Not found")
 FAILURE = Failure("HTTP 503", 3, since=1e9, asked=1e9 + 20, retry=1e9 + 60, stale=None)
 HEADING = Heading([Line(1, b"user-agent", b"fig"), Line(2, b"user-agent", b"tree")])
 RULE = Line(3, b"disallow", b"/org/plans.html")
@@ -430,6 +432,16 @@ class CountingAndExplaining(Counting):
         return RobotsTxt(BODY).ruling(url, robot)
 
 
+class Mistaken(Counting):
+    def ruling(self, url: str, robot: str | bytes, /) -> str:
+        return f"{robot!r} may not fetch {url}"
+
+
+def test_a_ruling_of_another_type_is_a_defect_of_the_parser() -> None:
+    with pytest.raises(ParserDefectError, match=r"ruling\(\) .* a Ruling"):
+        judged("/org/plans.html", Obey(COPY, 0), Mistaken())
+
+
 @pytest.mark.parametrize(
     ("parser", "calls"),
     [
@@ -531,10 +543,19 @@ def test_the_delay_of_a_parser_that_names_it() -> None:
             False,
             Ground.MISSING,
         ),
+        (Obey(HTML, 0), Policy(html=Html.DISALLOW), False, Ground.HTML),
         (Pass(FAILURE, 0), Policy(), True, Ground.UNAVAILABLE),
         (Refuse(FAILURE, 0), Policy(), False, Ground.UNAVAILABLE),
     ],
-    ids=["404", "403", "403 by choice", "missing", "unavailable and passed", "unavailable"],
+    ids=[
+        "404",
+        "403",
+        "403 by choice",
+        "missing",
+        "a page",
+        "unavailable and passed",
+        "unavailable",
+    ],
 )
 def test_without_rules(step: Settled, policy: Policy, allowed: bool, ground: Ground) -> None:
     verdict = judged("/x", step, None, policy)
@@ -542,6 +563,11 @@ def test_without_rules(step: Settled, policy: Policy, allowed: bool, ground: Gro
     assert verdict.is_explained
     assert judged("/robots.txt", step, None, policy).allowed
     assert judged("/robots.txt;", step, None, policy).allowed is allowed
+
+
+def test_a_page_in_place_of_a_file_is_named() -> None:
+    verdict = judged("/x", Obey(HTML, 0), None, Policy(html=Html.DISALLOW))
+    assert "HTTP 200, an HTML page, which KOSTER_HTML_ROBOTSTXT disallows" in str(verdict)
 
 
 @pytest.mark.parametrize("error", [RobotsForbidden, RobotsUnavailable])
