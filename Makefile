@@ -26,7 +26,7 @@ PYTHON ?= python3
 VENV ?= .venv
 SCRAPY ?= scrapy
 JOBS ?= 4
-WORKERS ?= 3
+WORKERS ?= 4
 REQUESTS ?= 1000000
 SITES ?= 20000
 EVENTS ?= 60
@@ -52,7 +52,7 @@ CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 # Where make can, it does not mix the lines of what runs at the same time.
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-# One more than a small machine has cores: some tests wait for a process.
+# Twice the cores of a small machine: many tests wait for a process.
 PARALLEL := --numprocesses=$(WORKERS) --dist=worksteal
 SHORT := not long and not timed
 UNITS := tests/audit tests/checker tests/crawl tests/protocol tests/report tests/storage
