@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from scrapy.exceptions import DownloadCancelledError
 from twisted.internet.defer import succeed
+from twisted.internet.task import Clock
+from twisted.web.client import HTTPConnectionPool
 
 from scrapy_koster.crawl.engine.meter import (
     HEADERS_MAX_BYTES,
@@ -18,6 +20,7 @@ from scrapy_koster.crawl.engine.meter import (
 )
 
 LINE = b"x" * 1024
+KEY = ("http", "a.example", 80)
 
 
 class Connection:
@@ -26,11 +29,14 @@ class Connection:
     def __init__(self) -> None:
         self.state = "QUIESCENT"
         self.received: list[bytes] = []
-        self.aborted = 0
-        self.transport = SimpleNamespace(abortConnection=self._abort)
+        self.aborted = self.lost = 0
+        self.transport = SimpleNamespace(abortConnection=self._abort, loseConnection=self._lose)
 
     def _abort(self) -> None:
         self.aborted += 1
+
+    def _lose(self) -> None:
+        self.lost += 1
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802  # Twisted's name
         self.received.append(data)
@@ -50,7 +56,7 @@ class Endpoint:
 def connected(meter: Meter, pool: MeteredPool, endpoint: Endpoint) -> Connection:
     found: list[Any] = []
     with meter.counting():
-        pool.getConnection(("http", "a.example"), endpoint).addCallback(found.append)  # type: ignore[arg-type]
+        pool.getConnection(KEY, endpoint).addCallback(found.append)  # type: ignore[arg-type]
     assert found == endpoint.connected[-1:]
     connection: Connection = found[0]
     return connection
@@ -58,22 +64,89 @@ def connected(meter: Meter, pool: MeteredPool, endpoint: Endpoint) -> Connection
 
 def test_who_sends_in_a_context_of_his_own_is_not_counted(pool: MeteredPool) -> None:
     endpoint, found = Endpoint(), list[Any]()
-    pool.getConnection(("http", "a.example"), endpoint).addCallback(found.append)  # type: ignore[arg-type]
+    pool.getConnection(KEY, endpoint).addCallback(found.append)  # type: ignore[arg-type]
     assert found == endpoint.connected
     found[0].dataReceived(LINE * 1000)
     assert (len(found[0].received), found[0].aborted) == (1, 0)
 
 
 @pytest.fixture
-def pool() -> MeteredPool:
-    return MeteredPool(SimpleNamespace())
+def clock() -> Clock:
+    return Clock()
 
 
-def test_each_connection_of_twisted_is_for_one_answer(pool: MeteredPool) -> None:
-    assert not pool.persistent
+@pytest.fixture
+def pages(clock: Clock) -> HTTPConnectionPool:
+    """The pool of the crawl."""
+    return HTTPConnectionPool(clock)  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture
+def pool(pages: HTTPConnectionPool) -> MeteredPool:
+    return MeteredPool(pages)
+
+
+def test_each_robots_txt_comes_over_a_new_connection(pool: MeteredPool) -> None:
     endpoint = Endpoint()
     first = connected(Meter(10), pool, endpoint)
+    ended(pool, first)
     assert connected(Meter(10), pool, endpoint) is not first
+
+
+def ended(pool: MeteredPool, connection: Connection, key: object = KEY) -> None:
+    """Do what Twisted does where an answer has come whole."""
+    pool._putConnection(key, connection)  # type: ignore[arg-type]
+
+
+def test_a_connection_is_the_crawls_when_its_answer_has_come(
+    pool: MeteredPool, pages: HTTPConnectionPool, clock: Clock
+) -> None:
+    meter = Meter(10)
+    connection = connected(meter, pool, Endpoint())
+    ended(pool, connection)
+    for _ in range(100):  # no limit any more
+        connection.dataReceived(LINE)
+    meter.end()
+    assert (len(connection.received), connection.aborted) == (100, 0)
+    found: list[Any] = []
+    pages.getConnection(KEY, Endpoint()).addCallback(found.append)  # type: ignore[arg-type]
+    assert found[0]._clientProtocol is connection
+    ended(pool, connection)  # a page has come over it
+    clock.advance(100)
+    assert (connection.lost, clock.getDelayedCalls() != []) == (0, True)
+
+
+def test_a_connection_that_no_page_uses_is_not_kept_for_long(
+    pool: MeteredPool, pages: HTTPConnectionPool, clock: Clock
+) -> None:
+    connection = connected(Meter(10), pool, Endpoint())
+    ended(pool, connection)
+    lost = []
+    for _ in range(11):
+        clock.advance(1)
+        lost.append(connection.lost)
+    assert lost == [0] * 9 + [1] * 2
+    assert pages._timeouts == {}
+
+
+def test_few_connections_wait_for_a_page(pool: MeteredPool, pages: HTTPConnectionPool) -> None:
+    connections = [connected(Meter(10), pool, Endpoint()) for _ in range(500)]
+    for number, connection in enumerate(connections):
+        ended(pool, connection, ("http", f"{number}.example"))
+    assert [connection.lost for connection in connections] == [1] * 300 + [0] * 200
+    assert len(pages._timeouts) == 200
+
+
+def test_a_connection_that_was_lost_is_not_kept(
+    pool: MeteredPool, pages: HTTPConnectionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_log", SimpleNamespace(failure=lambda _: None))
+    connections = [connected(Meter(10), pool, Endpoint()) for _ in range(500)]
+    for connection in connections:
+        connection.state = "CONNECTION_LOST"
+        ended(pool, connection)
+    assert pages._timeouts == {}
+    assert not any(connection.lost or connection.aborted for connection in connections)
 
 
 def test_what_is_not_too_long_is_read(pool: MeteredPool) -> None:

@@ -357,6 +357,8 @@ SETTINGS: Mapping[str, Any] = {
     "KOSTER_DEFER_FIRST_SECS": 0.1,
     "KOSTER_DEFER_LIMIT_SECS": 0.3,
     "KOSTER_MAX_BYTES": 100_000,
+    # The time-outs below are for sites: on a busy machine a call of SQLite may take as long.
+    "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
     "RETRY_ENABLED": False,
     "CONCURRENT_REQUESTS": 64,
 }

@@ -34,7 +34,7 @@ OF_SCRAPY = {
         "handlers.download_request_async", "engine.pause", "engine.unpause",
     },
     "engine/handlers.py": {
-        "pool._factory", "metered._pool", "apart.settings",
+        "metered._pool", "apart.settings",
         "handler._make_client", "handler._default_client",
     },
     "engine/meter.py": {

@@ -28,6 +28,10 @@ OF_OTHERS = {
     "_replace": "the standard library: NamedTuple",
     "_encode_request": "scrapy-redis: the queue",
     "_factory": "Twisted: HTTPConnectionPool",
+    "_reactor": "the same",
+    "_putConnection": "the same",
+    "_removeConnection": "the same",
+    "_timeouts": "the same",
     "_transport": "httpx: AsyncClient",
     "_network_backend": "httpcore: AsyncConnectionPool",
 }

@@ -106,12 +106,8 @@ def _another(cls: Any, crawler: Crawler) -> DownloadHandlerProtocol:
 
 
 def _with_metered_pool(handler: Any) -> DownloadHandlerProtocol:
-    from twisted.internet import reactor  # noqa: PLC0415  # it would install one
-
-    pool = MeteredPool(reactor)
-    pool._factory = handler._pool._factory  # noqa: SLF001
     metered: Any = copy(handler)  # that of the crawl keeps its own
-    metered._pool = pool  # noqa: SLF001
+    metered._pool = MeteredPool(handler._pool)  # noqa: SLF001
     return metered  # type: ignore[no-any-return]
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from scrapy.exceptions import DownloadCancelledError
 from twisted.web.client import HTTPConnectionPool
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 HEADERS_MAX_BYTES = 65536
 """Real ones have 1 to 4 kB. That of KOSTER_MAX_BYTES is of the file, whatever its headers are."""
 
+# So long a connection waits for the first page of its site, and so many do: a site may have none
+# that may be fetched.
+_SPARE_SECS = 10.0
+_SPARE_MOST = 200
+
 HEADERS_TOO_LONG = f"its headers are longer than {HEADERS_MAX_BYTES} octets"
 
 
@@ -39,6 +45,7 @@ class Meter:
         self._received = 0
         self._complaint: str | None = None
         self._drop: Callable[[], None] | None = None
+        self._let_go: Callable[[], object] | None = None
 
     def headers_ended(self) -> None:
         """From now on a body comes; its chunks' framing may be as long as itself."""
@@ -47,6 +54,7 @@ class Meter:
     def watch(self, protocol: Any, receive: str, drop: Callable[[], None]) -> None:
         """Count what *protocol* is given by its method *receive*; *drop* ends its connection."""
         self._drop = drop
+        self._let_go = partial(delattr, protocol, receive)
         # That of the class: another meter may have watched a connection that is used again.
         pass_on = partial(getattr(type(protocol), receive), protocol)
         setattr(protocol, receive, partial(self._pass_on, pass_on))
@@ -77,8 +85,14 @@ class Meter:
         if self._complaint is not None:
             raise DownloadCancelledError(self._complaint)
 
+    def let_go(self) -> None:
+        """Count no more on the connection, which is not dropped any more."""
+        if self._let_go is not None:
+            self._let_go()
+        self._drop = None
+
     def end(self) -> None:
-        """Drop the connection."""
+        """Drop the connection, unless it was let go."""
         if self._drop is not None:
             self._drop()
 
@@ -97,13 +111,21 @@ _METER: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 
 class MeteredPool(HTTPConnectionPool):
-    """For Twisted's agents: each connection is for one request, and counted.
+    """For Twisted's agents: each robots.txt comes over a new connection, which is counted.
 
-    One that is kept may be replaced behind the pool's back when it fails.
+    One that is kept may be replaced behind the pool's back when it fails. When its answer has come
+    whole, it is a connection like any other, and goes to the pool of the crawl: the site's first
+    page is sent over it, without another handshake.
     """
 
-    def __init__(self, reactor: Any) -> None:
-        super().__init__(reactor, persistent=False)  # type: ignore[no-untyped-call]
+    def __init__(self, pages: HTTPConnectionPool) -> None:
+        """*pages* is the pool of the crawl."""
+        super().__init__(pages._reactor, persistent=pages.persistent)  # type: ignore[no-untyped-call]  # noqa: SLF001
+        self._factory = pages._factory  # noqa: SLF001
+        self._pages = pages
+        self._meters: WeakKeyDictionary[HTTP11ClientProtocol, Meter] = WeakKeyDictionary()
+        self._spare: dict[HTTP11ClientProtocol, Hashable] = {}
+        """Those that no page has used, the oldest first."""
 
     def getConnection(  # noqa: N802  # Twisted's name
         self, key: Hashable, endpoint: IStreamClientEndpoint
@@ -122,9 +144,29 @@ class MeteredPool(HTTPConnectionPool):
                     transport.abortConnection()
 
             meter.watch(connection, "dataReceived", drop)
+            self._meters[connection] = meter
             return connection
 
         return connecting.addCallback(watch)
+
+    def _putConnection(self, key: Hashable, connection: HTTP11ClientProtocol) -> None:  # noqa: N802
+        # Twisted's name. A connection tells the pool that opened it whenever an answer has ended,
+        # be it that of a page.
+        self._pages._putConnection(key, connection)  # type: ignore[no-untyped-call]  # noqa: SLF001
+        self._spare.pop(connection, None)
+        if (meter := self._meters.pop(connection, None)) is None:
+            return
+        meter.let_go()
+        self._spare[connection] = key
+        timeouts = self._pages._timeouts  # noqa: SLF001
+        if connection in timeouts:
+            timeouts[connection].reset(_SPARE_SECS)
+        while len(self._spare) > _SPARE_MOST:
+            oldest = next(iter(self._spare))
+            key = self._spare.pop(oldest)
+            if oldest in timeouts:
+                timeouts[oldest].cancel()
+                self._pages._removeConnection(key, oldest)  # type: ignore[no-untyped-call]  # noqa: SLF001
 
 
 def meter_connector(connector: Any) -> None:
