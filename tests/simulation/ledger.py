@@ -91,7 +91,8 @@ class Ledger:
         """Redis has lost its data: what is in no process is lost, and nothing is known as seen."""
         for entry in self.entries.values():
             entry.may_be_twice = "Redis has forgotten who had it"
-            if entry.holder is None and not entry.ends:
+            is_in_redis = entry.holder is None or entry.holder.has_handed_back
+            if is_in_redis and not entry.ends:
                 entry.may_be_lost = "Redis has forgotten it"
 
     def found(self, request: Request, page: Request) -> None:

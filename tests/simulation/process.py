@@ -293,6 +293,8 @@ class Process:
         self.ran = False
         self.checked = False
         self.stopped = False
+        self.has_handed_back = False
+        """Whether its scheduler has closed, so that Redis has what it had."""
         self.states: dict[str, SiteState] = {}
         """The sites that it has met, by their origin."""
         self.overdue: dict[SiteState, tuple[Any, float]] = {}

@@ -169,6 +169,10 @@ class InRedis(RedisScheduler):  # type: ignore[misc]
         scheduler.process = process
         return scheduler
 
+    def close(self, reason: str) -> None:
+        super().close(reason)
+        self.process.has_handed_back = True
+
     def enqueue_request(self, request: Request) -> bool:
         taken: bool = super().enqueue_request(request)
         if taken:

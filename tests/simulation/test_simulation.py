@@ -48,6 +48,7 @@ FOUND = {
     34447: "the sites: one left the memory while a request waited in place for its turn",
     1291: "the sites: one left the memory while its host was visited, and another state waited",
     607: "the hosts: a redirect to one that a copy in memory names a delay for was no visit",
+    200597: "the ledger: Redis forgot what a process had handed back, before the process had ended",
     1214: "the queue: an attempt that ends after the close had it set a timer again",
 }
 
