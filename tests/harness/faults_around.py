@@ -431,9 +431,9 @@ FAULTS = (
         silent=True,
     ),
     AroundFault(_STORAGE, "cut short in mid-crawl", _in_between(_cut_short), 1, silent=True),
-    AroundFault(_STORAGE, "a class of somebody else that raises", _with(KOSTER_STORAGE=Broken), 1),
+    AroundFault(_STORAGE, "a third-party class that raises", _with(KOSTER_STORAGE=Broken), 1),
     AroundFault(
-        _STORAGE, "a class of somebody else that returns text", _with(KOSTER_STORAGE=Texts), 1
+        _STORAGE, "a third-party class that returns text", _with(KOSTER_STORAGE=Texts), 1
     ),
     AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
     AroundFault(_STORAGE, "each look into it takes 0.1 s", _with(KOSTER_STORAGE=Slow)),

@@ -189,19 +189,19 @@ FAULTS = (
         _NOT_SENT,
         _host("/x", KOSTER_UNAVAILABLE="allow"),
     ),
-    CrawlFault("a middleware behind ours sets such a Host header", _NOT_SENT, _host("/late")),
+    CrawlFault("a later middleware sets such a Host header", _NOT_SENT, _host("/late")),
     CrawlFault(
-        'a middleware behind ours sets such a Host header, KOSTER_UNAVAILABLE = "allow"',
+        'a later middleware sets such a Host header, KOSTER_UNAVAILABLE = "allow"',
         _NOT_SENT,
         _host("/late", KOSTER_UNAVAILABLE="allow"),
     ),
     CrawlFault(
-        "a pause for twice KOSTER_DEFER_LIMIT_SECS: requests are parked",
+        "a pause of 2 times KOSTER_DEFER_LIMIT_SECS: requests are parked",
         _LATER,
         _paused(RecordingSpider),
     ),
     CrawlFault(
-        "a pause for twice KOSTER_DEFER_LIMIT_SECS: a request waits in place",
+        "a pause of 2 times KOSTER_DEFER_LIMIT_SECS: a request waits in place",
         _LATER,
         _paused(Pictures),
     ),

@@ -160,21 +160,21 @@ FAULTS = (
     DelayFault("the storage raises", _visiting(_raises(StorageError("gone"))), warnings=1),
     DelayFault("a storage without visits", _with(KOSTER_STORAGE=Unvisited)),
     DelayFault(
-        "a storage of somebody else raises", _visiting(_raises(KeyError())), warnings=1, long=True
+        "a third-party storage raises", _visiting(_raises(KeyError())), warnings=1, long=True
     ),
     DelayFault(
-        "a storage of somebody else says nan",
+        "a third-party storage returns nan",
         _visiting(lambda *_, **how: float("nan")),
         warnings=1,
         long=True,
     ),
     DelayFault(
-        "a storage of somebody else says -1",
+        "a third-party storage returns -1",
         _visiting(lambda *_, **how: -1.0),
         warnings=1,
         long=True,
     ),
-    DelayFault("a storage of somebody else says no number", _visiting(_text), warnings=1),
+    DelayFault("a third-party storage returns text", _visiting(_text), warnings=1),
     DelayFault(
         "the folder of the storage is deleted in mid-crawl", _deleted, warnings=1, silent=True
     ),
@@ -222,7 +222,7 @@ FAULTS = (
         then=_MOST,
     ),
     DelayFault(
-        "delays that are no numbers beside one that is",
+        "invalid delays and a valid one",
         long=True,
         robots=ROBOTS.replace(
             "Disallow", "Crawl-delay: nan\nCrawl-delay: inf\nRequest-rate: 1/x\nDisallow"

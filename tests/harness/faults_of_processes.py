@@ -117,7 +117,7 @@ _NONE_LOST = "the next run fetches each waiting page once"
 FAULTS = (
     ProcessFault("SIGINT", "the crawl ends; no page of the site was fetched", _sigint_alone),
     ProcessFault(
-        "SIGINT twice", "the crawl ends at once; no page of the site was fetched", _sigint_twice
+        "two SIGINTs", "the crawl ends at once; no page of the site was fetched", _sigint_twice
     ),
     ProcessFault("SIGINT, with a JOBDIR", _NONE_LOST, _resumed(signal.SIGINT)),
     ProcessFault("SIGTERM, with a JOBDIR", _NONE_LOST, _resumed(signal.SIGTERM), long=True),
