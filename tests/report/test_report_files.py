@@ -17,6 +17,7 @@ import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server
+from harness.virtual import TIME
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
@@ -157,12 +158,12 @@ async def test_what_a_crawl_of_today_writes_is_kept(
 
 
 async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path: Path) -> None:
-    before = int(time.time())
+    before = int(TIME.epoch())
     given = {"KOSTER_REPORT": str(tmp_path / "page.html"), "ROBOTSTXT_USER_AGENT": "Fig/1"}
     result = await crawl(NamedSpider, urls=server.site().urls(1), settings=given)
     numbers = numbers_of(result.crawler)
     about = {**numbers.about}
-    assert before <= about.pop("started") <= about.pop("written") <= time.time()
+    assert before <= about.pop("started") <= about.pop("written") <= TIME.epoch()
     assert re.fullmatch(r"\d+\.\d+.*", about.pop("version"))
     assert about == {
         "title": "All\\x1b figs", "spider": "my spider/ü.1", "robot": "fig", "dry_run": 0,
