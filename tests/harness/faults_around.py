@@ -432,9 +432,7 @@ FAULTS = (
     ),
     AroundFault(_STORAGE, "cut short in mid-crawl", _in_between(_cut_short), 1, silent=True),
     AroundFault(_STORAGE, "a third-party class that raises", _with(KOSTER_STORAGE=Broken), 1),
-    AroundFault(
-        _STORAGE, "a third-party class that returns text", _with(KOSTER_STORAGE=Texts), 1
-    ),
+    AroundFault(_STORAGE, "a third-party class that returns text", _with(KOSTER_STORAGE=Texts), 1),
     AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
     AroundFault(_STORAGE, "each look into it takes 0.1 s", _with(KOSTER_STORAGE=Slow)),
     AroundFault(_STORAGE, "memory for one site", _with(KOSTER_MEMORY_SITES=1)),
