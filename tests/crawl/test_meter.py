@@ -137,16 +137,21 @@ def test_few_connections_wait_for_a_page(pool: MeteredPool, pages: HTTPConnectio
     assert len(pages._timeouts) == 200
 
 
-def test_a_connection_that_was_lost_is_not_kept(
-    pool: MeteredPool, pages: HTTPConnectionPool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pages, "_log", SimpleNamespace(failure=lambda _: None))
+def test_a_connection_that_was_lost_is_not_kept(clock: Clock) -> None:
+    pages = Quiet(clock)  # type: ignore[no-untyped-call]
+    pool = MeteredPool(pages)
     connections = [connected(Meter(10), pool, Endpoint()) for _ in range(500)]
     for connection in connections:
         connection.state = "CONNECTION_LOST"
         ended(pool, connection)
     assert pages._timeouts == {}
     assert not any(connection.lost or connection.aborted for connection in connections)
+
+
+class Quiet(HTTPConnectionPool):
+    """Does not log that a connection was lost."""
+
+    _log: Any = SimpleNamespace(failure=lambda _: None)
 
 
 def test_what_is_not_too_long_is_read(pool: MeteredPool) -> None:
