@@ -26,7 +26,7 @@ PYTHON ?= python3
 VENV ?= .venv
 SCRAPY ?= scrapy
 JOBS ?= 4
-WORKERS ?= 4
+WORKERS ?= 3
 REQUESTS ?= 1000000
 SITES ?= 20000
 EVENTS ?= 60
@@ -52,7 +52,7 @@ CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 # Where make can, it does not mix the lines of what runs at the same time.
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-# Twice the cores of a small machine: many tests wait for a process.
+# One more than a small machine has cores: some tests wait for a process.
 PARALLEL := --numprocesses=$(WORKERS) --dist=worksteal
 SHORT := not long and not timed
 UNITS := tests/audit tests/checker tests/crawl tests/protocol tests/report tests/storage
@@ -101,7 +101,7 @@ test-rest: $(TEST) $(BROWSER)
 UNCOVERED := --ignore=tests/project --ignore=tests/harness
 
 test-covered-units: $(TEST)
-	$(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and not crawl' $(UNCOVERED)
+	$(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and not crawl and not slow' $(UNCOVERED)
 
 # Many examples of each property.
 test-many: $(TEST)
@@ -127,17 +127,17 @@ test-timed: $(TEST)
 	$(PYTEST) -m timed
 
 # What depends on Python and Scrapy. Texts, logs and pages are the same for all of them.
-FLOOR := tests/archive tests/checker tests/commands tests/crawl tests/crawls tests/protocol tests/simulation tests/storage
+FLOOR := tests/commands tests/crawl tests/crawls tests/protocol tests/storage
 
 test-floor: $(TEST)
 	@failed=0; \
-	$(PYTEST) $(PARALLEL) -m '$(SHORT)' $(FLOOR) || failed=1; \
+	$(PYTEST) $(PARALLEL) -m '$(SHORT) and not slow' $(FLOOR) || failed=1; \
 	$(MAKE) --no-print-directory --keep-going LOOP_TESTS=tests/crawls/test_crawl.py \
 		test-reactor test-reactorless || failed=1; \
 	exit $$failed
 
 test-middle: $(TEST)
-	$(PYTEST) $(PARALLEL) -m '$(SHORT)' $(MIDDLE)
+	$(PYTEST) $(PARALLEL) -m '$(SHORT) and not slow' $(MIDDLE)
 
 # A real crawl beside each plugin, and beside what Scrapy has.
 test-ecosystem: $(ECOSYSTEM)
