@@ -115,8 +115,8 @@ class SQLiteStorage:
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Claimed:
         """Commit a claim of *owner*, unless the file has one of another."""
-        # Most of what is known is fresh: the file is not written to for that.
-        if unless_known and (known := self.get(site)) is not None:
+        # Most of what is known is fresh: no transaction is begun for that.
+        if unless_known and not self._has_begun and (known := self.get(site)) is not None:
             return Claimed(known, 0.0)
         with self._writing() as connection:
             known = _read(connection, site)
