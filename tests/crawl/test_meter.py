@@ -133,8 +133,19 @@ def test_few_connections_wait_for_a_page(pool: MeteredPool, pages: HTTPConnectio
     connections = [connected(Meter(10), pool, Endpoint()) for _ in range(500)]
     for number, connection in enumerate(connections):
         ended(pool, connection, ("http", f"{number}.example"))
-    assert [connection.lost for connection in connections] == [1] * 300 + [0] * 200
+    assert [connection.lost for connection in connections] == [0] * 200 + [1] * 300
     assert len(pages._timeouts) == 200
+
+
+def test_a_connection_that_a_page_has_taken_leaves_room_for_another(
+    pool: MeteredPool, pages: HTTPConnectionPool
+) -> None:
+    for number in range(500):
+        key = ("http", f"{number}.example", 80)
+        connection = connected(Meter(10), pool, Endpoint())
+        ended(pool, connection, key)
+        pages.getConnection(key, Endpoint())  # type: ignore[arg-type]
+        assert not connection.lost
 
 
 def test_a_connection_that_was_lost_is_not_kept(clock: Clock) -> None:

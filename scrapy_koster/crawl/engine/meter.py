@@ -124,8 +124,8 @@ class MeteredPool(HTTPConnectionPool):
         self._factory = pages._factory  # noqa: SLF001
         self._pages = pages
         self._meters: WeakKeyDictionary[HTTP11ClientProtocol, Meter] = WeakKeyDictionary()
-        self._spare: dict[HTTP11ClientProtocol, Hashable] = {}
-        """Those that no page has used, the oldest first."""
+        self._spare: set[HTTP11ClientProtocol] = set()
+        """Those that no page has used yet."""
 
     def getConnection(  # noqa: N802  # Twisted's name
         self, key: Hashable, endpoint: IStreamClientEndpoint
@@ -153,20 +153,21 @@ class MeteredPool(HTTPConnectionPool):
         # Twisted's name. A connection tells the pool that opened it whenever an answer has ended,
         # be it that of a page.
         self._pages._putConnection(key, connection)  # type: ignore[no-untyped-call]  # noqa: SLF001
-        self._spare.pop(connection, None)
+        self._spare.discard(connection)
         if (meter := self._meters.pop(connection, None)) is None:
             return
         meter.let_go()
-        self._spare[connection] = key
         timeouts = self._pages._timeouts  # noqa: SLF001
-        if connection in timeouts:
+        if connection not in timeouts:
+            return
+        if len(self._spare) >= _SPARE_MOST:
+            self._spare.intersection_update(timeouts)  # the others are in use, or closed
+        if len(self._spare) < _SPARE_MOST:
+            self._spare.add(connection)
             timeouts[connection].reset(_SPARE_SECS)
-        while len(self._spare) > _SPARE_MOST:
-            oldest = next(iter(self._spare))
-            key = self._spare.pop(oldest)
-            if oldest in timeouts:
-                timeouts[oldest].cancel()
-                self._pages._removeConnection(key, oldest)  # type: ignore[no-untyped-call]  # noqa: SLF001
+        else:  # those that came before are used first
+            timeouts[connection].cancel()
+            self._pages._removeConnection(key, connection)  # type: ignore[no-untyped-call]  # noqa: SLF001
 
 
 def meter_connector(connector: Any) -> None:
