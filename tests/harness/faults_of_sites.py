@@ -290,6 +290,7 @@ _ANSWERS: Sequence[SiteFault] = (
     _answer("200 that comes an octet at a time, in time", _RULES, Trickle(200, RULES, pause=0.005)),
 )
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n"
+_WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(RULES), RULES.encode())
 _CONNECTIONS = (
     SiteFault("the connection", "reset before the request is read", _DEFERRED, _of(ResetAtOnce)),
     SiteFault("the connection", "never accepted", _DEFERRED, _of(NeverAccepted)),
@@ -305,6 +306,13 @@ _CONNECTIONS = (
             ),
             ("half closed in the body", HalfClosed(body=_HEAD + b"User-agent: *\n")),
             ("silent in the body", Silent(body=_HEAD + b"User-agent: *\n")),
+        )
+    ),
+    *(
+        SiteFault("the connection", name, _RULES, _at(answering(Raw(octets))))
+        for name, octets in (
+            ("closed after the rules", _WHOLE),
+            ("a second response after the rules", _WHOLE + b"HTTP/1.1 403 No\r\n\r\n"),
         )
     ),
     SiteFault("the connection", "TLS: an alert", _DEFERRED, _of(AlertsTls, "https")),
