@@ -37,7 +37,8 @@ FIELD_CHECKS = (
         _ERROR,
         "3.2",
         "B18",
-        "The preferences are not a Dictionary of RFC 9651: the line has no effect.",
+        "The preferences are not a Dictionary of RFC 9651, so the line has no effect, or they are"
+        " too long, so the line disallows all known labels.",
         'Write labels in lower case, separated by commas: "train-ai=n, search=y".',
     ),
     Check(

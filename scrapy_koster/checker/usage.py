@@ -6,7 +6,13 @@ import re
 from collections.abc import Iterator
 
 from scrapy_koster.checker.seen import Seen, SourceLine
-from scrapy_koster.protocol.usage import KNOWN_LABELS, SIGNAL_LABELS, is_dictionary, tokens_in
+from scrapy_koster.protocol.usage import (
+    KNOWN_LABELS,
+    SIGNAL_LABELS,
+    VALUE_BYTES,
+    is_dictionary,
+    tokens_in,
+)
 from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, CONTENT_USAGE, split
 
 _WORDS = {CONTENT_USAGE: ("y", "n"), CONTENT_SIGNAL: ("yes", "no", "y", "n")}
@@ -21,7 +27,10 @@ def seen_in_usage(source: SourceLine) -> Iterator[Seen]:
         return
     number, column, value = source.number, source.value_column, source.value
     path, statement = split(value) if source.field == CONTENT_USAGE else (b"", value)
-    if is_dictionary(statement):
+    if len(statement) > VALUE_BYTES:
+        said = "it is longer than {} bytes, so it disallows all known labels"
+        yield Seen("K070", number, column, said, (VALUE_BYTES,))
+    elif is_dictionary(statement):
         for label, token in tokens_in(statement).items():
             if label in _LABELS[source.field] and token not in _WORDS[source.field]:
                 said = "{} has another value than {}"

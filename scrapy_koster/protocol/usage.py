@@ -26,7 +26,7 @@ AI_INPUT, TDM, NO_IMAGE_AI = "ai-input", "tdm", "noimageai"
 KNOWN_LABELS = frozenset({TRAIN_AI, SEARCH, AI_INPUT, TDM, NO_IMAGE_AI})
 
 # Section 6 of the draft: bounds on what is read and kept of one statement.
-_VALUE_BYTES = 131_072
+VALUE_BYTES = 131_072
 _CACHED_BYTES = 200
 _TEXT_CHARS = 200
 _OTHERS_KEPT = 20
@@ -226,17 +226,17 @@ def signals_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
 
 def is_dictionary(value: bytes) -> bool:
     """Whether *value* is a Dictionary of RFC 9651, which a statement has to be (vocab, 6)."""
-    return len(value) <= _VALUE_BYTES and _members(value) is not None
+    return len(value) <= VALUE_BYTES and _members(value) is not None
 
 
 def tokens_in(value: bytes) -> dict[str, str | None]:
     """Return the members of a Dictionary: None for one that is no Token. {} if it is none."""
-    return (_members(value) or {}) if len(value) <= _VALUE_BYTES else {}
+    return (_members(value) or {}) if len(value) <= VALUE_BYTES else {}
 
 
 def _tokens_or_none(value: bytes) -> dict[str, str | None] | None:
     """Return the Tokens by their keys, None for a value that is too long to be read."""
-    return None if len(value) > _VALUE_BYTES else _members(value) or {}
+    return None if len(value) > VALUE_BYTES else _members(value) or {}
 
 
 def _kept(

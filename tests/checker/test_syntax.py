@@ -381,6 +381,7 @@ def test_a_file_with_one_instance_of_each() -> None:
         (b"Content-Usage: /a train-ai, search=1", [("K071", 2, 16)] * 2),
         (b"Content-Usage: Train-AI=n", [("K070", 2, 16)]),
         (b"Content-Usage: /a train-ai:n", [("K070", 2, 16)]),
+        (b"Content-Usage: train-ai=y, x=" + b"y" * 131_072, [("K070", 2, 16)]),
         (b"Content-Usage: a/ train-ai=n", [("K072", 2, 16)]),
         (b"Content-Usage: *.pdf train-ai=n", [("K072", 2, 16)]),
         (b"Content-Usage: train-ai=n search=n", [("K070", 2, 16)]),
