@@ -219,12 +219,12 @@ class Reading(Decider):
         return [
             [line for record in found for line in record.rules if line.field in fields]
             for name in self.names(robot)
-            if (found := self._records_with(text, name, fields))
+            if (found := self._records_of_preferences(text, name))
         ]
 
     @abstractmethod
-    def _records_with(self, text: str, token: str, fields: tuple[bytes, ...]) -> list[Record]:
-        """Return the records that *token* must obey if lines with *fields* are rules."""
+    def _records_of_preferences(self, text: str, token: str) -> list[Record]:
+        """Return the records of *token* if Content-Usage lines are rules as well (attach, 3)."""
 
     @abstractmethod
     def records(self, robot: str | bytes) -> list[Record]:

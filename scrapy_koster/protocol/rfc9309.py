@@ -35,14 +35,9 @@ from scrapy_koster.protocol.ruling import Heading, Ruling, Standard, heading
 # 2.2: rule = *WS ("allow" / "disallow") *WS ":" *WS (path-pattern / empty-pattern) EOL
 _RULE = f"\n{SP}(?:(d)is|)allow{SP}:"
 _RULE_LINE = re.compile(_RULE, ANY_CASE)
-
-
-@lru_cache(maxsize=8)
-def _rule_line_with(fields: tuple[bytes, ...]) -> re.Pattern[str]:
-    names = "|".join(re.escape(field.decode()) for field in fields)
-    return re.compile(f"\n{SP}(?:disallow|allow|{names}){SP}:", ANY_CASE)
-
-
+# Attach, 3: "rule =/ content-usage". No other field ends the agent lines (2.2.4: "other records"
+# such as Content-Signal).
+_RULE_LINE_OF_ATTACH = re.compile(f"\n{SP}(?:disallow|allow|content-usage){SP}:", ANY_CASE)
 # path-pattern = "/" *UTF8-char-noctl; the example in 5.1 has one that begins with "*".
 _PATH_LINE = re.compile(f"{_RULE}{SP}(?=[/*]){VALUE}", ANY_CASE)
 
@@ -129,12 +124,11 @@ class Rfc9309(Reading):
         found = sorted({g for name in self.names(robot) for g in groups(text, name)})
         return list(records(text, [(_start(text, group), group.end) for group in found]))
 
-    def _records_with(self, text: str, token: str, fields: tuple[bytes, ...]) -> list[Record]:
-        # Drafts that update RFC 9309 add rules (attach, 3: "rule =/ content-usage"). So a line of
-        # theirs ends the agent lines; for Allow and Disallow lines it does not.
-        rule_line = _rule_line_with(fields)
-        found = groups(text, token, rule_line)
-        return list(records(text, [(_start(text, g, rule_line), g.end) for g in found]))
+    def _records_of_preferences(self, text: str, token: str) -> list[Record]:
+        # For Allow and Disallow lines the grouping stays that of RFC 9309 itself.
+        found = groups(text, token, _RULE_LINE_OF_ATTACH)
+        spans = [(_start(text, group, _RULE_LINE_OF_ATTACH), group.end) for group in found]
+        return list(records(text, spans))
 
     def names(self, robot: str | bytes) -> list[str]:
         """Return the names whose groups *robot* obeys, in lower case."""

@@ -174,7 +174,7 @@ class RobotsTxt(Reading):
     def _is_named(text: str, token: str) -> bool:
         return _records_for(text, token)[1] is not None
 
-    def _records_with(self, text: str, token: str, _fields: tuple[bytes, ...]) -> list[Record]:
+    def _records_of_preferences(self, text: str, token: str) -> list[Record]:
         # 3.3: ruleline = (disallowline | allowline | extension)
         span = _find(text, token)
         return list(records(text, [span])) if span else []

@@ -28,6 +28,7 @@ from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     Origin,
+    Preference,
     Stated,
     Statement,
     kept_of,
@@ -126,12 +127,15 @@ class UsageLines:
         """
         path = origin_and_path(url)[1]
         paths = [path] if is_plain(path[1:]) else [origin_and_path(u)[1] for u in sent_as(url)]
-        found = [
-            line
-            for each in dict.fromkeys(paths)
-            for line in self._lines_for(unescape_by_rfc9309(each)[1:], robot)
-        ]
+        requested, *others = dict.fromkeys(unescape_by_rfc9309(each)[1:] for each in paths)
+        found = list(self._lines_for(requested, robot))
+        for each in others:  # a download handler might send it so: that may only disallow
+            found += filter(self._disallows, self._lines_for(each, robot))
         return self._read([*found, *self._for_all()])
+
+    def _disallows(self, line: Line) -> bool:
+        stated = stated_in(line, self._labels)
+        return any(preference is Preference.DISALLOW for _, preference in stated)
 
     def listed(self, robot: str | bytes) -> list[Statement]:
         """Return the statements about any page: the first hundred."""

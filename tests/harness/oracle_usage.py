@@ -115,7 +115,8 @@ def draft_lines(body: bytes, robot: str) -> list[Line]:
 def rfc9309_lines(body: bytes, robot: str) -> list[Line]:
     """The lines of all groups for the robot, or else of all groups for "*" (2.2.1).
 
-    Attach, 3, adds Content-Usage to the rules, which end the user-agent lines before them.
+    Attach, 3, adds Content-Usage to the rules, which end the user-agent lines before them. Other
+    records do not (2.2.4), nor does Content-Signal.
     """
     groups: list[tuple[list[bytes], list[Line]]] = []
     has_rules = True
@@ -127,7 +128,7 @@ def rfc9309_lines(body: bytes, robot: str) -> list[Line]:
             has_rules = False
         elif groups:
             groups[-1][1].append(line)
-            if line.field in (b"allow", b"disallow", b"content-usage", b"content-signal"):
+            if line.field in (b"allow", b"disallow", b"content-usage"):
                 has_rules = True
     for name in (oracle.ascii_lower(robot.encode()), b"*"):
         found = [lines for agents, lines in groups if name and name in agents]

@@ -256,6 +256,29 @@ def test_a_record_of_preferences_alone_ends_the_agents_before_it() -> None:
     assert [parser.allowed(f"{SITE}/x", robot) for robot in "ab"] == [False, False]
 
 
+def test_a_content_signal_does_not_end_the_agents_before_it() -> None:
+    """RFC 9309, 2.2.4: other records "MUST NOT interfere with" groups."""
+    body = "User-agent: a\nContent-Signal: search=yes\nUser-agent: b\nContent-Usage: train-ai=n"
+    for robot in "ab":
+        assert said(body, "/", robot, "rfc9309") == "search=y, train-ai=n"
+        assert said(body, "/", robot, "both") == "search=y, train-ai=n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "path", "expected"),
+    [
+        ("/a$ train-ai=y", "/a;b", ""),
+        ("/a$ train-ai=n", "/a;b", "train-ai=n"),
+        ("/p/./ search=y", "/p/./q", "search=y"),
+        ("/p/q train-ai=y", "/p/./q", ""),
+        ("/p/q train-ai=n", "/p/./q", "train-ai=n"),
+    ],
+)
+def test_another_spelling_of_a_url_only_disallows(lines: str, path: str, expected: str) -> None:
+    """Attach, 3.1: the path that is requested decides; a handler may send another spelling."""
+    assert said(f"User-agent: *\nContent-Usage: {lines}", path) == expected
+
+
 def test_where_a_statement_stands() -> None:
     digest = "0" * 64
     found = usage_lines(RECORDS.encode(), KosterRobotParser(RECORDS.encode()), digest=digest)
