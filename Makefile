@@ -56,13 +56,13 @@ SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 PARALLEL := --numprocesses=$(WORKERS) --dist=worksteal
 SHORT := not long and not timed
 UNITS := tests/audit tests/checker tests/crawl tests/protocol tests/report tests/storage
-# Folders of what depends on the Python more than on Scrapy, and the first of the crawl tests.
-MIDDLE := tests/crawl tests/storage tests/crawls/test_crawl.py
+# Some of what depends on the Python, and the first of the crawl tests.
+MIDDLE := tests/protocol/test_conformance.py tests/storage tests/crawls/test_crawl.py
 # In test-reactor and test-reactorless: all crawls that tests/loops.md does not leave out, or those.
 LOOP_TESTS ?=
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
-RUNS := test-reactorless test-covered-units test-reactor test-many test-long-crawls test-long test-browser
+RUNS := test-reactorless test-long-crawls test-covered-units test-reactor test-long test-browser test-many
 
 .PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-timed test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak fleet-soak clean install
 
@@ -127,7 +127,7 @@ test-timed: $(TEST)
 	$(PYTEST) -m timed
 
 # What depends on Python and Scrapy. Texts, logs and pages are the same for all of them.
-FLOOR := tests/commands tests/crawl tests/crawls tests/protocol tests/storage
+FLOOR := tests/commands/test_history.py tests/commands/test_survey.py tests/crawl tests/crawls tests/protocol tests/storage
 
 test-floor: $(TEST)
 	@failed=0; \

@@ -503,7 +503,7 @@ async def test_whatever_sites_answer_each_request_ends_once(
         site.robots = lambda asked: row(rng)
     urls = [
         rng.choice(sites).url(f"/{rng.choice(['yes', 'no'])}/{number}")
-        for number in range(so_many(300, 2000))
+        for number in range(so_many(300, 1000))
     ]
     settings = QUICK | {
         "CONCURRENT_REQUESTS": 32,

@@ -403,6 +403,13 @@ def test_of_several_names_the_first_that_has_a_group_finds_it() -> None:
     assert robots.name_of("fig-images, fig-news") == "fig-images"
 
 
+def test_no_line_is_looked_for_in_a_file_that_does_not_name_its_field() -> None:
+    robots = Rfc9309(b"User-agent: a\nDisallow: /\nContent-Signal: search=yes\n")
+    assert robots.lines_apart("a", b"content-usage") == []
+    [[line]] = robots.lines_apart("a", b"content-usage", b"content-signal")
+    assert line.number == 3
+
+
 def test_where_there_is_no_group() -> None:
     ruling = Rfc9309(b"user-agent: b\ndisallow: /\n").ruling(SITE, "a")
     assert (ruling.allowed, ruling.section, ruling.record, ruling.rule) == (
