@@ -97,8 +97,9 @@ test-rest: $(TEST) $(BROWSER)
 
 # Coverage is measured where no reactor runs in a greenlet, to look after which takes twice the time.
 # What a test runs in a process of its own is not measured: that would take as long again.
-# Tests of texts and of the tests have no lines of the package to themselves: `make test` runs them.
-UNCOVERED := --ignore=tests/project --ignore=tests/harness
+# Tests of texts and of the tests, and the simulation, have no lines of the package to themselves:
+# `make test` runs them.
+UNCOVERED := --ignore=tests/project --ignore=tests/harness --ignore=tests/simulation
 
 test-covered-units: $(TEST)
 	$(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and not crawl and not slow' $(UNCOVERED)
@@ -127,7 +128,9 @@ test-timed: $(TEST)
 	$(PYTEST) -m timed
 
 # What depends on Python and Scrapy. Texts, logs and pages are the same for all of them.
-FLOOR := tests/commands/test_history.py tests/commands/test_survey.py tests/crawl tests/crawls tests/protocol tests/storage
+FLOOR := tests/commands/test_history.py tests/commands/test_survey.py tests/crawl tests/crawls \
+	tests/protocol/test_conformance.py tests/storage \
+	$(addprefix --ignore=tests/crawls/test_crawl_,strange_storages.py redis.py pacing_shared.py)
 
 test-floor: $(TEST)
 	@failed=0; \
