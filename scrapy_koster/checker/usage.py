@@ -10,7 +10,7 @@ from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     SIGNAL_LABELS,
     VALUE_BYTES,
-    is_dictionary,
+    is_too_long,
     tokens_in,
 )
 from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, CONTENT_USAGE, split
@@ -27,11 +27,11 @@ def seen_in_usage(source: SourceLine) -> Iterator[Seen]:
         return
     number, column, value = source.number, source.value_column, source.value
     path, statement = split(value) if source.field == CONTENT_USAGE else (b"", value)
-    if len(statement) > VALUE_BYTES:
+    if is_too_long(statement):
         said = "it is longer than {} bytes, so it disallows all known labels"
         yield Seen("K070", number, column, said, (VALUE_BYTES,))
-    elif is_dictionary(statement):
-        for label, token in tokens_in(statement).items():
+    elif (tokens := tokens_in(statement)) is not None:
+        for label, token in tokens.items():
             if label in _LABELS[source.field] and token not in _WORDS[source.field]:
                 said = "{} has another value than {}"
                 words = "/".join(_WORDS[source.field][:2]).encode()

@@ -216,40 +216,35 @@ def preferences_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stat
     All of *labels*, and the first twenty others. A value that is too long to be read disallows
     all *labels*.
     """
-    return _kept(_tokens_or_none(value), _WORDS, {}, labels)
+    return _kept(value, _WORDS, {}, labels)
 
 
 def signals_in(value: bytes, labels: Collection[str] = KNOWN_LABELS) -> Stated:
     """Return what the value of a Content-Signal states: "yes" and "no" count, and "ai-train"."""
-    return _kept(_tokens_or_none(value), _SIGNAL_WORDS, SIGNAL_LABELS, labels)
+    return _kept(value, _SIGNAL_WORDS, SIGNAL_LABELS, labels)
 
 
-def is_dictionary(value: bytes) -> bool:
-    """Whether *value* is a Dictionary of RFC 9651, which a statement has to be (vocab, 6)."""
-    return len(value) <= VALUE_BYTES and _members(value) is not None
+def is_too_long(value: bytes) -> bool:
+    """Whether a value is not read, and so disallows all known labels."""
+    return len(value) > VALUE_BYTES
 
 
-def tokens_in(value: bytes) -> dict[str, str | None]:
-    """Return the members of a Dictionary: None for one that is no Token. {} if it is none."""
-    return (_members(value) or {}) if len(value) <= VALUE_BYTES else {}
+def tokens_in(value: bytes) -> dict[str, str | None] | None:
+    """Return the members of a Dictionary of RFC 9651 by key: None for one that is no Token.
 
-
-def _tokens_or_none(value: bytes) -> dict[str, str | None] | None:
-    """Return the Tokens by their keys, None for a value that is too long to be read."""
-    return None if len(value) > VALUE_BYTES else _members(value) or {}
+    None if *value*, which must not be too long, is no Dictionary (vocab, 6).
+    """
+    return _cached_tokens(value) if len(value) <= _CACHED_BYTES else _tokens(value)
 
 
 def _kept(
-    tokens: dict[str, str | None] | None,
-    words: dict[str, Preference],
-    names: dict[str, str],
-    labels: Collection[str],
+    value: bytes, words: dict[str, Preference], names: dict[str, str], labels: Collection[str]
 ) -> Stated:
-    if tokens is None:
+    if is_too_long(value):
         return tuple((label, Preference.DISALLOW) for label in sorted(labels))
     found: dict[str, Preference] = {}
     others = 0
-    for key, token in tokens.items():
+    for key, token in (tokens_in(value) or {}).items():
         # "Otherwise, the preference for that category is unknown": values that are not Tokens,
         # and Token values that are other than "y" or "n".
         if token is None or token not in words:
@@ -264,11 +259,7 @@ def _kept(
     return tuple(found.items())
 
 
-def _members(value: bytes) -> dict[str, str | None] | None:
-    return _cached_members(value) if len(value) <= _CACHED_BYTES else _parsed(value)
-
-
-def _parsed(value: bytes) -> dict[str, str | None] | None:
+def _tokens(value: bytes) -> dict[str, str | None] | None:
     """Return the members of a Dictionary (RFC 9651, 4.2.2), None if the parsing fails.
 
     Of duplicate keys the last counts, and parameters are disregarded.
@@ -287,7 +278,7 @@ def _token(member: object) -> str | None:
 
 
 # Sites have few: of a file with many lines most are alike.
-_cached_members = lru_cache(maxsize=1000)(_parsed)
+_cached_tokens = lru_cache(maxsize=1000)(_tokens)
 
 
 def line_text(field: bytes, value: bytes) -> str:

@@ -18,7 +18,7 @@ from scrapy_koster.protocol.usage import (
     UsageChoice,
     UsageUnknown,
     combined,
-    is_dictionary,
+    is_too_long,
     kept_of,
     preferences_in,
     signals_in,
@@ -177,9 +177,9 @@ def test_what_is_too_long_to_be_read_disallows(read: object) -> None:
     padding = b"train-ai=y, x=" + b"y" * (131_072 - 14)
     assert read(padding) == (("train-ai", ALLOW),)
     assert dict(read(padding + b"y")) == dict.fromkeys(KNOWN_LABELS, DISALLOW)
-    assert is_dictionary(padding)
-    assert not is_dictionary(padding + b"y")
-    assert tokens_in(padding + b"y") == {}
+    assert not is_too_long(padding)
+    assert tokens_in(padding) is not None
+    assert is_too_long(padding + b"y")
 
 
 def test_a_dictionary_of_the_least_size_that_a_parser_has_to_support() -> None:
@@ -192,9 +192,8 @@ def test_what_a_dictionary_has() -> None:
     assert tokens_in(b'train-ai=yes, search="n", x;y=z') == {
         "train-ai": "yes", "search": None, "x": None
     }  # fmt: skip
-    assert tokens_in(b"A=n") == {}
-    assert is_dictionary(b"")
-    assert not is_dictionary(b"A=n")
+    assert tokens_in(b"A=n") is None
+    assert tokens_in(b"") == {}
 
 
 def test_usage_as_text_and_for_json() -> None:
