@@ -45,7 +45,6 @@ class Meter:
         self._received = 0
         self._complaint: str | None = None
         self._drop: Callable[[], None] | None = None
-        self._let_go: Callable[[], object] | None = None
 
     def headers_ended(self) -> None:
         """From now on a body comes; its chunks' framing may be as long as itself."""
@@ -54,7 +53,6 @@ class Meter:
     def watch(self, protocol: Any, receive: str, drop: Callable[[], None]) -> None:
         """Count what *protocol* is given by its method *receive*; *drop* ends its connection."""
         self._drop = drop
-        self._let_go = partial(delattr, protocol, receive)
         # That of the class: another meter may have watched a connection that is used again.
         pass_on = partial(getattr(type(protocol), receive), protocol)
         setattr(protocol, receive, partial(self._pass_on, pass_on))
@@ -85,10 +83,9 @@ class Meter:
         if self._complaint is not None:
             raise DownloadCancelledError(self._complaint)
 
-    def let_go(self) -> None:
-        """Count no more on the connection, which is not dropped any more."""
-        if self._let_go is not None:
-            self._let_go()
+    def let_go(self, protocol: Any, receive: str) -> None:
+        """Count no more what *protocol* is given, and leave its connection open."""
+        delattr(protocol, receive)
         self._drop = None
 
     def end(self) -> None:
@@ -156,7 +153,7 @@ class MeteredPool(HTTPConnectionPool):
         self._spare.discard(connection)
         if (meter := self._meters.pop(connection, None)) is None:
             return
-        meter.let_go()
+        meter.let_go(connection, "dataReceived")
         timeouts = self._pages._timeouts  # noqa: SLF001
         if connection not in timeouts:
             return
