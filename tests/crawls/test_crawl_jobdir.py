@@ -7,6 +7,7 @@ import os
 import random
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -24,8 +25,10 @@ from scrapy_koster.storage.memory import MemoryStorage
 
 
 @pytest.fixture
-def job(tmp_path: Path, crawl: Crawl) -> Job:
-    return Job(tmp_path, crawl)
+def job(tmp_path: Path, crawl: Crawl) -> Iterator[Job]:
+    job = Job(tmp_path, crawl)
+    yield job
+    job.end_all()
 
 
 PAGES = 200
@@ -77,13 +80,13 @@ async def test_stopped_resumed_and_killed_while_parked(
         "KOSTER_EXPIRY_MIN_SECS": 0,
     }
     process = job.start(site.urls(100), start=start, **few)
-    await crawl.until(lambda: site.pages_asked, seconds=20)
+    await crawl.until(lambda: site.pages_asked)
     site.robots = Reply(503)
     job.end(process, signal.SIGINT)
     asked = site.asked("/robots.txt")
     process = job.start([], **few)
     await job.until_parked()
-    await crawl.until(lambda: site.asked("/robots.txt") > asked, seconds=20)
+    await crawl.until(lambda: site.asked("/robots.txt") > asked)
     job.end(process, signal.SIGKILL)
     site.robots = OPEN
     site.pages(Reply(body="page"))
@@ -145,16 +148,14 @@ async def test_what_cannot_be_written_is_lost_alone(
 async def test_a_disk_that_becomes_full_is_one_warning(
     job: Job, server: Server, crawl: Crawl
 ) -> None:
+    """Once all of them wait: before, Scrapy's own queue could write nothing either."""
     site = server.site()
     site.robots = Reply(503)
-    start = (
-        """call_later(1, resource.setrlimit, resource.RLIMIT_FSIZE, (1, 1))
-        """
-        + ALL
-    )
-    process = job.start(site.urls(50), start=start)
+    full = "resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))"
+    process = job.start(site.urls(50), parked=full)
     await job.until_parked()
-    await crawl.sleep(1.5)
+    asked = site.asked("/robots.txt")
+    await crawl.until(lambda: site.asked("/robots.txt") > asked + 1)
     site.robots = OPEN
     log = job.end(process)
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(50))
@@ -220,11 +221,11 @@ async def test_a_queue_that_cannot_be_read_ends_nevertheless(
     start = """if self.urls:
             yield Request("data:,x", callback=self.follow, meta={"held back": False})"""
     process = job.start(site.urls(20), start=start, **few)
-    await crawl.until(lambda: site.pages_asked, seconds=20)
+    await crawl.until(lambda: site.pages_asked)
     job.end(process, signal.SIGINT)
     asked = len(site.pages_asked)
     process = job.start([], **few)
-    await crawl.until(lambda: len(site.pages_asked) >= asked + 4, seconds=20)
+    await crawl.until(lambda: len(site.pages_asked) >= asked + 4)
     job.end(process, signal.SIGKILL)
     log = job.run([])
     assert Counter(site.pages_asked).keys() == {f"/page{n}" for n in range(20)}

@@ -87,7 +87,7 @@ async def test_the_limit_runs_on_after_a_pause(crawl: Crawl, server: Server) -> 
     await crawl.sleep(2 * LIMIT_SECS)
     engine.unpause()
     spider: Any = running.crawler.spider
-    await crawl.until(lambda: len(spider.refused) == 3, seconds=20)
+    await crawl.until(lambda: len(spider.refused) == 3)
     assert 3 * LIMIT_SECS - 1 < time.monotonic() - began < 3 * LIMIT_SECS + 3
     assert all(isinstance(error, RobotsUnavailable) for _, error in spider.refused)
     await running.stop()

@@ -116,7 +116,7 @@ class Fleet:
         def there() -> int:
             return self.client.scard(f"{QUEUE}:koster:workers")
 
-        await self._crawl.until(lambda: there() == workers, seconds=20)
+        await self._crawl.until(lambda: there() == workers)
 
     def left(self) -> set[str]:
         """The keys that are there for good: the word for a worker that was killed is not."""
@@ -221,7 +221,7 @@ async def test_a_worker_that_is_stopped_for_any_time(
     chance = random.Random(run)
     site = closed(server)
     workers = [fleet.start(site.urls(PAGES)) for _ in range(2)]
-    await crawl.until(lambda: site.asked("/robots.txt"), seconds=20)
+    await crawl.until(lambda: site.asked("/robots.txt"))
     await crawl.sleep(chance.uniform(0, 2))
     workers[0].send_signal(signal.SIGSTOP)
     await crawl.sleep(chance.uniform(0, 1.5))
@@ -241,9 +241,9 @@ async def test_a_worker_that_is_interrupted(
     other = fleet.start(waiting.urls(1))
     await fleet.until_written(1)
     interrupted = fleet.start(site.urls(PAGES))
-    await crawl.until(lambda: fleet.client.scard("fleet:dupefilter") == PAGES + 1, seconds=20)
+    await crawl.until(lambda: fleet.client.scard("fleet:dupefilter") == PAGES + 1)
     if when == "written":
-        await crawl.until(lambda: fleet.written() > PAGES / 2, seconds=20)
+        await crawl.until(lambda: fleet.written() > PAGES / 2)
     log = fleet.end(interrupted, signal.SIGINT)
     assert WARNING not in log
     site.robots = waiting.robots = OPEN

@@ -32,6 +32,7 @@ class Waiting(Spider):
         # Once all of them wait, the test is told.
         if len(self.crawler.engine._slot.scheduler._parking) >= max(1, len(set(self.urls))):
             Path("parked").touch()
+            {parked}
         else:
             call_later(0.05, self.look)
 
@@ -62,13 +63,18 @@ class Job:
     def __init__(self, folder: Path, crawl: Crawl) -> None:
         self.folder = folder
         self._crawl = crawl
+        self._processes: list[subprocess.Popen[str]] = []
 
-    def start(self, urls: list[str], *, start: str = ALL, **settings: Any) -> subprocess.Popen[str]:
+    def start(
+        self, urls: list[str], *, start: str = ALL, parked: str = "", **settings: Any
+    ) -> subprocess.Popen[str]:
+        """Run a crawl that yields by `start`, and runs `parked` once all of that waits."""
         (self.folder / "parked").unlink(missing_ok=True)
         script = self.folder / "crawl.py"
         code = SCRIPT.format(
             urls=urls,
             start=start,
+            parked=parked,
             settings={
                 "ADDONS": {"scrapy_koster.Addon": 500},
                 "JOBDIR": str(self.folder / "job"),
@@ -84,13 +90,15 @@ class Job:
         )
         script.write_text(code)
         pipe = subprocess.PIPE
-        return forks.Popen(
+        process = forks.Popen(
             [sys.executable, script], stdout=pipe, stderr=pipe, text=True, cwd=self.folder
         )
+        self._processes.append(process)
+        return process
 
     async def until_parked(self) -> None:
         """Until all its requests wait, or, where it asks for none, those of the last run."""
-        await self._crawl.until((self.folder / "parked").exists, seconds=20)
+        await self._crawl.until((self.folder / "parked").exists)
 
     def end(self, process: subprocess.Popen[str], sent: signal.Signals | None = None) -> str:
         """Wait for its end; return its log."""
@@ -99,6 +107,12 @@ class Job:
         _, log = process.communicate(timeout=forks.ENDS_SECS)
         assert process.returncode == (-9 if sent is signal.SIGKILL else 0), log
         return log
+
+    def end_all(self) -> None:
+        """Whatever a test that failed has left."""
+        for process in self._processes:
+            process.kill()
+            process.communicate()
 
     def run(self, urls: list[str], **arguments: Any) -> str:
         return self.end(self.start(urls, **arguments))
