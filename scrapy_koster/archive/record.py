@@ -26,6 +26,9 @@ _YEAR_9999 = 253402300799.0
 _MEMBER = b"\x1f\x8b\x08"
 _GZIP = 31
 _LEVEL = 3  # higher ones take longer, and a robots.txt is short
+# To set up the usual window takes longer than to pack a short record.
+_SHORT_BYTES = 2**12
+_SHORT, _LONG = (16 + 12, 5), (_GZIP, 8)  # wbits and memLevel of zlib
 _VERSION = re.compile(rb"WARC/1\.[01]\r\n")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -85,8 +88,10 @@ def member_of(record: Record) -> bytes:
         for name, value in named.items()
     ]
     head = "".join(("WARC/1.1\r\n", *lines, "\r\n")).encode("utf-8", "replace")
-    packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
-    return packer.compress(head + record.block + b"\r\n\r\n") + packer.flush()
+    text = head + record.block + b"\r\n\r\n"
+    wbits, memory = _SHORT if len(text) <= _SHORT_BYTES else _LONG
+    packer = zlib.compressobj(_LEVEL, wbits=wbits, memLevel=memory)
+    return packer.compress(text) + packer.flush()
 
 
 def record_at(data: mmap | bytes, offset: int) -> tuple[Record, int]:
@@ -141,7 +146,7 @@ def records_in(data: mmap | bytes) -> Iterator[tuple[int, int, Record]]:
 def date_text(epoch: float) -> str:
     """Return a time as WARC-Date has it, in UTC."""
     time = datetime.fromtimestamp(min(max(epoch, 0.0), _YEAR_9999), timezone.utc)
-    return f"{time:%Y-%m-%dT%H:%M:%S.%fZ}"
+    return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def epoch_of(text: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -17,7 +18,7 @@ from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.writer import Writer
 from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
-from scrapy_koster.crawl.fetching.threads import Threads
+from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, StorageThread
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class NoArchiver:
 
 
 class Archiver:
-    """Writes the archive in a thread; one attempt is one call.
+    """Writes the archive in a thread; one attempt is one call, and calls gather to batches.
 
     What is learnt is written before it is stored or obeyed, so every page that
     a crawl has fetched has its evidence on the disk. A write that fails is
@@ -77,7 +78,9 @@ class Archiver:
         self._stats = stats
         self._log = log
         self._clock = clock
-        self._threads = Threads(1)
+        self._thread = StorageThread(
+            clock, at_once=AT_ONCE, secs=self._secs, together=nullcontext, hung=self._hung
+        )
         began = clock.epoch()
         self._evidence = Evidence(Writer(config.archive, info, began=began), began=began)
         self._has_hung = False
@@ -101,7 +104,7 @@ class Archiver:
         attempt = Attempt(site, known, source.value, self._clock.epoch(), exchanges, stale)
         try:
             add = partial(self._evidence.add, attempt)
-            archived, records = await self._clock.within(self._secs, self._threads.run(add))
+            archived, records = await self._thread.run(add)
         except CancelledError:  # the crawl ends, which is no failure; that of asyncio is not caught
             raise
         except Exception as error:  # noqa: BLE001  # no disk and no file may end the crawl
@@ -114,17 +117,20 @@ class Archiver:
         """End the file, and write its index."""
         if not self._has_hung:
             try:
-                await self._clock.within(_CLOSE_SECS, self._threads.run(self._evidence.close))
+                await self._thread.run(self._evidence.close, is_last=True, secs=_CLOSE_SECS)
             except CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001  # the same
                 self._failed(error)
-        self._threads.close()
+        self._thread.close()
+
+    def _hung(self) -> None:
+        self._has_hung = True
+        self._thread.close()  # the call that hangs may go on, and two at a time would mix records
 
     def _failed(self, error: Exception) -> None:
         self._stats.archive_error()
         is_late = isinstance(error, LateError)
-        self._has_hung = self._has_hung or is_late
         if not self._warned:
             self._warned = True
             self._log.warning(

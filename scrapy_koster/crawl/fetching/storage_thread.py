@@ -64,13 +64,16 @@ class StorageThread:
         self._waiting: deque[_Call] = deque()
         self._running: dict[_Batch, Deferred[Any]] = {}
 
-    async def run(self, call: Callable[[], _T], *, is_last: bool = False) -> _T:
-        """Return what *call* does; LateError if that takes too long.
+    async def run(
+        self, call: Callable[[], _T], *, is_last: bool = False, secs: float | None = None
+    ) -> _T:
+        """Return what *call* does; LateError if that takes too long, or longer than *secs*.
 
         A call whose caller is cancelled before its batch has begun is not made. One that *is_last*
         begins when all before it have ended.
         """
-        waiting = _Call(call, self._clock.now(), is_last=is_last)
+        secs = self._secs if secs is None else secs
+        waiting = _Call(call, self._clock.now(), secs, is_last=is_last)
         self._waiting.append(waiting)
         self._begin()
         result: _T = await maybe_deferred_to_future(waiting.answered)
@@ -106,7 +109,8 @@ class StorageThread:
 
     async def _outcomes(self, batch: _Batch) -> list[Any]:
         # The first has waited for longest.
-        left_secs = max(self._secs - (self._clock.now() - batch.calls[0].made), 0.0)
+        first = batch.calls[0]
+        left_secs = max(first.secs - (self._clock.now() - first.made), 0.0)
         return await self._clock.within(left_secs, self._threads.run(batch.run))
 
     def _ended(self, result: Any, batch: _Batch, threads: Threads) -> None:
@@ -136,6 +140,7 @@ class _Call:
 
     call: Callable[[], Any]
     made: Instant
+    secs: float
     answered: Deferred[Any] = field(default_factory=Deferred)
     is_last: bool = False
 
