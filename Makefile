@@ -124,7 +124,7 @@ test-browser: $(TEST) $(BROWSER)
 
 # By themselves, because they measure; coverage would take longer than what is measured.
 test-timed: $(TEST)
-	$(PYTEST) -m timed
+	$(PYTEST) --numprocesses=2 --dist=worksteal -m timed
 
 # What depends on Python and Scrapy. Texts, logs and pages are the same for all of them.
 FLOOR := tests/commands/test_history.py tests/commands/test_survey.py tests/crawl tests/crawls \
