@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 from harness.clocks import StillClock
+from harness.virtual import TestClock
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
@@ -43,7 +45,13 @@ def storage() -> type[Failing]:
 
 @pytest.fixture
 def breaker(storage: type[Failing]) -> Iterator[StorageBreaker]:
-    crawler = get_crawler(Spider, {"KOSTER_STORAGE": storage})
+    with breaker_of(storage) as breaker:
+        yield breaker
+
+
+@contextmanager
+def breaker_of(storage: type[Failing], **settings: Any) -> Iterator[StorageBreaker]:
+    crawler = get_crawler(Spider, {"KOSTER_STORAGE": storage, **settings})
     crawler.spider = Spider("x")
     silent: Any = SimpleNamespace(warning=lambda *_, **__: None)
     counts: Any = SimpleNamespace(storage_error=lambda: None, storage_hit=lambda: None)
@@ -91,3 +99,33 @@ async def test_one_that_fails_again_soon_rests_for_longer_and_later_as_at_first(
     await asked_for(65, breaker, storage)
     storage.fails = True
     assert await asked_for(5, breaker, storage) == [0, 1, 3]
+
+
+class Hanging(Failing):
+    """Hangs in each call until it is let go, and notes when it is called."""
+
+    blocking = True
+    let_go: ClassVar[Event]
+
+    def get(self, site: Site) -> Any:
+        self.called.append(self.clock.secs)
+        self.let_go.wait(30)
+
+
+async def test_one_that_hangs_is_called_again_once_it_has_come_back() -> None:
+    """As a Redis that stalls now and then during a crawl of days."""
+    let_go = Event()
+    members = {"clock": StillClock(0.0), "called": [], "let_go": let_go}
+    storage: type[Hanging] = type("Storage", (Hanging,), members)
+    with breaker_of(storage, KOSTER_TIMEOUT_SECS=0.05) as breaker:
+        try:
+            assert await asked_for(200, breaker, storage) == [0, 30]
+        finally:
+            let_go.set()
+        storage.called.clear()
+        for _ in range(1000):
+            await breaker.get(SITE)
+            if storage.called:
+                break
+            await TestClock().sleep(0.01)
+        assert storage.called == [200]

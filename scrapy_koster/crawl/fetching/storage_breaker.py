@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 _REST_SECS, _REST_MOST_SECS = 1.0, 30.0
 # So long the end of a crawl waits for the storage.
 _CLOSE_SECS = 5.0
-# So often calls may hang before the storage is let alone for good.
+# While so many calls hang, the storage is let alone: each keeps a thread.
 _HANGS = 2
 _NEEDED = ("get", "put", "close")
 # What a storage raises of its own accord, and would be taken for the end of the crawl or of a loop.
@@ -49,8 +49,8 @@ class StorageBreaker:
 
     One that blocks is called in a thread (see ``storage_thread``), and not waited for any longer
     than KOSTER_TIMEOUT_SECS. What goes wrong in it is counted, and said once in a
-    crawl; after a failure it has a rest, a longer one after each, and when it
-    has hung twice it is not called again, but for a last try to close it.
+    crawl; after a failure it has a rest, a longer one after each. While two
+    calls hang it is not called, but for a last try to close it.
     """
 
     def __init__(self, config: Config, stats: Stats, log: Log, clock: Clock) -> None:
@@ -59,7 +59,6 @@ class StorageBreaker:
         self._log = log
         self._clock = clock
         self._storage: Storage | None = None
-        self._hangs = 0
         self._was_called = False
         self._closed = False
         self._warned = False
@@ -226,12 +225,11 @@ class StorageBreaker:
         return 1 if self._has_batches or self._storage is None else THREADS
 
     def _hung(self) -> None:
-        self._hangs += 1
-        rests = self._hangs < _HANGS
-        self._rests_until = self._clock.now() + _REST_MOST_SECS if rests else NEVER
+        self._rests_until = self._clock.now() + _REST_MOST_SECS
 
     def _rests(self) -> bool:
-        return self._clock.now() < self._rests_until
+        hangs = not self._closed and self._thread.hanging >= _HANGS
+        return hangs or self._clock.now() < self._rests_until
 
     # In the thread, if the storage blocks.
 

@@ -63,6 +63,12 @@ class StorageThread:
         self._threads = Threads(THREADS)
         self._waiting: deque[_Call] = deque()
         self._running: dict[_Batch, Deferred[Any]] = {}
+        self._left_behind: list[_Batch] = []
+
+    @property
+    def hanging(self) -> int:
+        """Number of batches that were left behind and have not ended since."""
+        return sum(not batch.has_ended for batch in tuple(self._left_behind))
 
     async def run(
         self, call: Callable[[], _T], *, is_last: bool = False, secs: float | None = None
@@ -118,6 +124,8 @@ class StorageThread:
         if isinstance(result, Failure):
             batch.give_up()
             if result.check(LateError):
+                there = [each for each in self._left_behind if not each.has_ended]
+                self._left_behind = [*there, batch]
                 if threads is self._threads:  # else a batch beside it was late as well
                     threads.close()
                     self._threads = Threads(THREADS)
@@ -155,6 +163,7 @@ class _Batch:
         together: Callable[[], AbstractContextManager[object]],
     ) -> None:
         self.calls = calls
+        self.has_ended = False
         self._is_given_up = False
         self._clock = clock
         self._together = together
@@ -168,14 +177,20 @@ class _Batch:
 
         If *together* raises, no call has had an effect.
         """
+        try:
+            with self._together():
+                return self._outcomes()
+        finally:
+            self.has_ended = True
+
+    def _outcomes(self) -> list[Any]:
         end = self._clock.now() + _BATCH_SECS
         outcomes: list[Any] = []
-        with self._together():
-            for call in self.calls:
-                if self._is_given_up or (outcomes and self._clock.now() > end):
-                    break
-                try:
-                    outcomes.append(call.call())
-                except Exception:  # noqa: BLE001  # it is raised where it is awaited
-                    outcomes.append(Failure())
+        for call in self.calls:
+            if self._is_given_up or (outcomes and self._clock.now() > end):
+                break
+            try:
+                outcomes.append(call.call())
+            except Exception:  # noqa: BLE001  # it is raised where it is awaited
+                outcomes.append(Failure())
         return outcomes

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from functools import partial
 from queue import SimpleQueue
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -68,10 +69,17 @@ class Threads:
     def _work(self) -> None:
         while called := self._calls.get():
             future, call = called
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(call())
-                except BaseException as error:  # noqa: BLE001  # it is raised where it is awaited
-                    future.set_exception(error)
-            del called, future, call
-            self._free.release()
+            is_wanted = future.set_running_or_notify_cancel()
+            tell = _made(future, call) if is_wanted else None
+            self._free.release()  # first: who is told may call at once, which needs no other thread
+            if tell is not None:
+                tell()
+            del called, future, call, tell
+
+
+def _made(future: Future[_T], call: Callable[[], _T]) -> Callable[[], None]:
+    """Make *call*, and return what tells its outcome."""
+    try:
+        return partial(future.set_result, call())
+    except BaseException as error:  # noqa: BLE001  # it is raised where it is awaited
+        return partial(future.set_exception, error)
