@@ -97,8 +97,9 @@ test-rest: $(TEST) $(BROWSER)
 
 # Coverage is measured where no reactor runs in a greenlet, to look after which takes twice the time.
 # What a test runs in a process of its own is not measured: that would take as long again.
-# Tests of texts and of the tests have no lines of the package to themselves: `make test` runs them.
-UNCOVERED := --ignore=tests/project --ignore=tests/harness
+# Tests of texts and of the tests have no lines of the package to themselves, nor has the simulation
+# and what is of crawls and no crawl: `make test` runs them.
+UNCOVERED := $(addprefix --ignore=tests/,project harness simulation crawls)
 
 test-covered-units: $(TEST)
 	$(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and not crawl and not slow' $(UNCOVERED)

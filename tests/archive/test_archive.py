@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.archives import BODY, NOW, attempt, check, evidence, read, site_of, warcs
 from harness.sizes import so_many
 from harness.storages import start
@@ -402,7 +403,7 @@ def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:
         for _ in range(wanted):
             process.stdout.readline()
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
+        process.communicate(timeout=forks.ENDS_SECS)
         [warc] = warcs(folder)
         assert not list(folder.glob("*.cdxj"))
         found = [record for _, _, record in records_in(warc.read_bytes())]

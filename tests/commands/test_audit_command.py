@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from harness import forks
 from harness.audit_logs import BEGAN, FIRST, NGINX, SECOND, Hit, log_of, sinners, written
 from harness.audits import audited
 from harness.commands import ROOT, Robots
@@ -254,7 +255,7 @@ def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
         process.stdin.flush()
         assert b"0 MB read" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=forks.ENDS_SECS)
     assert process.returncode == 3
     assert b"ended by Ctrl-C" in err
     found = json.loads(out)
@@ -296,7 +297,7 @@ def test_out_of_the_main_thread_nobody_presses_ctrl_c() -> None:
     found: list[bytes] = []
     thread = threading.Thread(target=read)
     thread.start()
-    thread.join(timeout=30)
+    thread.join(timeout=forks.ENDS_SECS)
     assert found == [b"some"]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import forks
 from harness.commands import ROOT, Ran, Robots, Sites
 from harness.conformance import CASES, Case, each_case
 from harness.draft import SECTION_4
@@ -1082,7 +1083,9 @@ def test_streams_that_are_closed_or_full(tmp_path: Path, in_a_process: Robots) -
         )
         for command, _, _ in STREAMS
     ]
-    ended = [(process.communicate(timeout=60), process.returncode) for process in running]
+    ended = [
+        (process.communicate(timeout=forks.ENDS_SECS), process.returncode) for process in running
+    ]
     for (command, status, said), ((out, err), code) in zip(STREAMS, ended, strict=True):
         assert (command, code) == (command, status), err
         assert said in err.replace("\n", " ")
@@ -1106,7 +1109,7 @@ def test_what_nobody_reads_is_done_all_the_same(tmp_path: Path, in_a_process: Ro
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
-        timeout=60,
+        timeout=forks.ENDS_SECS,
         check=True,
     )
     assert (ran.stdout.count(b"\n"), ran.stderr) == (1, b"")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from harness import forks
 from harness.server import Server
 
 from scrapy_koster.crawl import OLDEST_SCRAPY, refuse_older
@@ -65,7 +66,9 @@ def test_a_crawl_with_an_older_one_does_not_begin(
 ) -> None:
     site = server.site()
     command = [sys.executable, "-c", CRAWL, site.url(), json.dumps(settings)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    ran = subprocess.run(
+        command, capture_output=True, text=True, timeout=forks.ENDS_SECS, check=False
+    )
     assert ran.stderr.rstrip().endswith(f"ImportError: {SAID}")
     assert site.requests == ()
 

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from harness import forks
 from scrapy import Field, Item, Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
@@ -125,7 +126,7 @@ def test_start_urls_are_known_again_by_another_process(tmp_path: Path) -> None:
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=forks.ENDS_SECS,
             check=False,
             env={
                 **os.environ,

@@ -170,7 +170,7 @@ def said_by(script: str, *arguments: object) -> str:
         [sys.executable, "-c", script, *map(str, arguments)],
         cwd=Path(__file__).parent,
         text=True,
-        timeout=60,
+        timeout=forks.ENDS_SECS,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": TESTS},
     )
     assert run.returncode == 0, run.stderr

@@ -63,7 +63,7 @@ def test_the_steps(tmp_path: Path) -> None:
             )
             for _ in range(WORKERS)
         ]
-        logs = [worker.communicate(timeout=90)[1] for worker in workers]
+        logs = [worker.communicate(timeout=forks.ENDS_SECS)[1] for worker in workers]
         assert [worker.returncode for worker in workers] == [0] * WORKERS, logs
         assert admin.acl_log() == []
         assert not any("Traceback" in log for log in logs), logs

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from harness import forks
 from harness.documents import blocks_in
 from scrapy.utils.misc import load_object
 
@@ -238,4 +239,4 @@ assert "crawleruseragents" not in sys.modules  # half a MB, for the audit alone
 
 
 def test_a_crawl_loads_no_command_and_no_command_installs_a_reactor() -> None:
-    subprocess.run([sys.executable, "-c", IMPORTS], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", IMPORTS], check=True, timeout=forks.ENDS_SECS)

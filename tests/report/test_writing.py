@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from harness import forks
 from harness.audit_logs import FIRST, log_of, sinners
 from harness.audit_logs import written as log_written
 from harness.commands import Robots
@@ -42,7 +43,7 @@ def test_a_fifo_is_written_into(tmp_path: Path) -> None:
     reader.start()
     try_writing(str(fifo))
     write(str(fifo))
-    reader.join(timeout=30)
+    reader.join(timeout=forks.ENDS_SECS)
     assert read == ["new"]
     assert fifo.is_fifo()
 
@@ -102,7 +103,7 @@ def test_sites_beyond_a_page_stand_next_to_no_device(
     reader = threading.Thread(target=fifo.read_text)
     reader.start()
     write_page(str(written(tmp_path / "web.sqlite3", every_kind())), str(fifo))
-    reader.join(timeout=30)
+    reader.join(timeout=forks.ENDS_SECS)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "web.sqlite3"]
 
 
