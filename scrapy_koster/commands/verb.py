@@ -130,7 +130,17 @@ class Verb(ABC):
 
 
 class _Formatter(RawDescriptionHelpFormatter, ScrapyHelpFormatter):
-    """Keeps the line ends of what is said above and below the options."""
+    """Keeps the line ends of the texts above and below the options, and their headings.
+
+    Scrapy's formatter takes every line with a colon at its end for a heading: a line of a wrapped
+    text about an option is none.
+    """
+
+    def format_part_strings(self, part_strings: list[str]) -> list[str]:
+        """Format headings, but not in the text about an option, which begins with its name."""
+        if part_strings and part_strings[0].startswith(" "):
+            return part_strings
+        return super().format_part_strings(part_strings)
 
 
 class VerbParser(ArgumentParser):
@@ -162,7 +172,7 @@ def add_parser(
 
 
 def add_global_options(parser: ArgumentParser) -> None:
-    """Take Scrapy's options behind the command too; others stand before it."""
+    """Accept Scrapy's global options after the name of the command, too."""
     group = parser.add_argument_group("Global Options")
     group.add_argument(
         "-s", "--set", dest="set_behind", metavar="NAME=VALUE", action="append", default=SUPPRESS,
