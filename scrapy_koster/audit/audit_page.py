@@ -19,6 +19,8 @@ _HERE = Path(__file__).parent
 _ROBOTS_MOST = 1000
 _VIOLATIONS_MOST = 10_000
 _DAYS_MOST = 4000
+_FIRST = ("robots", "violations")
+"""The tables above the charts."""
 
 Found = dict[str, Any]
 """What ``Result.to_dict`` returns."""
@@ -28,26 +30,26 @@ _ROBOTS = [
     Column("kind"),
     Column("violations", "number"),
     Column("requests", "number"),
-    Column("asked for robots.txt", "number"),
-    Column("first asked", "time"),
-    Column("requests before that", "number"),
-    Column("asked every", "secs", minor=True),
+    Column("robots.txt requests", "number"),
+    Column("first robots.txt request", "time"),
+    Column("requests before it", "number"),
+    Column("robots.txt interval", "secs", minor=True),
     Column("in grace", "number", minor=True),
     Column("only by the draft", "number", minor=True),
     Column("only by RFC 9309", "number", minor=True),
-    Column("known by", "text", minor=True),
-    Column("documented", "text", minor=True),
+    Column("identified by", "text", minor=True),
+    Column("documented behavior", "text", minor=True),
 ]
 _PACE = [
     Column("robot"),
-    Column("in 10 s at most", "number"),
-    Column("in 1 s", "number"),
-    Column("in 60 s", "number"),
-    Column("gap, p10", "secs"),
-    Column("gap, p50", "secs"),
-    Column("gap, p90", "secs"),
+    Column("most in 10 s", "number"),
+    Column("most in 1 s", "number"),
+    Column("most in 60 s", "number"),
+    Column("gap p10", "secs"),
+    Column("gap p50", "secs"),
+    Column("gap p90", "secs"),
     Column("Crawl-delay", "secs"),
-    Column("gaps that keep it, %", "number"),
+    Column("gaps that respect it, %", "number"),
     Column("addresses", "number", minor=True),
 ]
 _VIOLATIONS = [
@@ -59,8 +61,8 @@ _VIOLATIONS = [
     Column("bytes", "bytes", minor=True),
     Column("first", "time", minor=True),
     Column("last", "time", minor=True),
-    Column("for example"),
-    Column("from", "text", minor=True),
+    Column("sample"),
+    Column("clients", "text", minor=True),
 ]
 
 
@@ -81,7 +83,8 @@ def write_audit(found: Found, out: str) -> None:
         requests=sum(robot["requests"] for robot in robots),
         tiles=list(_tiles(found)),
         pictures=list(_pictures(found)),
-        tables=tables,
+        first_tables=[table for table in tables if table.name in _FIRST],
+        other_tables=[table for table in tables if table.name not in _FIRST],
     )
     with whole(out) as path:
         path.write_text(page, encoding="utf-8")
@@ -90,30 +93,30 @@ def write_audit(found: Found, out: str) -> None:
 def _tables(found: Found) -> Iterator[Table]:
     robots = found["robots"][:_ROBOTS_MOST]
     yield _filled(
-        Table("robots", "Robots", "Who came, and whether it obeyed.", _ROBOTS, sort=2),
+        Table("robots", "Robots", "Each robot, and whether it obeyed.", _ROBOTS, sort=2),
         map(_robot, robots),
     )
-    about = "Each line of the robots.txt that was disobeyed, by whom, and for example where."
+    about = "Each line of robots.txt that a robot disobeyed, with a sample path."
     violations = [(robot["name"], each) for robot in robots for each in robot["violated_rules"]]
     violations += [("(others)", each) for each in found["not_kept_apart"]["violated_rules"]]
     yield _filled(
-        Table("violations", "Lines that were disobeyed", about, _VIOLATIONS),
+        Table("violations", "Disobeyed lines", about, _VIOLATIONS),
         (_violation(*each) for each in violations[:_VIOLATIONS_MOST]),
     )
-    about = "The time between two requests, in whole seconds, and the worst bursts."
+    about = "The time between two requests in whole seconds, and the largest bursts."
     yield _filled(Table("pace", "Speed", about, _PACE, sort=1), map(_pace, robots))
     columns = [Column("requests", "number"), Column("name"), Column("disallowed", "number")]
     about = (
-        "Programs that are no browsers, never asked for a robots.txt, and may be no robots:"
-        " they are not accused."
+        "Programs that never fetched robots.txt and may not be robots. Their disallowed requests do"
+        " not count as violations."
     )
     yield _filled(
-        Table("unknown", "Not accused", about, columns),
+        Table("unknown", "Programs that may not be robots", about, columns),
         ((e["requests"], e["name"], e["violations"]) for e in found["unknown"]["most"]),
     )
-    about = "Lines of the log that could not be read: some of them."
+    about = "A sample of the log lines that could not be read."
     yield _filled(
-        Table("unread", "Not read", about, [Column("line")]),
+        Table("unread", "Unreadable lines", about, [Column("line")]),
         ((sample,) for sample in found["unread_samples"]),
     )
 
@@ -176,11 +179,15 @@ def _tiles(found: Found) -> Iterator[tuple[str, list[Tile]]]:
     yield (
         f"Robots: {len(robots):,}",
         [
-            Tile("violations", sum(each["violations"] > 0 for each in robots), "restricted"),
+            Tile("disobeyed", sum(each["violations"] > 0 for each in robots), "restricted"),
             Tile("obeyed", sum(not each["violations"] for each in robots), "obeyed"),
-            Tile("never asked", sum(not each["asked"]["ever"] for each in robots), "unavailable"),
             Tile(
-                "asked after disobeying",
+                "never fetched robots.txt",
+                sum(not each["asked"]["ever"] for each in robots),
+                "unavailable",
+            ),
+            Tile(
+                "fetched robots.txt after disobeying",
                 sum(each["asked"]["after_disobeying"] for each in robots),
                 "unavailable",
             ),
@@ -189,11 +196,11 @@ def _tiles(found: Found) -> Iterator[tuple[str, list[Tile]]]:
     yield (
         f"Lines: {found['lines']:,}",
         [
-            Tile("of robots", sum(each["requests"] for each in robots), "obeyed"),
-            Tile("of browsers, not accused", found["browsers"], "none"),
-            Tile("of programs, not accused", found["unknown"]["requests"], "none"),
+            Tile("from robots", sum(each["requests"] for each in robots), "obeyed"),
+            Tile("from browsers, not judged", found["browsers"], "none"),
+            Tile("from programs that may not be robots", found["unknown"]["requests"], "none"),
             Tile("without a User-Agent", found["nameless"], "none"),
-            Tile("not read", found["unread"], "unavailable"),
+            Tile("unreadable", found["unread"], "unavailable"),
         ],
     )
 
@@ -205,26 +212,26 @@ def _pictures(found: Found) -> Iterator[pictures.Picture]:
     rest = sum(each["requests"] for each in robots) - violations - excused
     yield pictures.whole(
         "obedience",
-        "Requests of robots",
-        "In grace are those that a copy allowed that the robot could still go by.",
+        "Robot requests",
+        "In grace: allowed by an older robots.txt that the robot may still have had.",
         [("obeyed", rest, "obeyed"), ("in grace", excused, "unavailable"),
          ("violations", violations, "restricted")],
     )  # fmt: skip
     if days := _days(found):
         yield pictures.strip(
             "days",
-            "Days",
-            "Requests of robots on each day, in UTC.",
+            "Requests by day",
+            "Robot requests on each day, in UTC.",
             [("others", "obeyed"), ("violations", "restricted")],
             days,
         )
-    for name, title, key in (
-        ("worst", "Who disobeyed most", "violations"),
-        ("most", "Who came most often", "requests"),
+    for name, title, about, key in (
+        ("worst", "Most violations", "Violations by robot.", "violations"),
+        ("most", "Most requests", "Requests by robot.", "requests"),
     ):
         ordered = sorted(robots, key=lambda each: -each[key])
         counts = {each["name"]: each[key] for each in ordered if each[key]}
-        yield pictures.bars(name, title, "Requests, by robot.", counts)
+        yield pictures.bars(name, title, about, counts)
 
 
 def _days(found: Found) -> list[tuple[str, int, int]]:

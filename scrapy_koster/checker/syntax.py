@@ -91,7 +91,7 @@ def _finding(seen: Seen, more: int, hazards: Hazards | None) -> Finding:
     said = seen.said.format(*map(_text, seen.texts))
     if hazards is not None and (decides := hazards.line_of(seen)):
         number, path = decides
-        said += f"; RFC 9309 goes by line {number} for {_text(path)}"
+        said += f"; RFC 9309 uses line {number} for {_text(path)}"
     kind = CHECKS[seen.code]
     return Finding(seen.line, seen.column, kind, said, seen.readings or kind.readings, more)
 

@@ -280,12 +280,12 @@ def _notes(robot: dict[str, Any]) -> Iterator[str]:
     if robot["documented"] and robot["violations"]:
         yield f"documented: {robot['documented']}"
     if not asked["ever"]:
-        yield "never asked for robots.txt"
+        yield "never fetched robots.txt"
     elif asked["after_disobeying"]:
-        yield "asked after it had disobeyed"
+        yield "fetched robots.txt only after disobeying"
     elif asked["pages_before"]:
         count = asked["pages_before"]
-        yield f"asked after {count} request{'s' if count > 1 else ''}"
+        yield f"fetched robots.txt after {count} request{'s' if count > 1 else ''}"
     if (kept := speed["gaps_that_keep_it"]) is not None and kept < 1:
         yield f"kept Crawl-delay {speed['crawl_delay_secs']:g} in {kept:.0%} of gaps"
 
@@ -308,11 +308,11 @@ def _sums(found: dict[str, Any], violations: int) -> Iterator[Line]:
     for count, what in (
         (found["unread"], "of them could not be read"),
         (found["elsewhere"], "of other hosts"),
-        (found["browsers"], "of browsers, which are not accused"),
+        (found["browsers"], "of browsers, which are not judged"),
         (found["nameless"], "without a User-Agent"),
-        (unknown["requests"], f"of {unknown['names']} programs that may be no robots"),
-        (rest["requests"], f"of {rest['names']} robots that were not kept apart"),
-        (rest["clients"], "of clients without a name that were not kept apart"),
+        (unknown["requests"], f"of {unknown['names']} programs that may not be robots"),
+        (rest["requests"], f"of {rest['names']} further robots, counted together"),
+        (rest["clients"], "of further clients without a name, counted together"),
         (max(len(found["robots"]) - _ROBOTS_SHOWN, 0), "more robots: --json has them"),
         (max(violations - _LINES_SHOWN, 0), "more lines disobeyed: --json has them"),
     ):
@@ -323,4 +323,4 @@ def _sums(found: dict[str, Any], violations: int) -> Iterator[Line]:
     for each in unknown["most"]:
         if each["violations"]:
             name, count = each["name"], each["violations"]
-            yield f"    not accused: {name}, {count} of its requests are disallowed"
+            yield f"    maybe not a robot: {name}, {count} of its requests are disallowed"

@@ -134,7 +134,7 @@ def _body(learnt: Learnt | None) -> bytes | str:
         case Pass(failure) | Refuse(failure):
             return f"it cannot be retrieved ({printable(failure.reason)})"
         case _:
-            return "the crawl ended before its site was asked"
+            return "the crawl ended before robots.txt was fetched"
 
 
 def _answered(status: int, body: bytes) -> bytes | str:

@@ -120,7 +120,7 @@ class Explain(Verb):
         learnt = _given(urls, run) if given else run.learn(urls, refresh=opts.refresh)
         for number, url in enumerate(urls):
             if url not in learnt:
-                message = f"{printable(url)}: the crawl ended before its site was asked"
+                message = f"{printable(url)}: the crawl ended before robots.txt was fetched"
                 run.warn(message, NOT_RETRIEVED)
                 continue
             known, now = learnt[url], time()

@@ -59,11 +59,11 @@ class Seeds:
 
     def _add(self, line: bytes | None) -> None:
         if line is None:
-            raise ValueError(f"it is longer than {LINE_MAX_BYTES} octets")
+            raise ValueError(f"longer than {LINE_MAX_BYTES} bytes")
         try:
             text = line.decode("utf-8-sig" if self.lines == 1 else "utf-8").strip()
         except UnicodeDecodeError:
-            raise ValueError("it is not UTF-8") from None
+            raise ValueError("not UTF-8") from None
         if not text or text.startswith("#"):
             self.skipped += 1
             return
@@ -111,14 +111,14 @@ def url_of(text: str) -> tuple[str, str]:
     nothing of the line, where that is no http or https URL.
     """
     if not text.isprintable():
-        raise ValueError("it has characters that cannot be printed")
+        raise ValueError("contains unprintable characters")
     try:
         url = Request(text if _SCHEME.match(text) else f"https://{text}").url
         site = site_of(url)
     except ValueError:
         site = None
     if site is None or not _HOST.fullmatch(site.host):
-        raise ValueError("it is neither an http or https URL nor a host")
+        raise ValueError("neither an http or https URL nor a host")
     path = _BEFORE_PATH.sub("", url, count=1).partition("#")[0]
     return str(site), f"{site}{path}" if path.startswith("/") else f"{site}/{path}"
 

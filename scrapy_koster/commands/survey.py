@@ -84,14 +84,14 @@ class Survey(Verb):
         add_global_options(parser)
 
     def run(self, run: Run) -> Iterator[Line]:
-        """Yield what became of the sites and of the URLs."""
+        """Yield the counts of the sites and of the URLs."""
         with closing(Seeds()) as seeds:
             _read(run, seeds)
             yield from _surveyed(run, seeds)
 
 
 def _read(run: Run, seeds: Seeds) -> None:
-    """Read the list, and tell of what is none in it."""
+    """Read the list, and report its invalid lines."""
     name = run.opts.file
     with run.streams.opened(name) as file:
         try:
@@ -101,9 +101,9 @@ def _read(run: Run, seeds: Seeds) -> None:
         except LogError as error:
             raise UsageError(f"cannot read {name!r}: {error}") from None
     if seeds.broken > _BROKEN_SHOWN:
-        run.streams.warn(f"{name}: broken lines: {seeds.broken}")
+        run.streams.warn(f"{name}: {seeds.broken} invalid lines in total")
     if not len(seeds):
-        raise UsageError(f"there is no URL in {name!r}; write one a line, or a host")
+        raise UsageError(f"{name!r} has no URL; write one URL or host a line")
 
 
 def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
@@ -115,7 +115,7 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
         crawler = run.crawl(SurveySpider, seeds=seeds, progress=progress, verdicts=verdicts)
     spider = crawler.spider
     if not isinstance(spider, SurveySpider) or not spider.began:
-        run.warn("the survey could not begin", FAILED)
+        run.warn("the survey could not start", FAILED)
         return
     report = crawler.get_extension(SurveyReport)
     assert report is not None  # SurveyAddon enables it
@@ -149,7 +149,7 @@ def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iter
 
 
 def _set(run: Run) -> None:
-    """Take the settings of a survey, and see whether a crawl can have them."""
+    """Apply the settings of a survey, and check them."""
     archive = run.settings.get("KOSTER_ARCHIVE")
     addons = survey_addons(run.settings)
     ours = {**QUIET, "KOSTER_ARCHIVE": archive, **SURVEY_SETTINGS, "ADDONS": addons}
@@ -158,10 +158,10 @@ def _set(run: Run) -> None:
     run.settings.setdict(ours, priority="cmdline")
     run.try_output(run.opts.output)
     run.try_output(run.opts.verdicts)
-    folder = folder_of(run.config)  # what is wrong with the settings is said now as well
+    folder = folder_of(run.config)  # reports invalid settings, too
     if not _may_be_written_to(folder):
         raise UsageError(
-            f"a survey counts in a file in {str(folder)!r}, and nothing can be written there;"
+            f"cannot write to {str(folder)!r}, where a survey saves its counts;"
             " set KOSTER_SQLITE_PATH to a file in another folder"
         )
 
@@ -179,10 +179,10 @@ def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -
     run.worse(_REFUSED if any(refused.values()) else 0)
     run.worse(NOT_RETRIEVED if refused["unavailable"] else 0)
     for why, count in spider.undecided.items():
-        run.warn(f"{count} URLs were not decided on: {printable(why)}", NOT_RETRIEVED)
+        run.warn(f"{count} URLs were not decided: {printable(why)}", NOT_RETRIEVED)
     left = urls - spider.decided - spider.undecided.total()
     if left:
-        message = f"ended before {left} of {urls} URLs were decided; the same command goes on"
+        message = f"stopped before {left} of {urls} URLs were decided; run it again to continue"
         run.warn(message, NOT_RETRIEVED)
 
 
@@ -190,7 +190,7 @@ def _as_text(given: dict[str, int], numbers: dict[str, Any], ink: Ink) -> Iterat
     """Yield tables for people."""
     requests, undecided = numbers["requests"], given["urls"] - given["decided"]
     refused = ((n, f"would be refused: {ground}") for ground, n in requests["refused"].items())
-    urls = [(requests["allowed"], "would be fetched"), *refused, (undecided, "not decided on")]
+    urls = [(requests["allowed"], "would be fetched"), *refused, (undecided, "not decided")]
     yield _given(given)
     yield ""
     sites = [(n, outcome) for outcome, n in numbers["outcomes"].items()]
@@ -209,9 +209,13 @@ def _as_text(given: dict[str, int], numbers: dict[str, Any], ink: Ink) -> Iterat
 
 
 def _given(given: dict[str, int]) -> str:
-    """Return what the list was, such as "1,886 lines: 1,217 URLs, 669 repeated"."""
+    """Return what the list was, such as "1,886 lines: 1,217 URLs, 669 duplicate"."""
     parts = [f"{given['urls']:,} {'URL' if given['urls'] == 1 else 'URLs'}"]
-    for key, what in (("repeated", "repeated"), ("broken", "broken"), ("skipped", "blank or #")):
+    for key, what in (
+        ("repeated", "duplicate"),
+        ("broken", "invalid"),
+        ("skipped", "blank or comment"),
+    ):
         if given[key]:
             parts.append(f"{given[key]:,} {what}")
     return f"{given['lines']:,} {'line' if given['lines'] == 1 else 'lines'}: {', '.join(parts)}"

@@ -70,7 +70,7 @@ def because_of_override(override: Override, ruling: Ruling) -> str:
         says = f"{line} forbids it" if ruling.rule else "without it this would be forbidden"
     else:
         says = f"{line} allows it"
-    return f"an override of yours: {override}; {says}"
+    return f"your override: {override}; {says}"
 
 
 def _title(record: Heading) -> str:

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from scrapy_koster.report.table import Table
 
 _GROUPS = 5
+_CLOSED = {
+    "rules": "by rules",
+    "restricted": "by HTTP 401 or 403",
+    "missing": "without a robots.txt",
+    "html": "by an HTML page as robots.txt",
+    "unavailable": "unavailable",
+}
 
 
 @dataclass(frozen=True)
@@ -82,11 +89,11 @@ def answers(numbers: Numbers, tables: list[Table]) -> list[Answer]:
         Answer("why", _why_question(speech), _why(numbers, speech), list(_groups(numbers)), "why"),
         Answer(
             "missed",
-            "What may a crawl miss?" if speech.is_survey else "What may have been missed?",
-            "" if missed else "Nothing that is known of.",
+            "What might a crawl miss?" if speech.is_survey else "What might have been missed?",
+            "" if missed else "Nothing known.",
             missed,
         ),
-        Answer("to-do", "What is there to do?", "" if to_do else "Nothing.", to_do),
+        Answer("to-do", "What can you do?", "" if to_do else "Nothing.", to_do),
     ]
     return [
         replace(
@@ -107,22 +114,29 @@ def _fetched(numbers: Numbers, speech: Speech) -> str:
         return "No. A survey fetches no page."
     if speech.is_dry and refused:
         return f"Yes. This was a dry run: {refused:,} forbidden requests were sent."
-    return f"No. {numbers.allowed:,} requests were allowed, and no other was sent."
+    return f"No. {numbers.allowed:,} requests were allowed, and no others were sent."
 
 
 def _let_through(numbers: Numbers) -> Iterator[Point]:
     because, compared = numbers.allowed_because, numbers.compared
     if count := because[of.LET_THROUGH]:
-        yield Point(f"{count:,} of them to sites that did not answer: KOSTER_UNAVAILABLE", "sites")
+        yield Point(f"{count:,} allowed: robots.txt is unavailable (KOSTER_UNAVAILABLE)", "sites")
     if count := because[of.HTML_PAGE]:
-        yield Point(f"{count:,} of them to sites with an HTML page for a robots.txt", "sites")
+        yield Point(f"{count:,} allowed: robots.txt is an HTML page", "sites")
     if count := numbers.totals["overridden"]:
-        yield Point(f"{count:,} of them because an override of yours allows them", "overrides")
+        yield Point(f"{count:,} allowed by your overrides (KOSTER_OVERRIDES)", "overrides")
     if looser := numbers.totals["looser"]:
-        yield Point(f"{looser:,} of them by the draft alone: RFC 9309 forbids them", "looser")
+        yield Point(f"{looser:,} allowed, although RFC 9309 forbids them", "looser")
     elif looser := compared["looser"]:
         total = sum(compared.values())
-        yield Point(f"In a sample of {total:,} decisions RFC 9309 forbids {looser:,}", "hazards")
+        yield Point(
+            f"In a sample of {total:,} decisions, RFC 9309 forbids {_requests(looser, 'allowed')}",
+            "hazards",
+        )
+
+
+def _requests(count: int, which: str) -> str:
+    return f"{count:,} {which} {'request' if count == 1 else 'requests'}"
 
 
 def _why_question(speech: Speech) -> str:
@@ -139,14 +153,12 @@ def _why(numbers: Numbers, speech: Speech) -> str:
         return f"No request {'was' if speech.were == 'were' else speech.were} refused."
     share = f"{100 * refused / (refused + numbers.allowed):.1f} %" if refused else "0 %"
     counted = speech.counted(refused, "request", "requests")
-    parts = [
-        f"{closed['rules']:,} of {numbers.sites:,} sites {speech.were} closed by rules",
-        f"{closed['restricted']:,} by HTTP 401 or 403",
-        *([f"{closed['missing']:,} without a robots.txt"] if closed["missing"] else ()),
-        *([f"{closed['html']:,} by an HTML page for a robots.txt"] if closed["html"] else ()),
-        f"{closed['unavailable']:,} did not answer",
-    ]
-    return f"{counted} refused, {share} of all. {', '.join(parts)}."
+    ways = ", ".join(f"{closed[how]:,} {words}" for how, words in _CLOSED.items() if closed[how])
+    of_sites = speech.counted(
+        numbers.closed, f"of {numbers.sites:,} sites", f"of {numbers.sites:,} sites"
+    )
+    closed_sites = f"{of_sites} closed: {ways}." if ways else "No site is closed."
+    return f"{counted} refused ({share}). {closed_sites}"
 
 
 def _groups(numbers: Numbers) -> Iterator[Point]:
@@ -164,32 +176,34 @@ def _missed(numbers: Numbers, speech: Speech) -> Iterator[Point]:
     given_up = totals["sites_given_up"]
     deferred = max(totals["deferred_now"] - given_up, 0)
     for count, one, many, rest, table in (
-        (given_up, "site", "sites", "did not answer and {} given up", "closed"),
+        (given_up, "site", "sites", "{} unavailable and given up", "closed"),
         (deferred, "site", "sites", "{} still deferred at the end", "closed"),
-        (unknown, "site", "sites", "had not answered at the end", "sites"),
-        (totals["cut"], "file", "files", "{} not read to the end", "hazards"),
+        (unknown, "robots.txt", "robots.txt files", "{} still loading at the end", "sites"),
+        (totals["cut"], "robots.txt", "robots.txt files", "{} too long and cut off", "hazards"),
     ):
         if count:
             was = "was" if count == 1 else "were"
             yield Point(f"{count:,} {one if count == 1 else many} {rest.format(was)}", table)
     for count, one, many, rest, table in (
         (totals["start_refused"], "start request", "start requests",
-         "refused; what is only linked from there was not found", "starts"),
-        (totals["nofollow"], "link", "links", "dropped: nofollow", "drops"),
-        (totals["noindex"], "item", "items", "dropped: noindex", "drops"),
+         "refused; pages linked only from there were not found", "starts"),
+        (totals["nofollow"], "link", "links", "dropped (nofollow)", "drops"),
+        (totals["noindex"], "item", "items", "dropped (noindex)", "drops"),
     ):  # fmt: skip
         if count:
             yield Point(f"{speech.counted(count, one, many)} {rest}", table)
     if stricter:
         total = sum(compared.values())
-        yield Point(f"In a sample of {total:,} decisions RFC 9309 allows {stricter:,} more")
+        yield Point(
+            f"In a sample of {total:,} decisions, RFC 9309 allows {_requests(stricter, 'refused')}"
+        )
 
 
 def _to_do(numbers: Numbers, speech: Speech) -> Iterator[Point]:
     totals, closed, compared = numbers.totals, numbers.closed_by, numbers.compared
     again = "crawl later" if speech.is_survey else "crawl them again later"
     for count, text, table in (
-        (numbers.about.get("lost", 0), "Make room on the disk: some counts were lost.", ""),
+        (numbers.about.get("lost", 0), "Free disk space: some counts were lost.", ""),
         (
             totals["looser"] or compared["looser"],
             "Use StrictestRobotParser to obey both standards.",
@@ -197,10 +211,14 @@ def _to_do(numbers: Numbers, speech: Speech) -> Iterator[Point]:
         ),
         (totals["start_refused"], "Choose start URLs that these sites allow.", "starts"),
         (numbers.refused["rule"], "Do not follow links to the forbidden paths.", "why"),
-        (closed["restricted"], "Ask the sites that answer 401 or 403 for access.", "closed"),
-        (closed["unavailable"], f"Look at the sites that did not answer, or {again}.", "closed"),
-        (numbers.refused["delay"], "Raise KOSTER_CRAWL_DELAY_MAX_SECS for patient crawls.", "why"),
-        (totals["cut"], "Raise KOSTER_MAX_BYTES to read long files to their end.", "hazards"),
+        (closed["restricted"], "Request access from the sites that return 401 or 403.", "closed"),
+        (closed["unavailable"], f"Check the unavailable sites, or {again}.", "closed"),
+        (
+            numbers.refused["delay"],
+            "Raise KOSTER_CRAWL_DELAY_MAX_SECS to accept longer delays.",
+            "why",
+        ),
+        (totals["cut"], "Raise KOSTER_MAX_BYTES to read long files completely.", "hazards"),
     ):
         if count:
             yield Point(text, table)

@@ -32,8 +32,8 @@ def compared_with(old: sqlite3.Connection, new: sqlite3.Connection) -> Compared:
     """Return what became otherwise; the counts are exact, the tables have 10,000 rows at most."""
     before = numbers_of(old)
     counts = dict.fromkeys(
-        ("sites that closed", "sites that opened", "files that changed", "sites that are new",
-         "sites that are not here any more", "lines that refuse now", "lines that refuse no more"),
+        ("sites closed", "sites opened", "files changed", "new sites", "sites gone",
+         "lines that now refuse", "lines that no longer refuse"),
         0,
     )  # fmt: skip
     sites = _sites_table()
@@ -41,12 +41,11 @@ def compared_with(old: sqlite3.Connection, new: sqlite3.Connection) -> Compared:
         for what in _changes(then, now):
             counts[what] += 1
             if then and now and len(sites) < _ROWS_MOST:
-                sites.add(now[0], what.removeprefix("sites that ").removeprefix("files that "),
-                          _named(then[1]), _named(now[1]))  # fmt: skip
+                sites.add(now[0], what.split()[1], _named(then[1]), _named(now[1]))
     rules = _rules_table()
     for then, now in _pairs(old.execute(_RULES), new.execute(_RULES)):
         if then is None or now is None:
-            counts["lines that refuse now" if now else "lines that refuse no more"] += 1
+            counts["lines that now refuse" if now else "lines that no longer refuse"] += 1
             _, site, line, text, _ = now or then
             if len(rules) < _ROWS_MOST:
                 rules.add(site, line or None, text, then and then[4], now and now[4])
@@ -56,13 +55,13 @@ def compared_with(old: sqlite3.Connection, new: sqlite3.Connection) -> Compared:
 
 
 def _sites_table() -> Table:
-    about = "Sites of both crawls that closed, opened, or have another file now."
-    columns = [Column("site", "site"), Column("what"), Column("before"), Column("now")]
+    about = "Sites in both crawls that closed, opened, or changed their robots.txt."
+    columns = [Column("site", "site"), Column("change"), Column("before"), Column("now")]
     return Table("changes", "Sites that changed", about, columns)
 
 
 def _rules_table() -> Table:
-    about = "Lines that refused requests in one of the crawls and not in the other."
+    about = "Lines that refused requests in only one of the two crawls."
     columns = [
         Column("site", "site"),
         Column("line", "number"),
@@ -90,15 +89,15 @@ def _pairs(old: Iterator[Any], new: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
 
 def _changes(then: Any, now: Any) -> Iterator[str]:
     if then is None:
-        yield "sites that are new"
+        yield "new sites"
     elif now is None:
-        yield "sites that are not here any more"
+        yield "sites gone"
     else:
         was, is_now = then[1] in CLOSED_BY, now[1] in CLOSED_BY
         if was != is_now:
-            yield "sites that closed" if is_now else "sites that opened"
+            yield "sites closed" if is_now else "sites opened"
         if None not in (then[2], now[2]) and then[2] != now[2]:
-            yield "files that changed"
+            yield "files changed"
 
 
 def _named(outcome: Any) -> str:

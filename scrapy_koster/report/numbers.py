@@ -59,14 +59,23 @@ _BY_RULE = (
 )
 REASONS = {
     "rule": "a rule",
-    "delay": "too long a Crawl-delay",
-    "override": "an override of yours",
+    "delay": "a Crawl-delay that is too long",
+    "usage": "a usage preference",
+    "override": "your override",
     "restricted": "HTTP 401 or 403",
     "missing": "no robots.txt (KOSTER_MISSING)",
-    "html": "an HTML page for a robots.txt (KOSTER_HTML_ROBOTSTXT)",
-    "unavailable": "the robots.txt did not answer",
+    "html": "an HTML page as robots.txt (KOSTER_HTML_ROBOTSTXT)",
+    "unavailable": "robots.txt unavailable",
 }
 """Why requests are refused, by ground."""
+_BY_LINE = ("rule", "delay", "usage")
+_GROUNDS = {
+    "crawl-delay": "delay",
+    "request-rate": "delay",
+    "content-usage": "usage",
+    "content-signal": "usage",
+}
+"""The ground of a refusal by a line of this field, if it is not a rule."""
 _CLOSED_NAMES: dict[int, str] = {
     Standing.RESTRICTED: "restricted",
     Standing.MISSING: "missing",
@@ -239,7 +248,7 @@ def _why(connection: sqlite3.Connection, totals: Counted) -> list[Row]:
         for text, requests, sites in connection.execute(_BY_RULE)
     ]
     for ground, reason in REASONS.items():
-        if (column := REFUSED.get(ground)) and ground not in ("rule", "delay"):
+        if (column := REFUSED.get(ground)) and ground not in _BY_LINE:
             sites = _number(connection, f"SELECT count(*) FROM site WHERE {column} > 0")
             if totals[column]:
                 groups.append((totals[column], sites, reason, ""))
@@ -247,8 +256,8 @@ def _why(connection: sqlite3.Connection, totals: Counted) -> list[Row]:
 
 
 def _reason_of(text: str) -> str:
-    is_delay = text.lower().startswith(("crawl-delay", "request-rate"))
-    return REASONS["delay" if is_delay else "rule"]
+    field = text.partition(":")[0].lower()
+    return REASONS[_GROUNDS.get(field, "rule")]
 
 
 def _usage(connection: sqlite3.Connection) -> dict[str, Counted]:
@@ -284,7 +293,7 @@ def _statuses(connection: sqlite3.Connection) -> Counted:
 
 def _status_name(status: int | None) -> str:
     if status is None:
-        return "not asked to the end"
+        return "no result yet"
     return f"HTTP {status}" if status else "no answer"
 
 

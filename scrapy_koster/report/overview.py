@@ -1,4 +1,4 @@
-"""What stands at the top of the page: the totals, what may have been missed, the pictures."""
+"""The totals and the charts of the page."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
         Tile("without robots.txt", outcomes["without robots.txt"], "none"),
         Tile("restricted", outcomes["restricted"], "restricted"),
         Tile("unavailable", outcomes["unavailable"], "unavailable"),
-        Tile("deferred now", totals["deferred_now"], "unavailable"),
+        Tile("still deferred", totals["deferred_now"], "unavailable"),
     ]
     if outcomes[of.NOT_KNOWN]:
-        sites.append(Tile("not known: still asked at the end", outcomes[of.NOT_KNOWN]))
+        sites.append(Tile("not known: no result yet", outcomes[of.NOT_KNOWN]))
     yield f"Sites: {numbers.sites:,}", sites
     yield (
         f"Requests allowed: {numbers.allowed:,}",
@@ -43,20 +43,21 @@ def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
             Tile(what, count, "obeyed" if what == "by its rules" else "none")
             for what, count in numbers.allowed_because.items()
         ]
-        + [Tile("of these, by an override of yours", totals["overridden"])],
+        + [Tile("of these, by your overrides", totals["overridden"])],
     )
     yield (
         f"Requests refused: {sum(refused.values()):,}",
         [
-            Tile("by a line of robots.txt", refused["rule"], "restricted"),
+            Tile("by a rule", refused["rule"], "restricted"),
             Tile("restricted: HTTP 401 or 403", refused["restricted"], "restricted"),
-            Tile("missing: KOSTER_MISSING", refused["missing"], "restricted"),
-            Tile("an HTML page: KOSTER_HTML_ROBOTSTXT", refused["html"], "restricted"),
-            Tile("by too long a Crawl-delay", refused["delay"], "restricted"),
-            Tile("by an override of yours", refused["override"], "restricted"),
-            Tile("unavailable: given up", refused["unavailable"], "unavailable"),
+            Tile("no robots.txt: KOSTER_MISSING", refused["missing"], "restricted"),
+            Tile("HTML page as robots.txt", refused["html"], "restricted"),
+            Tile("Crawl-delay too long", refused["delay"], "restricted"),
+            Tile("by your overrides", refused["override"], "restricted"),
+            Tile("by a usage preference", refused["usage"], "restricted"),
+            Tile("unavailable", refused["unavailable"], "unavailable"),
             Tile("of these, start requests", totals["start_refused"]),
-            Tile("dropped: nofollow, noindex", totals["nofollow"] + totals["noindex"]),
+            Tile("also dropped: nofollow, noindex", totals["nofollow"] + totals["noindex"]),
         ],
     )
 
@@ -67,7 +68,7 @@ def pictures_of(numbers: Numbers) -> Iterator[pictures.Picture]:
     yield pictures.whole(
         "outcomes",
         "Outcomes",
-        "What became of the sites.",
+        "Sites by outcome.",
         [(*item, key) for item, key in zip(numbers.outcomes.items(), keys, strict=True)],
     )
     compared, parser = numbers.compared, numbers.about.get("parser", _DRAFT)
@@ -75,8 +76,7 @@ def pictures_of(numbers: Numbers) -> Iterator[pictures.Picture]:
     yield pictures.whole(
         "compared",
         f"{parser} against RFC 9309",
-        f"A sample: how both decide on {sum(compared.values()):,} requests, the first hundred"
-        " and then one in 64.",
+        f"A sample of {sum(compared.values()):,} decisions: the first hundred, then one in 64.",
         [
             ("agree", compared["agree"], "obeyed"),
             ("stricter than RFC 9309", compared["stricter"], "unavailable"),
@@ -87,8 +87,8 @@ def pictures_of(numbers: Numbers) -> Iterator[pictures.Picture]:
     yield pictures.timeline(
         "timeline",
         "Timeline",
-        "Sites that were asked, answered, and began to be deferred",
-        ("asked", "answered", "deferred"),
+        "robots.txt requested, answered and deferred",
+        ("requested", "answered", "deferred"),
         [row[:4] for row in numbers.minutes],
     )
 
@@ -98,12 +98,22 @@ def _bars(numbers: Numbers) -> Iterator[pictures.Picture]:
     copies = {
         "fetched": totals["fetches"],
         "from storage": totals["from_storage"],
-        "renewed by 304": totals["renewed"],
+        "revalidated (304)": totals["renewed"],
     }
     for name, title, about, counts in (
-        ("statuses", "Statuses", "What the sites answered last.", numbers.statuses),
-        ("copies", "Copies", "Where copies of robots.txt came from.", copies),
-        ("ages", "Age of the copies", "When the report was written.", numbers.ages),
-        ("reasons", "Failures", "Attempts that failed, by reason.", numbers.failures),
+        (
+            "statuses",
+            "Statuses",
+            "Last response of each site to the request for robots.txt.",
+            numbers.statuses,
+        ),
+        ("copies", "Copies", "Where each robots.txt came from.", copies),
+        ("ages", "Age of the copies", "How old each robots.txt was at the end.", numbers.ages),
+        (
+            "reasons",
+            "Failures",
+            "Failed attempts to fetch a robots.txt, by reason.",
+            numbers.failures,
+        ),
     ):
         yield pictures.bars(name, title, about, counts)

@@ -218,7 +218,7 @@
     const copy = async () => {
       try { await navigator.clipboard.writeText(words); told.textContent = "Copied"; } catch {
         getSelection().selectAllChildren(code);
-        told.textContent = "Selected: copy it with Ctrl+C";
+        told.textContent = "Press Ctrl+C to copy";
       }
     };
     const code = element("code", {}, words);
@@ -240,7 +240,7 @@
         element("td", {}, lit.has(line) ? "|" : ""),
         element("td", {}, text)));
     });
-    const head = element("tr", {}, ...["line", "refused", "our record", "text"].map((text) => element("th", { scope: "col" }, text)));
+    const head = element("tr", {}, ...["line", "refused", "obeyed", "text"].map((text) => element("th", { scope: "col" }, text)));
     return element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "The stored file" },
       element("table", { class: "file" }, element("thead", {}, head), body));
   }
@@ -254,11 +254,19 @@
   }
   const KINDS = {
     rule: (line) => (line ? `Refused by line ${line}` : "Refused"),
-    restricted: () => "Refused: the site is restricted",
-    unavailable: () => "Refused: the robots.txt could not be retrieved",
-    start: () => "Start requests that were refused",
-    nofollow: () => "Pages that say nofollow",
-    noindex: () => "Pages that say noindex",
+    delay: (line) => (line ? `Refused: Crawl-delay too long (line ${line})` : "Refused: Crawl-delay too long"),
+    usage: (line) => (line ? `Refused by the usage preference in line ${line}` : "Refused by a usage preference"),
+    override: () => "Refused by your override",
+    restricted: () => "Refused: HTTP 401 or 403",
+    missing: () => "Refused: no robots.txt (KOSTER_MISSING)",
+    html: () => "Refused: HTML page as robots.txt (KOSTER_HTML_ROBOTSTXT)",
+    unavailable: () => "Refused: robots.txt unavailable",
+    start: () => "Refused start requests",
+    overridden: () => "Allowed by your override",
+    hazard: (line) => `Allowed, but RFC 9309 forbids it (line ${line})`,
+    nofollow: () => "Pages with nofollow",
+    noindex: () => "Pages with noindex",
+    usage_dropped: () => "Pages whose items were dropped by a usage preference",
   };
   async function open_(site) {
     files ??= await unpacked("files");
@@ -269,18 +277,18 @@
     const refused = refusals(site);
     document.getElementById("detail-title").textContent = site;
     const parts = [facts(site), element("h3", {}, "Explain a URL"), command(samples[0]?.[2][0] ?? `${site}/`)];
-    if (refused.length) parts.push(element("h3", {}, "Lines that refused us"), ruleList(refused));
+    if (refused.length) parts.push(element("h3", {}, "Lines that refused requests"), ruleList(refused));
     for (const [kind, line, urls] of samples) {
       parts.push(element("h3", {}, KINDS[kind](line)), element("ul", { class: "samples" }, ...urls.map((url) => element("li", {}, url))));
     }
     if (file) {
       parts.push(element("h3", {}, "The stored file"));
       if (file.digest) parts.push(element("p", {}, `Digest: ${file.digest}`));
-      if (!file.same) parts.push(element("p", {}, "It is not the file that was obeyed: it has changed since, so its lines have no counts."));
+      if (!file.same) parts.push(element("p", {}, "This file has changed since the crawl obeyed it, so its lines have no counts."));
       if (file.findings.length) parts.push(element("ul", {}, ...file.findings.map(([code, title, grave]) => element("li", {}, `${shown(grave, "severity")} ${code}: ${title}`))));
       parts.push(fileTable(file, refused));
     } else {
-      parts.push(element("p", {}, `Its file is not in this page: scrapy robots cache show '${site}'`));
+      parts.push(element("p", {}, `This page does not include the stored file. To see it: scrapy robots cache show '${site}'`));
     }
     document.getElementById("detail-body").replaceChildren(...parts);
     if (!dialog.open) dialog.showModal();

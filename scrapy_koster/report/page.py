@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from scrapy_koster.report.numbers import Numbers
 
 
+_FIRST = ("why", "closed", "rules")
+"""The tables above the charts."""
+
+
 def no_file(_site: str) -> None:
     """Know of no stored file."""
 
@@ -84,7 +88,12 @@ def _page(
         answers=answers(numbers, tables),
         tiles=list(tiles(numbers)),
         pictures=list(pictures_of(numbers)),
-        tables=tables,
+        first_tables=[table for table in tables if table.name in _FIRST],
+        other_tables=[
+            table
+            for table in tables
+            if table.name not in _FIRST and table not in (compared.tables if compared else ())
+        ],
         compared=compared,
         beyond=beyond and Path(beyond).name,
         shown_sites=len(next(table for table in tables if table.name == "sites")),

@@ -121,7 +121,7 @@ def timeline(
     return Picture(
         name,
         title,
-        f"{about}, by the {minutes_long} since the crawl began",
+        f"{about}, per {minutes_long} since the start.",
         _svg(name, title, _HEIGHT + 8, shapes, _WIDE),
         ("time", *series),
         rows,
@@ -156,7 +156,7 @@ def strip(
     if days:
         shapes.append(_text(0, _HEIGHT + 18, days[0][0]))
         shapes.append(_text(len(bins) * step, _HEIGHT + 18, days[-1][0], "end"))
-    per = f" A column is {each} days." if each > 1 else ""
+    per = f" Each column is {each} days." if each > 1 else ""
     return Picture(
         name,
         title,
@@ -190,7 +190,7 @@ def _svg(
 ) -> Markup:
     return Markup(
         '<svg viewBox="0 0 {} {}" role="img" aria-labelledby="{}-title">'
-        '<title id="{}-title">{}. The table below has its numbers.</title>{}</svg>'
+        '<title id="{}-title">{}. The table below has the numbers.</title>{}</svg>'
     ).format(width, height, name, name, title, Markup("").join(shapes))
 
 

@@ -1,4 +1,4 @@
-"""The tables of the page: what their columns are, and what stands in them."""
+"""The tables of the page: their columns and rows."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _SITES = [
     Column("outcome"),
     Column("refused", "number"),
     Column("allowed", "number"),
-    Column("the line that refused most"),
+    Column("top refusing line"),
     Column("status", "number"),
-    Column("why not"),
-    Column("asked", "number", minor=True),
+    Column("failure"),
+    Column("attempts", "number", minor=True),
     Column("fetched", "time", minor=True),
     Column("expires", "time", minor=True),
     Column("size", "bytes", minor=True),
@@ -104,7 +104,7 @@ def _sites(
     numbers: Numbers,
     stored: Mapping[str, File],
 ) -> Table:
-    about = "Each site that was asked, and what became of it. Choose one to see its file."
+    about = "Each site and its outcome. Click a site to see its robots.txt."
     table = Table("sites", "Sites", about, _SITES, sort=2)
     now = int(numbers.about.get("written") or 0)
     for row in rows:
@@ -133,24 +133,24 @@ def _sites(
 def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
     table = Table(
         "closed",
-        "Sites that were closed",
-        "By rules: lines of the robots.txt refused all that was requested. Or it answers HTTP 401"
-        " or 403, is missing (KOSTER_MISSING), is an HTML page (KOSTER_HTML_ROBOTSTXT), or did not"
-        " answer.",
+        "Closed sites",
+        "Sites where every request was refused by rules, or whose robots.txt returned HTTP 401 or"
+        " 403, is missing (KOSTER_MISSING), is an HTML page (KOSTER_HTML_ROBOTSTXT), or was"
+        " unavailable.",
         [
             Column("refused", "number"),
             Column("site", "site"),
             Column("how"),
             Column("why"),
             Column("allowed", "number"),
-            Column("asked again after", "time"),
+            Column("expires", "time"),
         ],
     )
     for row in rows:
         by_line = row["outcome"] not in CLOSED_BY
         chosen = sum(row[REFUSED[ground]] for ground in _BY_CHOICE)
         if not by_line or (chosen and not _allowed(row)):
-            how = "all was refused" if by_line else _OUTCOMES[row["outcome"]]
+            how = "every request refused" if by_line else _OUTCOMES[row["outcome"]]
             why = (
                 _worst(worst, row["site"]) if by_line else row["reason"] or f"HTTP {row['status']}"
             )
@@ -160,7 +160,7 @@ def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Table:
 
 
 def _worst(worst: Mapping[str, str], site: str) -> str:
-    return f"line {worst[site]}" if site in worst else "an override of yours"
+    return f"line {worst[site]}" if site in worst else "your override"
 
 
 def _refused(row: sqlite3.Row) -> dict[str, int]:
@@ -173,8 +173,8 @@ def _allowed(row: sqlite3.Row) -> int:
 
 def _closed_by(row: sqlite3.Row, refused: Mapping[str, int]) -> str:
     if refused["restricted"] or refused["missing"] or refused["html"]:
-        return f"the whole site: HTTP {row['status']}"
-    return "the whole site: unavailable" if refused["unavailable"] else ""
+        return f"whole site: HTTP {row['status']}"
+    return "whole site: unavailable" if refused["unavailable"] else ""
 
 
 def _deferred_secs(row: sqlite3.Row, now: int) -> int | None:
@@ -186,7 +186,7 @@ def _why(numbers: Numbers) -> Table:
     table = Table(
         "why",
         "Why requests were refused",
-        "Refused requests by reason and rule, over all sites.",
+        "Refused requests of all sites, by reason and rule.",
         [Column("requests", "number"), Column("sites", "number"), Column("reason"), Column("rule")],
     )
     for group in numbers.why:
@@ -197,7 +197,7 @@ def _why(numbers: Numbers) -> Table:
 def _rules(numbers: Numbers, samples: Samples) -> Table:
     table = Table(
         "rules",
-        "Which lines refused us",
+        "Lines that refused requests",
         "Each line of a robots.txt that has refused a request, and a sample URL.",
         [
             Column("refused", "number"),
@@ -217,14 +217,14 @@ def _rules(numbers: Numbers, samples: Samples) -> Table:
 def _overrides(numbers: Numbers, samples: Samples) -> Table:
     table = Table(
         "overrides",
-        "Overrides of yours",
-        "Entries of KOSTER_OVERRIDES that changed what happened to a request.",
+        "Your overrides",
+        "KOSTER_OVERRIDES entries that changed the decision on a request.",
         [
             Column("allowed", "number"),
             Column("refused", "number"),
             Column("site", "site"),
-            Column("why, and until when"),
-            Column("for example"),
+            Column("reason and expiry"),
+            Column("sample"),
         ],
     )
     for site, text, allowed, refused in numbers.overrides:
@@ -237,8 +237,8 @@ def _overrides(numbers: Numbers, samples: Samples) -> Table:
 def _starts(rows: Iterable[sqlite3.Row], samples: Samples) -> Table:
     table = Table(
         "starts",
-        "Start requests that were refused",
-        "What is only linked from these pages was never found.",
+        "Refused start requests",
+        "Pages linked only from these pages were not found.",
         [Column("refused", "number"), Column("site", "site"), Column("sample")],
     )
     for row in rows:
@@ -249,7 +249,7 @@ def _starts(rows: Iterable[sqlite3.Row], samples: Samples) -> Table:
 
 
 def _failures(numbers: Numbers) -> Table:
-    about = "Attempts to retrieve a robots.txt that failed."
+    about = "Failed attempts to fetch a robots.txt."
     columns = [Column("attempts", "number"), Column("reason")]
     table = Table("failures", "Failures by reason", about, columns)
     for reason, attempts in numbers.failures.items():
@@ -261,8 +261,8 @@ def _hazards(rows: Iterable[sqlite3.Row], stored: Mapping[str, File]) -> Table:
     table = Table(
         "hazards",
         "Hazards",
-        "Where a file may be meant otherwise than it was read, the gravest first. Findings are a"
-        f" sample: {len(stored):,} stored files are checked as scrapy robots check does.",
+        "Files whose authors may have meant something else, the most severe first. Findings are a"
+        f" sample: {len(stored):,} stored files were checked with scrapy robots check.",
         [
             Column("severity", "severity"),
             Column("requests allowed", "number"),
@@ -285,17 +285,17 @@ def _hazards_of(row: sqlite3.Row, file: File | None) -> Iterator[tuple[int, str]
     for code, title, grave in file.findings if file else ():
         yield grave, f"{code} {title}"
     if row["looser"]:
-        what = f"Pages let through that RFC 9309 forbids: {row['looser']:,}."
+        what = f"Allowed pages that RFC 9309 forbids: {row['looser']:,}."
         yield GRAVITY[Severity.WARNING], what
     if row["cut"]:
-        yield GRAVITY[Severity.WARNING], "Longer than KOSTER_MAX_BYTES: not read to its end."
+        yield GRAVITY[Severity.WARNING], "Longer than KOSTER_MAX_BYTES: the rest was not read."
 
 
 def _looser(numbers: Numbers, samples: Samples) -> Table:
     table = Table(
         "looser",
-        "Pages let through that RFC 9309 forbids",
-        'By the draft they are allowed. KOSTER_PARSER = "scrapy_koster.StrictestRobotParser" obeys'
+        "Allowed pages that RFC 9309 forbids",
+        'The draft allows them. KOSTER_PARSER = "scrapy_koster.StrictestRobotParser" obeys'
         " both standards.",
         [
             Column("pages", "number"),
@@ -303,7 +303,7 @@ def _looser(numbers: Numbers, samples: Samples) -> Table:
             Column("cause"),
             Column("forbidden by RFC 9309"),
             Column("allowed by the draft"),
-            Column("for example"),
+            Column("sample"),
         ],
     )
     for site, cause, line, text, allows, pages in numbers.hazards:
@@ -313,7 +313,7 @@ def _looser(numbers: Numbers, samples: Samples) -> Table:
 
 
 def _redirects(rows: Iterable[sqlite3.Row]) -> Table:
-    about = "Sites whose robots.txt was found elsewhere."
+    about = "Sites whose robots.txt redirects to another URL."
     columns = [Column("site", "site"), Column("to")]
     table = Table("redirects", "Redirects of robots.txt", about, columns)
     for row in rows:
@@ -325,8 +325,8 @@ def _redirects(rows: Iterable[sqlite3.Row]) -> Table:
 def _drops(rows: Iterable[sqlite3.Row], samples: Samples) -> Table:
     table = Table(
         "drops",
-        "Dropped because the page says so",
-        "Requests (nofollow) and items (noindex) of pages with META tags or X-Robots-Tag.",
+        "Dropped by page directives",
+        "Requests (nofollow) and items (noindex) dropped by META tags and X-Robots-Tag headers.",
         [
             Column("nofollow", "number"),
             Column("noindex", "number"),
@@ -346,21 +346,21 @@ def _usage(connection: sqlite3.Connection, rows: Iterable[sqlite3.Row]) -> Table
     table = Table(
         "usage",
         "Usage preferences",
-        "What sites state in robots.txt about the use of their pages, by line, with the items that"
-        " were dropped and the requests that were refused because of it at the site.",
+        "What sites state in robots.txt about the use of their pages, with the dropped items and"
+        " refused requests of each site.",
         [
             Column("site", "site"),
             Column("line", "number"),
             Column("statement"),
-            Column("states"),
+            Column("preference"),
             Column("items dropped", "number"),
             Column("refused", "number"),
         ],
     )
     effects = {row["site"]: (row[USAGE], row[REFUSED[Ground.USAGE.value]]) for row in rows}
     for site, line, text, stated in statements_of(connection):
-        table.add(site, line, text, stated or "nothing", *effects.pop(site, (None, None)))
+        table.add(site, line, text, stated or "none", *effects.pop(site, (None, None)))
     for site, (dropped, refused) in effects.items():
         if dropped or refused:
-            table.add(site, None, "in headers or META tags of its pages", "", dropped, refused)
+            table.add(site, None, "in headers or META tags of pages", "", dropped, refused)
     return table

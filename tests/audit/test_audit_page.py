@@ -41,7 +41,7 @@ def test_each_table_is_there_and_sorts(page_file: Path, opened: Open) -> None:
 
 def test_the_days_have_a_strip(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
-    figure = page.locator("figure", has_text="Requests of robots on each day")
+    figure = page.locator("figure", has_text="Robot requests on each day")
     assert figure.locator("svg rect.restricted").count() > 3
     days = figure.locator("tbody tr").all_inner_texts()
     figure.locator("summary").click()
@@ -54,7 +54,7 @@ def test_days_without_a_robot(hits: list[int], rows: int, tmp_path: Path) -> Non
     log = written([Hit(BEGAN + secs, "somebot/1", "/") for secs in hits])
     write_audit(audited(log), str(tmp_path / "audit.html"))
     made = (tmp_path / "audit.html").read_text()
-    strip = made[made.index("Requests of robots on each day") : made.index("Who came most often")]
+    strip = made[made.index("Robot requests on each day") : made.index("Most requests")]
     assert strip.count('<tr><th scope="row"') == rows
 
 
@@ -64,7 +64,7 @@ def test_a_strip_of_any_length(count: int) -> None:
     picture = pictures.strip("days", "Days", "About", [("a", "obeyed"), ("b", "restricted")], days)
     assert len(picture.rows) == count
     assert picture.svg.count("<rect") == 2 * min(count, 100)
-    assert ("A column is 4 days" in picture.about) is (count == 400)
+    assert ("Each column is 4 days" in picture.about) is (count == 400)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -673,7 +673,7 @@ def test_a_hazard_names_the_line_that_rfc_9309_goes_by(
     code: str, file: str, decides: str | None
 ) -> None:
     found = [finding for finding in check(file.encode()) if finding.check.code == code]
-    said = "; RFC 9309 goes by line "
+    said = "; RFC 9309 uses line "
     message = found[-1].message
     assert (said in message) is (decides is not None)
     assert decides is None or message.endswith(said + decides)

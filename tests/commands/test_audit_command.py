@@ -49,7 +49,7 @@ def test_the_table(robots: Robots, log: Path) -> None:
     lines = [line.split() for line in ran.out.splitlines()]
     assert ran.out.splitlines()[0] == "1 other robot came, 1 disobeyed"
     assert lines[3][:11] == ["rudebot", "other", "3", "0", "3", "0", "0", "1", "s", "3", "never"]
-    assert "never asked for robots.txt, kept Crawl-delay 10 in 0% of gaps" in ran.out
+    assert "never fetched robots.txt, kept Crawl-delay 10 in 0% of gaps" in ran.out
     assert lines[6][:5] == ["3", "rudebot", "7", "Disallow:", "/private/"]
     assert "2 of them could not be read" in ran.out
     assert "\\x1b]0;owned\\x07" in ran.out
@@ -185,9 +185,11 @@ def test_many_robots_and_those_that_are_not_accused(robots: Robots, log: Path) -
     out = robots("audit", "--robots", "robots.txt", log).out
     assert "  11 more robots: --json has them" in out
     assert "  10 more lines disobeyed: --json has them" in out
-    assert "not accused: someapp, 1 of its requests are disallowed" in out
+    assert "maybe not a robot: someapp, 1 of its requests are disallowed" in out
     log.write_bytes(written(hits[60:]))
-    assert "asked after 1 request," in robots("audit", "--robots", "robots.txt", log).out
+    assert (
+        "fetched robots.txt after 1 request," in robots("audit", "--robots", "robots.txt", log).out
+    )
 
 
 def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:

@@ -65,12 +65,12 @@ def test_check_shows_place_code_section_and_the_fix(robots: Robots) -> None:
     assert ran == Ran(
         1,
         "-:2:13: warning K042 '*' is no wildcard: '/a*'; RFC 9309"
-        " goes by line 2 for '/ax' (section 3.2.2, 3.3; only the draft)\n"
+        " uses line 2 for '/ax' (section 3.2.2, 3.3; only the draft)\n"
         '    The "*" is an ordinary character; for RFC 9309 it is a wildcard.\n'
         "    Fix: Keep it for RFC 9309. For the draft, add a line for each path that it"
         " matches.\n"
         "-:3:13: warning K042 '*' is no wildcard: '/b*'; RFC 9309"
-        " goes by line 3 for '/bx' (section 3.2.2, 3.3; only the draft)\n"
+        " uses line 3 for '/bx' (section 3.2.2, 3.3; only the draft)\n"
         "    Fix: Keep it for RFC 9309. For the draft, add a line for each path that it"
         " matches.\n"
         "-:4:1: error K010 no colon: 'Allow' (section 3.2)\n"
@@ -116,7 +116,7 @@ def test_check_in_json(robots: Robots, file: Path) -> None:
                 "column": 12,
                 "severity": "warning",
                 "code": "K043",
-                "message": "'$' is not the end of the path: '/$'; RFC 9309 goes by line 2 for '/'",
+                "message": "'$' is not the end of the path: '/$'; RFC 9309 uses line 2 for '/'",
                 "section": "3.2.2, 3.3",
                 "points": ["C6"],
                 "title": 'The "$" at the end is an ordinary character; for RFC 9309 it ends'
@@ -334,7 +334,7 @@ def test_explain_of_several_urls_is_as_bad_as_the_worst(robots: Robots, file: Pa
 def test_explain_names_an_override(robots: Robots) -> None:
     body = b"User-agent: *\nDisallow: /a\n"
     entry = {"site": "http://h", "allow": ["/a"], "reason": "agreed", "until": "2999-12-31"}
-    why = "an override of yours: agreed, until 2999-12-31; the site's line 2 forbids it"
+    why = "your override: agreed, until 2999-12-31; the site's line 2 forbids it"
 
     def run(*options: str, **settings: Any) -> Ran:
         return robots("explain", "--robots", "-", *options, "http://h/a", stdin=body, **settings)
@@ -681,7 +681,7 @@ def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:
     for verb in ("explain", "check"):
         ran = sites.run(verb, sites.server.site().url("/"), **settings)
         assert (ran.status, ran.out) == (3, "")
-        assert "the crawl ended before its site was asked" in ran.err
+        assert "the crawl ended before robots.txt was fetched" in ran.err
 
 
 class ClosingKeeper:

@@ -65,7 +65,7 @@ def test_json(robots: Robots, database: Path, tmp_path: Path) -> None:
         {"requests": 7, "sites": 1, "reason": "a rule", "rule": "Disallow: /"},
         {"requests": 3, "sites": 1, "reason": "HTTP 401 or 403", "rule": ""},
         {"requests": 2, "sites": 1, "reason": "a rule", "rule": "Disallow: /*.pdf"},
-        {"requests": 2, "sites": 1, "reason": "the robots.txt did not answer", "rule": ""},
+        {"requests": 2, "sites": 1, "reason": "robots.txt unavailable", "rule": ""},
     ]
     assert not (tmp_path / "robots-report.html").exists()
 
@@ -120,8 +120,8 @@ def test_too_many_sites_for_a_page(
     monkeypatch.setattr(numbers, "SITES_THAT_MATTER", 10)
     robots("report", database, "-o", "page.html")
     text = (tmp_path / "page.html").read_text()
-    assert "of 65 sites" in text
-    assert "shows 10 of 65 sites" in text
+    assert "most important of 65 sites" in text
+    assert "shows the 10 most important" in text
     assert len((tmp_path / "page.sites.csv").read_text().splitlines()) == 66
     [shown] = json.loads(f"[{robots('report', database, '--json').out}]")
     assert shown["sites"] == 65
@@ -176,18 +176,18 @@ def test_a_rule_is_grouped_over_sites(tmp_path: Path) -> None:
     numbers_read = numbers.read(str(written(tmp_path / "web.sqlite3", tally)))
     assert numbers_read.why == [
         (194, 97, "a rule", "Disallow: /private"),
-        (1, 1, "too long a Crawl-delay", "Crawl-delay: 900"),
+        (1, 1, "a Crawl-delay that is too long", "Crawl-delay: 900"),
     ]
     assert "194 requests, 97 sites:" in page_about(tmp_path, tally)
 
 
 def test_a_survey_speaks_of_a_survey(tmp_path: Path) -> None:
     made = page_about(tmp_path, every_kind(), survey=1, title="Survey of 9 URLs", finished="")
-    assert "Survey of 9 URLs: what a crawl would be refused" in made
+    assert "Survey of 9 URLs: robots.txt report" in made
     assert "A survey fetches no page." in made
     assert "Why would requests be refused?" in made
     assert "26 requests would be refused" in made
-    assert "The survey had not ended" in made
+    assert "The survey had not finished" in made
     assert "crawl them again" not in made
 
 
@@ -206,9 +206,9 @@ def test_a_crawl_of_which_nothing_was_refused(tmp_path: Path) -> None:
     writer.close()
     page.write_page(str(database), str(tmp_path / "page.html"))
     made = (tmp_path / "page.html").read_text()
-    for said in ("No request was refused.", "Nothing that is known of.", "<p>Nothing.</p>"):
+    for said in ("No request was refused.", "Nothing known.", "<p>Nothing.</p>"):
         assert said in made
-    assert "No. 3 requests were allowed, and no other was sent." in made
+    assert "No. 3 requests were allowed, and no others were sent." in made
 
 
 def test_what_was_let_through_and_missing_is_told(tmp_path: Path) -> None:
@@ -217,15 +217,15 @@ def test_what_was_let_through_and_missing_is_told(tmp_path: Path) -> None:
     tally.row("http://b.example").update(outcome=int(Standing.MISSING), refused_missing=1)
     tally.row("http://c.example").update(overridden=4, refused_override=5, outcome=1)
     made = page_about(tmp_path, tally)
-    assert "4 of them because an override of yours allows them" in made
-    assert "5 requests, 1 site: an override of yours" in made
-    assert "7 of them to sites that did not answer" in made
+    assert "4 allowed by your overrides (KOSTER_OVERRIDES)" in made
+    assert "5 requests, 1 site: your override" in made
+    assert "7 allowed: robots.txt is unavailable" in made
     assert "1 without a robots.txt" in made
     assert "6 requests were refused" in made
 
 
 def test_what_is_sampled_is_named_as_a_sample(tmp_path: Path) -> None:
     made = page_about(tmp_path, without_hazards())
-    assert "In a sample of 93 decisions RFC 9309 forbids 1" in made
-    assert "A sample: how both decide" in made
+    assert "In a sample of 93 decisions, RFC 9309 forbids 1" in made
+    assert "A sample of 93 decisions" in made
     assert "The numbers are exact" not in made

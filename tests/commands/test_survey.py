@@ -66,16 +66,16 @@ def test_what_a_line_stands_for(line: str, url: str) -> None:
 
 
 BROKEN = {
-    "it is neither an http or https URL nor a host": [
+    "neither an http or https URL nor a host": [
         b"ftp://a/", b"mailto:a@b", b"javascript:alert(1)", b"user:pw@host", b"http://",
         b"http:///x", b"http://a:99999/", b"http://[::1", b"//a/b", b"hello world", b"*", b"/",
         b"?", b"http://a%41/", b"http://" + "\u00fc".encode() * 300, b"https:a", b"a<b>",
     ],
-    "it has characters that cannot be printed": [
+    "contains unprintable characters": [
         b"http://a/\x1b[2J", b"http://a/\0", "http://a/\u202e".encode(), b"a\rb", b"http://a\tb/",
     ],
-    "it is not UTF-8": [b"http://a/\xff", b"\xff\xfeh\0t\0t\0p\0"],
-    f"it is longer than {LINE_MAX_BYTES} octets": [
+    "not UTF-8": [b"http://a/\xff", b"\xff\xfeh\0t\0t\0p\0"],
+    f"longer than {LINE_MAX_BYTES} bytes": [
         b"http://a/" + b"x" * LINE_MAX_BYTES, b"http://a/" + b"x" * 1_000_000,
     ],
 }  # fmt: skip
@@ -295,7 +295,7 @@ def test_lines_that_are_repeated_or_broken_are_told(survey: Survey, server: Serv
     ran = survey("seeds.gz")
     given = site.urls(2)
     repeated = 4 - len({*given, site.url("/0")})
-    first = f"7 lines: {4 - repeated} URLs, {repeated} repeated, 1 broken, 2 blank or #"
+    first = f"7 lines: {4 - repeated} URLs, {repeated} duplicate, 1 invalid, 2 blank or comment"
     assert ran.out.splitlines()[0] == first
     (survey.folder / "cut.gz").write_bytes((survey.folder / "seeds.gz").read_bytes()[:-6])
     cut = survey("cut.gz")
@@ -406,7 +406,7 @@ def test_hostile_lines_are_harmless(survey: Survey, server: Server) -> None:
     page = survey.folder / "page.html"
     ran = survey("-", "-o", page, stdin="\n".join([*broken, *good]))
     assert (ran.status, len(ran.err.splitlines())) == (1, 11)
-    assert ran.err.endswith(f"scrapy robots: -: broken lines: {len(broken) - 1}\n")
+    assert ran.err.endswith(f"scrapy robots: -: {len(broken) - 1} invalid lines in total\n")
     for text in (ran.out, ran.err):
         assert text.replace("\n", "").isprintable()
         assert "sesame" not in text
@@ -419,8 +419,8 @@ def test_hostile_lines_are_harmless(survey: Survey, server: Server) -> None:
 
 # Each is the arguments, what is on standard input, and what is said.
 WRONG = [
-    (["-"], "", "there is no URL in '-'"),
-    (["-"], "\n# http://a/\nftp://b/\n", "there is no URL in '-'"),
+    (["-"], "", "'-' has no URL; write one URL or host a line"),
+    (["-"], "\n# http://a/\nftp://b/\n", "'-' has no URL; write one URL or host a line"),
     (["nowhere\x1b"], "", r"cannot read 'nowhere\x1b': No such file"),
     (["http://a/"], "", "give a file, or - for standard input"),
     (["-", "--agent", "/"], "http://127.0.0.1:1/", "does not begin with a name token"),
@@ -452,7 +452,7 @@ def test_one_that_cannot_begin(survey: Survey) -> None:
     setting = 'DOWNLOADER_MIDDLEWARES={"no.such.Middleware": 1}'
     ran = survey("-", "-s", setting, "-L", "CRITICAL", stdin="http://127.0.0.1:1/")
     assert (ran.status, ran.out) == (4, "")
-    assert "scrapy robots: the survey could not begin" in ran.err
+    assert "scrapy robots: the survey could not start" in ran.err
 
 
 def test_one_whose_numbers_cannot_be_written_asks_nobody(survey: Survey, server: Server) -> None:
@@ -461,7 +461,7 @@ def test_one_whose_numbers_cannot_be_written_asks_nobody(survey: Survey, server:
     site = server.site()
     ran = survey("-", "-L", "CRITICAL", stdin=site.url())
     assert (ran.status, ran.out) == (2, "")
-    assert "nothing can be written there; set KOSTER_SQLITE_PATH" in re.sub(r"\s+", " ", ran.err)
+    assert "where a survey saves its counts; set KOSTER_SQLITE_PATH" in re.sub(r"\s+", " ", ran.err)
     assert site.requests == ()
 
 
@@ -501,9 +501,9 @@ def test_interrupted_and_resumed(survey: Survey, server: Server) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=forks.ENDS_SECS)
     assert process.returncode == 3
-    [left] = re.findall(r"ended before (\d+) of 80 URLs were decided; the same command", err)
+    [left] = re.findall(r"stopped before (\d+) of 80 URLs were decided; run it again", err)
     assert 8 <= int(left) <= 80
-    assert f" {left}  not decided on\n" in out
+    assert f" {left}  not decided\n" in out
     many.gate.open()
     again = survey(file)
     assert again.status == 1

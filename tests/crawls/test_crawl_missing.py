@@ -77,7 +77,7 @@ async def test_all_that_is_missing_is_disallowed(
         assert numbers.standings["missing"] == numbers.outcomes["restricted"] == len(missing)
         page = (tmp_path / "report.html").read_text("utf-8")
         assert "missing and disallowed" in page
-        assert "the whole site: HTTP 404" in page
+        assert "whole site: HTTP 404" in page
     assert [name for name, site in missing.items() if site.pages_asked not in ([], ["/gone"])] == []
     assert {site.asked("/robots.txt") for site in missing.values()} == {1}
 

@@ -59,7 +59,7 @@ async def test_one_allows_and_one_refuses(crawl: Crawl, server: Server, site: Si
     assert result.stats["koster/override/allowed"] == 1
     assert result.stats["koster/forbidden/override"] == 1
     assert result.stats["koster/forbidden/rule"] == 3
-    said = f"an override of yours: {AGREED}, until 2999-12-31; the site"
+    said = f"your override: {AGREED}, until 2999-12-31; the site"
     for line in (
         f"<GET {site.url('/private/a')}> passes, allowed by {said}'s line 2 forbids it",
         f"<GET {site.url('/closed')}> is forbidden by {said} allows it",
@@ -93,7 +93,7 @@ async def test_in_the_report(crawl: Crawl, site: Site, tmp_path: Path, *, dry_ru
     assert numbers.allowed == 3
     assert sum(numbers.compared.values()) == 1  # only what the rules decided
     page = path.read_text("utf-8")
-    assert "Overrides of yours" in page
+    assert "Your overrides" in page
     assert text in page
 
 

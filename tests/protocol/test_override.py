@@ -148,8 +148,7 @@ def test_one_that_allows() -> None:
     assert verdict.line == 2
     assert verdict.override is OPENED
     assert str(verdict) == (
-        "allowed by an override of yours: the owner agreed, until 2026-12-31; the site's line 2"
-        " forbids it"
+        "allowed by your override: the owner agreed, until 2026-12-31; the site's line 2 forbids it"
     )
     assert verdict.to_dict()["override"] == {
         "site": "https://a.example", "reason": "the owner agreed", "until": "2026-12-31",
@@ -161,7 +160,7 @@ def test_one_that_disallows() -> None:
     assert not verdict.allowed
     assert verdict.ground is Ground.OVERRIDE
     assert str(verdict) == (
-        "forbidden by an override of yours: the owner agreed, until 2026-12-31; the site's line 4"
+        "forbidden by your override: the owner agreed, until 2026-12-31; the site's line 4"
         " allows it"
     )
 

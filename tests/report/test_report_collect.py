@@ -342,4 +342,4 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     assert rule["line"] == 2
     assert rule["refused"] == numbers["requests"]["refused"]["rule"] > 0
     page = (tmp_path / "page.html").read_text()
-    assert "The crawl had not ended when this was written" in page
+    assert "The crawl had not finished when this page was made" in page

@@ -12,7 +12,16 @@ import pytest
 from harness.browser import IN_CHROMIUM, Open, checked_by_axe, rows, sort_by, tables
 from harness.reports import ROBOTS, every_kind, obeyed, page_of, refused, site_named, written
 
-from scrapy_koster.report.tally import Tally
+from scrapy_koster.report.tally import (
+    HAZARD,
+    NOFOLLOW,
+    NOINDEX,
+    OVERRIDDEN,
+    REFUSED,
+    START,
+    USAGE,
+    Tally,
+)
 
 pytestmark = IN_CHROMIUM
 
@@ -109,6 +118,27 @@ def test_a_site_opened(page_file: Path, opened: Open) -> None:
     opened(page_file, f"#site={site}").wait_for_selector("dialog[open] table.file")
 
 
+def test_a_site_with_samples_of_each_kind(tmp_path: Path, opened: Open) -> None:
+    tally = Tally()
+    obeyed(tally, site_named(1))
+    kinds = [*REFUSED, START, OVERRIDDEN, HAZARD, NOFOLLOW, NOINDEX, USAGE]
+    for kind in kinds:
+        tally.sample(site_named(1), kind, 5, f"{site_named(1)}/{kind}")
+    page = opened(page_of(tmp_path, tally), f"#site={site_named(1)}")
+    page.wait_for_selector("dialog[open]")
+    assert sorted(page.locator("ul.samples").all_inner_texts()) == sorted(
+        f"{site_named(1)}/{kind}" for kind in kinds
+    )
+
+
+def test_the_links_are_in_the_order_of_the_page(page_file: Path, opened: Open) -> None:
+    page = opened(page_file)
+    targets = [link.get_attribute("href") for link in page.locator("nav a").all()]
+    tops = [page.locator(target).bounding_box()["y"] for target in targets]
+    assert len(tops) == len(tables(page)) + 1
+    assert tops == sorted(tops)
+
+
 def test_by_keyboard_alone(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     page.locator("#q-rules").focus()
@@ -142,7 +172,7 @@ def test_print(page_file: Path, opened: Open, tmp_path: Path) -> None:
 def test_without_javascript(page_file: Path, opened: Open) -> None:
     page = opened(page_file, ready=False, java_script_enabled=False)
     text = page.locator("body").inner_text()
-    assert "0 of 65 sites were closed by rules, 1 by HTTP 401 or 403, 1 did not answer" in text
+    assert "2 of 65 sites were closed: 1 by HTTP 401 or 403, 1 unavailable." in text
     assert "Disallow: /private/" in text
     assert "the first" in page.locator("section[data-name=sites] .rest").inner_text().lower()
 
@@ -167,8 +197,8 @@ def test_the_first_screen_answers_in_this_order(page_file: Path, opened: Open) -
     assert questions == [
         "Was anything fetched that should not have been?",
         "Why were requests refused?",
-        "What may have been missed?",
-        "What is there to do?",
+        "What might have been missed?",
+        "What can you do?",
     ]
     answers = page.locator(".answers section > div")
     assert answers.nth(0).inner_text().startswith("No. 1,841 requests were allowed")
