@@ -36,9 +36,9 @@ def tables(rounds: int) -> Iterator[Table]:
         by_turns(_parsing(everyone, found), rounds),
         len(found.files),
         Goal("parse", 6),
-        note="scrapy-koster reads a file when it is first asked, and of it the record that is"
-        " obeyed; the rules that were read are then put in order, as in the second line. The"
-        " last line is what `scrapy robots check` does: all records, their lines numbered.",
+        note="At the first decision, scrapy-koster parses the record that the robot obeys (first"
+        " line) and sorts its rules (second line). `scrapy robots check` parses all records, with"
+        " their line numbers (last line).",
     )
     yield _compared(
         f"Parse and first decision, {found.name}, us a file",

@@ -23,7 +23,7 @@ class KosterRobotParser(RobotsTxt, ScrapyParser):
         self._watches: dict[str | bytes, Watch | None] = {}
 
     def watch(self, robot: str | bytes) -> Watch | None:
-        """Return what finds URLs that RFC 9309 forbids and this allows, None if there are none."""
+        """Return a finder of allowed URLs that RFC 9309 forbids, None if the file has none."""
         if robot not in self._watches:
             if len(self._watches) >= ROBOTS_KEPT:
                 self._watches.clear()

@@ -67,7 +67,7 @@ class NoAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """An answer that is kept (3.4): enough to obey it and to renew it."""
+    """A stored response to /robots.txt (3.4), with all that is needed to obey and revalidate it."""
 
     url: str
     """The URL that answered, after redirects."""
@@ -77,17 +77,17 @@ class Copy:
     etag: str | None
     last_modified: str | None
     fetched: float
-    """When it was last fetched or renewed, in seconds since the epoch."""
+    """When the copy was last fetched or revalidated, in seconds since the epoch."""
     expires: float
-    """Until when it is fresh, in seconds since the epoch."""
+    """When the copy expires, in seconds since the epoch."""
     cut_bytes: int | None = None
-    """The limit at which the file was cut, None where the body is the whole of it."""
+    """The size limit at which the file was cut, None if the body is complete."""
     life_stated: bool = False
-    """Whether its server stated how long it is fresh; else the policy's default is its life."""
+    """Whether cache headers set the lifetime. If not, the policy's default applies."""
     digest: str = ""
-    """That of the answer's body, as it was received. By itself that of ``body``."""
+    """Digest of the body as received. The default is the digest of ``body``."""
     record_id: str | None = None
-    """The WARC-Record-ID of the record that holds its body; None if it is in no archive."""
+    """WARC-Record-ID of the record with the body, None if it is not archived."""
 
     def __post_init__(self) -> None:
         """Take the digest of the body, if none is given."""
@@ -96,7 +96,7 @@ class Copy:
 
     @property
     def in_utf8(self) -> bytes:
-        """The body as parsers are given it: one in UTF-16 that says so is decoded (B3)."""
+        """The body for parsers: UTF-16 is converted to UTF-8 (B3)."""
         return narrow(self.body)
 
     def __repr__(self) -> str:
@@ -110,23 +110,23 @@ class Failure:
 
     reason: str
     attempts: int
-    """Attempts that failed in a row."""
+    """Number of consecutive failed attempts."""
     since: float
-    """When the first of them failed, in seconds since the epoch."""
+    """Time of the first of these failures, in seconds since the epoch."""
     asked: float
-    """When the last of them failed, in seconds since the epoch."""
+    """Time of the last failure, in seconds since the epoch."""
     retry: float
-    """Before this it is not asked again, in seconds since the epoch."""
+    """Time of the next attempt at the earliest, in seconds since the epoch."""
     stale: Copy | None
     """The last good copy, if there was one."""
     is_defect: bool = False
-    """It is the robot that failed, not the site: KOSTER_UNAVAILABLE opens nothing."""
+    """Whether the robot failed, not the site: then KOSTER_UNAVAILABLE opens nothing."""
     no_such_host: bool = False
-    """The name of the site's host does not exist: requests do not wait for it."""
+    """Whether the host does not exist: then its requests do not wait."""
 
 
 Known: TypeAlias = Copy | Failure
-"""What is known of a site; this is what a storage keeps."""
+"""The knowledge about a site that a storage keeps: a copy, or a failure."""
 
 
 def standing_of(copy: Copy, policy: Policy) -> Standing:

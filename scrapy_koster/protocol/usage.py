@@ -70,7 +70,7 @@ class Statement:
 
     @property
     def preferences(self) -> dict[str, Preference]:
-        """Its preferences, by label."""
+        """Preferences of the statement, by label."""
         return dict(self.stated)
 
     def __str__(self) -> str:
@@ -80,14 +80,14 @@ class Statement:
         return f"the {self.origin.value} '{self.text}'"
 
     def as_line(self) -> Line | None:
-        """Return its line, as far as its text goes; None if it is of a header or a META tag."""
+        """Return the statement as a line (its text may be cut); None for headers and META tags."""
         if self.line is None:
             return None
         field, _, value = self.text.partition(": ")
         return Line(self.line, field.lower().encode(), value.encode())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
+        """Return the statement as a dict for JSON."""
         return {
             "source": self.origin.value,
             "line": self.line,
@@ -106,7 +106,7 @@ class Usage:
     __slots__ = ("_read", "_statements", "labels")
 
     labels: frozenset[str]
-    """Those that are known: of others every preference is unknown."""
+    """Known labels. The preference about any other label is unknown."""
     _read: Callable[[], tuple[Statement, ...]] | None
     _statements: tuple[Statement, ...]
 
@@ -146,11 +146,11 @@ class Usage:
         return {label: self.preference(label) for label in sorted(stated & self.labels)}
 
     def decisive(self, label: str) -> Statement | None:
-        """Return the first statement that the preference about *label* rests on."""
+        """Return the first statement that decides the preference about *label*."""
         return decisive(self.statements, label) if label in self.labels else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it, with its first hundred statements."""
+        """Return the usage as a dict for JSON, with its first hundred statements."""
         return {
             "preferences": {label: each.value for label, each in self.preferences().items()},
             "statements": [each.to_dict() for each in self.statements[:_STATEMENTS_SHOWN]],

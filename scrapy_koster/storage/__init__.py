@@ -1,6 +1,6 @@
-"""Where the copies of robots.txt are kept between two crawls (3.4).
+"""Storages keep copies of robots.txt between crawls (3.4).
 
-``__all__`` is for those who write a storage of their own: docs/storage.md.
+Use the names in ``__all__`` to write your own storage: docs/storage.md.
 """
 
 from scrapy_koster.protocol.access import Copy, Failure, Known

@@ -1,7 +1,7 @@
-"""The interface of a storage, and what some storages can do beyond it.
+"""The interface of a storage, and of its optional capabilities.
 
-A capability is a Protocol of its own, which the crawl looks for with ``issubclass``. Without it
-the crawl does without, so a storage goes on working when a capability is added.
+Each capability is a separate Protocol, which the crawl looks for with ``issubclass``. A storage
+without it still works.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scrapy_koster.protocol.site import Site
 
 
 class StorageError(Exception):
-    """The error that a storage raises; its message says what happened and what to do."""
+    """The error that a storage raises. Its message has the problem and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +24,17 @@ class Claimed:
     """The result of a claim."""
 
     known: Known | None
-    """What is known of the site at that moment."""
+    """The stored copy or failure of the site at that moment, if any."""
     held_secs: float
-    """0 if the claim succeeded; else the seconds for which another owner may hold the site."""
+    """0 if the claim succeeded. Otherwise the seconds for which another owner may hold the site."""
 
 
 GRANTED = Claimed(None, 0.0)
-"""The result of a claim in a storage that has no claims."""
+"""The result of a claim in a storage without claims."""
 
 
 class Settings(Protocol):
-    """Scrapy's settings, as far as a storage needs them; a dict will do."""
+    """Scrapy's settings, as a storage uses them. You can pass a dict."""
 
     def __getitem__(self, name: str, /) -> Any:
         """Return the value of the setting *name*."""
@@ -44,47 +44,47 @@ class Settings(Protocol):
 
 
 class Storage(Protocol):
-    """Keeps what is known of each site.
+    """Keeps the copy, or the failure, of each site.
 
-    Methods are called from any thread, also at the same time. They raise StorageError when the
-    storage fails or is closed. Whatever they raise, the crawl goes on without the storage.
+    Methods can be called from several threads at the same time. They raise StorageError if the
+    storage fails or is closed. Whatever they raise, the crawl continues without the storage.
 
-    A class may also have ``SETTINGS``, a mapping of names to ``Setting``: its own settings, which
-    are checked when a crawl starts.
+    A class may also have ``SETTINGS``, a mapping of names to ``Setting``. These settings are
+    checked when a crawl starts.
     """
 
     blocking: ClassVar[bool]
-    """Whether a call may wait for a disk, a lock or a network; it is called in a thread then."""
+    """Whether a call may wait for a disk, a lock or a network. If so, a thread calls it."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Storage:
-        """Open the storage; called in a thread if it is blocking, when it is first needed.
+        """Open the storage, when it is first needed; in a thread if it is blocking.
 
         *settings* has a valid value for each name in ``SETTINGS``.
         """
 
     def get(self, site: Site) -> Known | None:
-        """Return what is known of *site*, None if that is nothing, or cannot be read."""
+        """Return the copy or failure of *site*, None if there is none or it cannot be read."""
 
     def put(self, site: Site, copy: Known) -> None:
-        """Keep *copy*, for good on return, unless what is stored ``supersedes`` it."""
+        """Store *copy* durably, unless the stored one ``supersedes`` it."""
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over all that is known; sites may be put and forgotten meanwhile."""
+        """Iterate over all stored sites. Sites may be stored and forgotten meanwhile."""
 
     def forget(self, site: Site) -> bool:
         """Forget *site*; return False if nothing was stored for it."""
 
     def close(self) -> None:
-        """Release what is held open; a second call does nothing."""
+        """Close files and connections. A second call does nothing."""
 
 
 @runtime_checkable
 class Claiming(Protocol):
     """A storage that several processes share, so that one of them fetches a robots.txt.
 
-    A process claims a site before it fetches its robots.txt. An owner is a name that no other
-    process has. Without claims each process fetches for itself.
+    A process claims a site before it fetches its robots.txt. The owner of a claim is a name that is
+    unique to the process. Without claims, each process fetches for itself.
     """
 
     def claim(
@@ -92,56 +92,56 @@ class Claiming(Protocol):
     ) -> Claimed:
         """Reserve *site* for *owner* for *secs* from *now*, unless another owner holds it.
 
-        The owner's own claim is prolonged. *now* is in seconds since the epoch; a storage with a
-        clock of its own uses that one. With *unless_known* nothing is claimed if something is
-        known of the site. All of it is one step: two owners cannot both succeed.
+        If *owner* already holds it, the claim is prolonged. *now* is in seconds since the epoch; a
+        storage with its own clock may ignore it. With *unless_known*, a site with a stored copy or
+        failure is not claimed. The call is atomic: two owners cannot both succeed.
         """
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
-        """Keep *copy* as ``Storage.put`` does; in the same step a claim of *owner* ends.
+        """Store *copy* as ``Storage.put`` does, and end a claim of *owner* in the same step.
 
-        The claim also ends if *copy* is superseded.
+        The claim ends even if *copy* is superseded.
         """
 
     def release(self, site: Site, owner: str) -> None:
-        """End the claim of *owner*, if there is one; a claim of another owner stays."""
+        """End the claim of *owner*, if any. Claims of other owners stay."""
 
 
 @runtime_checkable
 class Pacing(Protocol):
-    """A storage that keeps the visits of several processes to a host apart (Crawl-delay).
+    """A storage that spaces the visits of several processes to a host (Crawl-delay).
 
-    Without it each process keeps a delay by itself.
+    Without it, each process keeps the delay only between its own visits.
     """
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
         """Record a visit to *host* that begins *now* and return 0.0, unless it is too early.
 
-        Visits are to be *secs* apart. If the last one was less than that ago nothing is recorded,
-        and the seconds that are left are returned. With *begun* it is recorded in any case. All of
-        it is one step.
+        Visits must be *secs* apart. If the last one was more recent, nothing is recorded, and the
+        remaining seconds are returned. With *begun*, the visit is recorded in any case. The call is
+        atomic.
         """
 
 
 @runtime_checkable
 class Batching(Protocol):
-    """A storage that keeps several calls in one step, such as one transaction.
+    """A storage that can commit several calls together, for example in one transaction.
 
-    Without it each call is a step of its own.
+    Without it, each call is committed separately.
     """
 
     def together(self) -> AbstractContextManager[object]:
-        """Return a context: calls made in it, in the same thread, are kept when it ends.
+        """Return a context manager: calls inside it, in the same thread, are committed at its end.
 
-        Each call sees what those before it have done. One that raises leaves the others as they
-        are. If the context itself raises, on entry or exit, nothing of its calls is kept. Calls of
-        other threads wait. Contexts are not nested.
+        Each call sees the effects of earlier calls. If a call raises, the others are kept. If the
+        context itself raises, on entry or exit, none of its calls is kept. Calls of other threads
+        wait. Contexts are not nested.
         """
 
 
 def held_secs(left_secs: float, secs: float) -> float:
-    """Return for how many seconds a claim of *secs* holds that says *left_secs*; 0 if it is void.
+    """Return the remaining seconds of a claim of *secs* with *left_secs* left; 0 if it is invalid.
 
-    A claim that says more than twice its length was written by a wrong clock.
+    If more than twice its length is left, a wrong clock wrote the claim.
     """
     return left_secs if 0 < left_secs <= 2 * secs else 0.0

@@ -227,7 +227,7 @@ async def test_misspelt_lines(crawl: Crawl, server: Server) -> None:
 
 async def test_a_site_without_a_robots_txt(crawl: Crawl, server: Server) -> None:
     site = server.site()
-    [block] = blocks_in(recipe("Fetch only where a robots.txt is"), "python")
+    [block] = blocks_in(recipe("Skip sites without a robots.txt"), "python")
     result = await crawl(urls=[site.url("/")], settings=settings_of(block))
     assert len(result.refused) == 1
     assert site.pages_asked == []

@@ -130,7 +130,7 @@ class KosterMiddleware:
         request: Request,  # noqa: ARG002  # Scrapy gives it by name
         exception: Exception,
     ) -> None:
-        """Log once that the parser returned a wrong type. The request's errback is told, too."""
+        """Log once that the parser returned a wrong type. The errback gets the error, too."""
         self._parts.finish.ended_with(exception)
         if isinstance(exception, ParserDefectError) and not self._has_told_of_parser:
             self._has_told_of_parser = True

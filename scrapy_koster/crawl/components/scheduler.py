@@ -88,11 +88,11 @@ class DeferringScheduler(BaseScheduler):
 
     @property
     def mqs(self) -> Sized:
-        """What the engine status of Scrapy shows as the queue in memory: with what is parked."""
+        """The queue in memory, parked requests included: Scrapy's engine status shows it."""
         return range(len(getattr(self._scheduler, "mqs", ())) + len(self._parking))
 
     def open(self, spider: Spider) -> Deferred[None] | None:
-        """Open the wrapped scheduler. RuntimeError if the crawl would not be obedient."""
+        """Open the wrapped scheduler. RuntimeError if the crawl would not obey robots.txt."""
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is not None and not self._parts.replay.is_on:
             is_by_hand = self._parts.engine.is_by_hand
@@ -130,8 +130,8 @@ class DeferringScheduler(BaseScheduler):
     def close(self, reason: str) -> Deferred[None] | None:
         """Hand the parked requests back to the wrapped scheduler and close it.
 
-        A scheduler that keeps its requests keeps these as well. In a JOBDIR
-        they stay in a file of their own; the journal moves what is in it.
+        A persistent scheduler keeps them for the next run. With a JOBDIR they stay in a separate
+        file; with scrapy-redis the journal moves its requests to the queue.
         """
         waiting = self._parking.by_site()
         self._remaining.tell(waiting, self._hand_back())
@@ -153,8 +153,8 @@ class DeferringScheduler(BaseScheduler):
     def has_pending_requests(self) -> bool:
         """Whether there are requests to crawl now.
 
-        Those that are parked are none: a crawl that has no others is idle, and
-        whoever feeds it then gets his turn. See ``_spider_idle``.
+        Parked requests do not count: a crawl with no other requests is idle, so handlers of
+        ``spider_idle`` can add some. See ``_spider_idle``.
         """
         return (
             self._parking.has_next
@@ -178,11 +178,11 @@ class DeferringScheduler(BaseScheduler):
             raise DontCloseSpider
 
     def enqueue_request(self, request: Request) -> bool:
-        """Have the wrapped scheduler take *request*."""
+        """Pass *request* to the wrapped scheduler."""
         return self._scheduler.enqueue_request(request)
 
     def next_request(self) -> Request | None:
-        """Return a request that may be decided on at once, None if there is none now.
+        """Return a request that can be decided at once, or None.
 
         The requests of sites that have opened come first. New ones are looked for in the wrapped
         queue until enough sites wait, and for some milliseconds at a time.
