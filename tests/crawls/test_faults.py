@@ -15,6 +15,7 @@ from traceback import format_exception
 import pytest
 from harness import (
     faults_around,
+    faults_of_answers,
     faults_of_crawls,
     faults_of_delays,
     faults_of_processes,
@@ -193,7 +194,11 @@ async def test_of_delays(crawl: Crawl, server: Server, tmp_path: Path, fault: De
     assert not running.crawler.crawling
 
 
-@pytest.mark.parametrize("fault", faults_of_crawls.FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize(
+    "fault",
+    [*faults_of_crawls.FAULTS, *faults_of_answers.FAULTS],
+    ids=lambda fault: f"{fault.group}: {fault.name}",
+)
 async def test_of_crawls(crawl: Crawl, server: Server, fault: CrawlFault) -> None:
     await fault.run(crawl, server)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness import (
     faults_around,
+    faults_of_answers,
     faults_of_crawls,
     faults_of_delays,
     faults_of_processes,
@@ -50,6 +51,7 @@ def told() -> Sequence[Told]:
         *(Told(f.group, f.name, AROUND + f.warned) for f in faults_around.FAULTS),
         *(Told(f.group, f.name, f.promised) for f in faults_of_delays.FAULTS),
         *(Told(f.group, f.name, f.promised) for f in faults_of_crawls.FAULTS),
+        *(Told(f.group, f.name, f.promised) for f in faults_of_answers.FAULTS),
         *(Told(f.group, f.name, f.promised) for f in faults_of_processes.FAULTS),
         *(Told(f.group, f.name, f.promised) for f in faults_of_starts.FAULTS),
     ]

@@ -13,13 +13,13 @@ from scrapy_koster.crawl.components.enabled import check_enabled
 from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.fetching.examiner import checked_watch
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.sending import Sending
 from scrapy_koster.crawl.sites import SiteState
-from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.defect import ParserDefectError, guarded
+from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain
 from scrapy_koster.protocol.site import Site, site_of
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.protocol.delay import Delay
-    from scrapy_koster.protocol.hazard import Watch
     from scrapy_koster.protocol.verdict import Verdict
 
 
@@ -238,7 +237,7 @@ class KosterMiddleware:
         if not by_rules:
             return
         is_known = robot == self._name or self._replay.is_on
-        watch = state.facts.watch if is_known else _watch_of(state, robot)
+        watch = state.facts.watch if is_known else checked_watch(state.parser, robot)
         if watch is None or "retry_times" in request.meta or not isinstance(state.step, Obey):
             return
         path = request.url.removeprefix(state.origin)
@@ -354,14 +353,6 @@ class KosterMiddleware:
         await self._keeper.close()
         await self._replay.close()
         self._announcer.sum_up()
-
-
-def _watch_of(state: SiteState, robot: str) -> Watch | None:
-    """Return what finds hazards for a robot that is not the one of the crawl."""
-    parser = state.parser
-    if not isinstance(parser, KosterRobotParser):
-        return None
-    return guarded(parser, "watch", lambda: parser.watch(robot))
 
 
 def _elsewhere(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> Elsewhere:

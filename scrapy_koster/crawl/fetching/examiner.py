@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.defect import guarded
+from scrapy_koster.protocol.defect import guarded, returned
+from scrapy_koster.protocol.hazard import Watch
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -14,8 +15,20 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.counting import Uncounted
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.sites import SiteState
-    from scrapy_koster.protocol.hazard import Watch
     from scrapy_koster.protocol.usage_lines import UsageLines
+
+
+def checked_watch(parser: RobotParser | None, robot: str) -> Watch | None:
+    """Return what finds the hazards of a file for *robot*, None if the draft does not decide.
+
+    Raises ParserDefectError if the parser's own method raises, or returns another type.
+    """
+    if not isinstance(parser, KosterRobotParser):
+        return None
+    watch: object = guarded(parser, "watch", lambda: parser.watch(robot))
+    if watch is None or isinstance(watch, Watch):
+        return watch
+    raise returned(parser, "watch", watch, "a Watch or None")
 
 
 class Examiner:
@@ -30,13 +43,11 @@ class Examiner:
 
         It is for the robot of the crawl. A request with another one has its own.
         """
-        if not isinstance(parser, KosterRobotParser):
-            return None
-        if self._counts.is_on:
+        if self._counts.is_on and isinstance(parser, KosterRobotParser):
             robot = self._name_for(page)
             record = guarded(parser, "record", lambda: parser.record(robot))
             self._counts.parsed(str(state.site), record)
-        return guarded(parser, "watch", lambda: parser.watch(self._robot.name))
+        return checked_watch(parser, self._robot.name)
 
     def stated(self, state: SiteState, usage: UsageLines, page: Request) -> None:
         """Note what the file states about its pages."""
