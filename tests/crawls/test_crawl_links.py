@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from twisted.python.failure import Failure
@@ -230,17 +232,65 @@ async def test_an_errback_that_closes_the_spider(crawl: Crawl, site: Site) -> No
 # What it costs, and what is counted.
 
 
+FILTERED_LINKS = int(os.environ.get("FILTERED_LINKS", "400"))
+LINKS_OF_A_PAGE = max(100, FILTERED_LINKS // 1_000)
+KEPT_AT_MOST = 300
+"""Refused requests that are alive at a time: those in reference cycles are freed now and then."""
+GROWTH_AT_MOST_MB = 15.0
+"""Between two samples of memory; the server of the tests keeps its requests for pages."""
+
+
+class Counting(Spider):
+    """Each of its pages has links of their own, all of them forbidden; it keeps none of them."""
+
+    name = "counting"
+    site: Site
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.count = 0
+        self.most_kept = 0
+        self.memory_mb: list[float] = []
+        """After each 50,000 links."""
+        self._alive: WeakSet[Request] = WeakSet()
+
+    async def start(self) -> AsyncIterator[Any]:
+        for first in range(0, FILTERED_LINKS, LINKS_OF_A_PAGE):
+            yield Request(self.site.url(f"/page/{first}"), cb_kwargs={"first": first})
+
+    def parse(self, response: Response, first: int) -> Iterator[Request]:
+        for n in range(first, first + LINKS_OF_A_PAGE):
+            yield Request(response.urljoin(f"/private/{n}"), errback=self.refuse)
+
+    def refuse(self, failure: Failure) -> None:
+        assert isinstance(failure.value, RobotsForbidden)
+        self._alive.add(failure.request)  # type: ignore[attr-defined]  # set by Scrapy
+        self.count += 1
+        self.most_kept = max(self.most_kept, len(self._alive))
+        if not self.count % 50_000:
+            self.memory_mb.append(_resident_mb())
+            self.logger.info("%d links: %.1f MB", self.count, self.memory_mb[-1])
+
+
+def _resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 1e6
+
+
+@pytest.mark.bound(60 + FILTERED_LINKS / 100)
 async def test_many_links_leave_nothing_in_the_jobdir(
     crawl: Crawl, site: Site, tmp_path: Path
 ) -> None:
-    count, job = 400, tmp_path / "job"
-    links = [f"/private/{n}" for n in range(count)]
+    job = tmp_path / "job"
     settings = FILTER | {"JOBDIR": str(job), "LOG_LEVEL": "INFO"}
-    running = crawl.start(Linking, **linked(site, *links, "/open"), settings=settings)
-    result = await running.result()
-    assert len(result.refused) == count
-    assert result.stats["koster/links/filtered"] == count
-    assert enqueued(result) == 2
+    result = await crawl(Counting, arguments={"site": site}, settings=settings)
+    spider = result.crawler.spider
+    assert isinstance(spider, Counting)
+    assert spider.count == result.stats["koster/links/filtered"] == FILTERED_LINKS
+    assert spider.most_kept <= KEPT_AT_MOST
+    assert max(spider.memory_mb, default=0) <= min(spider.memory_mb, default=0) + GROWTH_AT_MOST_MB
+    assert enqueued(result) == FILTERED_LINKS // LINKS_OF_A_PAGE
+    assert result.stats["scheduler/dequeued/disk"] == enqueued(result)
     assert b"private" not in b"".join(p.read_bytes() for p in job.rglob("*") if p.is_file())
 
 
