@@ -25,13 +25,14 @@ from scrapy_koster.commands.verb import (
     site_named,
 )
 from scrapy_koster.crawl.robot import user_agent
-from scrapy_koster.protocol.access import Copy, last_copy
+from scrapy_koster.protocol.access import Copy, Failure, last_copy, why_not_obeyed
 from scrapy_koster.protocol.jsonable import delay_to_dict, ruling_to_dict
 from scrapy_koster.protocol.line import narrow, whole_lines
+from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.sitemap import sitemaps_in
-from scrapy_koster.protocol.step import Obey
+from scrapy_koster.protocol.step import Obey, Pass, Refuse
 from scrapy_koster.protocol.usage import worded
 from scrapy_koster.protocol.verdict import (
     Source,
@@ -41,6 +42,8 @@ from scrapy_koster.protocol.wording import because_of, utc
 if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.protocol.policy import Policy
+    from scrapy_koster.protocol.step import Settled
 
 _ABOUT = """\
 Show whether a robot may fetch a URL, and which line of the site's robots.txt decides. A fresh
@@ -202,11 +205,24 @@ def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
     """Return what a crawl would go by if FILE was each site's robots.txt."""
     body, now = whole_lines(run.read(run.opts.robots), run.config.max_bytes), time()
     parser = build_from_crawler(run.config.parser, run.crawler, narrow(body))
-    copies = {
-        url: Copy(site_named(url).robots_url, 200, body, None, None, fetched=now, expires=now)
-        for url in urls
-    }
-    return {url: Learnt(Obey(copy, now), Source.FILE, parser) for url, copy in copies.items()}
+    learnt = {}
+    for url in urls:
+        robots_url = site_named(url).robots_url
+        copy = Copy(robots_url, 200, body, None, None, fetched=now, expires=now)
+        step = _step_by(copy, now, run.config.policy)
+        is_obeyed = isinstance(step, Obey)
+        learnt[url] = Learnt(step, Source.FILE, parser if is_obeyed else None)
+    return learnt
+
+
+def _step_by(copy: Copy, now: float, policy: Policy) -> Settled:
+    """Return what a crawl would do with *copy*, which may be an HTML page in place of a file."""
+    reason = why_not_obeyed(copy, policy)
+    if reason is None:
+        return Obey(copy, now)
+    retry = now + policy.defer_first_secs
+    failure = Failure(reason, attempts=1, since=now, asked=now, retry=retry, stale=None)
+    return (Pass if policy.unavailable is Unavailable.ALLOW else Refuse)(failure, retry)
 
 
 def _as_json(explained: Explained, **more: Any) -> str:

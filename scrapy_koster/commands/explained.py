@@ -8,7 +8,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from scrapy_koster.commands.verb import NOT_RETRIEVED, site_named
-from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.crawl.fetching.examiner import checked_watch
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.delay import delay_or_limit
 from scrapy_koster.protocol.html_page import is_html
@@ -131,8 +131,8 @@ def explain(
         stated=choice.disallowed(statements) if refuses else None,
     )
     rulings, hazard = _rulings(verdict, robot), None
-    if verdict.allowed and rulings and isinstance(learnt.parser, KosterRobotParser):
-        watch = learnt.parser.watch(robot)
+    if verdict.allowed and rulings:
+        watch = checked_watch(learnt.parser, robot)
         hazard = watch.hazard(url) if watch else None
     usage = Usage(statements, labels=choice.labels)
     told = delay if delay and delay.secs else None

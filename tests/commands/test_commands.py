@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+from asyncio import CancelledError
 from contextlib import closing
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -16,7 +17,9 @@ from typing import Any
 
 import pytest
 from harness import forks
+from harness.challenge_pages import ANUBIS
 from harness.commands import ROOT, Ran, Robots, Sites
+from harness.comparison import HTML
 from harness.conformance import CASES, Case, each_case
 from harness.draft import SECTION_4
 from harness.replies import Reply, redirect
@@ -329,6 +332,86 @@ def test_explain_of_several_urls_is_as_bad_as_the_worst(robots: Robots, file: Pa
         ("forbidden", urls[1]),
         ("allowed", urls[2]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "cause", "words"),
+    [
+        ("User-agent: *\nDisallow: /*.gif", "wildcards", "the rule has a * or $"),
+        ("User-agent: *\nAllow: /\nDisallow: /a", "order", "the draft uses the first rule"),
+        (
+            "User-agent: *\nAllow: /\n\nUser-agent: *\nDisallow: /a",
+            "records",
+            "the rule is in a later",
+        ),
+        ("User-agent: *\nSitemap: /s\nUser-agent: b\nDisallow: /a", "agents", "another field"),
+        ("User-agent: *\nDisallow: /b", None, ""),
+    ],
+)
+def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, words: str) -> None:
+    """The URL is allowed by the draft; RFC 9309 forbids it."""
+    run = ["explain", "--robots", "-", "http://h/a/b.gif"]
+    ran = robots(*run, stdin=body.encode())
+    assert ran.status == 0
+    assert (f"\n  hazard    {words}" in ran.out) is (cause is not None)
+    assert (f"(cause: {cause})" in ran.out) is (cause is not None)
+    [row] = robots(*run, "--json", stdin=body.encode()).objects
+    assert (row["allowed"], row["hazard"]) == (True, cause)
+    assert row["rfc9309"]["allowed"] is (cause is None)
+    strict = robots(*run, stdin=body.encode(), KOSTER_PARSER="scrapy_koster.StrictestRobotParser")
+    assert strict.status == (1 if cause else 0)
+    assert "\n  hazard" not in strict.out
+
+
+def test_explain_of_a_parser_that_cannot_compare(robots: Robots) -> None:
+    class Odd(KosterRobotParser):
+        def watch(self, robot: str | bytes) -> Any:
+            raise CancelledError
+
+    ran = robots("explain", "--robots", "-", "http://h/a", stdin=b"", KOSTER_PARSER=Odd)
+    assert ran.status not in (0, 1)
+    assert "watch() of the parser" in ran.err
+
+
+@pytest.mark.parametrize("reading", ["KosterRobotParser", "Rfc9309RobotParser"])
+@pytest.mark.parametrize(
+    ("record", "name"), [("b", "b"), ("a", "a"), ("c", "a")], ids=["second", "first", "none"]
+)
+def test_explain_names_the_name_that_matched(
+    robots: Robots, *, record: str, name: str, reading: str
+) -> None:
+    body = f"User-agent: {record}\nDisallow: /x\n\nUser-agent: *\nDisallow: /x\n".encode()
+    settings = {"KOSTER_PARSER": f"scrapy_koster.{reading}"}
+    run = ["explain", "-s", "ROBOTSTXT_USER_AGENT=a,b", "--robots", "-", "http://h/x"]
+    ran = robots(*run, stdin=body, **settings)
+    assert ran.status == 1
+    assert f"\n  robot     {name}, of a, b\n" in ran.out
+    [row] = robots(*run, "--json", stdin=body, **settings).objects
+    assert (row["robot"], row["names"]) == (name, ["a", "b"])
+    assert row["line"] == (5 if record == "c" else 2)
+
+
+@pytest.mark.parametrize(
+    ("page", "settings", "status", "ground"),
+    [
+        (HTML, {}, 0, "rule"),
+        (HTML, {"KOSTER_HTML_ROBOTSTXT": "defer"}, 3, "unavailable"),
+        (HTML, {"KOSTER_HTML_ROBOTSTXT": "disallow"}, 1, "html"),
+        (ANUBIS, {}, 3, "unavailable"),
+        (ANUBIS, {"KOSTER_UNAVAILABLE": "allow"}, 0, "unavailable"),
+        (ANUBIS, {"KOSTER_HTML_ROBOTSTXT": "disallow"}, 1, "html"),
+    ],
+)
+def test_explain_of_an_html_page(
+    robots: Robots, *, page: str, settings: dict[str, str], status: int, ground: str
+) -> None:
+    """As a crawl would decide, if the page came in place of the robots.txt."""
+    run = ["explain", "--robots", "-", "http://h/x"]
+    ran = robots(*run, stdin=page.encode(), **settings)
+    [row] = robots(*run, "--json", stdin=page.encode(), **settings).objects
+    assert (ran.status, row["ground"]) == (status, ground)
+    assert row["allowed"] is (status == 0)
+    assert ("a challenge page (Anubis)" in ran.out) is (page is ANUBIS)
 
 
 def test_explain_names_an_override(robots: Robots) -> None:
