@@ -237,7 +237,7 @@ LINKS_OF_A_PAGE = max(100, FILTERED_LINKS // 1_000)
 KEPT_AT_MOST = 300
 """Refused requests that are alive at a time: those in reference cycles are freed now and then."""
 GROWTH_AT_MOST_MB = 15.0
-"""Between two samples of memory; the server of the tests keeps its requests for pages."""
+"""Between two samples of memory: 1,000 pages without a link take 1.4 MB of the test."""
 
 
 class Counting(Spider):
