@@ -30,7 +30,7 @@ _STATUSES = """\
 exit status: 0 done, 1 the archive has nothing about the site, 2 wrong usage, 3 the archive
 cannot be read, 4 the command failed"""
 
-_EXAMPLE = "scrapy robots history example.com --diff"
+_EXAMPLE = "scrapy robots history --archive evidence --diff https://example.com"
 _NOTHING = 1
 _NOT_READ = 3
 _LINE_CHARS = 1000

@@ -22,9 +22,10 @@ from scrapy_koster.commands.ink import ink_for
 from scrapy_koster.commands.report import Report
 from scrapy_koster.commands.streams import Streams
 from scrapy_koster.commands.survey import Survey
-from scrapy_koster.commands.verb import FAILED, Run, Verb, VerbParser
+from scrapy_koster.commands.verb import DOCS, FAILED, Formatter, Run, Verb, VerbParser
 from scrapy_koster.protocol.printable import printable
 
+_EXAMPLE = "scrapy robots check robots.txt"
 _MESSAGE_CHARS = 1000
 
 _ALL = (Check(), Explain(), History(), Survey(), Cache(), Report(), Audit())
@@ -49,6 +50,8 @@ class RobotsCommand(ScrapyCommand):
         """Add a parser for each of the commands."""
         self._streams = Streams()
         super().add_options(parser)
+        parser.formatter_class = Formatter
+        parser.epilog = f"example:\n  {_EXAMPLE}\n\nmore: {DOCS}commands.md"
         parser.allow_abbrev = False  # its message shows an ambiguous argument as it is
         verbs = parser.add_subparsers(
             title="commands",

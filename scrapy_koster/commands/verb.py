@@ -129,7 +129,7 @@ class Verb(ABC):
         """Yield the lines of the answer, and say by ``run.worse`` what it is."""
 
 
-class _Formatter(RawDescriptionHelpFormatter, ScrapyHelpFormatter):
+class Formatter(RawDescriptionHelpFormatter, ScrapyHelpFormatter):
     """Keeps the line ends of the texts above and below the options, and their headings.
 
     Scrapy's formatter takes every line with a colon at its end for a heading: a line of a wrapped
@@ -166,7 +166,7 @@ def add_parser(
         help=brief,
         description=about,
         epilog=f"example:\n  {example}\n\n{statuses}\n\nmore: {DOCS}{page}",
-        formatter_class=_Formatter,
+        formatter_class=Formatter,
     )
     return parser
 

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from harness.archives import attempt, evidence
 from harness.audit_logs import BEGAN, FIRST, Hit, written
 from harness.commands import ROOT, Robots
 from harness.reports import every_kind
@@ -19,7 +20,7 @@ from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 COMMANDS = [
-    ["check"], ["explain"], ["survey"], ["report"], ["audit"],
+    [], ["check"], ["explain"], ["history"], ["survey"], ["report"], ["audit"],
     ["cache"], ["cache", "list"], ["cache", "show"], ["cache", "forget"],
 ]  # fmt: skip
 STATUSES = {"check": 1, "explain": 1, "audit": 1, "survey": 3}
@@ -41,7 +42,18 @@ def folder(tmp_path: Path, server: Server) -> Path:
     assert site is not None
     storage.put(site, Copy("https://example.com/robots.txt", 200, FIRST, None, None, 0.0, 1e10))
     storage.close()
+    archive = evidence(tmp_path / "evidence")
+    archive.add(attempt(site))
+    archive.close()
     return tmp_path
+
+
+def test_every_command_is_here(robots: Robots) -> None:
+    for names in (command[:-1] for command in COMMANDS if command):
+        listed = re.findall(r"(?m)^    ([a-z]+) ", robots(*names, "--help").out)
+        assert sorted([*names, name] for name in listed) == sorted(
+            command for command in COMMANDS if command and command[:-1] == names
+        )
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -53,7 +65,7 @@ def test_the_example_runs(
     words = shlex.split(example)
     assert words[: len(command)] == command
     ran = (in_a_process if command == ["survey"] else robots)(*words)
-    assert ran.status == STATUSES.get(command[0], 0), ran.err
+    assert ran.status == STATUSES.get(words[0], 0), ran.err
     assert ran.out
     assert all((folder / word).exists() for word in words if word.endswith((".html", ".csv")))
 
@@ -63,7 +75,7 @@ def test_no_text_about_an_option_is_a_heading(
     robots: Robots, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    headings = {"Usage", "Positional Arguments", "Options", "Global Options", "Actions"}
+    headings = {"Usage", "Positional Arguments", "Options", "Global Options", "Commands", "Actions"}
     for command in COMMANDS:
         shown = robots(*command, "--help").out
         assert set(re.findall(r"(?m)^(.*)\n=+$", shown)) <= headings
