@@ -1,6 +1,8 @@
 """What `scrapy robots audit` makes of logs: lines a second, and memory.
 
-python benchmarks audit                          the table
+GoAccess, if it is installed, reads the same logs side by side.
+
+python benchmarks audit                          the tables
 python benchmarks/audit.py FILE --gb 10          a log of this size, to be audited
 python benchmarks/audit.py FILE --gb 2 --hostile with names, paths and clients that never repeat
 """
@@ -10,12 +12,15 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import resource
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from statistics import median
 from tempfile import TemporaryDirectory
 from time import gmtime, strftime
 from typing import Any
@@ -46,6 +51,8 @@ CRAWLERS = (
 )
 GOALS = {"combined": 400_000, "gz": 300_000, "json": 150_000}
 LINES = 1_000_000
+GOACCESS = {"combined": "COMBINED", "json": "CADDY", "hostile": "COMBINED"}
+"""What GoAccess calls the format of a log. It reads gz only through another program."""
 
 
 def combined(secs: int, client: str, path: str, agent: str) -> str:
@@ -142,6 +149,47 @@ def measured(robots: Path, log: Path) -> tuple[float, float]:
     return count / secs, memory
 
 
+def spent(command: Sequence[str | Path]) -> tuple[float, float]:
+    """Run *command* to its end: its seconds of CPU, and its memory in MB."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in (0, 1):  # 1: a robot disobeyed
+        raise subprocess.CalledProcessError(process.returncode, list(map(str, command)))
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def _version(goaccess: str) -> str:
+    ran = subprocess.run([goaccess, "--version"], capture_output=True, text=True, check=True)
+    return ran.stdout.partition("\n")[0].rstrip(".").replace(" -", "")
+
+
+def beside_goaccess(
+    goaccess: str, robots: Path, logs: Mapping[str, Path], rounds: int
+) -> Iterator[Sequence[str]]:
+    """Yield a row for each log: both make a page of it, by turns, each in its own process."""
+    for kind, form in GOACCESS.items():
+        log = logs[kind]
+        page = log.with_suffix(".html")
+        ours = (sys.executable, "-m", "scrapy", "robots", "audit", "--robots", robots, log)
+        theirs = (goaccess, log, f"--log-format={form}", "--no-global-config", "--no-progress")
+        commands: Sequence[Sequence[str | Path]] = ((*ours, "-o", page), (*theirs, "-o", page))
+        ratios = []
+        for n in range(rounds):
+            found = {}
+            for which in (0, 1) if n % 2 else (1, 0):
+                page.unlink(missing_ok=True)
+                found[which] = spent(commands[which])
+                assert page.stat().st_size
+            ratios.append(found[1][0] / found[0][0])
+        yield (
+            kind,
+            f"{median(ratios):.2f}",
+            f"{min(ratios):.2f} to {max(ratios):.2f}",
+            *(f"{found[which][1]:.0f}" for which in (0, 1)),
+        )
+
+
 def tables(rounds: int) -> Iterator[Table]:
     """Measure each kind of log."""
     with TemporaryDirectory() as folder:
@@ -167,14 +215,30 @@ def tables(rounds: int) -> Iterator[Table]:
             rows.append((kind, f"{best:,.0f}", f"{memory:.0f}", f"{goal:,}" if goal else ""))
             if best < goal:
                 unmet.append(f"{kind}: {goal:,} lines a second")
-    yield Table(
-        "The audit of a log",
-        ("log", "lines a second", "MB", "goal"),
-        rows,
-        "On one core, with decisions; the best of several runs. Half of the lines are of robots."
-        " In the hostile log no name, path or client is there twice.",
-        unmet,
-    )
+        yield Table(
+            "The audit of a log",
+            ("log", "lines a second", "MB", "goal"),
+            rows,
+            "On one core, with decisions; the best of several runs. Half of the lines are of"
+            " robots. In the hostile log no name, path or client is there twice.",
+            unmet,
+        )
+        if (goaccess := shutil.which("goaccess")) is None:
+            print(
+                "\nSkipped: the audit side by side with GoAccess, which is not installed. Install"
+                " it with `apt-get install goaccess` on Debian or Ubuntu; for other systems see"
+                " https://goaccess.io/download.",
+                file=sys.stderr,
+            )
+            return
+        yield Table(
+            "The audit side by side with GoAccess",
+            ("log", "times as fast", "lowest to highest", "MB", "MB of GoAccess"),
+            list(beside_goaccess(goaccess, robots, logs, max(rounds // 5, 2))),
+            f"{_version(goaccess)} and `scrapy robots audit` each make an HTML page of the log, by"
+            " turns. The ratio is of the CPU seconds of the whole process, from its start; the"
+            " median of the rounds. GoAccess counts visits, and judges no robot.",
+        )
 
 
 def main() -> None:
