@@ -31,8 +31,8 @@ _ROBOTS = [
     Column("violations", "number"),
     Column("requests", "number"),
     Column("robots.txt requests", "number"),
-    Column("first robots.txt request", "time"),
-    Column("requests before it", "number"),
+    Column("first robots.txt request", "time", minor=True),
+    Column("requests before it", "number", minor=True),
     Column("robots.txt interval", "secs", minor=True),
     Column("in grace", "number", minor=True),
     Column("only by the draft", "number", minor=True),
@@ -222,7 +222,7 @@ def _pictures(found: Found) -> Iterator[pictures.Picture]:
             "days",
             "Requests by day",
             "Robot requests on each day, in UTC.",
-            [("others", "obeyed"), ("violations", "restricted")],
+            [("obeyed or in grace", "obeyed"), ("violations", "restricted")],
             days,
         )
     for name, title, about, key in (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from harness.audit_logs import BEGAN, Hit, log_of, sinners, written
 from harness.audits import audited
-from harness.browser import IN_CHROMIUM, Open, checked_by_axe, rows, sort_by, tables
+from harness.browser import IN_CHROMIUM, Open, checked_by_axe, cut_off, rows, sort_by, tables
 
 from scrapy_koster.audit.audit_page import write_audit
 from scrapy_koster.report import pictures
@@ -68,13 +68,24 @@ def test_a_strip_of_any_length(count: int) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(page_file: Path, opened: Open, scheme: str) -> None:
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing(page_file: Path, opened: Open, scheme: str, width: int) -> None:
     page = opened(page_file, color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    found = checked_by_axe(page)
+    assert found.violations_count == 0, found.generate_report()
+    assert cut_off(page, narrow=width < 1000) == []
+
+
+def test_the_first_screen_says_who_disobeyed(page_file: Path, opened: Open) -> None:
+    page = opened(page_file)
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 900})
-        found = checked_by_axe(page)
-        assert found.violations_count == 0, found.generate_report()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for answer in (".lead", ".kinds", ".tile"):
+            shown = page.locator(answer).first.bounding_box()
+            assert shown["y"] + shown["height"] <= 900
+    robots = page.locator(".groups > div").first.inner_text()
+    assert robots.startswith("Robots: 50\ndisobeyed\n35\nobeyed\n15\n")
 
 
 def test_hostile_lines_do_nothing(tmp_path: Path, opened: Open) -> None:

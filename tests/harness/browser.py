@@ -84,3 +84,20 @@ def checked_by_axe(page: Any) -> Any:
         reason="make test-browser installs axe-playwright-python",
     )
     return axe.Axe().run(page)
+
+
+def cut_off(page: Any, *, narrow: bool) -> list[str]:
+    """What is wider than its place.
+
+    Tables may be that are scrolled: on a narrow screen all of them, and always that of sites, of
+    which each row opens with all its values.
+    """
+    found: list[str] = page.evaluate(
+        """narrow => [document.documentElement, ...document.body.querySelectorAll('*')]
+        .filter(each => !each.matches('.hidden'))
+        .filter(each => !each.matches(narrow ? '.scroll' : '#t-sites .scroll'))
+        .filter(each => each.clientWidth && each.scrollWidth > each.clientWidth)
+        .map(each => `${each.closest('section')?.id} ${each.tagName}.${each.className}`)""",
+        narrow,
+    )
+    return found
