@@ -242,7 +242,7 @@ async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Pat
     text = page.read_text("utf-8")
     assert "Usage preferences" in text
     assert "Content-Signal: search=yes, ai-train=no" in text
-    assert "in headers or META tags of its pages" in text
+    assert "in headers or META tags of pages" in text
 
 
 async def test_what_is_unknown_may_be_dropped(crawl: Crawl, server: Server) -> None:
