@@ -17,7 +17,7 @@ import pytest
 from harness.challenge_pages import ANUBIS
 from harness.comparison import HTML
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.fleet import of_scrapy_redis
+from harness.fleet import closed_clients, of_scrapy_redis
 from harness.redis_server import redis_server
 from harness.replies import Handler, Reply
 from harness.server import Server, Site
@@ -159,7 +159,7 @@ async def test_in_the_report(
 
 @pytest.fixture
 def fleet() -> Iterator[dict[str, Any]]:
-    with redis_server() as redis:
+    with redis_server() as redis, closed_clients():
         shared = {
             "KOSTER_STORAGE": "scrapy_koster.storage.redis.RedisStorage",
             "KOSTER_REDIS_URL": redis.url(),

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from harness import forks
 from harness.crawling import Crawl, RecordingSpider, reactor_settings
-from harness.fleet import of_scrapy_redis
+from harness.fleet import closed_clients, of_scrapy_redis
 from harness.redis_server import RedisServer, redis_server
 from harness.replies import Reply, redirect
 from harness.server import Server, Site
@@ -167,13 +167,13 @@ async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
 ) -> None:
     """A spider that is fed goes on while a site is deferred."""
     dead, good = server.down(), server.site()
-    with redis.client() as client:
+    with redis.client() as client, closed_clients():
         client.rpush("fed:urls", json.dumps({"url": dead.url("/")}))
         running = crawl.start(Fed, settings=of_scrapy_redis(redis))
         await crawl.sleep(3)
         client.rpush("fed:urls", json.dumps({"url": good.url("/")}))
         await crawl.until(lambda: good.pages_asked, seconds=6)
-    result = await running.stop()
+        result = await running.stop()
     assert result.fetched == (good.url("/"),)
     assert result.stats["koster/parked"] == 1
 

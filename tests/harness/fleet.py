@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +89,27 @@ def work(place: Place, urls: Sequence[str], seed: int = 0, **settings: Any) -> W
     }
     shuffled = random.Random(seed).sample(urls, len(urls))
     return Worker(start(_CRAWL, json.dumps({"settings": given, "urls": shuffled})))
+
+
+@contextmanager
+def closed_clients() -> Iterator[None]:
+    """Close the clients of scrapy-redis in this process: it leaves them to the next collection."""
+    from scrapy_redis import connection  # only who calls this needs it
+
+    clients: list[Any] = []
+    get_redis = connection.get_redis
+
+    def kept(**arguments: Any) -> Any:
+        clients.append(get_redis(**arguments))
+        return clients[-1]
+
+    connection.get_redis = kept
+    try:
+        yield
+    finally:
+        connection.get_redis = get_redis
+        for client in clients:
+            client.connection_pool.disconnect()
 
 
 def of_scrapy_redis(redis: RedisServer) -> dict[str, Any]:
