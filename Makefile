@@ -128,9 +128,9 @@ test-timed: $(TEST)
 	$(PYTEST) --numprocesses=2 --dist=worksteal -m timed
 
 # What depends on Python and Scrapy. Texts, logs and pages are the same for all of them.
-FLOOR := tests/commands/test_history.py tests/commands/test_survey.py tests/crawl tests/crawls \
+FLOOR := tests/commands/test_history.py tests/crawl tests/crawls \
 	tests/protocol/test_conformance.py tests/storage \
-	$(addprefix --ignore=tests/crawls/test_crawl_,strange_storages.py redis.py pacing_shared.py)
+	$(addprefix --ignore=tests/crawls/test_crawl_,choices.py strange_storages.py redis.py pacing_shared.py)
 
 test-floor: $(TEST)
 	@failed=0; \
