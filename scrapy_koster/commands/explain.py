@@ -13,7 +13,7 @@ from scrapy_koster.archive.folder import ArchiveError
 from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.context import context_of
 from scrapy_koster.commands.explained import Explained, explain
-from scrapy_koster.commands.then import Archive, Then, folder_named, time_of
+from scrapy_koster.commands.then import Archive, Then, folder_named, settled, time_of
 from scrapy_koster.commands.verb import (
     NOT_RETRIEVED,
     Run,
@@ -25,25 +25,20 @@ from scrapy_koster.commands.verb import (
     site_named,
 )
 from scrapy_koster.crawl.robot import user_agent
-from scrapy_koster.protocol.access import Copy, Failure, last_copy, why_not_obeyed
+from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy
 from scrapy_koster.protocol.jsonable import delay_to_dict, ruling_to_dict
 from scrapy_koster.protocol.line import narrow, whole_lines
-from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.sitemap import sitemaps_in
-from scrapy_koster.protocol.step import Obey, Pass, Refuse
+from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.usage import worded
-from scrapy_koster.protocol.verdict import (
-    Source,
-)
+from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.protocol.wording import because_of, utc
 
 if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.policy import Policy
-    from scrapy_koster.protocol.step import Settled
 
 _ABOUT = """\
 Show whether a robot may fetch a URL, and which line of the site's robots.txt decides. A fresh
@@ -204,25 +199,16 @@ def _evidence(then: Then, at: float, ink: Ink) -> Iterator[Line]:
 def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
     """Return what a crawl would go by if FILE was each site's robots.txt."""
     body, now = whole_lines(run.read(run.opts.robots), run.config.max_bytes), time()
+    policy = run.config.policy
     parser = build_from_crawler(run.config.parser, run.crawler, narrow(body))
     learnt = {}
     for url in urls:
         robots_url = site_named(url).robots_url
-        copy = Copy(robots_url, 200, body, None, None, fetched=now, expires=now)
-        step = _step_by(copy, now, run.config.policy)
-        is_obeyed = isinstance(step, Obey)
-        learnt[url] = Learnt(step, Source.FILE, parser if is_obeyed else None)
+        answer = Answer(robots_url, 200, {}, body)
+        known = after_answer(answer, None, now=now, policy=policy, jitter=0.0)
+        step = settled(known, now, policy)
+        learnt[url] = Learnt(step, Source.FILE, parser if isinstance(step, Obey) else None)
     return learnt
-
-
-def _step_by(copy: Copy, now: float, policy: Policy) -> Settled:
-    """Return what a crawl would do with *copy*, which may be an HTML page in place of a file."""
-    reason = why_not_obeyed(copy, policy)
-    if reason is None:
-        return Obey(copy, now)
-    retry = now + policy.defer_first_secs
-    failure = Failure(reason, attempts=1, since=now, asked=now, retry=retry, stale=None)
-    return (Pass if policy.unavailable is Unavailable.ALLOW else Refuse)(failure, retry)
 
 
 def _as_json(explained: Explained, **more: Any) -> str:

@@ -75,7 +75,7 @@ class Archive:
         step = next_step(known, now=at, policy=config.policy)
         is_current = not waits(step)
         if waits(step):
-            step = _settled(known, outcome.at, config.policy)
+            step = settled(known, outcome.at, config.policy)
         parser = _parser(step, config, crawler)
         learnt = Learnt(step, _source(outcome.source), parser)
         return Then(learnt, config, robot, outcome, is_current)
@@ -112,6 +112,14 @@ def folder_named(name: str | None, config: Config) -> Folder:
     return Folder(path)
 
 
+def settled(known: Known, learnt: float, policy: Policy) -> Settled:
+    """Return what a request was decided by that had waited for what is *known*."""
+    step = next_step(known, now=learnt, policy=policy)
+    if not waits(step):
+        return step
+    return Obey(known, known.expires) if isinstance(known, Copy) else Refuse(known, known.retry)
+
+
 def _settings(settings: Settings, info: Mapping[str, str], warc: Path) -> Settings:
     """Return *settings* with those that *info* has: the ones by which the crawl has decided."""
     try:
@@ -132,14 +140,6 @@ def _settings(settings: Settings, info: Mapping[str, str], warc: Path) -> Settin
     then.setdict(known, priority="cmdline")
     then.set("ROBOTSTXT_USER_AGENT", None, priority="cmdline")
     return then
-
-
-def _settled(known: Known, learnt: float, policy: Policy) -> Settled:
-    """Return what a request was decided by that had waited for what is *known*."""
-    step = next_step(known, now=learnt, policy=policy)
-    if not waits(step):
-        return step
-    return Obey(known, known.expires) if isinstance(known, Copy) else Refuse(known, known.retry)
 
 
 def _parser(step: Settled, config: Config, crawler: Crawler) -> RobotParser | None:
