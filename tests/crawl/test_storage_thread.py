@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Event, current_thread
 from typing import Any
@@ -12,7 +13,9 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import Clock, LateError
+from scrapy_koster.crawl.fetching import storage_thread
 from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, StorageThread
+from scrapy_koster.crawl.fetching.threads import Threads
 
 SOON_SECS = 0.05
 BOUND_SECS = 10.0
@@ -179,6 +182,28 @@ async def test_a_call_that_hangs_is_left_with_its_thread() -> None:
     assert threads[0] is not threads[1]
     threads[0].join(BOUND_SECS)
     assert not threads[0].is_alive()
+    calls.thread.close()
+
+
+async def test_what_was_late_before_it_began_hangs_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no thread that it could keep, and is not made when one takes it up after all."""
+    submitted: list[Callable[[], object]] = []
+
+    class Busy(Threads):
+        def submit(self, call: Callable[[], Any]) -> Future[Any]:
+            submitted.append(call)
+            return Future()
+
+    monkeypatch.setattr(storage_thread, "Threads", Busy)
+    calls = Calls(secs=SOON_SECS)
+    with pytest.raises(LateError):
+        await outcome(calls.begin("late"))
+    assert calls.hangs == 1
+    assert calls.thread.hanging == 0
+    [begin] = submitted
+    begin()
+    assert calls.made == []
+    assert calls.thread.hanging == 0
     calls.thread.close()
 
 

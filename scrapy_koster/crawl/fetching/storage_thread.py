@@ -67,8 +67,8 @@ class StorageThread:
 
     @property
     def hanging(self) -> int:
-        """Number of batches that were left behind and have not ended since."""
-        return sum(not batch.has_ended for batch in tuple(self._left_behind))
+        """Number of batches that were left behind, each in a thread that it still keeps."""
+        return sum(batch.is_running for batch in tuple(self._left_behind))
 
     async def run(
         self, call: Callable[[], _T], *, is_last: bool = False, secs: float | None = None
@@ -124,8 +124,9 @@ class StorageThread:
         if isinstance(result, Failure):
             batch.give_up()
             if result.check(LateError):
-                there = [each for each in self._left_behind if not each.has_ended]
-                self._left_behind = [*there, batch]
+                self._left_behind = [
+                    each for each in (*self._left_behind, batch) if each.is_running
+                ]
                 if threads is self._threads:  # else a batch beside it was late as well
                     threads.close()
                     self._threads = Threads(THREADS)
@@ -163,7 +164,7 @@ class _Batch:
         together: Callable[[], AbstractContextManager[object]],
     ) -> None:
         self.calls = calls
-        self.has_ended = False
+        self.is_running = False
         self._is_given_up = False
         self._clock = clock
         self._together = together
@@ -177,11 +178,14 @@ class _Batch:
 
         If *together* raises, no call has had an effect.
         """
+        self.is_running = True  # before it looks whether it is given up: one of two threads sees it
         try:
+            if self._is_given_up:
+                return []
             with self._together():
                 return self._outcomes()
         finally:
-            self.has_ended = True
+            self.is_running = False
 
     def _outcomes(self) -> list[Any]:
         end = self._clock.now() + _BATCH_SECS
