@@ -232,6 +232,8 @@ class Watch:
             or self._now - process.disturbed_at <= claim_secs
             or self._now - history.disk.forgot_at <= claim_secs
             or self._now - history.disk.lagged_at <= claim_secs
+            # Between the claim and the question are the calls for a turn.
+            or (history.paced and self._now - history.disk.slow_until <= claim_secs)
             or self._clocks_differ()
         )
 
