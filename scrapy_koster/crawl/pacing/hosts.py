@@ -50,8 +50,8 @@ class Host:
     """
 
     __slots__ = (
-        "claimed_at", "first", "free_at", "next_visit", "others", "quickest", "turn", "under_way",
-        "waiters",
+        "claimed_at", "first", "free_at", "last_gap", "next_visit", "others", "quickest", "turn",
+        "under_way", "waiters",
     )  # fmt: skip
 
     def __init__(self, state: SiteState) -> None:
@@ -62,6 +62,8 @@ class Host:
         """Before this nobody gets the turn."""
         self.free_at = LONG_AGO
         """Before this nothing is sent: the last visit of this process was too recent."""
+        self.last_gap = 0.0
+        """How far apart its visits were before one of its sites was met."""
         self.claimed_at = LONG_AGO
         """When the storage last granted a turn that was not used yet."""
         self.quickest = math.inf
@@ -141,6 +143,7 @@ class Hosts:
         if host is None:
             return self._new(state) if secs else None
         if state not in host.states:
+            host.last_gap = self.gap(host)
             host.join(state)
             host.next_visit = max(host.next_visit, self._after_robots_txt(state))
         return host if self.gap(host) else None
@@ -158,6 +161,8 @@ class Hosts:
     def gap(self, host: Host) -> float:
         """Return how far apart its visits are to begin, in seconds; 0 where it does not matter."""
         secs = max(self._delays.kept(state) for state in host.states)
+        if not secs and any(state.known is None for state in host.states):
+            secs = host.last_gap  # that site may have been forgotten, and asks for it still
         return max(secs, self._own_secs) if secs else 0.0
 
     def is_awaited(self, host: Host) -> bool:
