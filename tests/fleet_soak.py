@@ -50,8 +50,8 @@ DELAY_SECS = 1.0
 SENT_EARLY_SECS, SEEN_EARLY_SECS = 0.01, 0.05
 STALLS_SECS = (0.5, 3.0, 12.0, 40.0)
 REDIS_AWAY_SECS = (0.5, 3.0, 15.0)
-REDIS_REST_SECS = 30.0
-"""So long after Redis has failed each process may keep delays by itself: docs/fleet.md."""
+AFTER_REDIS_SECS = 15.0
+"""So long nothing else happens after Redis was away: what is parked has to be written again."""
 JUST_TAKEN_SECS = 1.0
 END_SECS = 240.0
 QUEUE = "soak:requests"
@@ -193,7 +193,6 @@ class Found:
     """Popped for a client that had gone, or did not wait for the answer any more."""
     lost_otherwise: list[str] = field(default_factory=list)
     gaps: dict[str, list[float]] = field(default_factory=dict)
-    short_gaps: int = 0
     asked: Counter[int] = field(default_factory=Counter)
     """How many of the plain sites were asked for a robots.txt so often."""
     stops_secs: list[float] = field(default_factory=list)
@@ -221,7 +220,6 @@ class Found:
                 for where, gaps in self.gaps.items()
                 if gaps
             ),
-            f"shorter than that while Redis failed, and a while after: {self.short_gaps}",
             f"robots.txt fetches of sites with plain rules: {dict(self.asked)}",
             f"workers that were interrupted: {len(self.stops_secs)}{stops}",
         ]
@@ -255,7 +253,6 @@ class Soak:
         self._unsure: set[int] = set()
         self._all: list[Running] = []
         self._workers: list[Running] = []
-        self._redis_failed: list[tuple[float, float]] = []
         self._flaps_at = self._push_at = 0.0
         self._began = time.monotonic()
 
@@ -389,7 +386,6 @@ class Soak:
     def _befall_redis(self) -> None:
         kind = self._chance.choice(("killed", "stalled"))
         self.found.events[f"Redis {kind}"] += 1
-        began = time.monotonic()
         if kind == "killed":
             self._redis.stop()
             self._pass(self._chance.choice(REDIS_AWAY_SECS))
@@ -398,9 +394,8 @@ class Soak:
             self._redis.send(signal.SIGSTOP)
             self._pass(self._chance.choice(STALLS_SECS))
             self._redis.send(signal.SIGCONT)
-        self._redis_failed.append((began, time.monotonic()))
         # What is taken meanwhile cannot be written: a worker that is killed then loses it.
-        self._pass(REDIS_REST_SECS / 2)
+        self._pass(AFTER_REDIS_SECS)
 
     # All of it.
 
@@ -524,8 +519,8 @@ class Soak:
         for site in self._paced:
             at_worker = [at for at, url in sent if url.startswith(f"{site.url('')}/")]
             at_server = [asked.at + server_secs for asked in site.requests]
-            sent_gaps += self._gaps(at_worker, SENT_EARLY_SECS)
-            seen_gaps += self._gaps(at_server, SEEN_EARLY_SECS)
+            sent_gaps += _gaps(at_worker)
+            seen_gaps += _gaps(at_server)
         found.gaps = {"where requests are sent": sent_gaps, "in the log of the server": seen_gaps}
         for (where, gaps), early in zip(
             found.gaps.items(), (SENT_EARLY_SECS, SEEN_EARLY_SECS), strict=True
@@ -534,17 +529,9 @@ class Soak:
             if short:
                 found.wrong.append(f"{len(short)} short gaps {where}: {short[:9]}")
 
-    def _gaps(self, times: Iterable[float], early: float) -> list[float]:
-        gaps = []
-        for earlier, later in pairwise(sorted(times)):
-            if not any(
-                later >= begin and earlier <= end + REDIS_REST_SECS
-                for begin, end in self._redis_failed
-            ):
-                gaps.append(later - earlier)
-            elif later - earlier < DELAY_SECS - early:
-                self.found.short_gaps += 1
-        return gaps
+
+def _gaps(times: Iterable[float]) -> list[float]:
+    return [later - earlier for earlier, later in pairwise(sorted(times))]
 
 
 def _read(path: Path) -> list[tuple[str, float, str]]:

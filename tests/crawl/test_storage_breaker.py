@@ -53,7 +53,7 @@ def breaker(storage: type[Failing]) -> Iterator[StorageBreaker]:
 def breaker_of(storage: type[Failing], **settings: Any) -> Iterator[StorageBreaker]:
     crawler = get_crawler(Spider, {"KOSTER_STORAGE": storage, **settings})
     crawler.spider = Spider("x")
-    silent: Any = SimpleNamespace(warning=lambda *_, **__: None)
+    silent: Any = SimpleNamespace(warning=lambda *_, **__: None, info=lambda *_, **__: None)
     counts: Any = SimpleNamespace(storage_error=lambda: None, storage_hit=lambda: None)
     breaker = StorageBreaker(Config.from_crawler(crawler), counts, silent, storage.clock)
     with closing(breaker._thread):
@@ -129,3 +129,57 @@ async def test_one_that_hangs_is_called_again_once_it_has_come_back() -> None:
                 break
             await TestClock().sleep(0.01)
         assert storage.called == [200]
+
+
+GAP_SECS = 10.0
+
+
+async def visited_for(secs: float, breaker: StorageBreaker, storage: type[Failing]) -> list[float]:
+    """Want to visit a host for so long; return when that was let begin, from the beginning."""
+    began, visits = storage.clock.secs, []
+    while (at := storage.clock.secs - began) < secs:
+        left = await breaker.visit("a.example", GAP_SECS)
+        assert 0 <= left <= GAP_SECS
+        if not left:
+            visits.append(at)
+        storage.clock.secs += left or GAP_SECS
+    return visits
+
+
+class Away(Failing):
+    """Others share it, and may visit the host while it is away from here."""
+
+    def visit(self, host: str, **how: Any) -> float:
+        if self.fails:
+            raise OSError("it is away")
+        return super().visit(host, **how)
+
+
+@pytest.fixture
+def shared() -> type[Away]:
+    return type("Storage", (Away,), {"clock": StillClock(0.0), "called": [], "fails": False})
+
+
+async def test_no_visit_begins_while_the_storage_that_keeps_them_is_away(
+    shared: type[Away],
+) -> None:
+    with breaker_of(shared) as breaker:
+        assert await visited_for(20, breaker, shared) == [0, 10]
+        shared.fails = True
+        assert await visited_for(100, breaker, shared) == []
+        shared.fails = False
+        [first, *_] = await visited_for(100, breaker, shared)
+        assert first <= 30  # its rest is over by then
+
+
+async def test_visits_are_held_for_the_limit_and_no_longer(shared: type[Away]) -> None:
+    with breaker_of(shared, KOSTER_DEFER_LIMIT_SECS=60) as breaker:
+        await visited_for(10, breaker, shared)
+        shared.fails = True
+        assert await visited_for(100, breaker, shared) == [60, 70, 80, 90]
+
+
+async def test_nobody_waits_for_a_storage_that_never_kept_a_visit(shared: type[Away]) -> None:
+    with breaker_of(shared) as breaker:
+        shared.fails = True
+        assert await visited_for(30, breaker, shared) == [0, 10, 20]

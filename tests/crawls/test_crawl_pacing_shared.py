@@ -16,6 +16,8 @@ from harness.storages import place_of
 from harness.virtual import TIME
 
 from scrapy_koster import RobotsUnavailable
+from scrapy_koster.storage import StorageError
+from scrapy_koster.storage.sqlite import SQLiteStorage
 
 OBEY: dict[str, Any] = {"KOSTER_CRAWL_DELAY": "obey"}
 EARLY_SECS = 0.01
@@ -52,6 +54,34 @@ async def test_a_turn_lasts_until_its_request_is_sent(
         assert len((await each.result()).fetched) == 4
     assert site.asked("/robots.txt") == 1
     assert min(gaps(site)) >= 0.5 - ON_ITS_WAY_SECS, gaps(site)
+
+
+async def test_one_that_is_cut_off_from_the_storage_visits_no_host_that_others_visit(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    class Away(SQLiteStorage):
+        is_away = False
+
+        def visit(self, host: str, **how: Any) -> float:
+            if self.is_away:
+                raise StorageError("it is away")
+            return super().visit(host, **how)
+
+    settings = OBEY | place_of("sqlite", tmp_path).settings()
+    site = server.site()
+    site.robots = robots(2)
+    here = crawl.start(urls=site.urls(20, "/here{}"), settings=settings)
+    cut_off = settings | {"KOSTER_STORAGE": Away}
+    there = crawl.start(urls=site.urls(3, "/there{}"), settings=cut_off)
+    await crawl.until(lambda: any(path.startswith("/there") for path in site.pages_asked))
+    Away.is_away = True
+    asked = len(site.pages_asked)
+    await crawl.until(lambda: len(site.pages_asked) >= asked + 3)
+    assert all(path.startswith("/here") for path in site.pages_asked[asked:])
+    Away.is_away = False
+    for each, count in ((here, 20), (there, 3)):
+        assert len((await each.result()).fetched) == count
+    assert min(gaps(site)) >= 2 - EARLY_SECS, gaps(site)
 
 
 async def test_a_crawl_that_closes_while_a_page_waits_to_be_sent(

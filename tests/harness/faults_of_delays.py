@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, TypeAlias
 
 from scrapy.robotstxt import ProtegoRobotParser
@@ -22,6 +22,8 @@ from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 DELAY_SECS = 0.15
+HELD_SECS = 1.0
+"""A storage that worked before is waited for, so long."""
 LEAST = 0.7
 """Of the delay, between two visits: a busy machine sees one late, and then the next too early."""
 PAGES = ("/a", "/b", "/hard", "/c")
@@ -31,6 +33,7 @@ SETTINGS: Mapping[str, Any] = {
     "KOSTER_CRAWL_DELAY": "obey",
     "KOSTER_CRAWL_DELAY_MAX_SECS": DELAY_SECS * 2,
     "KOSTER_TIMEOUT_SECS": 2,
+    "KOSTER_DEFER_LIMIT_SECS": HELD_SECS,
     "DOWNLOAD_TIMEOUT": 0.5,
     "RETRY_ENABLED": False,
 }
@@ -50,6 +53,8 @@ class DelayFault:
     """What `/hard` answers."""
     secs: float = DELAY_SECS
     """How far apart visits have to be."""
+    is_held: bool = False
+    """Whether no visit begins for HELD_SECS, because others may visit the host."""
     warnings: int = 0
     """How many are logged; of a fault that is `silent`, at most."""
     silent: bool = False
@@ -73,6 +78,7 @@ class DelayFault:
         times = sorted(asked.at for asked in site.requests)
         gaps = [later - earlier for earlier, later in pairwise(times)]
         assert min(gaps) >= self.secs * LEAST, gaps
+        assert max(gaps) >= HELD_SECS * LEAST or not self.is_held, gaps
         fetched = Counter(url.removeprefix(site.url("")) for url in spider.fetched)
         assert fetched in (Counter(PAGES), Counter(PAGES) - hard)
         refused = [error for url, error in spider.refused if not url.endswith("/hard")]
@@ -98,6 +104,18 @@ def _raises(error: Exception) -> Visit:
         raise error
 
     return visit
+
+
+def _leaving(stage: Stage) -> AbstractContextManager[Mapping[str, Any]]:
+    """A storage that keeps the first visits, and none after."""
+    kept = count()
+
+    def visit(storage: Any, host: str, **how: Any) -> float:
+        if next(kept) > 3:
+            raise StorageError("gone")
+        return float(storage.visit(host, **how))
+
+    return _visiting(visit)(stage)
 
 
 def _text(*_: Any, **how: Any) -> Any:
@@ -154,10 +172,18 @@ class Talks(ProtegoRobotParser):
         return "a while"
 
 
+_HELD = "no visit begins for KOSTER_DEFER_LIMIT_SECS, then the delay is kept"
 _MOST = "the delay is KOSTER_CRAWL_DELAY_MAX_SECS"
 _READING = "Error while reading the delay"
 FAULTS = (
     DelayFault("the storage raises", _visiting(_raises(StorageError("gone"))), warnings=1),
+    DelayFault(
+        "the storage raises in mid-crawl",
+        _leaving,
+        is_held=True,
+        warnings=1,
+        then=_HELD,
+    ),
     DelayFault("a storage without visits", _with(KOSTER_STORAGE=Unvisited)),
     DelayFault(
         "a third-party storage raises", _visiting(_raises(KeyError())), warnings=1, long=True
@@ -179,7 +205,11 @@ FAULTS = (
         "the folder of the storage is deleted in mid-crawl", _deleted, warnings=1, silent=True
     ),
     DelayFault(
-        "Redis is killed in mid-crawl", _redis_meanwhile(lambda own: own.stop()), warnings=1
+        "Redis is killed in mid-crawl",
+        _redis_meanwhile(lambda own: own.stop()),
+        is_held=True,
+        warnings=1,
+        then=_HELD,
     ),
     DelayFault("Redis loses all in mid-crawl", _redis_meanwhile(_flush), long=True),
     DelayFault("the clock jumps 10 days ahead in mid-crawl", _jumping(DAYS)),

@@ -64,6 +64,8 @@ class Visit:
     at: float
     delay: float
     """What the host asked for by what was known."""
+    is_alone: bool
+    """Whether its process keeps delays by itself: the storage has failed for too long."""
 
 
 class Watch:
@@ -129,13 +131,15 @@ class Watch:
         delay = min((delay_of(copy.body) for copy in copies), default=0.0)
         delay = min(delay, self._history.koster["KOSTER_CRAWL_DELAY_MAX_SECS"])
         last = self._visited.get(host)
-        self._visited[host] = Visit(process, self._now, delay)
+        limit = self._history.koster["KOSTER_DEFER_LIMIT_SECS"]
+        is_alone = self._now - process.store._visits_fail_since >= limit
+        self._visited[host] = Visit(process, self._now, delay, is_alone)
         if last is None:
             return
         early = min(delay, last.delay) - (self._now - last.at)
         if early <= (_EARLY_SECS if last.process is process else _CALL_SECS):
             return
-        if last.process is process or not self._may_be_early(process, last):
+        if last.process is process or not (is_alone or self._may_be_early(process, last)):
             self.broken("no visit is early", process, f"{request}: {early} s after {last}")
 
     def _may_be_early(self, process: Process, last: Visit) -> bool:
@@ -144,9 +148,10 @@ class Watch:
         disk = history.disk
         trouble = max(disk.forgot_at, disk.lagged_at, disk.slow_until)
         for each in (process, last.process):
-            trouble = max(trouble, each.failed_at + _BREAKER_SECS, each.disturbed_at)
+            trouble = max(trouble, each.disturbed_at)
         return (
             not history.shares
+            or last.is_alone
             or last.process.dead
             or trouble > last.at - last.delay - _SPARE_SECS
             or self._clocks_differ(process, last.process)

@@ -64,6 +64,7 @@ class StorageBreaker:
         self._warned = False
         self._rests_until = LONG_AGO
         self._rest_secs = _REST_SECS
+        self._visits_fail_since = LONG_AGO  # it never kept one
         self._owner = token_hex(16)
         self._has_claims = issubclass(config.storage, Claiming)
         self._has_visits = issubclass(config.storage, Pacing)
@@ -140,8 +141,10 @@ class StorageBreaker:
     async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:
         """Return 0 where a visit to *host* may begin, else for how many seconds it may not yet.
 
-        Visits of all who share the storage are *secs* apart. One that has *begun* is noted. A
-        storage that fails, or does not keep visits, has nothing against it.
+        Visits of all who share the storage are *secs* apart. One that has *begun* is noted. While a
+        storage fails that has answered before, none may, for KOSTER_DEFER_LIMIT_SECS at most:
+        others may visit the host. One that never did, or does not keep visits, has nothing
+        against it.
         """
         if not self._has_visits:
             return 0.0
@@ -152,7 +155,23 @@ class StorageBreaker:
             _no_coroutine("visit", left_secs)
             return seconds(left_secs)
 
-        return await self._tolerate(visit) or 0.0
+        left_secs = await self._tolerate(visit)
+        if left_secs is None:
+            return secs if self._holds_visits() else 0.0
+        self._visits_fail_since = NEVER
+        return left_secs
+
+    def _holds_visits(self) -> bool:
+        """Whether no visit begins: the storage has failed, and others may be told of theirs."""
+        now, limit_secs = self._clock.now(), self._config.policy.defer_limit_secs
+        if self._visits_fail_since == NEVER:
+            self._visits_fail_since = now
+            self._log.info(
+                "The storage failed: hosts that request a delay are not visited until it answers,"
+                " for %(secs)g s at most (KOSTER_DEFER_LIMIT_SECS)",
+                secs=limit_secs,
+            )
+        return now - self._visits_fail_since < limit_secs
 
     async def put(self, site: Site, known: Known) -> None:
         """Store what is known of *site*, which ends a claim of it."""
