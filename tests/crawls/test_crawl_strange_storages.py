@@ -129,6 +129,7 @@ async def obeyed(crawl: Crawl, server: Server, storage: type[Strange]) -> Any:
         "KOSTER_STORAGE": storage,
         "KOSTER_TIMEOUT_SECS": 1,
         "KOSTER_CRAWL_DELAY": "obey",
+        "KOSTER_DEFER_LIMIT_SECS": 2,
     }
     result = await crawl(urls=urls, settings=settings)
     assert sorted(result.fetched) == sorted(url for url in urls if "secret" not in url)

@@ -157,7 +157,7 @@ class StorageBreaker:
 
         left_secs = await self._tolerate(visit)
         if left_secs is None:
-            return secs if self._holds_visits() else 0.0
+            return max(secs, _REST_SECS) if self._holds_visits() else 0.0
         self._visits_fail_since = NEVER
         return left_secs
 

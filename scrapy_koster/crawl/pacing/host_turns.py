@@ -36,6 +36,8 @@ _SPARE_SHARE = 0.01
 # If it took the storage so long to grant a turn that is used now, it may have noted it as so much
 # earlier than it is used. It is told.
 _LATE_SECS = 0.01
+# While it fails it is asked again so often, if the gap is shorter.
+_HELD_SECS = 1.0
 # If it took it so long, it is asked again, so often.
 _STALLED_SECS = 0.1
 _TRIES = 3
@@ -211,7 +213,7 @@ class HostTurns:
     async def _ask(self, host: Host) -> None:
         """Ask the storage whether another process has had the turn."""
         gap, asked_at = self._hosts.gap(host), self._clock.now()
-        early = min(await self._store.visit(host.name, gap), gap)
+        early = min(await self._store.visit(host.name, gap), max(gap, _HELD_SECS))
         now = self._clock.now()
         host.next_visit = max(host.next_visit, now + early)
         # A visit that needs no turn may have begun meanwhile.
