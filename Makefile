@@ -25,8 +25,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 SCRAPY ?= scrapy
-JOBS ?= 4
-WORKERS ?= 3
+JOBS ?= 6
+WORKERS ?= 4
 REQUESTS ?= 1000000
 SITES ?= 20000
 EVENTS ?= 60
@@ -52,7 +52,7 @@ CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 # Where make can, it does not mix the lines of what runs at the same time.
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-# One more than a small machine has cores: some tests wait for a process.
+# Two more than a small machine has cores: some tests wait for a process.
 PARALLEL := --numprocesses=$(WORKERS) --dist=worksteal
 SHORT := not long and not timed
 UNITS := tests/audit tests/checker tests/crawl tests/protocol tests/report tests/storage
@@ -62,9 +62,10 @@ MIDDLE := tests/protocol/test_conformance.py tests/storage tests/crawls/test_cra
 LOOP_TESTS ?=
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
-RUNS := test-reactorless test-long-crawls test-covered-units test-reactor test-long test-browser test-many
+RUNS := test-reactor test-long-crawls test-reactorless-first test-reactorless-second test-covered-units \
+	test-long test-browser test-many
 
-.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-timed test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak fleet-soak clean install
+.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak fleet-soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -111,8 +112,20 @@ test-many: $(TEST)
 test-reactor: $(TEST)
 	$(PYTEST) --reactor=default -m '$(SHORT) and crawl' $(LOOP_TESTS)
 
+REACTORLESS = $(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and crawl'
+
 test-reactorless: $(TEST)
-	$(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and crawl' $(LOOP_TESTS)
+	$(REACTORLESS) $(LOOP_TESTS)
+
+# The same in two halves, by time: one would be the last to end.
+FIRST_HALF := tests/crawls/test_faults.py tests/crawls/test_crawl_strange_storages.py \
+	$(wildcard tests/crawls/test_crawl_[a-e]*.py)
+
+test-reactorless-first: $(TEST)
+	$(REACTORLESS) $(FIRST_HALF)
+
+test-reactorless-second: $(TEST)
+	$(REACTORLESS) $(addprefix --ignore=,$(FIRST_HALF))
 
 test-long: $(TEST)
 	$(PYTEST) -m 'long and not timed and not crawl and not browser'

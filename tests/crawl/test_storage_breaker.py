@@ -112,6 +112,7 @@ class Hanging(Failing):
         self.let_go.wait(30)
 
 
+@pytest.mark.real_time  # a thread that hangs holds time still
 async def test_one_that_hangs_is_called_again_once_it_has_come_back() -> None:
     """As a Redis that stalls now and then during a crawl of days."""
     let_go = Event()

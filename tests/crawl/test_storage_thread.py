@@ -17,6 +17,8 @@ from scrapy_koster.crawl.fetching import storage_thread
 from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, StorageThread
 from scrapy_koster.crawl.fetching.threads import Threads
 
+pytestmark = pytest.mark.real_time  # a thread that hangs holds time still
+
 SOON_SECS = 0.05
 BOUND_SECS = 10.0
 

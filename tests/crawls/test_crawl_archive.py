@@ -384,6 +384,7 @@ async def test_a_disk_that_is_full_for_a_time_loses_what_was_learnt_then(
     assert result.stats["koster/archive/records"] == 6
 
 
+@pytest.mark.real_time  # a thread that hangs holds time still
 async def test_a_write_that_hangs_is_the_last(
     crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -413,6 +414,7 @@ async def test_a_write_that_hangs_is_the_last(
     assert "a write has not ended within 0.5 s" in warning
 
 
+@pytest.mark.real_time  # a thread that hangs holds time still
 async def test_nothing_is_written_after_a_write_that_hung(
     crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,6 +146,7 @@ def the_warning(result: Any) -> str:
     return str(line)
 
 
+@pytest.mark.real_time  # a thread that hangs holds time still
 @pytest.mark.parametrize(
     "method",
     [
