@@ -197,6 +197,8 @@ class Found:
     """How many of the plain sites were asked for a robots.txt so often."""
     stops_secs: list[float] = field(default_factory=list)
     secs: float = 0.0
+    short: list[str] = field(default_factory=list)
+    """Of each short gap where requests are sent, what happened around it."""
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -223,6 +225,7 @@ class Found:
             f"robots.txt fetches of sites with plain rules: {dict(self.asked)}",
             f"workers that were interrupted: {len(self.stops_secs)}{stops}",
         ]
+        lines += [f"a short gap: {each}" for each in self.short]
         return "\n".join([*lines, *(f"NOT KEPT: {each}" for each in self.wrong)])
 
 
@@ -253,6 +256,7 @@ class Soak:
         self._unsure: set[int] = set()
         self._all: list[Running] = []
         self._workers: list[Running] = []
+        self._events: list[tuple[float, str]] = []
         self._flaps_at = self._push_at = 0.0
         self._began = time.monotonic()
 
@@ -325,6 +329,7 @@ class Soak:
             stderr=subprocess.DEVNULL,
             cwd=self._folder,
         )
+        self._happened(f"{notes.name} starts")
         running = Running(process, notes, log)
         self._all.append(running)
         self._workers.append(running)
@@ -334,6 +339,7 @@ class Soak:
         now = time.monotonic()
         for each in list(self._workers):
             if each.stalled_until and each.stalled_until <= now:
+                self._happened(f"{each.notes.name} goes on")
                 each.process.send_signal(signal.SIGCONT)
                 each.stalled_until = 0.0
             if each.process.poll() is not None:
@@ -360,6 +366,7 @@ class Soak:
         chosen = self._chance.choice(ready)
         kind = self._chance.choice(("killed", "killed", "interrupted", "stalled"))
         self.found.events[f"workers {kind}"] += 1
+        self._happened(f"{chosen.notes.name} {kind}")
         if kind == "killed":
             chosen.killed_at = time.monotonic()
             chosen.process.kill()
@@ -383,9 +390,13 @@ class Soak:
             self.found.wrong.append(f"an interrupted worker does not end: {chosen.log}")
             chosen.process.kill()
 
+    def _happened(self, what: str) -> None:
+        self._events.append((time.monotonic(), what))
+
     def _befall_redis(self) -> None:
         kind = self._chance.choice(("killed", "stalled"))
         self.found.events[f"Redis {kind}"] += 1
+        self._happened(f"Redis {kind}")
         if kind == "killed":
             self._redis.stop()
             self._pass(self._chance.choice(REDIS_AWAY_SECS))
@@ -394,6 +405,7 @@ class Soak:
             self._redis.send(signal.SIGSTOP)
             self._pass(self._chance.choice(STALLS_SECS))
             self._redis.send(signal.SIGCONT)
+        self._happened("Redis back")
         # What is taken meanwhile cannot be written: a worker that is killed then loses it.
         self._pass(AFTER_REDIS_SECS)
 
@@ -492,8 +504,14 @@ class Soak:
             found.wrong.append("requests were lost that had waited for longer than a second")
         self._read_logs()
         found.asked = Counter(site.asked("/robots.txt") for site in self._plain)
-        sent = [(at, of) for _, what, at, of in notes if what == "sent"]
-        self._look_at_gaps(sent)
+        self._look_at_gaps([(at, of, who) for who, what, at, of in notes if what == "sent"])
+
+    def _told(self, *visits: tuple[float, str, str]) -> str:
+        """What happened around two visits that were too close."""
+        first = visits[0][0]
+        near = [(at, what) for at, what in self._events if -60 < at - first < 2]
+        happened = sorted([*near, *((at, f"{who} sends {url}") for at, url, who in visits)])
+        return "; ".join(f"{at - first:.2f} s {what}" for at, what in happened)
 
     def _read_logs(self) -> None:
         for each in self._all:
@@ -511,13 +529,21 @@ class Soak:
         else:
             self.found.lost_with_a_kill.append(killed_at - taken[0])
 
-    def _look_at_gaps(self, sent: Sequence[tuple[float, str]]) -> None:
+    def _look_at_gaps(self, sent: Sequence[tuple[float, str, Running]]) -> None:
         found = self.found
         server_secs = time.monotonic() - TIME.now()
         sent_gaps: list[float] = []
         seen_gaps: list[float] = []
         for site in self._paced:
-            at_worker = [at for at, url in sent if url.startswith(f"{site.url('')}/")]
+            of_site = sorted(
+                (at, url, who.notes.name)
+                for at, url, who in sent
+                if url.startswith(f"{site.url('')}/")
+            )
+            at_worker = [at for at, _, _ in of_site]
+            for earlier, later in pairwise(of_site):
+                if later[0] - earlier[0] < DELAY_SECS - SENT_EARLY_SECS:
+                    found.short.append(self._told(earlier, later))
             at_server = [asked.at + server_secs for asked in site.requests]
             sent_gaps += _gaps(at_worker)
             seen_gaps += _gaps(at_server)

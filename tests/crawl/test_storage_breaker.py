@@ -18,6 +18,7 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.memory import MemoryStorage
+from scrapy_koster.storage.port import GRANTED, Claimed
 
 SITE = Site("http", "a.example", 80)
 STEP_SECS = 0.25
@@ -54,7 +55,9 @@ def breaker_of(storage: type[Failing], **settings: Any) -> Iterator[StorageBreak
     crawler = get_crawler(Spider, {"KOSTER_STORAGE": storage, **settings})
     crawler.spider = Spider("x")
     silent: Any = SimpleNamespace(warning=lambda *_, **__: None, info=lambda *_, **__: None)
-    counts: Any = SimpleNamespace(storage_error=lambda: None, storage_hit=lambda: None)
+    counts: Any = SimpleNamespace(
+        storage_error=lambda: None, storage_hit=lambda: None, storage_miss=lambda: None
+    )
     breaker = StorageBreaker(Config.from_crawler(crawler), counts, silent, storage.clock)
     with closing(breaker._thread):
         yield breaker
@@ -150,6 +153,14 @@ async def visited_for(secs: float, breaker: StorageBreaker, storage: type[Failin
 class Away(Failing):
     """Others share it, and may visit the host while it is away from here."""
 
+    def claim(self, site: Site, owner: str, **how: Any) -> Claimed:
+        if self.fails:
+            raise OSError("it is away")
+        return GRANTED
+
+    def release(self, site: Site, owner: str) -> None:
+        pass
+
     def visit(self, host: str, **how: Any) -> float:
         if self.fails:
             raise OSError("it is away")
@@ -184,3 +195,48 @@ async def test_nobody_waits_for_a_storage_that_never_kept_a_visit(shared: type[A
     with breaker_of(shared) as breaker:
         shared.fails = True
         assert await visited_for(30, breaker, shared) == [0, 10, 20]
+
+
+class PassingClock(StillClock):
+    """Whoever sleeps has slept at once."""
+
+    async def sleep(self, secs: float) -> None:
+        self.secs += secs
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_known", "secs"),
+    [
+        ({"KOSTER_CRAWL_DELAY": "obey"}, False, 1 + 2 + 4 + 8 + 16),
+        ({"KOSTER_CRAWL_DELAY": "obey"}, True, 0),  # whether it asks for a delay
+        ({"KOSTER_CRAWL_DELAY": "ignore"}, False, 0),
+    ],
+)
+async def test_a_new_site_may_ask_for_a_delay_and_waits_for_a_storage_that_just_failed(
+    shared: type[Away], settings: dict[str, Any], *, is_known: bool, secs: float
+) -> None:
+    shared.clock = PassingClock(0.0)
+    with breaker_of(shared, **settings) as breaker:
+        await breaker.claim(SITE, secs=60, unless_known=True)
+        shared.fails = True
+        began = shared.clock.secs
+        claimed = await breaker.claim(SITE, secs=60, unless_known=not is_known)
+        assert (claimed, shared.clock.secs - began) == (GRANTED, secs)
+
+
+async def test_once_it_has_failed_for_long_no_new_site_waits_for_it(shared: type[Away]) -> None:
+    shared.clock = PassingClock(0.0)
+    with breaker_of(shared, KOSTER_CRAWL_DELAY="obey") as breaker:
+        for shared.fails in (False, True):
+            await breaker.claim(SITE, secs=60, unless_known=True)
+        began = shared.clock.secs
+        await breaker.claim(Site("http", "b.example", 80), secs=60, unless_known=True)
+        assert shared.clock.secs == began
+
+
+async def test_no_new_site_waits_for_a_storage_that_never_answered(shared: type[Away]) -> None:
+    shared.clock = PassingClock(0.0)
+    shared.fails = True
+    with breaker_of(shared, KOSTER_CRAWL_DELAY="obey") as breaker:
+        assert await breaker.claim(SITE, secs=60, unless_known=True) == GRANTED
+        assert shared.clock.secs == 0

@@ -132,7 +132,8 @@ class Watch:
         delay = min(delay, self._history.koster["KOSTER_CRAWL_DELAY_MAX_SECS"])
         last = self._visited.get(host)
         limit = self._history.koster["KOSTER_DEFER_LIMIT_SECS"]
-        is_alone = self._now - process.store._visits_fail_since >= limit
+        store = process.store
+        is_alone = not store._has_answered or self._now - store._visits_fail_since >= limit
         self._visited[host] = Visit(process, self._now, delay, is_alone)
         if last is None:
             return

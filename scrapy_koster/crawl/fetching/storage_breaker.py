@@ -35,6 +35,8 @@ _T = TypeVar("_T")
 # After a failure the storage is let alone for so long, each time for twice as long as before: one
 # that is locked would cost each site its time-out. After one that comes late it begins anew.
 _REST_SECS, _REST_MOST_SECS = 1.0, 30.0
+# So long are all rests but the longest, one after the other.
+_HELD_SECS = 31
 # So long the end of a crawl waits for the storage.
 _CLOSE_SECS = 5.0
 # While so many calls hang, the storage is let alone: each keeps a thread.
@@ -63,12 +65,15 @@ class StorageBreaker:
         self._closed = False
         self._warned = False
         self._rests_until = LONG_AGO
-        self._rest_secs = _REST_SECS
-        self._visits_fail_since = LONG_AGO  # it never kept one
+        self._rest_secs = 0.0
+        self._has_answered = False
+        self._visits_fail_since = NEVER
+        self._has_held = False
         self._owner = token_hex(16)
         self._has_claims = issubclass(config.storage, Claiming)
         self._has_visits = issubclass(config.storage, Pacing)
         self._has_batches = issubclass(config.storage, Batching)
+        self._keeps_delays = config.pace.obeys and self._has_visits
         self._failed = Lock()
         self._claims: set[Site] = set()
         self._claiming: set[Site] = set()
@@ -104,13 +109,18 @@ class StorageBreaker:
         """Claim *site* for *secs*; granted where the storage fails, or has no claims.
 
         With *unless_known* nothing is claimed where something is known of the site.
-        Granted then, the site was not found: that is a miss.
+        Granted then, the site was not found: that is a miss. Where delays are kept a storage that
+        has just begun to fail is asked again first: it may know that the site asks for one.
         """
         claimed = GRANTED
         if self._has_claims:
             claim = partial(self._claim, site=site, secs=secs, unless_known=unless_known)
             self._claiming.add(site)
-            claimed = await self._tolerate(claim) or GRANTED
+            answer = await self._tolerate(claim)
+            while answer is None and unless_known and self._may_name_delays():
+                await self._hold()
+                answer = await self._tolerate(claim)
+            claimed = answer or GRANTED
             self._claiming.discard(site)
         elif unless_known:
             claimed = Claimed(await self._get(site), 0.0)
@@ -119,6 +129,22 @@ class StorageBreaker:
         elif unless_known and not claimed.held_secs:
             self._stats.storage_miss()
         return claimed
+
+    def _may_name_delays(self) -> bool:
+        """Whether it has not failed for long, and may know of sites that ask for a delay."""
+        is_new = self._has_answered and self._rest_secs < _REST_MOST_SECS
+        return self._keeps_delays and is_new and not self._closed
+
+    async def _hold(self) -> None:
+        """Wait until the storage has had its rest."""
+        if not self._has_held:
+            self._has_held = True
+            self._log.info(
+                "The storage failed: new sites, which may request a delay, are asked for their"
+                " robots.txt once it answers, or after %(secs)d s. This is not said again",
+                secs=_HELD_SECS,
+            )
+        await self._clock.sleep(max(self._rests_until - self._clock.now(), 0.0))
 
     def _claim(self, storage: Claiming, *, site: Site, secs: float, unless_known: bool) -> Claimed:
         self._claims.add(site)  # before the call, whose answer may be lost
@@ -164,6 +190,8 @@ class StorageBreaker:
     def _holds_visits(self) -> bool:
         """Whether no visit begins: the storage has failed, and others may be told of theirs."""
         now, limit_secs = self._clock.now(), self._config.policy.defer_limit_secs
+        if not self._has_answered:
+            return False
         if self._visits_fail_since == NEVER:
             self._visits_fail_since = now
             self._log.info(
@@ -244,7 +272,8 @@ class StorageBreaker:
         return 1 if self._has_batches or self._storage is None else THREADS
 
     def _hung(self) -> None:
-        self._rests_until = self._clock.now() + _REST_MOST_SECS
+        self._rest_secs = _REST_MOST_SECS
+        self._rests_until = self._clock.now() + self._rest_secs
 
     def _rests(self) -> bool:
         hangs = not self._closed and self._thread.hanging >= _HANGS
@@ -267,7 +296,11 @@ class StorageBreaker:
         with self._failing():
             storage = self._opened()
             # Others may have come here before it failed.
-            return None if storage is None or self._rests() else use(storage)
+            if storage is None or self._rests():
+                return None
+            answer = use(storage)
+            self._has_answered = True
+            return answer
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -287,8 +320,9 @@ class StorageBreaker:
                 return
             if now > self._rests_until + _REST_MOST_SECS:
                 self._rest_secs = _REST_SECS
+            else:
+                self._rest_secs = min(2 * self._rest_secs, _REST_MOST_SECS)
             self._rests_until = now + self._rest_secs
-            self._rest_secs = min(2 * self._rest_secs, _REST_MOST_SECS)
 
     def _opened(self) -> Storage | None:
         if not self._rests() and self._is_still_needed():
