@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from scrapy.exceptions import DownloadCancelledError
+from twisted.internet.base import DelayedCall
 from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 from twisted.web.client import HTTPConnectionPool
@@ -127,6 +128,18 @@ def test_a_connection_that_no_page_uses_is_not_kept_for_long(
         lost.append(connection.lost)
     assert lost == [0] * 9 + [1] * 2
     assert pages._timeouts == {}
+
+
+def test_no_timer_is_looked_for_among_all_those_of_the_reactor(
+    pool: MeteredPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broad crawl has ten thousand: each kept connection has one for 240 s."""
+
+    def refused(*_: Any) -> None:
+        raise AssertionError("reset() to an earlier time takes linear time")
+
+    monkeypatch.setattr(DelayedCall, "reset", refused)
+    ended(pool, connected(Meter(10), pool, Endpoint()))
 
 
 def test_few_connections_wait_for_a_page(pool: MeteredPool, pages: HTTPConnectionPool) -> None:

@@ -154,17 +154,19 @@ class MeteredPool(HTTPConnectionPool):
         if (meter := self._meters.pop(connection, None)) is None:
             return
         meter.let_go(connection, "dataReceived")
-        timeouts = self._pages._timeouts  # noqa: SLF001
+        timeouts, remove = self._pages._timeouts, self._pages._removeConnection  # noqa: SLF001
         if connection not in timeouts:
             return
         if len(self._spare) >= _SPARE_MOST:
             self._spare.intersection_update(timeouts)  # the others are in use, or closed
         if len(self._spare) < _SPARE_MOST:
             self._spare.add(connection)
-            timeouts[connection].reset(_SPARE_SECS)
+            # Its reset() would look for it among all timers of the reactor.
+            timeouts[connection].cancel()
+            timeouts[connection] = self._reactor.callLater(_SPARE_SECS, remove, key, connection)
         else:  # those that came before are used first
             timeouts[connection].cancel()
-            self._pages._removeConnection(key, connection)  # type: ignore[no-untyped-call]  # noqa: SLF001
+            remove(key, connection)  # type: ignore[no-untyped-call]
 
 
 def meter_connector(connector: Any) -> None:
