@@ -22,13 +22,13 @@ from collections import Counter, deque
 from contextlib import asynccontextmanager
 from enum import Enum
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.protocol.exchange import Exchange
@@ -79,8 +79,8 @@ class Permits:
 
     def __init__(self, clock: Clock, *, at_once: int, sockets: int, secs: float) -> None:
         self._clock = clock
-        self._at_once = min(at_once, sockets)
-        self._sockets = sockets
+        self._permit_limits = _limits(min(at_once, sockets))
+        self._socket_limits = _limits(sockets)
         self._secs = secs
         self._queues: dict[Order, deque[Deferred[None]]] = {order: deque() for order in Order}
         self._permits: Counter[Order] = Counter()
@@ -145,13 +145,24 @@ class Permits:
 
     def is_free(self, order: Order) -> bool:
         """Whether a permit would come at once."""
-        return _has_room(self._permits, order, self._at_once) and _has_room(
-            self._open, order, self._sockets
+        return _has_room(self._permits, order, self._permit_limits) and _has_room(
+            self._open, order, self._socket_limits
         )
 
 
-def _has_room(taken: Counter[Order], order: Order, most: int) -> bool:
-    return taken.total() < most and taken[order] < max(1, int(order.value * most))
+class _Limits(NamedTuple):
+    """How many may be taken, in all and of each order."""
+
+    most: int
+    of_order: Mapping[Order, int]
+
+
+def _limits(most: int) -> _Limits:
+    return _Limits(most, {order: max(1, int(order.value * most)) for order in Order})
+
+
+def _has_room(taken: Counter[Order], order: Order, limits: _Limits) -> bool:
+    return taken[order] < limits.of_order[order] and taken.total() < limits.most
 
 
 def _end(given: Deferred[None], queue: deque[Deferred[None]]) -> None:
