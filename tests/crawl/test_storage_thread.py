@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from threading import Event, current_thread
 from typing import Any
 
 import pytest
+from harness.clocks import StillClock
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -26,13 +28,19 @@ BOUND_SECS = 10.0
 class Calls:
     """A thread, and what it has done."""
 
-    def __init__(self, *, at_once: int = AT_ONCE, secs: float = BOUND_SECS) -> None:
+    def __init__(
+        self, *, most: int = 1, secs: float = BOUND_SECS, clock: Clock | None = None
+    ) -> None:
         self.batches: list[list[object]] = []
         self.made: list[object] = []
         self.hangs = 0
         self.fails: Exception | None = None
         self.thread = StorageThread(
-            Clock(), at_once=at_once, secs=secs, together=self._together, hung=self._hung
+            clock or Clock(),
+            most=lambda: most,
+            secs=secs,
+            together=self._together,
+            hung=self._hung,
         )
 
     @contextmanager
@@ -68,8 +76,12 @@ async def asked() -> None:
 
 
 async def until(event: Event) -> None:
+    await until_true(event.is_set)
+
+
+async def until_true(condition: Callable[[], bool]) -> None:
     end = Clock().now() + BOUND_SECS
-    while not event.is_set():
+    while not condition():
         assert Clock().now() < end
         await Clock().sleep(0.001)
 
@@ -88,12 +100,70 @@ async def test_calls_gather_while_a_batch_is_under_way() -> None:
     calls.thread.close()
 
 
-async def test_call_by_call() -> None:
-    calls = Calls(at_once=1)
-    begun = [calls.begin(n) for n in range(4)]
-    assert [await outcome(each) for each in begun] == [0, 1, 2, 3]
-    assert calls.batches == [[0], [1], [2], [3]]
+async def test_calls_run_beside_a_batch_that_waits_for_a_network() -> None:
+    calls, opened, threads = Calls(most=3), Event(), []
+
+    def waits() -> None:
+        threads.append(current_thread())
+        opened.wait(BOUND_SECS)
+
+    begun = [calls.begin("first", waits)]
+    await asked()
+    begun += [calls.begin(n, waits) for n in range(5)]
+    await asked()
+    assert len(threads) == 1
+    await until_true(lambda: len(threads) == 3)
+    opened.set()
+    assert [await outcome(each) for each in begun] == ["first", *range(5)]
+    # The two that could begin have shared what waited.
+    assert sorted(Counter(threads).values()) == [1, 2, 3]
     calls.thread.close()
+
+
+async def test_one_thread_is_enough_for_a_storage_that_answers_quickly() -> None:
+    calls, names = Calls(most=8, clock=StillClock()), []
+    begun = [calls.begin(n, lambda: names.append(current_thread())) for n in range(200)]
+    assert [await outcome(each) for each in begun] == list(range(200))
+    assert len(set(names)) == 1
+    calls.thread.close()
+
+
+async def test_a_storage_that_is_far_away_gets_several_calls_at_once() -> None:
+    clock = StillClock()  # after the first call no batch takes long by it
+    calls, opened, threads = Calls(most=4, clock=clock), Event(), []
+
+    def takes_long() -> None:
+        clock.secs += 0.01
+
+    def waits() -> None:
+        threads.append(current_thread())
+        opened.wait(BOUND_SECS)
+
+    await outcome(calls.begin("first", takes_long))
+    begun = []
+    for n in range(4):
+        begun.append(calls.begin(n, waits))
+        await asked()
+    await until_true(lambda: len(threads) == 4)
+    opened.set()
+    assert [await outcome(each) for each in begun] == [*range(4)]
+    assert len(set(threads)) == 4
+    calls.thread.close()
+
+
+async def test_what_waits_for_its_turn_beside_another_is_over_with_the_close() -> None:
+    calls, opened = Calls(most=2), Event()
+    first = calls.begin("first", lambda: opened.wait(BOUND_SECS))
+    await asked()
+    second = calls.begin("second")
+    await asked()
+    calls.thread.close()
+    for each in (first, second):
+        with pytest.raises(LateError):
+            await outcome(each)
+    opened.set()
+    await Clock().sleep(SOON_SECS)
+    assert calls.made == ["first"]
 
 
 async def test_all_calls_are_made_in_one_thread_that_is_not_the_loops() -> None:

@@ -18,7 +18,7 @@ from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.writer import Writer
 from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
-from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, StorageThread
+from scrapy_koster.crawl.fetching.storage_thread import StorageThread
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ class Archiver:
         self._stats = stats
         self._log = log
         self._clock = clock
-        self._thread = StorageThread(
-            clock, at_once=AT_ONCE, secs=self._secs, together=nullcontext, hung=self._hung
-        )
+        self._thread = StorageThread(clock, secs=self._secs, together=nullcontext, hung=self._hung)
         began = clock.epoch()
         self._evidence = Evidence(Writer(config.archive, info, began=began), began=began)
         self._has_hung = False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, THREADS, StorageThread
+from scrapy_koster.crawl.fetching.storage_thread import THREADS, StorageThread
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import judged, seconds, sound
 from scrapy_koster.storage.memory import MemoryStorage
@@ -80,7 +80,6 @@ class StorageBreaker:
         """Sites whose claim nobody has been told of; if the crawl ends, it may come later."""
         self._thread = StorageThread(
             clock,
-            at_once=AT_ONCE if self._has_batches else 1,
             most=self._most,
             secs=config.timeout_secs,
             together=self._together,

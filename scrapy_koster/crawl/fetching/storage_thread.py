@@ -1,12 +1,13 @@
 """The threads of the storage: one that makes all calls that wait, a batch at a time, or several.
 
 A hand-over between the loop and a thread costs more than a call of SQLite. So calls gather on the
-loop's side while a batch is under way, and are the next one. A storage that keeps no batches, such
-as one over a network, is better off with several calls at once.
+loop's side while a batch is under way, and are the next one. Several are made at once by a storage
+that keeps no batches, if it is far away.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
+    from scrapy.utils.asyncio import CallLaterResult
+
     from scrapy_koster.crawl.clock import Clock, Instant
 
 _T = TypeVar("_T")
@@ -33,6 +36,11 @@ THREADS = 8
 """Number of batches that are under way, at most."""
 # A batch may hold a lock that other processes wait for: after so long it begins no other call.
 _BATCH_SECS = 0.1
+# Each batch is a hand-over, and each thread takes the interpreter's lock from the loop: one is
+# enough for a Redis on the same machine. Where several may run, and even the quickest call took so
+# long, each call is a batch. Otherwise others begin once one has run for so long.
+_FAR_SECS = 0.001
+_BESIDE_SECS = 0.02
 
 
 class StorageThread:
@@ -42,20 +50,18 @@ class StorageThread:
         self,
         clock: Clock,
         *,
-        at_once: int,
         most: Callable[[], int] = lambda: 1,
         secs: float,
         together: Callable[[], AbstractContextManager[object]],
         hung: Callable[[], None],
     ) -> None:
-        """At most *at_once* calls are a batch, which is made within *together*. *most* tells
-        how many batches may be under way.
+        """Calls are made in batches, each within *together*. *most* tells how many batches may be
+        under way.
 
         *hung* is called when a batch has not ended in time. It is left behind with its thread,
         and another thread takes over.
         """
         self._clock = clock
-        self._at_once = at_once
         self._most = most
         self._secs = secs
         self._together = together
@@ -64,6 +70,8 @@ class StorageThread:
         self._waiting: deque[_Call] = deque()
         self._running: dict[_Batch, Deferred[Any]] = {}
         self._left_behind: list[_Batch] = []
+        self._timer: CallLaterResult | None = None
+        self._quickest_secs = math.inf
 
     @property
     def hanging(self) -> int:
@@ -92,20 +100,44 @@ class StorageThread:
             call = self._waiting.popleft()
             if not call.answered.called:
                 call.answered.callback(late)
+        if self._timer is not None:
+            self._timer.cancel()
         for running in list(self._running.values()):
             running.cancel()
         self._threads.close()
 
     def _begin(self) -> None:
-        while len(self._running) < self._most() and (calls := self._next()):
+        while len(self._running) < self._most() and self._may_begin() and (calls := self._next()):
             batch = _Batch(calls, self._clock, self._together)
             self._running[batch] = running = deferred_from_coro(self._outcomes(batch))
             running.addBoth(self._ended, batch, self._threads)
 
+    def _may_begin(self) -> bool:
+        """Whether no batch runs, or one that waits for something else than this machine."""
+        oldest = next(iter(self._running), None)
+        if oldest is None or self._is_far or not self._waiting:
+            return True
+        left_secs = oldest.began + _BESIDE_SECS - self._clock.now()
+        if left_secs > 0 and self._timer is None:
+            self._timer = self._clock.call_later(left_secs, self._look)
+        return left_secs <= 0
+
+    @property
+    def _is_far(self) -> bool:
+        return _FAR_SECS <= self._quickest_secs < math.inf
+
+    def _look(self) -> None:
+        self._timer = None
+        self._begin()
+
     def _next(self) -> list[_Call]:
-        """Take the calls of the next batch."""
+        """Take the calls of the next batch: its share, if others may run beside it."""
+        most = self._most()
+        share = math.ceil(len(self._waiting) / (most - len(self._running)))
+        if self._is_far and most > 1:
+            share = 1
         calls: list[_Call] = []
-        while self._waiting and len(calls) < self._at_once:
+        while self._waiting and len(calls) < min(share, AT_ONCE):
             if self._waiting[0].is_last and (calls or self._running):
                 break
             call = self._waiting.popleft()
@@ -139,6 +171,7 @@ class StorageThread:
         for call, outcome in zip(calls, result, strict=False):
             if not call.answered.called:
                 call.answered.callback(outcome)  # a Failure is raised
+        self._quickest_secs = min(self._quickest_secs, batch.quickest_secs)
         del self._running[batch]
         self._begin()
 
@@ -164,6 +197,8 @@ class _Batch:
         together: Callable[[], AbstractContextManager[object]],
     ) -> None:
         self.calls = calls
+        self.began = clock.now()
+        self.quickest_secs = math.inf
         self.is_running = False
         self._is_given_up = False
         self._clock = clock
@@ -188,13 +223,16 @@ class _Batch:
             self.is_running = False
 
     def _outcomes(self) -> list[Any]:
-        end = self._clock.now() + _BATCH_SECS
+        now = self._clock.now()
+        end = now + _BATCH_SECS
         outcomes: list[Any] = []
         for call in self.calls:
-            if self._is_given_up or (outcomes and self._clock.now() > end):
+            if self._is_given_up or (outcomes and now > end):
                 break
             try:
                 outcomes.append(call.call())
             except Exception:  # noqa: BLE001  # it is raised where it is awaited
                 outcomes.append(Failure())
+            began, now = now, self._clock.now()
+            self.quickest_secs = min(self.quickest_secs, now - began)
         return outcomes
