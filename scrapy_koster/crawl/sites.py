@@ -119,7 +119,7 @@ class SiteState:
 class Sites:
     """The states of *limit* sites (KOSTER_MEMORY_SITES): least recently used out first.
 
-    A site that *is_busy* (requests wait for it, or an attempt is under way) stays.
+    A site that *is_busy* (a request or an attempt is under way, or waits) stays.
     """
 
     def __init__(self, limit: int, is_busy: Callable[[SiteState], object]) -> None:

@@ -6,7 +6,7 @@ import gc
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -46,6 +46,7 @@ class Open(Engine):
 
     is_closing = False
     is_paused = False
+    under_way: Collection[Request] = ()
 
     def has_nothing_else(self, waiting: object) -> bool:
         return False
@@ -63,13 +64,14 @@ class Driven:
         self.clock = JumpingClock()
         set_clock(crawler, self.clock)
         self.announcer = announcer_of(crawler, config, Uncounted())
+        self.engine = Open(crawler)
         self.keeper = build_keeper(
             crawler,
             config,
             self.announcer,
             fetch=self,
             store=storage_of(crawler, config),
-            engine=Open(crawler),
+            engine=self.engine,
         )
         self.asked: list[str] = []
         self._answer = fetch
@@ -112,6 +114,20 @@ def test_one_site_in_all_its_spellings(driven: Callable[..., Driven], first: str
     for url in (*A_COM, "http://u@a.com/", "http://u:p@a.com:80/?x", "http://a.com?x=/y", first):
         assert keeper.state_of(url) is state
     assert str(state.site) == "http://a.com"
+
+
+@pytest.mark.parametrize("spelt", A_COM)
+def test_the_site_of_a_request_under_way_stays_in_memory(
+    driven: Callable[..., Driven], spelt: str
+) -> None:
+    keeper = driven(KOSTER_MEMORY_SITES=1)
+    state = keeper.state_of("http://a.com/")
+    keeper.engine.under_way = [Request("http:///x"), Request("data:,"), Request(spelt)]
+    keeper.state_of("http://b.com/")
+    assert keeper.state_of("http://a.com/") is state
+    keeper.engine.under_way = [Request("http:///x")]
+    keeper.state_of("http://c.com/")
+    assert keeper.state_of("http://a.com/") is not state
 
 
 OTHERS = (

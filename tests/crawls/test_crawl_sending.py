@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urljoin
 
 import pytest
-from harness.crawling import Crawl
+from harness.crawling import STEADY_SLOT, Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy import Request
+from scrapy.http import Response
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 
@@ -39,6 +42,45 @@ async def test_pages_that_wait_for_their_slot_obey_the_new_file(crawl: Crawl, si
     assert result.stats["robotstxt/forbidden"] == len(result.refused)
     [line] = {verdict.rule.number for verdict in result.verdicts if verdict.rule}
     assert line == 2
+
+
+class Meeting(RecordingSpider):
+    """Meets its first site again after a while, and another one then."""
+
+    last = ""
+
+    def page(self, response: Response) -> Iterator[Request]:
+        if response.url.endswith("/slow"):
+            yield self.ask(urljoin(str(self.urls[0]), "/late"))
+
+    def fail(self, failure: Any) -> Iterator[Request]:
+        super().fail(failure)
+        if failure.request.url.endswith("/late"):
+            yield self.ask(self.last)
+
+
+async def test_the_site_of_a_page_that_waits_for_its_slot_stays_in_memory(
+    crawl: Crawl, server: Server, site: Site
+) -> None:
+    first = Reply(200, "User-agent: *\nDisallow:\n", headers={"Cache-Control": "max-age=2"})
+    site.robots = [first, Reply(200, CLOSED, headers={"Cache-Control": "max-age=1000"})]
+    other, last = (server.site(host="localhost") for _ in range(2))
+    other.pages(Reply(200, delay=2.5))
+    settings = {
+        "DOWNLOAD_SLOTS": {"127.0.0.1": {"concurrency": 1, "delay": 1} | STEADY_SLOT},
+        "KOSTER_EXPIRY_MIN_SECS": 0,
+        "KOSTER_MEMORY_SITES": 1,
+    }
+    result = await crawl(
+        Meeting,
+        urls=[*site.urls(6), other.url("/slow")],
+        settings=settings,
+        arguments={"last": last.url("/x")},
+    )
+    assert site.asked("/robots.txt") == 2
+    assert last.pages_asked == ["/x"]
+    assert len(site.pages_asked) <= 4
+    assert len(result.refused) == 7 - len(site.pages_asked)
 
 
 class Late:

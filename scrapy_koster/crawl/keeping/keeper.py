@@ -114,7 +114,18 @@ class Keeper:
             state in self._retriever.under_way
             or self.waiting_for(state) > 0
             or self._pacer.is_waited_for(state)
+            or self._is_under_way(state)
         )
+
+    def _is_under_way(self, state: SiteState) -> bool:
+        """Whether the downloader has a request to the site, which is looked at once more."""
+        for request in self._engine.under_way:
+            try:
+                if self.in_memory(request.url) is state:
+                    return True
+            except ValueError:  # it names no site, and ends for that
+                continue
+        return False
 
     def is_retrieving(self) -> bool:
         """Whether an answer is on its way that requests wait for."""
