@@ -169,7 +169,14 @@ class Running:
     notes: Path
     log: Path
     killed_at: float | None = None
+    stalled_at: float = 0.0
     stalled_until: float = 0.0
+    stalls: list[tuple[float, float]] = field(default_factory=list)
+
+    def ran_secs(self, since: float, until: float) -> float:
+        """For how long it was not stalled in that time."""
+        stalled = (min(end, until) - max(begin, since) for begin, end in self.stalls)
+        return until - since - sum(max(secs, 0.0) for secs in stalled)
 
 
 @dataclass
@@ -185,7 +192,7 @@ class Found:
     twice: list[str] = field(default_factory=list)
     leaked: int = 0
     lost_with_a_kill: list[float] = field(default_factory=list)
-    """For each request how long before the kill it was taken from the queue, in seconds."""
+    """For each request how long the worker ran between taking it and being killed, in seconds."""
     lost_in_flight: int = 0
     """Had been handed out to be fetched, as of any crawl that is killed."""
     warnings: Counter[str] = field(default_factory=Counter)
@@ -199,6 +206,8 @@ class Found:
     secs: float = 0.0
     short: list[str] = field(default_factory=list)
     """Of each short gap where requests are sent, what happened around it."""
+    late: list[str] = field(default_factory=list)
+    """The same of each request that was lost although it had waited."""
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -212,7 +221,7 @@ class Found:
             f"fetched twice: {len(self.twice)}, forbidden and fetched: {self.leaked}",
             f"lost in flight with a worker that was killed: {self.lost_in_flight}",
             f"lost while they waited in one: {len(lost)}"
-            + (f", taken {lost[0]:.3f} to {lost[-1]:.3f} s before" if lost else ""),
+            + (f", {lost[0]:.3f} to {lost[-1]:.3f} s after it was taken" if lost else ""),
             f"lost between Redis and a worker, before that had them: {self.lost_on_the_way}",
             f"lost otherwise: {len(self.lost_otherwise)}",
             f"starts while Redis was away: {self.in_vain}",
@@ -226,6 +235,7 @@ class Found:
             f"workers that were interrupted: {len(self.stops_secs)}{stops}",
         ]
         lines += [f"a short gap: {each}" for each in self.short]
+        lines += [f"lost after it had waited: {each}" for each in self.late]
         return "\n".join([*lines, *(f"NOT KEPT: {each}" for each in self.wrong)])
 
 
@@ -341,6 +351,7 @@ class Soak:
             if each.stalled_until and each.stalled_until <= now:
                 self._happened(f"{each.notes.name} goes on")
                 each.process.send_signal(signal.SIGCONT)
+                each.stalls.append((each.stalled_at, time.monotonic()))
                 each.stalled_until = 0.0
             if each.process.poll() is not None:
                 self._workers.remove(each)
@@ -375,6 +386,7 @@ class Soak:
         elif kind == "interrupted":
             self._interrupt(chosen)
         else:
+            chosen.stalled_at = time.monotonic()
             chosen.stalled_until = time.monotonic() + self._chance.choice(STALLS_SECS)
             chosen.process.send_signal(signal.SIGSTOP)
         return True
@@ -506,12 +518,12 @@ class Soak:
         found.asked = Counter(site.asked("/robots.txt") for site in self._plain)
         self._look_at_gaps([(at, of, who) for who, what, at, of in notes if what == "sent"])
 
-    def _told(self, *visits: tuple[float, str, str]) -> str:
-        """What happened around two visits that were too close."""
-        first = visits[0][0]
-        near = [(at, what) for at, what in self._events if -60 < at - first < 2]
-        happened = sorted([*near, *((at, f"{who} sends {url}") for at, url, who in visits)])
-        return "; ".join(f"{at - first:.2f} s {what}" for at, what in happened)
+    def _told(self, *done: tuple[float, str, str], what: str = "sends") -> str:
+        """What happened around that which workers have done."""
+        first = done[0][0]
+        near = [(at, event) for at, event in self._events if -60 < at - first < 20]
+        happened = sorted([*near, *((at, f"{who} {what} {url}") for at, url, who in done)])
+        return "; ".join(f"{at - first:.2f} s {event}" for at, event in happened)
 
     def _read_logs(self) -> None:
         for each in self._all:
@@ -527,7 +539,11 @@ class Soak:
         elif out:
             self.found.lost_in_flight += 1
         else:
-            self.found.lost_with_a_kill.append(killed_at - taken[0])
+            at, worker = taken
+            secs = worker.ran_secs(at, killed_at)
+            self.found.lost_with_a_kill.append(secs)
+            if secs > JUST_TAKEN_SECS:
+                self.found.late.append(self._told((at, url, worker.notes.name), what="takes"))
 
     def _look_at_gaps(self, sent: Sequence[tuple[float, str, Running]]) -> None:
         found = self.found
