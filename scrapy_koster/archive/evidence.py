@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID
 
 from scrapy_koster.archive.record import Record, date_text, new_id
@@ -31,6 +30,8 @@ from scrapy_koster.storage.encoding import COPY_FIELDS, FAILURE_FIELDS
 from scrapy_koster.storage.latest import learnt
 
 OUTCOME_TYPE = "application/json"
+_RESPONSE_TYPE = "application/http; msgtype=response"
+_REQUEST_TYPE = "application/http; msgtype=request"
 
 _SENT = {
     b"accept", b"accept-encoding", b"host", b"if-modified-since", b"if-none-match", b"user-agent",
@@ -41,6 +42,7 @@ _NOT_RECEIVED = {b"set-cookie", b"set-cookie2", b"transfer-encoding"}
 _URLS = {b"location", b"content-location", b"refresh", b"link"}
 _USER = re.compile(rb"(?<=//)[^/?#\s]*@")
 _USER_OF_URL = re.compile(rb"\A([^/?#]*//)[^/?#\s]*@")
+_HOST = re.compile("[^/?]*")
 _LINE_END = re.compile(rb"[\r\n]+")
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _REMEMBERED = 100_000
@@ -122,7 +124,7 @@ class Evidence:
         record_id = f"<{UUID(bytes=sha256(name).digest()[:16], version=5).urn}>"
         if copy.record_id == record_id and record_id in self._written:
             return copy
-        more = {**self._common(), "WARC-Payload-Digest": digest_of(copy.body)}
+        more = self._common() | {"WARC-Payload-Digest": digest_of(copy.body)}
         records.append(
             Record(
                 "resource", copy.fetched, copy.body, "text/plain", _url(copy.url), record_id, more
@@ -132,12 +134,11 @@ class Evidence:
 
     def _hop(self, exchange: Exchange, held: Copy | None) -> Iterable[Record]:
         url, response_id = _url(exchange.url), new_id()
-        target = urlsplit(url)
-        asked = f"GET {urlunsplit(('', '', *target[2:4], '')) or '/'} HTTP/1.1".encode()
+        host, target = _host_and_target(url)
         sent = [(name, value) for name, value in exchange.sent if name.lower() in _SENT]
         if not any(name.lower() == b"host" for name, _ in sent):
-            sent.insert(0, (b"Host", target.netloc.encode()))
-        kind, more = "response", {"WARC-Payload-Digest": exchange.digest}
+            sent.insert(0, (b"Host", host))
+        kind, more = "response", self._common() | {"WARC-Payload-Digest": exchange.digest}
         if exchange.address is not None:
             more["WARC-IP-Address"] = exchange.address
         if exchange.is_cut:
@@ -145,20 +146,18 @@ class Evidence:
         if exchange.status == 304 and held is not None:
             kind = "revisit"
             more |= _of_revisit(held)
-        received = [
-            (name, _USER.sub(b"", value) if name.lower() in _URLS else value)
-            for name, value in exchange.received
-            if name.lower() not in _NOT_RECEIVED
-        ]
-        status = f"HTTP/1.1 {exchange.status} {_phrase(exchange.status)}".encode()
-        of_response, of_request = (
-            f"application/http; msgtype={which}" for which in ("response", "request")
-        )
+        received = []
+        for name, value in exchange.received:
+            lower = name.lower()
+            if lower not in _NOT_RECEIVED:
+                shown = _USER.sub(b"", value) if lower in _URLS else value
+                received.append((name, shown))
+        status = b"HTTP/1.1 %d %s" % (exchange.status, _phrase(exchange.status))
         block = _http(status, received) + exchange.body
-        more = {**self._common(), **more}
-        yield Record(kind, exchange.began, block, of_response, url, response_id, more)
-        more = {**self._common(), "WARC-Concurrent-To": response_id}
-        yield Record("request", exchange.began, _http(asked, sent), of_request, url, more=more)
+        yield Record(kind, exchange.began, block, _RESPONSE_TYPE, url, response_id, more)
+        more = self._common() | {"WARC-Concurrent-To": response_id}
+        block = _http(b"GET %s HTTP/1.1" % target, sent)
+        yield Record("request", exchange.began, block, _REQUEST_TYPE, url, more=more)
 
     def _received(self, attempt: Attempt, copy: Copy, records: list[Record]) -> Copy:
         """Return the copy of an answer with the record of its body."""
@@ -166,7 +165,7 @@ class Evidence:
         responses = [record for record in records if record.kind == "response"]
         if last is not None and copy.digest == last.digest and _is_obeyed(last.body, copy):
             return replace(copy, record_id=responses[-1].id)
-        more = {**self._common(), "WARC-Payload-Digest": digest_of(copy.body)}
+        more = self._common() | {"WARC-Payload-Digest": digest_of(copy.body)}
         kind = "resource"
         if responses:
             kind, more["WARC-Refers-To"] = "conversion", responses[-1].id
@@ -177,7 +176,7 @@ class Evidence:
     def _outcome(self, attempt: Attempt, known: Known) -> Record:
         copy = last_copy(known)
         told: dict[str, object] = {"site": str(attempt.site), "source": attempt.source}
-        more = dict(self._common())
+        more = self._common()
         if copy is not None:
             fields = {name: getattr(copy, name) for name in COPY_FIELDS if name != "body"}
             told["copy"] = {**fields, "url": _url(copy.url), "bytes": len(copy.body)}
@@ -192,7 +191,7 @@ class Evidence:
         url = attempt.site.robots_url
         return Record("metadata", attempt.now, block, OUTCOME_TYPE, url, more=more)
 
-    def _common(self) -> Mapping[str, str]:
+    def _common(self) -> dict[str, str]:
         return {"WARC-Warcinfo-ID": self._writer.info_id}
 
 
@@ -226,7 +225,17 @@ def _of_revisit(copy: Copy) -> dict[str, str]:
 
 def _url(url: str) -> str:
     """Return *url* without the name and the password of a user."""
+    if "@" not in url and url.isascii():
+        return url
     return _USER_OF_URL.sub(rb"\1", url.encode("utf-8", "replace")).decode()
+
+
+def _host_and_target(url: str) -> tuple[bytes, bytes]:
+    """Return the Host field and the target of a request for *url*."""
+    rest = url.partition("://")[2].partition("#")[0]
+    host = _HOST.match(rest)[0]  # type: ignore[index]  # it matches anything
+    target = rest[len(host) :]
+    return host.encode(), (target if target[:1] == "/" else f"/{target}").encode()
 
 
 def _http(first: bytes, lines: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -237,11 +246,11 @@ def _http(first: bytes, lines: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"\r\n".join((first, *named, b"", b""))
 
 
-def _phrase(status: int) -> str:
+def _phrase(status: int) -> bytes:
     try:
-        return HTTPStatus(status).phrase
+        return HTTPStatus(status).phrase.encode()
     except ValueError:
-        return ""
+        return b""
 
 
 def _remember(seen: dict[Any, None], key: object) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from mmap import mmap
-from uuid import uuid4
+from os import urandom
 
 from scrapy_koster.protocol.exchange import digest_of
 
@@ -25,22 +25,28 @@ _FIRST_BYTES, _NEXT_BYTES = 2**12, 2**16
 _YEAR_9999 = 253402300799.0
 _MEMBER = b"\x1f\x8b\x08"
 _GZIP = 31
-_LEVEL = 3  # higher ones take longer, and a robots.txt is short
-# To set up the usual window takes longer than to pack a short record.
-_SHORT_BYTES = 2**12
-_SHORT, _LONG = (16 + 12, 5), (_GZIP, 8)  # wbits and memLevel of zlib
+# Level, wbits and memLevel of zlib, by the length of a record. A short one is a member that is not
+# packed: an archive would be a third smaller, and cost a crawl twice the time. To set up the usual
+# window takes longer than to pack a page. Higher levels take longer, and a robots.txt is short.
+_PACKING = ((2**11, (0, 16 + 12, 5)), (2**13, (3, 16 + 13, 6)))
+_PACKING_LONG = (3, _GZIP, 8)
 _VERSION = re.compile(rb"WARC/1\.[01]\r\n")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def new_id() -> str:
     """Return the ID of a new record."""
-    return f"<{uuid4().urn}>"
+    digits = urandom(16).hex()  # a UUID of version 4, without the object that uuid4() makes of it
+    variant = "89ab"[int(digits[16], 16) % 4]
+    return (
+        f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}"
+        f"-{digits[20:]}>"
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen would take five times as long to make
 class Record:
-    """A record of an archive."""
+    """A record of an archive; nobody changes it."""
 
     kind: str
     """Such as "response" (WARC-Type)."""
@@ -73,24 +79,24 @@ class Record:
 
 def member_of(record: Record) -> bytes:
     """Return *record* as a gzip member of a WARC file."""
-    named = {
-        "WARC-Type": record.kind,
-        "WARC-Record-ID": record.id,
-        "WARC-Date": date_text(record.date),
-        **({} if record.url is None else {"WARC-Target-URI": record.url}),
-        **record.more,
-        "WARC-Block-Digest": digest_of(record.block),
-        "Content-Type": record.content_type,
-        "Content-Length": str(len(record.block)),
-    }
-    lines = [
-        f"{name}: {value if value.isprintable() else _CONTROL.sub(' ', value)}\r\n"
-        for name, value in named.items()
+    named = [
+        ("WARC-Type", record.kind),
+        ("WARC-Record-ID", record.id),
+        ("WARC-Date", date_text(record.date)),
+        *(() if record.url is None else (("WARC-Target-URI", record.url),)),
+        *record.more.items(),
+        ("WARC-Block-Digest", digest_of(record.block)),
+        ("Content-Type", record.content_type),
+        ("Content-Length", str(len(record.block))),
     ]
-    head = "".join(("WARC/1.1\r\n", *lines, "\r\n")).encode("utf-8", "replace")
-    text = head + record.block + b"\r\n\r\n"
-    wbits, memory = _SHORT if len(text) <= _SHORT_BYTES else _LONG
-    packer = zlib.compressobj(_LEVEL, wbits=wbits, memLevel=memory)
+    lines = [f"{name}: {value}" for name, value in named]
+    if not "".join(lines).isprintable():
+        lines = [_CONTROL.sub(" ", line) for line in lines]
+    head = "\r\n".join(("WARC/1.1", *lines, "\r\n")).encode("utf-8", "replace")
+    text = b"".join((head, record.block, b"\r\n\r\n"))
+    packing = (how for most, how in _PACKING if len(text) <= most)
+    level, wbits, memory = next(packing, _PACKING_LONG)
+    packer = zlib.compressobj(level, wbits=wbits, memLevel=memory)
     return packer.compress(text) + packer.flush()
 
 
