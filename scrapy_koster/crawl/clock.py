@@ -82,12 +82,12 @@ class Clock:
         finally:
             timer.cancel()
 
-    async def within(self, secs: float, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """Return what *coroutine* does; after *secs* cancel it, and raise LateError.
+    def deadline(self, secs: float, late: Callable[[], object]) -> Deadline:
+        """Call *late* when *secs* seconds are over, unless that is cancelled before."""
+        return Deadline(self, secs, late)
 
-        In a process that was stopped meanwhile the time is over before what has ended can say so:
-        it gets a moment for that.
-        """
+    async def within(self, secs: float, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        """Return what *coroutine* does; after *secs* cancel it, and raise LateError."""
         running: Deferred[_T] = deferred_from_coro(coroutine)
         late = []
 
@@ -95,7 +95,7 @@ class Clock:
             late.append(True)
             running.cancel()
 
-        timers = [self.call_later(secs, lambda: timers.append(self.call_later(_MOMENT_SECS, end)))]
+        deadline = self.deadline(secs, end)
         try:
             result = await maybe_deferred_to_future(running)
         except CANCELLED:
@@ -103,10 +103,30 @@ class Clock:
                 raise LateError from None
             raise
         finally:
-            timers[-1].cancel()
+            deadline.cancel()
         if late:  # it ended by itself when it was cancelled
             raise LateError
         return result
+
+
+class Deadline:
+    """Calls a function once, when its time is over.
+
+    In a process that was stopped meanwhile the time is over before what has ended can say so: it
+    gets a moment for that.
+    """
+
+    def __init__(self, clock: Clock, secs: float, late: Callable[[], object]) -> None:
+        self._clock = clock
+        self._late = late
+        self._timer = clock.call_later(secs, self._over)
+
+    def cancel(self) -> None:
+        """Do not call it."""
+        self._timer.cancel()
+
+    def _over(self) -> None:
+        self._timer = self._clock.call_later(_MOMENT_SECS, self._late)
 
 
 class LateError(Exception):

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Event, current_thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from harness.clocks import StillClock
@@ -100,7 +101,40 @@ async def test_calls_gather_while_a_batch_is_under_way() -> None:
     calls.thread.close()
 
 
-async def test_calls_run_beside_a_batch_that_waits_for_a_network() -> None:
+class HandClock(StillClock):
+    """Its timers are called by the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timers: list[tuple[float, Callable[..., object]]] = []
+
+    def call_later(self, secs: float, function: Callable[..., object], *_: Any) -> Any:
+        self.timers.append((secs, function))
+        return Mock()
+
+
+class Holds:
+    """How often a loop was held, and whether the batch had not ended then."""
+
+    count = 0
+    in_vain = False
+
+
+@pytest.fixture
+def holds(monkeypatch: pytest.MonkeyPatch) -> Holds:
+    told = Holds()
+
+    class Holding(Threads):
+        def wait(self, secs: float) -> bool:  # a busy machine may take longer
+            told.count += 1
+            return not told.in_vain and super().wait(BOUND_SECS)
+
+    monkeypatch.setattr(storage_thread, "Threads", Holding)
+    return told
+
+
+async def test_calls_run_beside_a_batch_that_waits_for_a_network(holds: Holds) -> None:
+    holds.in_vain = True
     calls, opened, threads = Calls(most=3), Event(), []
 
     def waits() -> None:
@@ -151,8 +185,54 @@ async def test_a_storage_that_is_far_away_gets_several_calls_at_once() -> None:
     calls.thread.close()
 
 
+async def test_the_loop_is_held_for_a_batch_and_calls_gather_after_it(holds: Holds) -> None:
+    clock = HandClock()
+    calls = Calls(clock=clock)
+    first = calls.begin("first")
+    await asked()
+    assert calls.made == ["first"]
+    assert await outcome(first) == "first"
+    rest = [calls.begin(n) for n in range(3)]
+    await asked()
+    assert calls.made == ["first"]
+    [have_gathered] = [function for secs, function in clock.timers if secs < SOON_SECS]
+    have_gathered()
+    assert [await outcome(each) for each in rest] == [0, 1, 2]
+    assert calls.batches == [["first"], [0, 1, 2]]
+    assert holds.count == 2
+    calls.thread.close()
+
+
+async def test_a_loop_that_was_held_in_vain_is_not_held_at_once_again(holds: Holds) -> None:
+    clock = StillClock()
+    calls = Calls(clock=clock)
+    holds.in_vain = True
+    await outcome(calls.begin("long"))
+    holds.in_vain = False
+    await outcome(calls.begin("next"))
+    assert holds.count == 1
+    clock.secs += 1.0
+    await outcome(calls.begin("later"))
+    assert holds.count == 2
+    calls.thread.close()
+
+
+async def test_the_loop_is_not_held_for_calls_that_take_long(holds: Holds) -> None:
+    clock = StillClock()
+    calls = Calls(clock=clock)
+
+    def takes_long() -> None:
+        clock.secs += 0.0005
+
+    for number in range(3):
+        await outcome(calls.begin(number, takes_long))
+        clock.secs += 1.0
+    assert holds.count == 1  # for the first, when nothing was known
+    calls.thread.close()
+
+
 async def test_what_waits_for_its_turn_beside_another_is_over_with_the_close() -> None:
-    calls, opened = Calls(most=2), Event()
+    calls, opened = Calls(most=2, clock=StillClock()), Event()
     first = calls.begin("first", lambda: opened.wait(BOUND_SECS))
     await asked()
     second = calls.begin("second")

@@ -1,8 +1,10 @@
 """The threads of the storage: one that makes all calls that wait, a batch at a time, or several.
 
 A hand-over between the loop and a thread costs more than a call of SQLite. So calls gather on the
-loop's side while a batch is under way, and are the next one. Several are made at once by a storage
-that keeps no batches, if it is far away.
+loop's side while a batch is under way and shortly after, and are the next one. A thread that shares
+the interpreter with a busy loop takes many times as long as one that has it for itself. So the loop
+waits for a batch that is likely to be short, and never for long. Several batches run at once for a
+storage that keeps none, if it is far away.
 """
 
 from __future__ import annotations
@@ -10,14 +12,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_koster.crawl.clock import LateError
-from scrapy_koster.crawl.engine.private import CANCELLED
+from scrapy_koster.crawl.clock import LONG_AGO, LateError
 from scrapy_koster.crawl.fetching.threads import Threads
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
     from scrapy.utils.asyncio import CallLaterResult
 
-    from scrapy_koster.crawl.clock import Clock, Instant
+    from scrapy_koster.crawl.clock import Clock, Deadline, Instant
+    from scrapy_koster.crawl.fetching.threads import Begun
 
 _T = TypeVar("_T")
 
@@ -34,11 +37,20 @@ AT_ONCE = 64
 """Number of calls in a batch, at most."""
 THREADS = 8
 """Number of batches that are under way, at most."""
-# A batch may hold a lock that other processes wait for: after so long it begins no other call.
-_BATCH_SECS = 0.1
-# Each batch is a hand-over, and each thread takes the interpreter's lock from the loop: one is
-# enough for a Redis on the same machine. Where several may run, and even the quickest call took so
-# long, each call is a batch. Otherwise others begin once one has run for so long.
+# A batch may hold a lock that other processes wait for, and this loop may wait for it: after so
+# long it begins no other call.
+_BATCH_SECS = 0.01
+# Each statement of SQLite and each message to Redis gives the interpreter away, and a busy loop
+# keeps it for 5 ms: 40 calls of 20 us took 40 ms. So the loop is held for a batch if the quickest
+# call took less than this, and for the first one, which opens the storage.
+_NEAR_SECS = 0.0003
+_HOLD_SECS = 0.02
+# After a batch that took longer it is not held for so long.
+_NO_HOLD_SECS = 10 * _HOLD_SECS
+# After a batch for which it was held calls gather for so long.
+_GATHER_SECS = 0.01
+# Where several batches may run, and even the quickest call took so long, each call is a batch.
+# Otherwise others begin once one has run for so long.
 _FAR_SECS = 0.001
 _BESIDE_SECS = 0.02
 
@@ -68,10 +80,12 @@ class StorageThread:
         self._hung = hung
         self._threads = Threads(THREADS)
         self._waiting: deque[_Call] = deque()
-        self._running: dict[_Batch, Deferred[Any]] = {}
+        self._running: dict[_Batch, _UnderWay] = {}
         self._left_behind: list[_Batch] = []
         self._timer: CallLaterResult | None = None
         self._quickest_secs = math.inf
+        self._holds_from = LONG_AGO
+        self._gathers_until = LONG_AGO
 
     @property
     def hanging(self) -> int:
@@ -102,22 +116,44 @@ class StorageThread:
                 call.answered.callback(late)
         if self._timer is not None:
             self._timer.cancel()
-        for running in list(self._running.values()):
-            running.cancel()
+        for batch in list(self._running):
+            batch.give_up()
+            self._ended(batch, late)
         self._threads.close()
 
     def _begin(self) -> None:
         while len(self._running) < self._most() and self._may_begin() and (calls := self._next()):
             batch = _Batch(calls, self._clock, self._together)
-            self._running[batch] = running = deferred_from_coro(self._outcomes(batch))
-            running.addBoth(self._ended, batch, self._threads)
+            # The first has waited for longest.
+            left_secs = max(calls[0].secs - (batch.began - calls[0].made), 0.0)
+            late = partial(self._late, batch, self._threads)
+            self._running[batch] = _UnderWay(
+                self._clock.deadline(left_secs, late),
+                self._threads.begin(batch.run, partial(self._ended, batch)),
+            )
+            self._hold()
+
+    def _hold(self) -> None:
+        """Hold the loop for the batch that has begun, if that is likely to end soon."""
+        is_near = self._quickest_secs < _NEAR_SECS or self._quickest_secs == math.inf
+        if not is_near or len(self._running) > 1 or self._clock.now() < self._holds_from:
+            return
+        has_ended = self._threads.wait(_HOLD_SECS)
+        now = self._clock.now()
+        if has_ended:
+            self._gathers_until = now + _GATHER_SECS
+        else:
+            self._holds_from = now + _NO_HOLD_SECS
 
     def _may_begin(self) -> bool:
-        """Whether no batch runs, or one that waits for something else than this machine."""
+        """Whether no batch runs and the calls have gathered, or one runs that waits for something
+        else than this machine.
+        """
         oldest = next(iter(self._running), None)
-        if oldest is None or self._is_far or not self._waiting:
+        if self._is_far or not self._waiting:
             return True
-        left_secs = oldest.began + _BESIDE_SECS - self._clock.now()
+        until = self._gathers_until if oldest is None else oldest.began + _BESIDE_SECS
+        left_secs = until - self._clock.now()
         if left_secs > 0 and self._timer is None:
             self._timer = self._clock.call_later(left_secs, self._look)
         return left_secs <= 0
@@ -128,6 +164,7 @@ class StorageThread:
 
     def _look(self) -> None:
         self._timer = None
+        self._gathers_until = LONG_AGO
         self._begin()
 
     def _next(self) -> list[_Call]:
@@ -145,34 +182,32 @@ class StorageThread:
                 calls.append(call)
         return calls
 
-    async def _outcomes(self, batch: _Batch) -> list[Any]:
-        # The first has waited for longest.
-        first = batch.calls[0]
-        left_secs = max(first.secs - (self._clock.now() - first.made), 0.0)
-        return await self._clock.within(left_secs, self._threads.run(batch.run))
+    def _late(self, batch: _Batch, threads: Threads) -> None:
+        """Leave behind a batch that has not ended in time, and whatever keeps its thread."""
+        batch.give_up()
+        self._left_behind = [each for each in (*self._left_behind, batch) if each.is_running]
+        if threads is self._threads:  # else a batch beside it was late as well
+            threads.close()
+            self._threads = Threads(THREADS)
+            self._hung()
+        self._ended(batch, Failure(LateError()))
 
-    def _ended(self, result: Any, batch: _Batch, threads: Threads) -> None:
+    def _ended(self, batch: _Batch, outcomes: Any) -> None:
+        """Tell the callers of a batch: of the outcome of each call, or of the one Failure."""
+        if batch not in self._running:  # it was late, or the crawl has ended
+            return
+        self._quickest_secs = min(self._quickest_secs, batch.quickest_secs)
+        under_way = self._running.pop(batch)
+        under_way.deadline.cancel()
+        under_way.begun.cancel()  # if it has ended this does nothing
         calls = batch.calls
-        if isinstance(result, Failure):
-            batch.give_up()
-            if result.check(LateError):
-                self._left_behind = [
-                    each for each in (*self._left_behind, batch) if each.is_running
-                ]
-                if threads is self._threads:  # else a batch beside it was late as well
-                    threads.close()
-                    self._threads = Threads(THREADS)
-                    self._hung()
-            elif result.check(*CANCELLED):  # it closes
-                result = Failure(LateError())
-            result = [result] * len(calls)
-        for call in reversed(calls[len(result) :]):
+        if isinstance(outcomes, Failure):
+            outcomes = [outcomes] * len(calls)
+        for call in reversed(calls[len(outcomes) :]):
             self._waiting.appendleft(call)
-        for call, outcome in zip(calls, result, strict=False):
+        for call, outcome in zip(calls, outcomes, strict=False):
             if not call.answered.called:
                 call.answered.callback(outcome)  # a Failure is raised
-        self._quickest_secs = min(self._quickest_secs, batch.quickest_secs)
-        del self._running[batch]
         self._begin()
 
 
@@ -185,6 +220,13 @@ class _Call:
     secs: float
     answered: Deferred[Any] = field(default_factory=Deferred)
     is_last: bool = False
+
+
+class _UnderWay(NamedTuple):
+    """What a batch that runs is waited for by."""
+
+    deadline: Deadline
+    begun: Begun
 
 
 class _Batch:

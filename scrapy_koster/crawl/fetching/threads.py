@@ -6,14 +6,14 @@ Those of asyncio and Twisted are joined at the end: one call that hangs would ke
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import partial
 from queue import SimpleQueue
 from threading import Semaphore, Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from scrapy.utils.asyncio import is_asyncio_available
-from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,37 +29,41 @@ class Threads:
         self._started = 0
         self._free = Semaphore(0)
         self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._last: Future[Any] | None = None
 
     def submit(self, call: Callable[[], _T]) -> Future[_T]:
         """Have it called; the interface of an Executor."""
         future: Future[_T] = Future()
+        self._last = future
         self._calls.put((future, call))
         if not self._free.acquire(blocking=False) and self._started < self._most:
             self._started += 1
             Thread(target=self._work, name="koster-storage", daemon=True).start()
         return future
 
-    async def run(self, call: Callable[[], _T]) -> _T:
-        """Return what *call* does, on whichever kind of loop this is."""
+    def begin(self, call: Callable[[], object], ended: Callable[[Any], object]) -> Begun:
+        """Have it called. *ended* is told in the loop what it returns, or the Failure.
+
+        It costs less than a coroutine: whoever has many short calls pays for each hand-over.
+        """
         if is_asyncio_available():
             loop: Any = asyncio.get_running_loop()
-            result: _T = await loop.run_in_executor(self, call)
-            return result
+            running: asyncio.Future[Any] = loop.run_in_executor(self, call)
+            running.add_done_callback(lambda running: ended(_outcome(running)))
+            return running
         from twisted.internet import reactor  # noqa: PLC0415  # it would install one
-
-        ended: Deferred[_T] = Deferred()
-
-        def tell(future: Future[_T]) -> None:
-            error = future.exception()
-            if error is None:
-                ended.callback(future.result())
-            else:
-                ended.errback(error)
 
         loop = reactor
         future = self.submit(call)
-        future.add_done_callback(lambda future: loop.callFromThread(tell, future))
-        return await ended
+        future.add_done_callback(lambda future: loop.callFromThread(ended, _outcome(future)))
+        return future
+
+    def wait(self, secs: float) -> bool:
+        """Hold the loop until the call that was begun last has ended, for *secs* seconds at most.
+
+        Return whether it has. Its thread has the interpreter for itself meanwhile.
+        """
+        return self._last is None or bool(wait([self._last], secs).done)
 
     def close(self) -> None:
         """Let the threads end, each when its call has."""
@@ -75,6 +79,21 @@ class Threads:
             if tell is not None:
                 tell()
             del called, future, call, tell
+
+
+class Begun(Protocol):
+    """A call that was handed over."""
+
+    def cancel(self) -> object:
+        """Do not make it, if it has not begun, and tell nobody of it on a loop that has ended."""
+
+
+def _outcome(ended: Future[Any] | asyncio.Future[Any]) -> Any:
+    """Return what a call has returned, or the Failure."""
+    try:
+        return ended.result()
+    except BaseException:  # noqa: BLE001  # it is raised where it is awaited
+        return Failure()
 
 
 def _made(future: Future[_T], call: Callable[[], _T]) -> Callable[[], None]:
