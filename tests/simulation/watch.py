@@ -127,6 +127,7 @@ class Watch:
     def _visits(self, process: Process, states: list[SiteState], request: Request) -> None:
         """Something is sent: is it as long after the last as its host asks for?"""
         host = _origin(request.url)
+        states = [state for state in states if self._remembers(process, state)]
         copies = [copy for state in states if (copy := last_copy(state.known)) is not None]
         delay = min((delay_of(copy.body) for copy in copies), default=0.0)
         delay = min(delay, self._history.koster["KOSTER_CRAWL_DELAY_MAX_SECS"])
@@ -142,6 +143,16 @@ class Watch:
             return
         if last.process is process or not (is_alone or self._may_be_early(process, last)):
             self.broken("no visit is early", process, f"{request}: {early} s after {last}")
+
+    @staticmethod
+    def _remembers(process: Process, state: SiteState) -> bool:
+        """Whether a site or its host is in memory: the robots.txt of another may redirect to one
+        that is in neither, and was never met as far as the process knows.
+        """
+        hosts = process.crawler.koster._parts.pacer._hosts
+        return state in list(process.keeper._sites) or state.site.host in {
+            site.site.host for host in hosts for site in host.states
+        }
 
     def _may_be_early(self, process: Process, last: Visit) -> bool:
         """Whether another process may not have known of the last visit."""
