@@ -137,10 +137,10 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     def renew(state: SiteState) -> None:
         keeper.renew(state)
 
-    def is_busy(state: SiteState) -> bool:
-        return keeper.is_busy(state)
+    def forget(state: SiteState) -> bool:
+        return keeper.forget(state)
 
-    met = parts.sites(config.memory_sites, is_busy)
+    met = parts.sites(config.memory_sites, forget)
     pacer = _pacer(crawler, config, robot, met, store, parked=parked, renew=renew)
     fetch = parts.fetch or parts.fetcher(crawler, config, stats, clock, pacer.needs_turn)
     waiting = Waiting(parked, engine=engine, pacer=pacer, ask_for=ask_for)
@@ -242,8 +242,8 @@ def build_keeper(
     clock, pacer = clock_of(crawler), pacer or NoPacer()
     concurrent = crawler.settings.getint("CONCURRENT_REQUESTS")
 
-    def is_busy(state: SiteState) -> bool:
-        return keeper.is_busy(state)
+    def forget(state: SiteState) -> bool:
+        return keeper.forget(state)
 
     def is_awaited(state: SiteState) -> bool:
         return keeper.is_awaited(state)
@@ -271,7 +271,7 @@ def build_keeper(
         config,
         clock=clock,
         engine=engine,
-        sites=Sites(config.memory_sites, is_busy) if sites is None else sites,
+        sites=Sites(config.memory_sites, forget) if sites is None else sites,
         retriever=retriever,
         announcer=announcer,
         parked=parked or NothingParked(),

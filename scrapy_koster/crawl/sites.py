@@ -119,12 +119,12 @@ class SiteState:
 class Sites:
     """The states of *limit* sites (KOSTER_MEMORY_SITES): least recently used out first.
 
-    A site that *is_busy* (a request or an attempt is under way, or waits) stays.
+    *forget* is told of a site that is to go, and says whether it may: one that is busy stays.
     """
 
-    def __init__(self, limit: int, is_busy: Callable[[SiteState], object]) -> None:
+    def __init__(self, limit: int, forget: Callable[[SiteState], bool]) -> None:
         self._limit = limit
-        self._is_busy = is_busy
+        self._forget = forget
         self._states: OrderedDict[str, SiteState] = OrderedDict()
         """By origin, without a default port; the most recently used is last."""
 
@@ -170,10 +170,10 @@ class Sites:
             if len(self._states) < self._limit:
                 return
             name, state = next(iter(self._states.items()))
-            if self._is_busy(state):
-                self._states.move_to_end(name)
-            else:
+            if self._forget(state):
                 del self._states[name]
+            else:
+                self._states.move_to_end(name)
 
 
 # Links spell a site in few ways ("http://a.com:80", "HTTP://A.com").

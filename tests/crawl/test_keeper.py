@@ -130,6 +130,16 @@ def test_the_site_of_a_request_under_way_stays_in_memory(
     assert keeper.state_of("http://a.com/") is not state
 
 
+async def test_nobody_waits_for_a_state_that_left_the_memory(driven: Callable[..., Driven]) -> None:
+    """What waits for a turn of its host is asked for once more, and comes out without a word."""
+    keeper = driven(KOSTER_MEMORY_SITES=1)
+    state = await keeper.wait("http://a.com/")
+    keeper.keeper.ask_for(state, Request("http://a.com/"))
+    keeper.state_of("http://b.com/")
+    assert not keeper.keeper.is_awaited(state)
+    await keeper.keeper.close()
+
+
 OTHERS = (
     "https://a.com/",
     "http://a.com:8/",

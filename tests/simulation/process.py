@@ -201,8 +201,8 @@ class ProcessClock(Clock):
 class WatchedSites(Sites):
     """The real ones; the process keeps those that it has met."""
 
-    def __init__(self, process: Process, limit: int, is_busy: Any) -> None:
-        super().__init__(limit, is_busy)
+    def __init__(self, process: Process, limit: int, forget: Any) -> None:
+        super().__init__(limit, forget)
         self._met = process.states
 
     def state_of(self, url: str) -> SiteState | None:

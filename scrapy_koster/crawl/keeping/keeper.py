@@ -108,8 +108,17 @@ class Keeper:
         """Whether the site is to be asked: requests wait for it, or have since it was settled."""
         return state in self._awaited and not self.is_put_off(state)
 
-    def is_busy(self, state: SiteState) -> bool:
-        """Whether the state of the site has to stay in memory."""
+    def forget(self, state: SiteState) -> bool:
+        """Forget who waited for a site that is to leave the memory; return False if it may not.
+
+        Later the site has another state, for which requests may wait.
+        """
+        if self._is_busy(state):
+            return False
+        self._awaited.pop(state, None)
+        return True
+
+    def _is_busy(self, state: SiteState) -> bool:
         return (
             state in self._retriever.under_way
             or self.waiting_for(state) > 0
