@@ -23,6 +23,7 @@ from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.messages.counting import Uncounted
+from scrapy_koster.crawl.pacing.pacer import NoPacer
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
@@ -52,6 +53,15 @@ class Open(Engine):
         return False
 
 
+class Waited(NoPacer):
+    """Paces no host, but says of one that somebody waits for its turn."""
+
+    site = ""
+
+    def is_waited_for(self, state: SiteState) -> bool:
+        return str(state.site) == self.site
+
+
 class Driven:
     """A keeper whose fetches are answered by a function, and nobody's crawl."""
 
@@ -65,6 +75,7 @@ class Driven:
         set_clock(crawler, self.clock)
         self.announcer = announcer_of(crawler, config, Uncounted())
         self.engine = Open(crawler)
+        self.pacer = Waited()
         self.keeper = build_keeper(
             crawler,
             config,
@@ -72,6 +83,7 @@ class Driven:
             fetch=self,
             store=storage_of(crawler, config),
             engine=self.engine,
+            pacer=self.pacer,
         )
         self.asked: list[str] = []
         self._answer = fetch
@@ -128,6 +140,16 @@ def test_the_site_of_a_request_under_way_stays_in_memory(
     keeper.engine.under_way = [Request("http:///x")]
     keeper.state_of("http://c.com/")
     assert keeper.state_of("http://a.com/") is not state
+
+
+def test_the_site_of_a_host_whose_turn_is_waited_for_stays_in_memory(
+    driven: Callable[..., Driven],
+) -> None:
+    keeper = driven(KOSTER_MEMORY_SITES=1)
+    keeper.pacer.site = "http://a.com"
+    state = keeper.state_of("http://a.com/")
+    keeper.state_of("http://b.com/")
+    assert keeper.state_of("http://a.com/") is state
 
 
 async def test_nobody_waits_for_a_state_that_left_the_memory(driven: Callable[..., Driven]) -> None:
