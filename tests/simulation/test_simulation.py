@@ -50,6 +50,8 @@ FOUND = {
     607: "the hosts: a redirect to one that a copy in memory names a delay for was no visit",
     200597: "the ledger: Redis forgot what a process had handed back, before the process had ended",
     406555: "the watch: a claim is outlasted by several calls for a turn",
+    43071: "the pacer: a page that waits in its slot, of a host that asks for a delay since",
+    35146: "the watch: one whose clock was wrong took a claim, and ended before the next asked",
     16787: "the keeper: a state that left the memory was awaited still, and asked for",
     6663: "the watch: a site that left the memory with its host, to which another one redirects",
     27199: "the sites: one left the memory while a page of it waited in its slot",

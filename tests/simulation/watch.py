@@ -77,6 +77,8 @@ class Watch:
         self._flights: dict[Site, list[Flight]] = {}
         self._visited: dict[str, Visit] = {}
         self._served: dict[str, set[tuple[int, bytes]]] = {}
+        self._differed_at = -1000.0
+        """When a process last asked while a clock was wrong: it may have taken another's claim."""
 
     @property
     def _now(self) -> float:
@@ -228,6 +230,8 @@ class Watch:
         state = process.states.get(str(site))
         if process.is_paused_by_user and state is not None and isinstance(state.known, Failure):
             self.broken("no site that failed is asked in a pause", process, f"{site}")
+        if self._clocks_differ():
+            self._differed_at = self._now
         covered = not self._history.shares or self._is_its_own(process, site)
         if not covered and not self._may_be_uncovered(process):
             self.broken("a site is asked by whose claim it is", process, f"{site}")
@@ -257,7 +261,8 @@ class Watch:
     def _ran_out(self, flight: Flight) -> bool:
         disk, process = self._history.disk, flight.process
         disturbed = max(process.disturbed_at, process.failed_at, disk.forgot_at, disk.lagged_at)
-        return disturbed >= flight.since - 2 * _SPARE_SECS or self._clocks_differ()
+        is_disturbed = disturbed >= flight.since - 2 * _SPARE_SECS
+        return is_disturbed or self._differed_at >= flight.since
 
     def _clocks_differ(self, *beside: Process) -> bool:
         """Whether those of the processes do that run, and of those *beside* them."""

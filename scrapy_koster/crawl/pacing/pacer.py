@@ -105,9 +105,9 @@ class Pacer:
         """
 
         def visiting(request: Request) -> AbstractAsyncContextManager[None] | None:
-            if not self._hosts or is_for_robots_txt(request):  # which is in ``asking``
+            if is_for_robots_txt(request):  # which is in ``asking``
                 return None
-            host = self._hosts.of_url(request.url)
+            host = self._host_of(request.url)
             return None if host is None else self._sent(request, host, waiting, refuse)
 
         self._engine.around_downloads(visiting)
@@ -248,10 +248,14 @@ class Pacer:
 
     def needs_turn(self, url: str) -> bool:
         """Whether the host of *url*, which names a site, is known to ask for a delay."""
+        return self._host_of(url) is not None
+
+    def _host_of(self, url: str) -> Host | None:
         state = self._sites.in_memory(url)
         if state is not None:
-            self._hosts.of_site(state, self._robot.name)  # an old copy names it as well
-        return bool(self._hosts) and self._hosts.of_url(url) is not None
+            # An old copy names it as well. A page may have been in its slot before there was one.
+            self._hosts.of_site(state, self._robot.name)
+        return self._hosts.of_url(url) if self._hosts else None
 
     async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> bool:
         """Wait until /robots.txt may be asked for, where the host is known to ask for a delay.
