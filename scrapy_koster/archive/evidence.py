@@ -25,6 +25,7 @@ from scrapy_koster.archive.writer import Writer
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.line import whole_lines
+from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import COPY_FIELDS, FAILURE_FIELDS
 from scrapy_koster.storage.latest import learnt
@@ -42,7 +43,6 @@ _NOT_RECEIVED = {b"set-cookie", b"set-cookie2", b"transfer-encoding"}
 _URLS = {b"location", b"content-location", b"refresh", b"link"}
 _USER = re.compile(rb"(?<=//)[^/?#\s]*@")
 _USER_OF_URL = re.compile(rb"\A([^/?#]*//)[^/?#\s]*@")
-_HOST = re.compile("[^/?]*")
 _LINE_END = re.compile(rb"[\r\n]+")
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _REMEMBERED = 100_000
@@ -134,10 +134,10 @@ class Evidence:
 
     def _hop(self, exchange: Exchange, held: Copy | None) -> Iterable[Record]:
         url, response_id = _url(exchange.url), new_id()
-        host, target = _host_and_target(url)
+        origin, target = origin_and_path(url)
         sent = [(name, value) for name, value in exchange.sent if name.lower() in _SENT]
         if not any(name.lower() == b"host" for name, _ in sent):
-            sent.insert(0, (b"Host", host))
+            sent.insert(0, (b"Host", origin.partition("://")[2].encode("latin-1")))
         kind, more = "response", self._common() | {"WARC-Payload-Digest": exchange.digest}
         if exchange.address is not None:
             more["WARC-IP-Address"] = exchange.address
@@ -156,7 +156,7 @@ class Evidence:
         block = _http(status, received) + exchange.body
         yield Record(kind, exchange.began, block, _RESPONSE_TYPE, url, response_id, more)
         more = self._common() | {"WARC-Concurrent-To": response_id}
-        block = _http(b"GET %s HTTP/1.1" % target, sent)
+        block = _http(f"GET {target} HTTP/1.1".encode("latin-1"), sent)
         yield Record("request", exchange.began, block, _REQUEST_TYPE, url, more=more)
 
     def _received(self, attempt: Attempt, copy: Copy, records: list[Record]) -> Copy:
@@ -225,17 +225,7 @@ def _of_revisit(copy: Copy) -> dict[str, str]:
 
 def _url(url: str) -> str:
     """Return *url* without the name and the password of a user."""
-    if "@" not in url and url.isascii():
-        return url
     return _USER_OF_URL.sub(rb"\1", url.encode("utf-8", "replace")).decode()
-
-
-def _host_and_target(url: str) -> tuple[bytes, bytes]:
-    """Return the Host field and the target of a request for *url*."""
-    rest = url.partition("://")[2].partition("#")[0]
-    host = _HOST.match(rest)[0]  # type: ignore[index]  # it matches anything
-    target = rest[len(host) :]
-    return host.encode(), (target if target[:1] == "/" else f"/{target}").encode()
 
 
 def _http(first: bytes, lines: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -18,7 +18,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryFile
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO
 from urllib.parse import urlsplit
 
 from scrapy_koster.archive.record import Record, date_text, records_in
@@ -28,62 +28,37 @@ WARC_SUFFIX = ".warc.gz"
 LINES_IN_MEMORY = 50_000
 """Beyond so many, an index is sorted in parts, which are in temporary files."""
 _SPACE = re.compile(r"\s")
-_quoted = json.encoder.encode_basestring_ascii
+_NO_DIGIT = re.compile("[^0-9]")
 _UNLISTED = ("warcinfo", "request")
-
-
-class _Entry(NamedTuple):
-    """What a line of an index is made of."""
-
-    url: str
-    kind: str
-    mime: str
-    status: int | None
-    digest: str | None
-    record_id: str
-    length: int
-    offset: int
-    filename: str
-    date: float
-
-    def line(self) -> bytes:
-        told = (
-            ("url", self.url),
-            ("type", self.kind),
-            ("mime", self.mime),
-            ("status", str(self.status or "-")),
-            ("digest", self.digest or "-"),
-            ("record", self.record_id),
-            ("length", str(self.length)),
-            ("offset", str(self.offset)),
-            ("filename", self.filename),
-        )
-        pairs = ", ".join([f'"{name}": {_quoted(value)}' for name, value in told])
-        date = date_text(self.date)
-        when = f"{date[:4]}{date[5:7]}{date[8:10]}{date[11:13]}{date[14:16]}{date[17:19]}"
-        return f"{key_of(self.url)} {when} {{{pairs}}}\n".encode()
 
 
 class Index:
     """The lines of a file that grows, sorted when they are written. Memory is bounded."""
 
     def __init__(self) -> None:
-        self._entries: list[_Entry] = []
+        self._lines: list[bytes] = []
         self._files = ExitStack()
         self._runs: list[IO[bytes]] = []
 
     def add(self, record: Record, *, offset: int, length: int, filename: str) -> None:
-        """Add the line of *record*, if its kind is listed; it is written out when it is needed."""
+        """Add the line of *record*, if its kind is listed."""
         if record.kind in _UNLISTED or record.url is None:
             return
         digest = record.more.get("WARC-Payload-Digest") or record.more.get("Koster-Digest")
-        self._entries.append(
-            _Entry(
-                *(record.url, record.kind, record.content_type, record.status, digest),
-                *(record.id, length, offset, filename, record.date),
-            )
-        )
-        if len(self._entries) >= LINES_IN_MEMORY:
+        told = {
+            "url": record.url,
+            "type": record.kind,
+            "mime": record.content_type,
+            "status": str(record.status or "-"),
+            "digest": digest or "-",
+            "record": record.id,
+            "length": str(length),
+            "offset": str(offset),
+            "filename": filename,
+        }
+        when = _NO_DIGIT.sub("", date_text(record.date))[:14]
+        self._lines.append(f"{key_of(record.url)} {when} {json.dumps(told)}\n".encode())
+        if len(self._lines) >= LINES_IN_MEMORY:
             self._spill()
 
     def write(self, path: Path, size: int) -> None:
@@ -100,22 +75,19 @@ class Index:
     def write_to(self, file: IO[bytes], size: int) -> None:
         """Write the index of a file of *size* bytes."""
         file.write(_first_line(size))
-        file.writelines(heapq.merge(*self._runs, self._lines()))
+        file.writelines(heapq.merge(*self._runs, sorted(self._lines)))
         self.close()
 
     def close(self) -> None:
         """Give back what is held open."""
-        self._entries, self._runs = [], []
+        self._lines, self._runs = [], []
         self._files.close()
 
     def _spill(self) -> None:
         run = self._files.enter_context(TemporaryFile())  # noqa: SIM115  # the stack closes it
-        run.writelines(self._lines())
+        run.writelines(sorted(self._lines))
         run.seek(0)
-        self._entries, self._runs = [], [*self._runs, run]
-
-    def _lines(self) -> list[bytes]:
-        return sorted(entry.line() for entry in self._entries)
+        self._lines, self._runs = [], [*self._runs, run]
 
 
 def index_path(warc: Path) -> Path:
@@ -190,22 +162,14 @@ def key_of(url: str) -> str:
         host, number = parts.hostname or "", parts.port
     except ValueError:
         return _SPACE.sub("%20", url)
-    if not _is_address(host):
+    try:
+        ip_address(host)
+    except ValueError:
         host = ",".join(reversed(host.split(".")))
     default = {"http": 80, "https": 443}.get(parts.scheme)
     port = "" if number in (None, default) else f":{number}"
     query = f"?{parts.query}" if parts.query else ""
     return _SPACE.sub("%20", f"{host}{port}){parts.path or '/'}{query}")
-
-
-def _is_address(host: str) -> bool:
-    if not (host[-1:].isdigit() or ":" in host):  # as nearly all
-        return False
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _to_first_line_from(file: BinaryIO, key: bytes) -> None:

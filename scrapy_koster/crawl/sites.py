@@ -153,6 +153,13 @@ class Sites:
         origin = url if end < 0 else url[:end]
         return self._states.get(origin) or self._states.get(str(site_of(origin)))
 
+    def met(self, url: str) -> SiteState | None:
+        """The same; None for a URL that names no site as well."""
+        try:
+            return self.in_memory(url)
+        except ValueError:
+            return None
+
     def _found(self, origin: str) -> SiteState | None:
         site = _site_of(origin) if len(origin) <= _SPELLING_CHARS else site_of(origin)
         if site is None:

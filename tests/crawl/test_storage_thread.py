@@ -231,21 +231,6 @@ async def test_the_loop_is_not_held_for_calls_that_take_long(holds: Holds) -> No
     calls.thread.close()
 
 
-async def test_what_waits_for_its_turn_beside_another_is_over_with_the_close() -> None:
-    calls, opened = Calls(most=2, clock=StillClock()), Event()
-    first = calls.begin("first", lambda: opened.wait(BOUND_SECS))
-    await asked()
-    second = calls.begin("second")
-    await asked()
-    calls.thread.close()
-    for each in (first, second):
-        with pytest.raises(LateError):
-            await outcome(each)
-    opened.set()
-    await Clock().sleep(SOON_SECS)
-    assert calls.made == ["first"]
-
-
 async def test_all_calls_are_made_in_one_thread_that_is_not_the_loops() -> None:
     calls, names = Calls(), []
     for n in range(3):
@@ -397,8 +382,9 @@ async def test_a_batch_that_takes_long_is_cut() -> None:
     calls.thread.close()
 
 
-async def test_after_close_nobody_waits() -> None:
-    calls, opened = Calls(), Event()
+@pytest.mark.parametrize("most", [1, 2])  # with two, what waits has a timer
+async def test_after_close_nobody_waits(most: int) -> None:
+    calls, opened = Calls(most=most, clock=StillClock()), Event()
     under_way = calls.begin("under way", lambda: opened.wait(BOUND_SECS))
     await asked()
     waits = calls.begin("waits")

@@ -129,7 +129,8 @@ class Watch:
     def _visits(self, process: Process, states: list[SiteState], request: Request) -> None:
         """Something is sent: is it as long after the last as its host asks for?"""
         host = _origin(request.url)
-        states = [state for state in states if self._remembers(process, state)]
+        if urlsplit(request.url).path.endswith(".txt"):
+            states = [state for state in states if self._remembers(process, state)]
         copies = [copy for state in states if (copy := last_copy(state.known)) is not None]
         delay = min((delay_of(copy.body) for copy in copies), default=0.0)
         delay = min(delay, self._history.koster["KOSTER_CRAWL_DELAY_MAX_SECS"])

@@ -128,13 +128,7 @@ class Keeper:
 
     def _is_under_way(self, state: SiteState) -> bool:
         """Whether the downloader has a request to the site, which is looked at once more."""
-        for request in self._engine.under_way:
-            try:
-                if self.in_memory(request.url) is state:
-                    return True
-            except ValueError:  # it names no site, and ends for that
-                continue
-        return False
+        return any(self._sites.met(request.url) is state for request in self._engine.under_way)
 
     def is_retrieving(self) -> bool:
         """Whether an answer is on its way that requests wait for."""

@@ -251,7 +251,7 @@ class Pacer:
         return self._host_of(url) is not None
 
     def _host_of(self, url: str) -> Host | None:
-        state = self._sites.in_memory(url)
+        state = self._sites.met(url)
         if state is not None:
             # An old copy names it as well. A page may have been in its slot before there was one.
             self._hosts.of_site(state, self._robot.name)
