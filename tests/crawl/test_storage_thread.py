@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from threading import Event, current_thread
 from typing import Any
 from unittest.mock import Mock
@@ -88,7 +89,7 @@ async def until_true(condition: Callable[[], bool]) -> None:
 
 
 async def test_calls_gather_while_a_batch_is_under_way() -> None:
-    calls, opened = Calls(), Event()
+    calls, opened = Calls(clock=StillClock()), Event()
     first = calls.begin("first", lambda: opened.wait(BOUND_SECS))
     await asked()
     rest = [calls.begin(n) for n in range(AT_ONCE + 3)]
@@ -106,11 +107,20 @@ class HandClock(StillClock):
 
     def __init__(self) -> None:
         super().__init__()
-        self.timers: list[tuple[float, Callable[..., object]]] = []
+        self._timers: dict[Any, Callable[[], object]] = {}
 
-    def call_later(self, secs: float, function: Callable[..., object], *_: Any) -> Any:
-        self.timers.append((secs, function))
-        return Mock()
+    def call_later(self, _secs: float, function: Callable[..., object], *args: Any) -> Any:
+        timer = Mock()
+        timer.cancel = lambda: self._timers.pop(timer, None)
+        self._timers[timer] = partial(function, *args)
+        return timer
+
+    def pass_by(self, secs: float) -> None:
+        """Let so much time pass, and call what is set now."""
+        self.secs += secs
+        timers, self._timers = self._timers, {}
+        for function in timers.values():
+            function()
 
 
 class Holds:
@@ -135,7 +145,8 @@ def holds(monkeypatch: pytest.MonkeyPatch) -> Holds:
 
 async def test_calls_run_beside_a_batch_that_waits_for_a_network(holds: Holds) -> None:
     holds.in_vain = True
-    calls, opened, threads = Calls(most=3), Event(), []
+    clock = HandClock()
+    calls, opened, threads = Calls(most=3, clock=clock), Event(), []
 
     def waits() -> None:
         threads.append(current_thread())
@@ -145,7 +156,8 @@ async def test_calls_run_beside_a_batch_that_waits_for_a_network(holds: Holds) -
     await asked()
     begun += [calls.begin(n, waits) for n in range(5)]
     await asked()
-    assert len(threads) == 1
+    assert len(calls.thread._running) == 1  # a thread may begin late
+    clock.pass_by(SOON_SECS)
     await until_true(lambda: len(threads) == 3)
     opened.set()
     assert [await outcome(each) for each in begun] == ["first", *range(5)]
@@ -195,8 +207,7 @@ async def test_the_loop_is_held_for_a_batch_and_calls_gather_after_it(holds: Hol
     rest = [calls.begin(n) for n in range(3)]
     await asked()
     assert calls.made == ["first"]
-    [have_gathered] = [function for secs, function in clock.timers if secs < SOON_SECS]
-    have_gathered()
+    clock.pass_by(SOON_SECS)
     assert [await outcome(each) for each in rest] == [0, 1, 2]
     assert calls.batches == [["first"], [0, 1, 2]]
     assert holds.count == 2
@@ -242,7 +253,7 @@ async def test_all_calls_are_made_in_one_thread_that_is_not_the_loops() -> None:
 
 
 async def test_a_call_that_fails_fails_alone() -> None:
-    calls, opened = Calls(), Event()
+    calls, opened = Calls(clock=StillClock()), Event()
     first = calls.begin("first", lambda: opened.wait(BOUND_SECS))
     await asked()
     good, bad = calls.begin("good"), calls.begin("bad", lambda: int("x"))
@@ -302,13 +313,18 @@ async def test_a_call_whose_caller_is_gone_later_is_made() -> None:
 
 async def test_a_call_that_hangs_is_left_with_its_thread() -> None:
     """What waits behind it is made by another thread, and what was in its batch by none."""
-    calls, opened = Calls(secs=SOON_SECS), Event()
+    clock = HandClock()
+    calls, opened = Calls(clock=clock), Event()
     threads = []
     first = calls.begin("first", lambda: threads.append(current_thread()))
     await outcome(first)
     try:
         hangs, with_it = calls.begin("hangs", lambda: opened.wait(BOUND_SECS)), None
         await asked()
+        clock.pass_by(SOON_SECS)  # calls have gathered
+        await until_true(lambda: "hangs" in calls.made)
+        for _ in range(2):  # there is a moment after it for what has just ended
+            clock.pass_by(BOUND_SECS)
         with pytest.raises(LateError):
             await outcome(hangs)
         assert calls.hangs == 1
@@ -345,9 +361,10 @@ async def test_what_was_late_before_it_began_hangs_nowhere(monkeypatch: pytest.M
 
 
 async def test_the_rest_of_a_batch_that_hangs_is_not_made() -> None:
-    calls, opened, hung = Calls(secs=4 * SOON_SECS), Event(), Event()
+    clock = HandClock()
+    calls, opened, hung = Calls(clock=clock), Event(), Event()
     threads = []
-    first = calls.begin("first", lambda: opened.wait(SOON_SECS))
+    first = calls.begin("first", lambda: opened.wait(BOUND_SECS))
     await asked()
 
     def hangs() -> None:
@@ -355,6 +372,11 @@ async def test_the_rest_of_a_batch_that_hangs_is_not_made() -> None:
         hung.wait(BOUND_SECS)
 
     batch = [calls.begin("hangs", hangs), calls.begin("never")]
+    await asked()
+    opened.set()
+    await until_true(lambda: "hangs" in calls.made)
+    for _ in range(2):
+        clock.pass_by(BOUND_SECS)
     for each in batch:
         with pytest.raises(LateError):
             await outcome(each)
