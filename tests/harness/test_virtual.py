@@ -7,6 +7,7 @@ import threading
 import time as real
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
@@ -15,7 +16,7 @@ from scrapy.utils.asyncio import run_in_thread
 from harness.crawling import Crawl
 from harness.replies import Hang, Reply
 from harness.server import Server
-from harness.virtual import GRACE_SECS, STILL_SECS, TIME, Loop, Time, time
+from harness.virtual import GRACE_SECS, HUNG_SECS, STILL_SECS, TIME, Loop, Time, time
 
 T = TypeVar("T")
 FAR_SECS = 500.0
@@ -146,6 +147,27 @@ def virtual() -> Iterator[None]:
     TIME.begin()
     yield
     TIME.end()
+
+
+def test_work_holds_time_however_long_others_keep_the_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = SimpleNamespace(secs=0.0, worked_secs=0.0, time=real.time)
+    machine.monotonic = lambda: machine.secs
+    machine.process_time = lambda: machine.worked_secs
+    monkeypatch.setattr("harness.virtual.real", machine)
+    of_time = Time()
+    of_time.begin()
+    began = of_time.now()
+    machine.secs, machine.worked_secs = HUNG_SECS, STILL_SECS
+    assert of_time.now() == began
+    machine.worked_secs += 1.0  # it works without end
+    assert of_time.now() == began + 1.0
+    machine.secs += 2.0  # it hangs
+    assert of_time.now() == began + 2.0
+    of_time.end()
+    machine.secs += 1.0
+    assert of_time.now() == began + 3.0
 
 
 def test_work_without_end_does_not_hold_time(virtual: None) -> None:

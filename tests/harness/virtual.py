@@ -7,9 +7,9 @@
 
 The loop of the crawls and that of the test's server (`Loop`) share it. As long as one of them
 works, or a thread works for one of them, time stands still, however slow the machine is: for
-STILL_SECS, after which it passes as it does outside, so that what works without end is ended by its
-time-out. When both have had nothing to do for GRACE_SECS, it jumps: what is on its way through the
-kernel has to arrive before.
+STILL_SECS of the processor's time, after which it passes, so that what works without end is ended
+by its time-out. What hangs uses none: that is ended after HUNG_SECS. When both have had nothing to
+do for GRACE_SECS, it jumps: what is on its way through the kernel has to arrive before.
 
 What reads the time of the machine by a name of its own is patched by `_patch`, here alone.
 """
@@ -44,7 +44,9 @@ GRACE_SECS = 0.01
 SLICE_SECS = 0.002
 """How often a loop that waits looks whether time may jump."""
 STILL_SECS = 4.0
-"""For so long time stands still while something works."""
+"""For so long time stands still while something works, by the time of the processor."""
+HUNG_SECS = 30.0
+"""The same by the clock: beside other processes much of that may pass with nothing done."""
 T = TypeVar("T")
 _TICK_SECS = 1e-6
 _LATE_TIMES = 2
@@ -59,6 +61,7 @@ class Time:
         self.jumps = 0
         self._lock = threading.Lock()
         self._base = self._since = real.monotonic()
+        self._worked = real.process_time()
         self._epoch = 0.0
         self._loops: dict[Sharer, _State] = {}
         self._last_event = 0.0
@@ -67,7 +70,12 @@ class Time:
 
     def now(self) -> float:
         passed = real.monotonic() - self._since
-        return self._base + (max(0.0, passed - STILL_SECS) if self.is_virtual else passed)
+        if not self.is_virtual:
+            return self._base + passed
+        if passed < STILL_SECS:
+            return self._base
+        worked = real.process_time() - self._worked
+        return self._base + max(0.0, worked - STILL_SECS, passed - HUNG_SECS)
 
     def epoch(self) -> float:
         return self._epoch + self.now() if self.is_virtual else real.time()
@@ -83,8 +91,11 @@ class Time:
 
     def _turn(self, *, is_virtual: bool) -> None:
         with self._lock:
-            self._base, self._since = self.now(), real.monotonic()
+            self._stand_at(self.now())
             self.is_virtual = is_virtual
+
+    def _stand_at(self, secs: float) -> None:
+        self._base, self._since, self._worked = secs, real.monotonic(), real.process_time()
 
     async def until(self, condition: Callable[[], object], *, at: float) -> None:
         """Wait until it is true, or until *at*; to look lets no time pass."""
@@ -141,7 +152,7 @@ class Time:
                 or any(map(_has_threads, self._loops))
             ):
                 return
-            self._base, self._since = max(self.now(), first) + _TICK_SECS, now
+            self._stand_at(max(self.now(), first) + _TICK_SECS)
             self._last_event = now
             self.jumps += 1
 
