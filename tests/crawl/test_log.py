@@ -196,3 +196,50 @@ def ways_out_of(function: ast.FunctionDef) -> Iterator[str]:
 )
 def test_ways_out_are_seen(code: str) -> None:
     assert list(ways_out(ast.parse(code)))
+
+
+@pytest.fixture
+def logger() -> Iterator[logging.Logger]:
+    """The logger of the log, with no handler above it."""
+    logger = logging.getLogger(NAME)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    yield logger
+    logger.setLevel(logging.NOTSET)
+    logger.propagate = True
+    logger.handlers.clear()
+
+
+class Shown:
+    """Counts how often it became text."""
+
+    count = 0
+
+    def __str__(self) -> str:
+        self.count += 1
+        return "shown"
+
+
+def test_a_line_that_no_handler_takes_costs_nothing(log: Log, logger: logging.Logger) -> None:
+    """Scrapy sets LOG_LEVEL on its handler: the logger would take every line."""
+    handler, value = logging.NullHandler(logging.INFO), Shown()
+    logger.handlers[:] = [handler]  # pytest puts its own there
+    log.debug("%(value)s", value=value)
+    assert value.count == 0
+    log.info("%(value)s", value=value)
+    assert value.count == 1
+    child = Log(f"{NAME}.below", log._crawler)
+    child.info("%(value)s", value=value)
+    assert value.count == 2
+    logger.setLevel(logging.WARNING)
+    log.info("%(value)s", value=value)
+    assert value.count == 2
+
+
+def test_without_a_handler_a_warning_is_shown_as_python_shows_it(
+    log: Log, logger: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logger.handlers.clear()
+    assert not logger.hasHandlers()
+    log.warning("%(what)s", what="fails")
+    assert capsys.readouterr().err == "fails\n"

@@ -56,7 +56,7 @@ class Log:
         values: dict[str, object],
         error: BaseException | None = None,
     ) -> None:
-        if self._logger.isEnabledFor(level):
+        if self._is_shown(level):
             shown = {name: _harmless(value) for name, value in values.items()}
             self._logger.log(
                 level,
@@ -66,6 +66,19 @@ class Log:
                 extra={"spider": self._crawler.spider},
                 stacklevel=3,
             )
+
+    def _is_shown(self, level: int) -> bool:
+        """Whether a line is kept by anything: Scrapy sets LOG_LEVEL on its handler, not here."""
+        if not self._logger.isEnabledFor(level):
+            return False
+        if not self._logger.hasHandlers():
+            return True  # there is one of last resort
+        logger: logging.Logger | None = self._logger
+        while logger is not None:
+            if any(level >= handler.level for handler in logger.handlers):
+                return True
+            logger = logger.parent if logger.propagate else None
+        return False
 
 
 class ServerLog(Log):
