@@ -18,17 +18,17 @@ half of all, nor first requests the last eighth.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from contextlib import asynccontextmanager
 from enum import Enum
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.protocol.exchange import Exchange
@@ -79,12 +79,12 @@ class Permits:
 
     def __init__(self, clock: Clock, *, at_once: int, sockets: int, secs: float) -> None:
         self._clock = clock
-        self._permit_limits = _limits(min(at_once, sockets))
-        self._socket_limits = _limits(sockets)
         self._secs = secs
-        self._queues: dict[Order, deque[Deferred[None]]] = {order: deque() for order in Order}
-        self._permits: Counter[Order] = Counter()
-        self._open: Counter[Order] = Counter()
+        self._at_once = min(at_once, sockets)
+        self._sockets = sockets
+        self._permits = self._open = 0
+        """How many are given, and how many sockets may be open."""
+        self._shares = {order: _Share(order.value, self._at_once, sockets) for order in Order}
 
     @classmethod
     def of_crawl(cls, clock: Clock, concurrent_requests: int) -> Permits:
@@ -102,13 +102,15 @@ class Permits:
 
         Raises NoPermitError if none comes within *within_secs*.
         """
-        await self._wait(order, within_secs)
+        share = self._shares[order]
+        await self._wait(share, within_secs)
         given_back = False
 
         def give_back() -> None:
             nonlocal given_back
             given_back = True
-            self._permits[order] -= 1
+            share.give_back()
+            self._permits -= 1
             self._give()
 
         timer = self._clock.call_later(self._secs, give_back)
@@ -116,20 +118,23 @@ class Permits:
             yield
         finally:
             timer.cancel()
-            self._open[order] -= 1
+            share.close()
+            self._open -= 1
             if given_back:
                 self._give()
             else:
                 give_back()
 
-    async def _wait(self, order: Order, within_secs: float) -> None:
-        queue = self._queues[order]
+    async def _wait(self, share: _Share, within_secs: float) -> None:
+        queue = share.queue
+        if not queue and self._has_room(share):
+            self._take(share)
+            return
         given: Deferred[None] = Deferred(queue.remove)
         queue.append(given)
         timer = None
         if within_secs < math.inf:
             timer = self._clock.call_later(max(0.0, within_secs), _end, given, queue)
-        self._give()
         try:
             await maybe_deferred_to_future(given)
         finally:
@@ -137,32 +142,53 @@ class Permits:
                 timer.cancel()
 
     def _give(self) -> None:
-        for order, queue in self._queues.items():
-            while queue and self.is_free(order):
-                self._permits[order] += 1
-                self._open[order] += 1
-                queue.popleft().callback(None)
+        for share in self._shares.values():
+            while share.queue and self._has_room(share):
+                self._take(share)
+                share.queue.popleft().callback(None)
+
+    def _take(self, share: _Share) -> None:
+        share.take()
+        self._permits += 1
+        self._open += 1
 
     def is_free(self, order: Order) -> bool:
         """Whether a permit would come at once."""
-        return _has_room(self._permits, order, self._permit_limits) and _has_room(
-            self._open, order, self._socket_limits
-        )
+        return self._has_room(self._shares[order])
+
+    def _has_room(self, share: _Share) -> bool:
+        return share.has_room and self._permits < self._at_once and self._open < self._sockets
 
 
-class _Limits(NamedTuple):
-    """How many may be taken, in all and of each order."""
+class _Share:
+    """What sites of one order have of the permits and sockets, and may have at most."""
 
-    most: int
-    of_order: Mapping[Order, int]
+    __slots__ = ("_at_once", "_open", "_permits", "_sockets", "queue")
 
+    def __init__(self, part: Fraction, at_once: int, sockets: int) -> None:
+        self._at_once = max(1, int(part * at_once))
+        self._sockets = max(1, int(part * sockets))
+        self._permits = self._open = 0
+        self.queue: deque[Deferred[None]] = deque()
+        """Those who wait for a permit."""
 
-def _limits(most: int) -> _Limits:
-    return _Limits(most, {order: max(1, int(order.value * most)) for order in Order})
+    @property
+    def has_room(self) -> bool:
+        """Whether there is a permit left of it, and a socket."""
+        return self._permits < self._at_once and self._open < self._sockets
 
+    def take(self) -> None:
+        """Count a permit, and the socket that comes with it."""
+        self._permits += 1
+        self._open += 1
 
-def _has_room(taken: Counter[Order], order: Order, limits: _Limits) -> bool:
-    return taken[order] < limits.of_order[order] and taken.total() < limits.most
+    def give_back(self) -> None:
+        """Count a permit no more."""
+        self._permits -= 1
+
+    def close(self) -> None:
+        """Count a socket no more."""
+        self._open -= 1
 
 
 def _end(given: Deferred[None], queue: deque[Deferred[None]]) -> None:
