@@ -42,6 +42,8 @@ class Signals:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._receivers: dict[Any, list[tuple[Any, tuple[str, ...]]]] = {}
+        self.sender = self
+        """By which Scrapy finds who listens: here nobody does to robots_parsed."""
 
     def connect(self, receiver: Any, signal: Any) -> None:
         names = tuple(inspect.signature(receiver).parameters)

@@ -239,10 +239,10 @@ class Fetcher:
         return response
 
     def _check_whole(self, response: Response) -> None:
-        codings = response.headers.getlist("Content-Encoding")
-        coding = b",".join(codings).decode("latin-1")
         if standing_stated(response.status) is not Standing.OBEYED:
             return
+        codings = response.headers.getlist("Content-Encoding")
+        coding = b",".join(codings).decode("latin-1")
         if not is_whole(response.body, coding, self._config.max_bytes):
             raise ResponseDataLossError(f"its body is not whole: Content-Encoding {coding}")
 
@@ -253,13 +253,11 @@ class Fetcher:
         return request
 
     def _answer(self, response: Response, digest: str) -> Answer | NoAnswer:
-        octets = sum(len(name) + sum(map(len, values)) for name, values in response.headers.items())
-        if octets > HEADERS_MAX_BYTES:  # of a handler that is not metered
+        lines = [(name, b", ".join(values)) for name, values in dict.items(response.headers)]
+        # Of a handler that is not metered.
+        if sum(len(name) + len(value) for name, value in lines) > HEADERS_MAX_BYTES:
             return NoAnswer(HEADERS_TOO_LONG)
-        headers = {
-            name.decode("latin-1").lower(): b", ".join(values).decode("latin-1")
-            for name, values in response.headers.items()
-        }
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in lines}
         coding = headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             return NoAnswer(f"its Content-Encoding cannot be decoded: {printable(coding)}")

@@ -14,7 +14,7 @@ from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.engine.compat import robots_parsed
-from scrapy_koster.crawl.engine.private import CANCELLED
+from scrapy_koster.crawl.engine.private import CANCELLED, has_receivers
 from scrapy_koster.crawl.fetching.permits import NoPermitError, Order, TurnNeededError
 from scrapy_koster.crawl.sites import Facts
 from scrapy_koster.protocol.access import (
@@ -303,6 +303,15 @@ class Retriever:
         kind, body = self._config.parser, copy.in_utf8
         build = partial(build_from_crawler, kind, self._crawler, body)
         parser: RobotParser = checked_parser(kind, guarded(kind, "from_crawler", build))
+        if has_receivers(self._crawler, robots_parsed):
+            await self._tell(state, parser, page)
+        usage = self._usage(copy, parser)
+        if usage is not None:
+            self._examiner.stated(state, usage, page)
+        watch = self._examiner.watch(state, parser, page)
+        return Facts(parser=parser, watch=watch, usage=usage)
+
+    async def _tell(self, state: SiteState, parser: RobotParser, page: Request) -> None:
         told = self._crawler.signals.send_catch_log_async(
             signal=robots_parsed, robotparser=parser, request=page
         )
@@ -310,11 +319,6 @@ class Retriever:
             await self._clock.within(self._config.timeout_secs, told)
         except LateError:
             self._announcer.not_heeded(state, self._config.timeout_secs)
-        usage = self._usage(copy, parser)
-        if usage is not None:
-            self._examiner.stated(state, usage, page)
-        watch = self._examiner.watch(state, parser, page)
-        return Facts(parser=parser, watch=watch, usage=usage)
 
     def _usage(self, copy: Copy, parser: object) -> UsageLines | None:
         labels = self._config.usage.labels
@@ -350,7 +354,7 @@ def _decisive(known: Known, *, now: float, policy: Policy) -> Known:
     """
     match known:
         case Copy(expires=expires):
-            return replace(known, expires=max(expires, now + 1))
+            return known if expires >= now + 1 else replace(known, expires=now + 1)
         case Failure(retry=retry) if now >= given_up_at(known, policy=policy):
             return replace(known, retry=max(retry, now + 1))
         case Failure():  # pragma: no branch

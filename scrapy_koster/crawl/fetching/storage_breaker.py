@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from concurrent import futures
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from functools import partial
 from secrets import token_hex
 from threading import Lock
@@ -155,7 +154,7 @@ class StorageBreaker:
             claimed = self._sound(claim())
         if claimed.held_secs or (unless_known and claimed.known is not None):
             self._claims.discard(site)
-        return replace(claimed, known=self._judged(claimed.known))
+        return Claimed(self._judged(claimed.known), claimed.held_secs)
 
     def _sound(self, claimed: object) -> Claimed:
         _no_coroutine("claim", claimed)

@@ -66,4 +66,5 @@ def _exchange(request: Request, response: Response, began: float) -> Exchange:
 
 
 def _lines(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
-    return tuple((name, value) for name, values in headers.items() for value in values)
+    # As they are: Headers.items() looks each name up again.
+    return tuple((name, value) for name, values in dict.items(headers) for value in values)
