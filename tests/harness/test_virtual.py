@@ -16,7 +16,7 @@ from scrapy.utils.asyncio import run_in_thread
 from harness.crawling import Crawl
 from harness.replies import Hang, Reply
 from harness.server import Server
-from harness.virtual import GRACE_SECS, HUNG_SECS, STILL_SECS, TIME, Loop, Time, time
+from harness.virtual import GRACE_SECS, HUNG_SECS, STILL_SECS, TIME, Loop, Sharer, Time, time
 
 T = TypeVar("T")
 FAR_SECS = 500.0
@@ -149,13 +149,43 @@ def virtual() -> Iterator[None]:
     TIME.end()
 
 
-def test_work_holds_time_however_long_others_keep_the_processor(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Its clocks tell what a test has set."""
     machine = SimpleNamespace(secs=0.0, worked_secs=0.0, time=real.time)
     machine.monotonic = lambda: machine.secs
     machine.process_time = lambda: machine.worked_secs
     monkeypatch.setattr("harness.virtual.real", machine)
+    return machine
+
+
+def test_what_a_thread_is_done_with_reaches_its_loop_before_time_jumps(
+    machine: SimpleNamespace,
+) -> None:
+    of_time, one, other = Time(), Sharer(), Sharer()
+    of_time.begin()
+    began = of_time.now()
+
+    def wait() -> None:
+        for loop in (one, other):
+            of_time.waits(loop, began + FAR_SECS)
+
+    other.threads = 1
+    for _ in range(3):
+        wait()
+        machine.secs += 2 * GRACE_SECS
+    wait()
+    other.threads = 0
+    wait()
+    assert of_time.now() == began
+    machine.secs += 2 * GRACE_SECS
+    wait()
+    assert of_time.now() >= began + FAR_SECS
+
+
+def test_work_holds_time_however_long_others_keep_the_processor(
+    machine: SimpleNamespace,
+) -> None:
     of_time = Time()
     of_time.begin()
     began = of_time.now()

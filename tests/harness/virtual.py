@@ -144,13 +144,12 @@ class Time:
             if before is None or before.is_working:
                 self._last_event = now  # its last bytes may be on their way to another one
                 return
+            if any(map(_has_threads, self._loops)):
+                self._last_event = now  # what it is done with has to reach its loop
+                return
             quiet = min(state.looked for state in self._loops.values()) - self._last_event
             first = min(state.until for state in self._loops.values())
-            if (
-                quiet < GRACE_SECS + _LATE_TIMES * self._late_secs
-                or first == math.inf
-                or any(map(_has_threads, self._loops))
-            ):
+            if quiet < GRACE_SECS + _LATE_TIMES * self._late_secs or first == math.inf:
                 return
             self._stand_at(max(self.now(), first) + _TICK_SECS)
             self._last_event = now
