@@ -18,6 +18,7 @@ from scrapy_koster.crawl.engine.meter import (
     Meter,
     MeteredPool,
     meter_backend,
+    meter_connector,
 )
 
 LINE = b"x" * 1024
@@ -262,3 +263,52 @@ async def test_what_httpx_reads_is_counted(*, over_tls: bool) -> None:
             await stream.read(4096)
     with Meter(10).counting():  # another answer
         await stream.read(4096)
+
+
+class Connector:
+    """Of aiohttp, as far as it is metered."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.received: list[bytes] = []
+        self.aborted = 0
+
+    async def connect(self, *asked: Any, **named: Any) -> Any:
+        self.asked.append((asked, named))
+        transport = SimpleNamespace(abort=self._abort)
+        return SimpleNamespace(protocol=Protocol(self.received), transport=transport)
+
+    def _abort(self) -> None:
+        self.aborted += 1
+
+
+class Protocol:
+    def __init__(self, received: list[bytes]) -> None:
+        self._received = received
+
+    def data_received(self, data: bytes) -> None:
+        self._received.append(data)
+
+
+async def test_what_aiohttp_reads_is_counted() -> None:
+    connector, meter = Connector(), Meter(10)
+    meter_connector(connector)
+    with meter.counting():
+        connection = await connector.connect("request", traces=[])
+    assert connector.asked == [(("request",), {"traces": []})]
+    connection.protocol.data_received(LINE * 65)
+    assert (connector.received, connector.aborted) == ([LINE * 65], 0)
+    connection.protocol.data_received(LINE)
+    assert (connector.received, connector.aborted) == ([LINE * 65], 1)
+    with meter.counting(), pytest.raises(DownloadCancelledError, match=HEADERS_TOO_LONG):
+        await connector.connect("request")  # aiohttp sends a request again
+    assert len(connector.asked) == 1
+
+
+async def test_what_aiohttp_reads_of_pages_is_not_counted() -> None:
+    connector = Connector()
+    meter_connector(connector)
+    connection = await connector.connect("request")
+    connection.protocol.data_received(LINE * 1000)
+    connection.protocol.data_received(LINE)
+    assert (len(connector.received), connector.aborted) == (2, 0)
