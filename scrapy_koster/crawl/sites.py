@@ -154,7 +154,7 @@ class Sites:
         return self._states.get(origin) or self._states.get(str(site_of(origin)))
 
     def met(self, url: str) -> SiteState | None:
-        """The same; None for a URL that names no site as well."""
+        """Return what ``in_memory`` does, and None for a URL that names no site."""
         try:
             return self.in_memory(url)
         except ValueError:

@@ -35,18 +35,6 @@ def utc(seconds: float) -> str:
     return (epoch + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class Utc:
-    """A time, in seconds since the epoch, that becomes text only where it is shown."""
-
-    __slots__ = ("_seconds",)
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __str__(self) -> str:
-        return utc(self._seconds)
-
-
 def because_of(ruling: Ruling, robot: str) -> str:
     """Return what decided of a file that *robot* obeys, by one standard or by both."""
     why = _because_of_one(ruling, robot)

@@ -107,18 +107,18 @@ class HandClock(StillClock):
 
     def __init__(self) -> None:
         super().__init__()
-        self._timers: dict[Any, Callable[[], object]] = {}
+        self.timers: dict[Any, Callable[[], object]] = {}
 
     def call_later(self, _secs: float, function: Callable[..., object], *args: Any) -> Any:
         timer = Mock()
-        timer.cancel = lambda: self._timers.pop(timer, None)
-        self._timers[timer] = partial(function, *args)
+        timer.cancel = lambda: self.timers.pop(timer, None)
+        self.timers[timer] = partial(function, *args)
         return timer
 
     def pass_by(self, secs: float) -> None:
         """Let so much time pass, and call what is set now."""
         self.secs += secs
-        timers, self._timers = self._timers, {}
+        timers, self.timers = self.timers, {}
         for function in timers.values():
             function()
 
@@ -406,14 +406,24 @@ async def test_a_batch_that_takes_long_is_cut() -> None:
 
 @pytest.mark.parametrize("most", [1, 2])  # with two, what waits has a timer
 async def test_after_close_nobody_waits(most: int) -> None:
-    calls, opened = Calls(most=most, clock=StillClock()), Event()
-    under_way = calls.begin("under way", lambda: opened.wait(BOUND_SECS))
-    await asked()
+    clock, opened, threads = HandClock(), Event(), []
+    calls = Calls(most=most, clock=clock)
+
+    def hangs() -> None:
+        threads.append(current_thread())
+        opened.wait(BOUND_SECS)
+
+    under_way = calls.begin("under way", hangs)
+    await until_true(lambda: bool(threads))
     waits = calls.begin("waits")
     await asked()
+    assert clock.timers
     calls.thread.close()
+    assert not clock.timers
     for each in (waits, under_way):
         with pytest.raises(LateError):
             await outcome(each)
     opened.set()
+    threads[0].join(BOUND_SECS)
+    assert not threads[0].is_alive()
     assert calls.made == ["under way"]

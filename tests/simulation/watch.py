@@ -294,7 +294,7 @@ class Watch:
             self.broken("nothing waits that could go", process, "requests in the queue")
         keeper = process.keeper
         retriever = keeper._retriever
-        if retriever._permits._open > len(retriever.under_way):
+        if retriever._permits._all.open > len(retriever.under_way):
             self.broken("nothing is left at the end", process, "a permit that nobody has")
         self._counts(process, keeper)
         for state in () if process.is_paused_by_user else keeper._sites:

@@ -80,11 +80,9 @@ class Permits:
     def __init__(self, clock: Clock, *, at_once: int, sockets: int, secs: float) -> None:
         self._clock = clock
         self._secs = secs
-        self._at_once = min(at_once, sockets)
-        self._sockets = sockets
-        self._permits = self._open = 0
-        """How many are given, and how many sockets may be open."""
-        self._shares = {order: _Share(order.value, self._at_once, sockets) for order in Order}
+        at_once = min(at_once, sockets)
+        self._all = _Share(Fraction(1), at_once, sockets)
+        self._shares = {order: _Share(order.value, at_once, sockets) for order in Order}
 
     @classmethod
     def of_crawl(cls, clock: Clock, concurrent_requests: int) -> Permits:
@@ -110,7 +108,7 @@ class Permits:
             nonlocal given_back
             given_back = True
             share.give_back()
-            self._permits -= 1
+            self._all.give_back()
             self._give()
 
         timer = self._clock.call_later(self._secs, give_back)
@@ -119,7 +117,7 @@ class Permits:
         finally:
             timer.cancel()
             share.close()
-            self._open -= 1
+            self._all.close()
             if given_back:
                 self._give()
             else:
@@ -149,38 +147,37 @@ class Permits:
 
     def _take(self, share: _Share) -> None:
         share.take()
-        self._permits += 1
-        self._open += 1
+        self._all.take()
 
     def is_free(self, order: Order) -> bool:
         """Whether a permit would come at once."""
         return self._has_room(self._shares[order])
 
     def _has_room(self, share: _Share) -> bool:
-        return share.has_room and self._permits < self._at_once and self._open < self._sockets
+        return share.has_room and self._all.has_room
 
 
 class _Share:
-    """What sites of one order have of the permits and sockets, and may have at most."""
+    """What sites of one order, or all, have of the permits and sockets, and may have at most."""
 
-    __slots__ = ("_at_once", "_open", "_permits", "_sockets", "queue")
+    __slots__ = ("_at_once", "_permits", "_sockets", "open", "queue")
 
     def __init__(self, part: Fraction, at_once: int, sockets: int) -> None:
         self._at_once = max(1, int(part * at_once))
         self._sockets = max(1, int(part * sockets))
-        self._permits = self._open = 0
+        self._permits = self.open = 0
         self.queue: deque[Deferred[None]] = deque()
         """Those who wait for a permit."""
 
     @property
     def has_room(self) -> bool:
         """Whether there is a permit left of it, and a socket."""
-        return self._permits < self._at_once and self._open < self._sockets
+        return self._permits < self._at_once and self.open < self._sockets
 
     def take(self) -> None:
         """Count a permit, and the socket that comes with it."""
         self._permits += 1
-        self._open += 1
+        self.open += 1
 
     def give_back(self) -> None:
         """Count a permit no more."""
@@ -188,7 +185,7 @@ class _Share:
 
     def close(self) -> None:
         """Count a socket no more."""
-        self._open -= 1
+        self.open -= 1
 
 
 def _end(given: Deferred[None], queue: deque[Deferred[None]]) -> None:

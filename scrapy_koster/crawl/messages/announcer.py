@@ -13,7 +13,7 @@ from scrapy_koster.protocol.line import is_wide
 from scrapy_koster.protocol.robotstxt import has_record
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
-from scrapy_koster.protocol.wording import Utc, because_of, utc
+from scrapy_koster.protocol.wording import because_of, utc
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -77,7 +77,7 @@ class Announcer:
             url=copy.url,
             whence=whence,
             size=len(copy.body),
-            until=Utc(copy.expires),
+            until=utc(copy.expires),
         )
 
     def _not_read(self, site: Site, failure: Failure) -> None:

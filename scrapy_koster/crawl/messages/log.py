@@ -71,14 +71,13 @@ class Log:
         """Whether a line is kept by anything: Scrapy sets LOG_LEVEL on its handler, not here."""
         if not self._logger.isEnabledFor(level):
             return False
-        if not self._logger.hasHandlers():
-            return True  # there is one of last resort
+        handlers: list[logging.Handler] = []
         logger: logging.Logger | None = self._logger
         while logger is not None:
-            if any(level >= handler.level for handler in logger.handlers):
-                return True
+            handlers += logger.handlers
             logger = logger.parent if logger.propagate else None
-        return False
+        # Without any there is one of last resort.
+        return not handlers or any(level >= handler.level for handler in handlers)
 
 
 class ServerLog(Log):
