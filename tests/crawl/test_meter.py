@@ -57,7 +57,7 @@ class Endpoint:
 
 def connected(meter: Meter, pool: MeteredPool, endpoint: Endpoint) -> Connection:
     found: list[Any] = []
-    with meter.counting():
+    with meter:
         pool.getConnection(KEY, endpoint).addCallback(found.append)  # type: ignore[arg-type]
     assert found == endpoint.connected[-1:]
     connection: Connection = found[0]
@@ -256,12 +256,12 @@ async def test_what_httpx_reads_is_counted(*, over_tls: bool) -> None:
         stream = await stream.start_tls("context", timeout=1)
         assert stream.asked == [("context", {"timeout": 1})]
         assert stream.name == "('a.example',), {'port': 80} over TLS"
-    with Meter(10).counting():
+    with Meter(10):
         assert await stream.read(4096, timeout=2) == LINE * 65
         assert stream.asked[-1] == (4096, {"timeout": 2})
         with pytest.raises(DownloadCancelledError, match=HEADERS_TOO_LONG):
             await stream.read(4096)
-    with Meter(10).counting():  # another answer
+    with Meter(10):  # another answer
         await stream.read(4096)
 
 
@@ -293,14 +293,14 @@ class Protocol:
 async def test_what_aiohttp_reads_is_counted() -> None:
     connector, meter = Connector(), Meter(10)
     meter_connector(connector)
-    with meter.counting():
+    with meter:
         connection = await connector.connect("request", traces=[])
     assert connector.asked == [(("request",), {"traces": []})]
     connection.protocol.data_received(LINE * 65)
     assert (connector.received, connector.aborted) == ([LINE * 65], 0)
     connection.protocol.data_received(LINE)
     assert (connector.received, connector.aborted) == ([LINE * 65], 1)
-    with meter.counting(), pytest.raises(DownloadCancelledError, match=HEADERS_TOO_LONG):
+    with meter, pytest.raises(DownloadCancelledError, match=HEADERS_TOO_LONG):
         await connector.connect("request")  # aiohttp sends a request again
     assert len(connector.asked) == 1
 

@@ -630,6 +630,29 @@ class Refusing:
             raise IgnoreRequest("not today")
 
 
+class Again:
+    """Asks for each robots.txt a second time, as one does whose first answer was a challenge."""
+
+    def __init__(self) -> None:
+        self._asked: set[str] = set()
+
+    def process_response(self, request: Request, response: Any) -> Any:
+        if not request.url.endswith("/robots.txt") or request.url in self._asked:
+            return response
+        self._asked.add(request.url)
+        return request.replace(headers={**request.headers, "X-Again": "1"})
+
+
+async def test_a_middleware_may_ask_again(crawl: Crawl, server: Server) -> None:
+    """The limit is one of each answer: what came before does not cut the next one."""
+    site = server.site()
+    site.robots = "User-agent: *\n" + "# 16 octets here\n" * 20_000 + "Disallow: /secret\n"
+    settings = {"DOWNLOADER_MIDDLEWARES": {Again: 600}}
+    result = await crawl_site(crawl, site, settings=settings)
+    assert site.asked("/robots.txt") == 2
+    assert obeyed(result, site)
+
+
 async def test_a_middleware_may_replace_it(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.page("/instead", RULES)
@@ -651,28 +674,6 @@ async def test_a_middleware_that_withholds_it(
     assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
     assert why in str(result.refused[0][1])
     assert site.requests == ()
-
-
-async def test_a_handler_that_stops_the_download_does_not_harm(
-    crawl: Crawl, server: Server
-) -> None:
-    """Spiders may connect bytes_received; that of robots.txt is not theirs to lose."""
-    site = server.site()
-    site.robots = RULES
-    received: list[str] = []
-
-    class Listening(RecordingSpider):
-        @classmethod
-        def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-            spider = super().from_crawler(crawler, *args, **kwargs)
-            crawler.signals.connect(spider.listen, signals.bytes_received)
-            return spider
-
-        def listen(self, data: bytes, request: Request) -> None:
-            received.append(request.url)
-
-    assert obeyed(await crawl_site(crawl, site, spider=Listening), site)
-    assert set(received) == {site.url("/robots.txt"), site.url("/page")}
 
 
 async def test_a_crawl_that_is_stopped_while_it_is_asked(crawl: Crawl, server: Server) -> None:

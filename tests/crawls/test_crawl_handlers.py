@@ -15,9 +15,14 @@ from harness.crawling import Crawl, RecordingSpider, Running, kept_log
 from harness.faults_of_sites import ALLOWED, FORBIDDEN
 from harness.replies import Reply, redirect
 from harness.server import Server, Site
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured, NotSupported, UnsupportedURLSchemeError
+from scrapy.exceptions import (
+    NotConfigured,
+    NotSupported,
+    StopDownload,
+    UnsupportedURLSchemeError,
+)
 from scrapy.http import Response
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
@@ -205,6 +210,47 @@ async def test_a_defect_of_a_middleware_opens_no_site(crawl: Crawl, server: Serv
     site.robots = RULES
     settings = {"DOWNLOADER_MIDDLEWARES": {Misfit: 50}}
     await asked_of(crawl, site, settings, "it_does_not_fit")
+    assert site.pages_asked == []
+
+
+class Stopping:
+    """Stops each download at the first signal of it, as an example in Scrapy's documentation."""
+
+    signal = signals.bytes_received
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Any:
+        extension = cls()
+        crawler.signals.connect(extension.stop, cls.signal)
+        return extension
+
+    def stop(self) -> None:
+        raise StopDownload(fail=False)
+
+
+class StoppingAtHeaders(Stopping):
+    signal = signals.headers_received
+
+
+async def test_a_file_that_has_come_may_be_stopped(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = RULES
+    await crawl(
+        urls=[site.url("/page"), site.url("/secret")],
+        settings={"EXTENSIONS": {Stopping: 0}, "KOSTER_UNAVAILABLE": "allow"},
+    )
+    assert site.pages_asked == ["/page"]
+
+
+@pytest.mark.parametrize("extension", [Stopping, StoppingAtHeaders])
+async def test_a_file_that_somebody_else_has_cut_opens_no_site(
+    crawl: Crawl, server: Server, extension: type
+) -> None:
+    """What forbids may stand in the rest of it."""
+    site = server.site()
+    site.robots = "User-agent: *\n" + "# 16 octets here\n" * 20_000 + "Disallow: /secret\n"
+    settings = {"EXTENSIONS": {extension: 0}}
+    await asked_of(crawl, site, settings, "a handler of the signal bytes_received")
     assert site.pages_asked == []
 
 

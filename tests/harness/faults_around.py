@@ -19,8 +19,8 @@ from threading import Thread
 from typing import Any, TypeAlias
 from unittest import mock
 
-from scrapy import Request
-from scrapy.exceptions import NotConfigured
+from scrapy import Request, signals
+from scrapy.exceptions import NotConfigured, StopDownload
 
 from harness.clocks import JumpingClock
 from harness.defects import NoBool, NoFile, NoUrl
@@ -393,6 +393,19 @@ class RaisesOfAnswers:
         return response
 
 
+class StopsAll:
+    """An extension that stops each download when its headers have come."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Any:
+        extension = cls()
+        crawler.signals.connect(extension.stop, signals.headers_received)
+        return extension
+
+    def stop(self) -> None:
+        raise StopDownload(fail=False)
+
+
 _STORAGE, _CLOCK, _REDIS, _CODE = "the storage", "the clock", "Redis as the storage", "other code"
 _ARCHIVE = "the archive"
 FAULTS = (
@@ -503,6 +516,12 @@ FAULTS = (
         _CODE,
         "a middleware that raises at the answer",
         _with(DOWNLOADER_MIDDLEWARES={RaisesOfAnswers: 950}),
+        closed=True,
+    ),
+    AroundFault(
+        _CODE,
+        'a handler of `headers_received` stops each download, KOSTER_UNAVAILABLE = "allow"',
+        _with(EXTENSIONS={StopsAll: 0}, KOSTER_UNAVAILABLE="allow"),
         closed=True,
     ),
 )

@@ -8,8 +8,7 @@ reader of HTTP, and one that sends too many is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from twisted.web.client import HTTPConnectionPool
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+    from contextvars import Token
 
     from twisted.internet.defer import Deferred
     from twisted.internet.interfaces import IStreamClientEndpoint
@@ -45,6 +45,7 @@ class Meter:
         self._received = 0
         self._complaint: str | None = None
         self._drop: Callable[[], None] | None = None
+        self._token: Token[Meter | None]
 
     def headers_ended(self) -> None:
         """From now on a body comes; its chunks' framing may be as long as itself."""
@@ -93,14 +94,12 @@ class Meter:
         if self._drop is not None:
             self._drop()
 
-    @contextmanager
-    def counting(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Count on the connection that is opened, or used again, within."""
-        token = _METER.set(self)
-        try:
-            yield
-        finally:
-            _METER.reset(token)
+        self._token = _METER.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        _METER.reset(self._token)
 
 
 _METER: ContextVar[Meter | None] = ContextVar("meter", default=None)

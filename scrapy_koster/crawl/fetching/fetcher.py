@@ -14,8 +14,6 @@ from scrapy.exceptions import (
     DownloadTimeoutError,
     NotConfigured,
     NotSupported,
-    ResponseDataLossError,
-    StopDownload,
     UnsupportedURLSchemeError,
 )
 from scrapy.http import Response
@@ -26,9 +24,8 @@ from twisted.python.failure import Failure as TwistedFailure
 from w3lib.url import safe_url_string
 
 from scrapy_koster.crawl.engine.handlers import MeteredHandlers
-from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG, Meter
+from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
 from scrapy_koster.crawl.engine.robots_mark import MARK
-from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.crawl.fetching.permits import TurnNeededError
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.crawl.fetching.transfer import Transfer
@@ -36,7 +33,6 @@ from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_targe
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.printable import error_text, printable
-from scrapy_koster.protocol.standing import Standing, standing_stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +64,6 @@ _DEFECTS = (
     TypeError,
     UnsupportedURLSchemeError,
 )
-_METER = "koster_robotstxt_meter"
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,7 @@ class _Errand:
     stale: Copy | None
     until: Instant
     exchanges: list[Exchange]
-    """What its requests sent and received; they add to it."""
+    """What its requests sent and received, if that is archived; they add to it."""
 
 
 class Fetcher:
@@ -134,7 +129,7 @@ class Fetcher:
                 answer = self._no_answer(late[0] if late else result.value)
                 is_defect = isinstance(result.value, _DEFECTS) and not late
                 result = result if is_defect and not self._cancelled else answer
-            if not isinstance(result, TwistedFailure):
+            if errand.exchanges and not isinstance(result, TwistedFailure):
                 result = replace(result, exchanges=tuple(errand.exchanges))
             ended.callback(result)  # of a failure it is what errback() is
 
@@ -193,7 +188,6 @@ class Fetcher:
 
     async def _ask(self, request: Request, until: Instant) -> Answer | NoAnswer:
         transfer: Transfer = request.meta[MARK]
-        before = len(transfer.exchanges)
         # A middleware may answer a request with another one in its place.
         for _ in range(self._config.redirect_max + 1):
             try:
@@ -207,10 +201,8 @@ class Fetcher:
                 unknown = "proxy" not in request.meta and await _is_unknown(request.url)
                 return self._no_answer(error, no_such_host=unknown)
             if isinstance(result, Response):
-                received = transfer.exchanges[before:]
                 # A middleware may answer in place of the site.
-                digest = received[-1].digest if received else digest_of(result.body)
-                return self._answer(result, digest)
+                return self._answer(result, transfer.digest or digest_of(result.body))
             if self._cancelled or self._clock.now() >= until:  # it took that for a failure to retry
                 raise DownloadTimeoutError("a downloader middleware would try again")
             request = result
@@ -222,34 +214,29 @@ class Fetcher:
 
     async def _download(self, request: Request) -> Response:
         transfer: Transfer = request.meta[MARK]
-        meter = request.meta[_METER] = Meter(self._config.max_bytes)
         began = self._clock.epoch()
-        with transfer.announced(self._crawler, request):
+        meter = transfer.begins(self._crawler, request)
+        try:
             try:
-                with meter.counting():
+                with meter:
                     response = await self._handlers.download(request)
             finally:
                 meter.end()
                 meter.check()
             transfer.received(self._crawler, request, response, began=began)
-        self._check_whole(response)
+        finally:
+            transfer.ends(self._crawler, request)
+        transfer.check_whole(response)
         # Section 6: now it is the bound of what the body is decompressed to.
         # Before, it would have refused a file that is only longer than that.
         request.meta["download_maxsize"] = self._config.max_bytes
         return response
 
-    def _check_whole(self, response: Response) -> None:
-        if standing_stated(response.status) is not Standing.OBEYED:
-            return
-        codings = response.headers.getlist("Content-Encoding")
-        coding = b",".join(codings).decode("latin-1")
-        if not is_whole(response.body, coding, self._config.max_bytes):
-            raise ResponseDataLossError(f"its body is not whole: Content-Encoding {coding}")
-
     def _request(self, url: str, errand: _Errand) -> Request:
         plain = not self._handlers.is_zyte_api(url)
         request = robots_request(url, errand.page, errand.stale, config=self._config, plain=plain)
-        request.meta[MARK] = Transfer(errand.exchanges)
+        exchanges = errand.exchanges if self._config.archive else None
+        request.meta[MARK] = Transfer(self._config.max_bytes, exchanges)
         return request
 
     def _answer(self, response: Response, digest: str) -> Answer | NoAnswer:
@@ -277,28 +264,19 @@ class Fetcher:
     def _add(self, asking: Deferred[Answer | NoAnswer]) -> None:
         if not self._under_way:
             # Not for the whole crawl: each piece of every page would pass it.
-            self._crawler.signals.connect(self._headers_received, signals.headers_received)
             self._crawler.signals.connect(self._bytes_received, signals.bytes_received)
         self._under_way.add(asking)
 
     def _remove(self, asking: Deferred[Answer | NoAnswer]) -> None:
         self._under_way.discard(asking)
         if not self._under_way:
-            self._crawler.signals.disconnect(self._headers_received, signals.headers_received)
             self._crawler.signals.disconnect(self._bytes_received, signals.bytes_received)
 
     @staticmethod
-    def _headers_received(request: Request) -> None:
-        meter: Meter | None = request.meta.get(_METER)
-        if meter is not None:
-            meter.headers_ended()
-
-    def _bytes_received(self, data: bytes, request: Request) -> None:
+    def _bytes_received(data: bytes, request: Request) -> None:
         transfer: Transfer | None = request.meta.get(MARK)
-        if transfer is None:
-            return
-        if transfer.count(data) > self._config.max_bytes:
-            raise StopDownload(fail=False)
+        if transfer is not None:
+            transfer.count(data)
 
 
 def _can_be_a_name(host: str) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from scrapy import signals
+from scrapy.exceptions import ResponseDataLossError, StopDownload
 
+from scrapy_koster.crawl.engine.meter import Meter
+from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.protocol.exchange import Exchange, digest_of
+from scrapy_koster.protocol.standing import Standing, standing_stated
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -16,41 +18,81 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.http.headers import Headers
 
+_STOPPED = (
+    "a handler of the signal bytes_received or headers_received stopped the download of the"
+    " robots.txt before it was whole. Let it do nothing if request.url ends with /robots.txt"
+)
+
 
 class Transfer:
     """The part of a fetch that one request is: a hop, or an attempt of a middleware's own."""
 
-    def __init__(self, exchanges: list[Exchange]) -> None:
-        """Add to *exchanges*, which the hops of a fetch share."""
-        self.exchanges = exchanges
+    def __init__(self, max_bytes: int, exchanges: list[Exchange] | None) -> None:
+        """*max_bytes* of a body are read. What is sent and received is added to *exchanges*, which
+        the hops of a fetch share; None if nobody archives it.
+        """
+        self._max_bytes = max_bytes
+        self._exchanges = exchanges
+        self._begin()
+
+    def _begin(self) -> None:
         self._octets = 0
+        self._meter = Meter(self._max_bytes)
+        self.digest = ""
+        """Of the body as it was received; "" if the site sent none."""
 
-    def count(self, data: bytes) -> int:
-        """Return how many octets of the body have come, with *data*."""
+    def begins(self, crawler: Crawler, request: Request) -> Meter:
+        """Send the signal of Scrapy's downloader, and return what counts the answer on the wire.
+
+        A middleware may have a request sent again: that is another answer.
+        """
+        self._begin()
+        send = crawler.signals.send_catch_log
+        send(signals.request_reached_downloader, request=request, spider=crawler.spider)
+        return self._meter
+
+    @staticmethod
+    def ends(crawler: Crawler, request: Request) -> None:
+        """Send the signal of Scrapy's downloader for a request that has ended."""
+        send = crawler.signals.send_catch_log
+        send(signals.request_left_downloader, request=request, spider=crawler.spider)
+
+    def count(self, data: bytes) -> None:
+        """Count *data*, a piece of the body; raise StopDownload if there is enough of it."""
+        self._meter.headers_ended()
         self._octets += len(data)
-        return self._octets
-
-    @contextmanager
-    def announced(self, crawler: Crawler, request: Request) -> Iterator[None]:
-        """Send the signals of Scrapy's downloader for a request that begins, and that ends."""
-        send, spider = crawler.signals.send_catch_log, crawler.spider
-        send(signals.request_reached_downloader, request=request, spider=spider)
-        try:
-            yield
-        finally:
-            send(signals.request_left_downloader, request=request, spider=spider)
+        if self._octets > self._max_bytes:
+            raise StopDownload(fail=False)
 
     def received(
         self, crawler: Crawler, request: Request, response: Response, *, began: float
     ) -> None:
         """Keep what was sent and received, and send the signal by which others do."""
-        self.exchanges.append(_exchange(request, response, began))
+        self.digest = digest_of(response.body)
+        if self._exchanges is not None:
+            self._exchanges.append(_exchange(request, response, began, self.digest))
         crawler.signals.send_catch_log(
             signals.response_downloaded, response=response, request=request, spider=crawler.spider
         )
 
+    def check_whole(self, response: Response) -> None:
+        """Raise an error if the file in *response* lacks its end, and was not cut at the limit.
 
-def _exchange(request: Request, response: Response, began: float) -> Exchange:
+        That is ResponseDataLossError, and RuntimeError if it is the robot's own mistake.
+        """
+        if standing_stated(response.status) is not Standing.OBEYED:
+            return
+        length = response.headers.get("Content-Length")
+        is_stopped = "download_stopped" in response.flags and self._octets <= self._max_bytes
+        if is_stopped and length != b"%d" % len(response.body):
+            raise RuntimeError(_STOPPED)
+        codings = response.headers.getlist("Content-Encoding")
+        coding = b",".join(codings).decode("latin-1")
+        if not is_whole(response.body, coding, self._max_bytes):
+            raise ResponseDataLossError(f"its body is not whole: Content-Encoding {coding}")
+
+
+def _exchange(request: Request, response: Response, began: float, digest: str) -> Exchange:
     return Exchange(
         url=request.url,
         began=began,
@@ -61,7 +103,7 @@ def _exchange(request: Request, response: Response, began: float) -> Exchange:
         is_cut="download_stopped" in response.flags,
         protocol=response.protocol,
         address=None if response.ip_address is None else str(response.ip_address),
-        digest=digest_of(response.body),
+        digest=digest,
     )
 
 
