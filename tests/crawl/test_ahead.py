@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from harness.clocks import HandClock
 from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
@@ -17,44 +17,11 @@ from twisted.internet.defer import Deferred
 
 from scrapy_koster import DeferringScheduler
 from scrapy_koster.crawl.assembly import Parts, assembly_of
-from scrapy_koster.crawl.clock import Clock, Instant, set_clock
+from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.keeping.ahead import Ahead
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.access import Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
-
-
-@dataclass
-class Timer:
-    when: float
-    call: Callable[[], object]
-    cancelled: bool = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-class HandClock(Clock):
-    """Goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.secs = 0.0
-        self.timers: list[Timer] = []
-
-    def now(self) -> Instant:
-        return Instant(self.secs)
-
-    def call_later(self, secs: float, function: Callable[..., object], *args: Any) -> Any:
-        timer = Timer(self.secs + secs, lambda: function(*args))
-        self.timers.append(timer)
-        return timer
-
-    def go_on(self, secs: float) -> None:
-        self.secs += secs
-        due = [timer for timer in self.timers if timer.when <= self.secs and not timer.cancelled]
-        self.timers = [timer for timer in self.timers if timer not in due]
-        for timer in due:
-            timer.call()
 
 
 def sites(count: int) -> list[SiteState]:
@@ -144,7 +111,7 @@ def test_a_site_that_ends_after_the_close_leaves_no_timer(ahead: Ahead, clock: H
         ahead.begins(state)
     ahead.close()
     ahead.ends(next(iter(ahead._waiting)))
-    assert all(timer.cancelled for timer in clock.timers)
+    assert not clock.waiting
 
 
 def test_sites_that_failed_before_are_none_of_the_first(ahead: Ahead) -> None:
@@ -157,7 +124,7 @@ def test_no_timer_is_left(ahead: Ahead, clock: HandClock) -> None:
     for state in sites(3):
         ahead.begins(state)
     ahead.close()
-    assert all(timer.cancelled for timer in clock.timers)
+    assert not clock.waiting
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 from harness.virtual import TestClock
 from scrapy_koster.crawl.clock import Clock, Instant
 
@@ -29,3 +33,41 @@ class StillClock(TestClock):
 
     def now(self) -> Instant:
         return Instant(self.secs)
+
+
+@dataclass
+class _Timer:
+    when: float
+    call: Callable[[], object]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class HandClock(Clock):
+    """Goes on when it is told to, and then calls what is due."""
+
+    def __init__(self) -> None:
+        self.secs = 0.0
+        self._timers: list[_Timer] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many timers are set."""
+        return sum(not timer.cancelled for timer in self._timers)
+
+    def now(self) -> Instant:
+        return Instant(self.secs)
+
+    def call_later(self, secs: float, function: Callable[..., object], *args: Any) -> Any:
+        timer = _Timer(self.secs + secs, lambda: function(*args))
+        self._timers.append(timer)
+        return timer
+
+    def go_on(self, secs: float) -> None:
+        self.secs += secs
+        due = [timer for timer in self._timers if timer.when <= self.secs and not timer.cancelled]
+        self._timers = [timer for timer in self._timers if timer not in due]
+        for timer in due:
+            timer.call()

@@ -29,6 +29,7 @@ from scrapy_koster.crawl.engine.robots_mark import MARK
 from scrapy_koster.crawl.fetching.permits import TurnNeededError
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.crawl.fetching.transfer import Transfer
+from scrapy_koster.crawl.timetable import Timeouts
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.line import whole_lines
@@ -103,6 +104,10 @@ class Fetcher:
         self._config = config
         self._stats = stats
         self._under_way: set[Deferred[Answer | NoAnswer]] = set()
+        # Each is the function that ends a fetch.
+        self._lasting: Timeouts[Callable[[], None]] = Timeouts(
+            clock, config.timeout_secs, lambda time_out: time_out()
+        )
         self._cancelled = False
 
     async def fetch(
@@ -123,7 +128,7 @@ class Fetcher:
         late: list[DownloadTimeoutError] = []
 
         def end(result: Answer | NoAnswer | TwistedFailure) -> None:
-            timer.cancel()
+            self._lasting.end(time_out)
             self._remove(asking)
             if isinstance(result, TwistedFailure) and not result.check(TurnNeededError):
                 answer = self._no_answer(late[0] if late else result.value)
@@ -138,7 +143,8 @@ class Fetcher:
             asking.cancel()
 
         secs = self._config.timeout_secs
-        until, timer = self._clock.now() + secs, self._clock.call_later(secs, time_out)
+        until = self._clock.now() + secs
+        self._lasting.begin(time_out)
         if after is None or after.url is None:
             self._stats.asked()
         errand = _Errand(page, stale, until, list(after.exchanges) if after else [])

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from contextlib import asynccontextmanager
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -27,9 +26,9 @@ from typing import TYPE_CHECKING
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+from scrapy_koster.crawl.timetable import Timeouts
 
+if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.protocol.exchange import Exchange
 
@@ -79,7 +78,7 @@ class Permits:
 
     def __init__(self, clock: Clock, *, at_once: int, sockets: int, secs: float) -> None:
         self._clock = clock
-        self._secs = secs
+        self._lasting: Timeouts[_Permit] = Timeouts(clock, secs, self._take_back)
         at_once = min(at_once, sockets)
         self._all = _Share(Fraction(1), at_once, sockets)
         self._shares = {order: _Share(order.value, at_once, sockets) for order in Order}
@@ -94,34 +93,31 @@ class Permits:
             secs=_PERMIT_SECS,
         )
 
-    @asynccontextmanager
-    async def permit(self, order: Order, within_secs: float = math.inf) -> AsyncIterator[None]:
-        """Wait for a permit, and hold a socket while the context is open.
+    def permit(self, order: Order, within_secs: float = math.inf) -> _Permit:
+        """Return a context, which waits for a permit, and holds a socket while it is open.
 
         Raises NoPermitError if none comes within *within_secs*.
         """
-        share = self._shares[order]
-        await self._wait(share, within_secs)
-        given_back = False
+        return _Permit(self, self._shares[order], within_secs)
 
-        def give_back() -> None:
-            nonlocal given_back
-            given_back = True
-            share.give_back()
-            self._all.give_back()
+    async def begin(self, permit: _Permit) -> None:
+        """Wait for *permit*, and have it last."""
+        await self._wait(permit.share, permit.within_secs)
+        self._lasting.begin(permit)
+
+    def end(self, permit: _Permit) -> None:
+        """Take back the socket of *permit*, and itself if its time is not over."""
+        permit.share.close()
+        self._all.close()
+        if self._lasting.end(permit):
+            self._take_back(permit)
+        else:
             self._give()
 
-        timer = self._clock.call_later(self._secs, give_back)
-        try:
-            yield
-        finally:
-            timer.cancel()
-            share.close()
-            self._all.close()
-            if given_back:
-                self._give()
-            else:
-                give_back()
+    def _take_back(self, permit: _Permit) -> None:
+        permit.share.give_back()
+        self._all.give_back()
+        self._give()
 
     async def _wait(self, share: _Share, within_secs: float) -> None:
         queue = share.queue
@@ -155,6 +151,23 @@ class Permits:
 
     def _has_room(self, share: _Share) -> bool:
         return share.has_room and self._all.has_room
+
+
+class _Permit:
+    """The permit of one fetch, as a context."""
+
+    __slots__ = ("_permits", "share", "within_secs")
+
+    def __init__(self, permits: Permits, share: _Share, within_secs: float) -> None:
+        self._permits = permits
+        self.share = share
+        self.within_secs = within_secs
+
+    async def __aenter__(self) -> None:
+        await self._permits.begin(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._permits.end(self)
 
 
 class _Share:
