@@ -34,7 +34,7 @@ OF_SCRAPY = {
         "handlers.download_request_async", "engine.pause", "engine.unpause",
     },
     "engine/handlers.py": {
-        "metered._pool", "apart.settings",
+        "metered._pool", "apart.settings", "apart.methods",
         "handler._make_client", "handler._default_client",
     },
     "engine/meter.py": {

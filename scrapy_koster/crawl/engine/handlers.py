@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections import defaultdict, deque
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
+from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
+from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware, RedirectMiddleware
+from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import build_from_crawler
@@ -20,6 +27,16 @@ if TYPE_CHECKING:
     from scrapy.core.downloader.handlers import DownloadHandlerProtocol
     from scrapy.crawler import Crawler
 
+# Those that the meta of a request for a robots.txt switches off: Scrapy would ask each of them. A
+# subclass may do more.
+_SWITCHED_OFF = {
+    CookiesMiddleware,
+    HttpCacheMiddleware,
+    MetaRefreshMiddleware,
+    OffsiteMiddleware,
+    RedirectMiddleware,
+    RetryMiddleware,
+}
 # No bound: how many sites are asked at the same time is the keeper's to decide.
 _CONNECTIONS = 100_000
 
@@ -35,7 +52,7 @@ class MeteredHandlers:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._handlers = crawler.engine.downloader.handlers
-        self._middlewares = crawler.engine.downloader.middleware
+        self._middlewares = _switched_on(crawler.engine.downloader.middleware)
         self._metered: dict[str, DownloadHandlerProtocol | None] = {}
         self._built: list[DownloadHandlerProtocol] = []
         """The signal that closes them keeps none of them alive."""
@@ -89,6 +106,21 @@ class MeteredHandlers:
         for kind in kinds & _METERS.keys():
             _METERS[kind](another)
         return another
+
+
+def _switched_on(middlewares: DownloaderMiddlewareManager) -> DownloaderMiddlewareManager:
+    """Return *middlewares*, without those that do nothing with a request for a robots.txt."""
+    if type(middlewares) is not DownloaderMiddlewareManager:  # that of somebody's own downloader
+        return middlewares
+    apart = copy(middlewares)
+    apart.methods = defaultdict(deque)
+    for name, methods in middlewares.methods.items():
+        apart.methods[name] = deque(filter(_is_switched_on, methods))
+    return apart
+
+
+def _is_switched_on(method: object) -> bool:
+    return type(getattr(method, "__self__", None)) not in _SWITCHED_OFF
 
 
 def _another(cls: Any, crawler: Crawler) -> DownloadHandlerProtocol:
