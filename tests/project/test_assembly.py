@@ -39,6 +39,7 @@ OF_SCRAPY = {
     },
     "engine/meter.py": {
         "connector.connect", "backend.connect_tcp", "stream.read", "stream.start_tls",
+        "pages.cachedConnectionTimeout",
     },
 }  # fmt: skip
 """Attributes of what Scrapy has, for which there is no other way."""

@@ -30,7 +30,7 @@ HEADERS_MAX_BYTES = 65536
 
 # So long a connection waits for the first page of its site, and so many do: a site may have none
 # that may be fetched.
-_SPARE_SECS = 10.0
+_SPARE_SECS = 10
 _SPARE_MOST = 200
 
 HEADERS_TOO_LONG = f"its headers are longer than {HEADERS_MAX_BYTES} octets"
@@ -148,24 +148,29 @@ class MeteredPool(HTTPConnectionPool):
     def _putConnection(self, key: Hashable, connection: HTTP11ClientProtocol) -> None:  # noqa: N802
         # Twisted's name. A connection tells the pool that opened it whenever an answer has ended,
         # be it that of a page.
-        self._pages._putConnection(key, connection)  # type: ignore[no-untyped-call]  # noqa: SLF001
+        pages, secs = self._pages, self._pages.cachedConnectionTimeout
         self._spare.discard(connection)
-        if (meter := self._meters.pop(connection, None)) is None:
-            return
-        meter.let_go(connection, "dataReceived")
-        timeouts, remove = self._pages._timeouts, self._pages._removeConnection  # noqa: SLF001
+        meter = self._meters.pop(connection, None)
+        if meter is not None:
+            meter.let_go(connection, "dataReceived")
+            pages.cachedConnectionTimeout = _SPARE_SECS
+        pages._putConnection(key, connection)  # type: ignore[no-untyped-call]  # noqa: SLF001
+        pages.cachedConnectionTimeout = secs
+        if meter is not None:
+            self._keep(key, connection)
+
+    def _keep(self, key: Hashable, connection: HTTP11ClientProtocol) -> None:
+        """Keep *connection* for the first page of its site, unless too many are kept."""
+        timeouts = self._pages._timeouts  # noqa: SLF001
         if connection not in timeouts:
             return
         if len(self._spare) >= _SPARE_MOST:
             self._spare.intersection_update(timeouts)  # the others are in use, or closed
         if len(self._spare) < _SPARE_MOST:
             self._spare.add(connection)
-            # Its reset() would look for it among all timers of the reactor.
-            timeouts[connection].cancel()
-            timeouts[connection] = self._reactor.callLater(_SPARE_SECS, remove, key, connection)
         else:  # those that came before are used first
             timeouts[connection].cancel()
-            remove(key, connection)  # type: ignore[no-untyped-call]
+            self._pages._removeConnection(key, connection)  # type: ignore[no-untyped-call]  # noqa: SLF001
 
 
 def meter_connector(connector: Any) -> None:
