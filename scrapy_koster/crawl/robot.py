@@ -92,9 +92,11 @@ class Robot:
 
     def _sent(self, request: Request) -> None:
         """Compare what is sent with what *request* was decided by, once for each of both."""
+        if request.meta.get("dont_obey_robotstxt"):
+            return
         header = sent_user_agent(request.headers)
         name = self.decided_by(request)
-        if (name, header) in self._checked or request.meta.get("dont_obey_robotstxt"):
+        if (name, header) in self._checked:
             return
         self._checked.add((name, header))
         names = names_of(name)

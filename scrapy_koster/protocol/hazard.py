@@ -137,9 +137,10 @@ def _differing(draft: list[tuple[str, str]], rfc9309: list[Rule]) -> Iterator[st
         [path for _, path in draft]
     ):
         by_draft, by_rfc9309 = flatten(draft), flatten(theirs)
-        for path in {*by_draft[0], *by_rfc9309[0]}:
-            if _forbids(by_rfc9309, path) and not _forbids(by_draft, path):
-                yield path
+        if by_draft != by_rfc9309:
+            for path in {*by_draft[0], *by_rfc9309[0]}:
+                if _forbids(by_rfc9309, path) and not _forbids(by_draft, path):
+                    yield path
     if any("?" in path for _, path in draft):
         yield from _differing_by_escapes(flatten(draft))
 

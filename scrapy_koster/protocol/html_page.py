@@ -64,14 +64,10 @@ def is_html(body: bytes) -> bool:
     return _HTML.match(start.removeprefix(b"\xef\xbb\xbf")[:1000]) is not None
 
 
+@lru_cache(maxsize=16)  # each step of a site asks again
 def page_in_place(body: bytes) -> HtmlPage | None:
     """Return the HTML page that stands in place of a robots.txt, None if there are rules."""
-    return _page(body) if is_html(body) else None
-
-
-@lru_cache(maxsize=16)  # each step of a site that has none asks again
-def _page(body: bytes) -> HtmlPage | None:
-    if has_record(body):
+    if not is_html(body) or has_record(body):
         return None
     return HtmlPage(_challenge(narrow(body).removeprefix(b"\xef\xbb\xbf")))
 

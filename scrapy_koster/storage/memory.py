@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from threading import Lock
 from typing import ClassVar
 
@@ -36,7 +35,8 @@ class MemoryStorage:
 
     def get(self, site: Site) -> Known | None:
         """Return what is known of *site*, now the most recently used."""
-        with self._locked() as known:
+        with self._lock:
+            known = self._open()
             found = known.pop(site, None)
             if found is not None:
                 known[site] = found
@@ -44,7 +44,8 @@ class MemoryStorage:
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
         """Note a visit to *host*, unless the last was less than *secs* ago."""
-        with self._locked():
+        with self._lock:
+            self._open()
             last = self._visited.pop(host, None)
             left, self._visited[host] = turn(last, now=now, secs=secs, begun=begun)
             if len(self._visited) > self._sites:
@@ -53,7 +54,8 @@ class MemoryStorage:
 
     def put(self, site: Site, copy: Known) -> None:
         """Keep *copy*, unless it is superseded already."""
-        with self._locked() as known:
+        with self._lock:
+            known = self._open()
             old = known.pop(site, None)
             known[site] = copy if old is None or supersedes(copy, old) else old
             if len(known) > self._sites:
@@ -61,22 +63,20 @@ class MemoryStorage:
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over what is known at the time of the call."""
-        with self._locked() as known:
-            return iter(list(known.items()))
+        with self._lock:
+            return iter(list(self._open().items()))
 
     def forget(self, site: Site) -> bool:
         """Forget *site*; False if it was not known."""
-        with self._locked() as known:
-            return known.pop(site, None) is not None
+        with self._lock:
+            return self._open().pop(site, None) is not None
 
     def close(self) -> None:
         """Forget everything."""
         with self._lock:
             self._known = None
 
-    @contextmanager
-    def _locked(self) -> Iterator[dict[Site, Known]]:
-        with self._lock:
-            if self._known is None:
-                raise StorageError("the storage is closed: open a new one")
-            yield self._known
+    def _open(self) -> dict[Site, Known]:
+        if self._known is None:
+            raise StorageError("the storage is closed: open a new one")
+        return self._known

@@ -28,7 +28,7 @@ from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, redirect_target
 from scrapy_koster.protocol.delay import longest_delay, names_delay
-from scrapy_koster.protocol.html_page import _page as _page_of
+from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.override import choice, overrides_of
@@ -213,7 +213,7 @@ def _page(text: str, syntax: Syntax) -> None:
 
 def _page_in_place(text: str) -> None:
     for octets in (f"<html>{text}".encode(), text.encode()):
-        _page_of.__wrapped__(octets)  # and not what is remembered of it
+        page_in_place.__wrapped__(octets)  # and not what is remembered of it
 
 
 def _usage(text: str) -> None:

@@ -64,8 +64,8 @@ class Lots:
 
     def of(self, site: str) -> list[Lot]:
         """Return those of a site that requests are put into."""
-        lots = (self._by_key.get(key) for key in (site, _turn(site)))
-        return [lot for lot in lots if lot is not None]
+        keys = (site, _turn(site))
+        return [lot for key in keys if (lot := self._by_key.get(key)) is not None]
 
     def put_back(self, lot: Lot) -> None:
         """Have requests put into *lot* again."""
