@@ -13,7 +13,7 @@ import pytest
 from harness.comparison import RULES
 from harness.crawling import Crawl, RecordingSpider, Running, kept_log
 from harness.faults_of_sites import ALLOWED, FORBIDDEN
-from harness.replies import Reply, redirect
+from harness.replies import Asked, Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -251,6 +251,37 @@ async def test_a_file_that_somebody_else_has_cut_opens_no_site(
     site.robots = "User-agent: *\n" + "# 16 octets here\n" * 20_000 + "Disallow: /secret\n"
     settings = {"EXTENSIONS": {extension: 0}}
     await asked_of(crawl, site, settings, "a handler of the signal bytes_received")
+    assert site.pages_asked == []
+
+
+def in_part(request: Asked) -> Reply:
+    """Answer with as much of a robots.txt as is asked for: what forbids stands in the rest."""
+    if not request.header("Range"):
+        return Reply(200, RULES)
+    return Reply(206, RULES[:13], headers={"Content-Range": f"bytes 0-12/{len(RULES)}"})
+
+
+async def test_a_part_is_not_asked_for(crawl: Crawl, server: Server) -> None:
+    """Of pages the settings may ask for the beginning only."""
+    site = server.site()
+    site.robots = in_part
+    settings = {"DEFAULT_REQUEST_HEADERS": {"Range": "bytes=0-12"}}
+    await crawl(urls=[site.url("/page"), site.url("/secret")], settings=settings)
+    assert site.pages_asked == ["/page"]
+
+
+class InPart:
+    """A middleware that has only the beginning of everything sent."""
+
+    def process_request(self, request: Request) -> None:
+        request.headers["Range"] = "bytes=0-12"
+
+
+async def test_a_part_opens_no_site(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = in_part
+    settings = {"DOWNLOADER_MIDDLEWARES": {InPart: 950}}
+    await asked_of(crawl, site, settings, "asks for a part of the robots.txt")
     assert site.pages_asked == []
 
 

@@ -232,7 +232,7 @@ class Fetcher:
             transfer.received(self._crawler, request, response, began=began)
         finally:
             transfer.ends(self._crawler, request)
-        transfer.check_whole(response)
+        transfer.check_whole(request, response)
         # Section 6: now it is the bound of what the body is decompressed to.
         # Before, it would have refused a file that is only longer than that.
         request.meta["download_maxsize"] = self._config.max_bytes

@@ -22,7 +22,8 @@ def robots_request(
     for as it is: as text, and not compressed.
     """
     meta = _meta(page, config)
-    headers: dict[str, Any] = {"Cookie": []}  # present and empty: no default puts one here
+    # Present and empty: no default puts one here.
+    headers: dict[str, Any] = {"Cookie": [], "Range": []}
     if plain:
         # A file that comes as it is can be cut where KOSTER_MAX_BYTES is.
         headers |= {"Accept": "text/plain, */*;q=0.1", "Accept-Encoding": "identity"}

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.http.headers import Headers
 
+_PARTIAL = 206
+_IN_PART = (
+    "a middleware asks for a part of the robots.txt. Let it set no Range header if request.url ends"
+    " with /robots.txt"
+)
 _STOPPED = (
     "a handler of the signal bytes_received or headers_received stopped the download of the"
     " robots.txt before it was whole. Let it do nothing if request.url ends with /robots.txt"
@@ -75,13 +80,15 @@ class Transfer:
             signals.response_downloaded, response=response, request=request, spider=crawler.spider
         )
 
-    def check_whole(self, response: Response) -> None:
-        """Raise an error if the file in *response* lacks its end, and was not cut at the limit.
+    def check_whole(self, request: Request, response: Response) -> None:
+        """Raise an error if *response* is not all of a file, and was not cut at the limit.
 
         That is ResponseDataLossError, and RuntimeError if it is the robot's own mistake.
         """
         if standing_stated(response.status) is not Standing.OBEYED:
             return
+        if response.status == _PARTIAL and request.headers.get("Range"):
+            raise RuntimeError(_IN_PART)
         length = response.headers.get("Content-Length")
         is_stopped = "download_stopped" in response.flags and self._octets <= self._max_bytes
         if is_stopped and length != b"%d" % len(response.body):
