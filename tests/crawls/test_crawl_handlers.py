@@ -120,6 +120,16 @@ async def test_it_works_and_obeys(
     assert site.asked("/robots.txt") == 1
 
 
+@pytest.mark.parametrize("kind", ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx"])
+async def test_a_long_file_is_read_to_its_end(crawl: Crawl, server: Server, kind: str) -> None:
+    """What has come on the wire before a handler reads it is not taken for headers."""
+    site = server.site()
+    site.robots = "User-agent: *\n" + "# 16 octets here\n" * 29_000 + "Disallow: /secret\n"
+    settings = {"DOWNLOAD_HANDLERS": {"http": loaded(kind)}, "KOSTER_DEFER_LIMIT_SECS": 0.1}
+    await crawl(urls=[site.url("/page"), site.url("/secret")], settings=settings)
+    assert site.pages_asked == ["/page"]
+
+
 def failing(error: Exception) -> Any:
     class Failing:
         """Sends pages as the crawl's own handler does."""
@@ -242,14 +252,15 @@ async def test_a_file_that_has_come_may_be_stopped(crawl: Crawl, server: Server)
     assert site.pages_asked == ["/page"]
 
 
+@pytest.mark.parametrize("kind", ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx"])
 @pytest.mark.parametrize("extension", [Stopping, StoppingAtHeaders])
 async def test_a_file_that_somebody_else_has_cut_opens_no_site(
-    crawl: Crawl, server: Server, extension: type
+    crawl: Crawl, server: Server, extension: type, kind: str
 ) -> None:
     """What forbids may stand in the rest of it."""
     site = server.site()
     site.robots = "User-agent: *\n" + "# 16 octets here\n" * 20_000 + "Disallow: /secret\n"
-    settings = {"EXTENSIONS": {extension: 0}}
+    settings = {"EXTENSIONS": {extension: 0}, "DOWNLOAD_HANDLERS": {"http": loaded(kind)}}
     await asked_of(crawl, site, settings, "a handler of the signal bytes_received")
     assert site.pages_asked == []
 

@@ -270,13 +270,22 @@ class Fetcher:
     def _add(self, asking: Deferred[Answer | NoAnswer]) -> None:
         if not self._under_way:
             # Not for the whole crawl: each piece of every page would pass it.
+            self._crawler.signals.connect(self._headers_received, signals.headers_received)
             self._crawler.signals.connect(self._bytes_received, signals.bytes_received)
         self._under_way.add(asking)
 
     def _remove(self, asking: Deferred[Answer | NoAnswer]) -> None:
         self._under_way.discard(asking)
         if not self._under_way:
+            self._crawler.signals.disconnect(self._headers_received, signals.headers_received)
             self._crawler.signals.disconnect(self._bytes_received, signals.bytes_received)
+
+    @staticmethod
+    def _headers_received(request: Request) -> None:
+        # Not with the first piece of the body: until aiohttp hands that over, it has read on.
+        transfer: Transfer | None = request.meta.get(MARK)
+        if transfer is not None:
+            transfer.headers_ended()
 
     @staticmethod
     def _bytes_received(data: bytes, request: Request) -> None:

@@ -62,9 +62,12 @@ class Transfer:
         send = crawler.signals.send_catch_log
         send(signals.request_left_downloader, request=request, spider=crawler.spider)
 
+    def headers_ended(self) -> None:
+        """From now on a body comes, for which the limit on the wire is another one."""
+        self._meter.headers_ended()
+
     def count(self, data: bytes) -> None:
         """Count *data*, a piece of the body; raise StopDownload if there is enough of it."""
-        self._meter.headers_ended()
         self._octets += len(data)
         if self._octets > self._max_bytes:
             raise StopDownload(fail=False)
