@@ -242,6 +242,13 @@ class StoppingAtHeaders(Stopping):
     signal = signals.headers_received
 
 
+class Failing(Stopping):
+    """As StopDownload does by itself."""
+
+    def stop(self) -> None:
+        raise StopDownload
+
+
 async def test_a_file_that_has_come_may_be_stopped(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
@@ -253,7 +260,7 @@ async def test_a_file_that_has_come_may_be_stopped(crawl: Crawl, server: Server)
 
 
 @pytest.mark.parametrize("kind", ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx"])
-@pytest.mark.parametrize("extension", [Stopping, StoppingAtHeaders])
+@pytest.mark.parametrize("extension", [Stopping, StoppingAtHeaders, Failing])
 async def test_a_file_that_somebody_else_has_cut_opens_no_site(
     crawl: Crawl, server: Server, extension: type, kind: str
 ) -> None:

@@ -14,6 +14,7 @@ from scrapy.exceptions import (
     DownloadTimeoutError,
     NotConfigured,
     NotSupported,
+    StopDownload,
     UnsupportedURLSchemeError,
 )
 from scrapy.http import Response
@@ -28,7 +29,7 @@ from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
 from scrapy_koster.crawl.engine.robots_mark import MARK
 from scrapy_koster.crawl.fetching.permits import TurnNeededError
 from scrapy_koster.crawl.fetching.robots_request import robots_request
-from scrapy_koster.crawl.fetching.transfer import Transfer
+from scrapy_koster.crawl.fetching.transfer import STOPPED, Transfer
 from scrapy_koster.crawl.timetable import Timeouts
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
 from scrapy_koster.protocol.exchange import digest_of
@@ -226,6 +227,8 @@ class Fetcher:
             try:
                 with meter:
                     response = await self._handlers.download(request)
+            except StopDownload as error:  # of a handler of the crawl: ours does not fail
+                raise RuntimeError(STOPPED) from error
             finally:
                 meter.end()
                 meter.check()

@@ -23,7 +23,7 @@ _IN_PART = (
     "a middleware asks for a part of the robots.txt. Let it set no Range header if request.url ends"
     " with /robots.txt"
 )
-_STOPPED = (
+STOPPED = (
     "a handler of the signal bytes_received or headers_received stopped the download of the"
     " robots.txt before it was whole. Let it do nothing if request.url ends with /robots.txt"
 )
@@ -95,7 +95,7 @@ class Transfer:
         length = response.headers.get("Content-Length")
         is_stopped = "download_stopped" in response.flags and self._octets <= self._max_bytes
         if is_stopped and length != b"%d" % len(response.body):
-            raise RuntimeError(_STOPPED)
+            raise RuntimeError(STOPPED)
         codings = response.headers.getlist("Content-Encoding")
         coding = b",".join(codings).decode("latin-1")
         if not is_whole(response.body, coding, self._max_bytes):
