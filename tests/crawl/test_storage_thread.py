@@ -175,7 +175,7 @@ async def test_one_thread_is_enough_for_a_storage_that_answers_quickly() -> None
 
 
 async def test_a_storage_that_is_far_away_gets_several_calls_at_once() -> None:
-    clock = StillClock()  # after the first call no batch takes long by it
+    clock = StillClock()  # after two calls no batch takes long by it
     calls, opened, threads = Calls(most=4, clock=clock), Event(), []
 
     def takes_long() -> None:
@@ -185,7 +185,8 @@ async def test_a_storage_that_is_far_away_gets_several_calls_at_once() -> None:
         threads.append(current_thread())
         opened.wait(BOUND_SECS)
 
-    await outcome(calls.begin("first", takes_long))
+    for name in ("first", "second"):
+        await outcome(calls.begin(name, takes_long))
     begun = []
     for n in range(4):
         begun.append(calls.begin(n, waits))
@@ -238,7 +239,23 @@ async def test_the_loop_is_not_held_for_calls_that_take_long(holds: Holds) -> No
     for number in range(3):
         await outcome(calls.begin(number, takes_long))
         clock.secs += 1.0
-    assert holds.count == 1  # for the first, when nothing was known
+    assert holds.count == 2  # for the first, and for the one that shows how long they take
+    calls.thread.close()
+
+
+async def test_the_first_call_says_nothing_about_the_others(holds: Holds) -> None:
+    """It opens the storage. SQLite also has to read its statements once."""
+    clock = StillClock()
+    calls = Calls(clock=clock)
+
+    def takes_long() -> None:
+        clock.secs += 0.5
+
+    await outcome(calls.begin("first", takes_long))
+    for number in range(3):
+        clock.secs += 1.0
+        await outcome(calls.begin(number))
+    assert holds.count == 4
     calls.thread.close()
 
 

@@ -42,7 +42,8 @@ THREADS = 8
 _BATCH_SECS = 0.01
 # Each statement of SQLite and each message to Redis gives the interpreter away, and a busy loop
 # keeps it for 5 ms: 40 calls of 20 us took 40 ms. So the loop is held for a batch if the quickest
-# call took less than this, and for the first one, which opens the storage.
+# call took less than this, and for the first two: one opens the storage, the other shows how quick
+# its calls are.
 _NEAR_SECS = 0.0003
 _HOLD_SECS = 0.02
 # After a batch that took longer it is not held for so long.
@@ -83,6 +84,7 @@ class StorageThread:
         self._running: dict[_Batch, _UnderWay] = {}
         self._left_behind: list[_Batch] = []
         self._timer: CallLaterResult | None = None
+        self._has_answered = False
         self._quickest_secs = math.inf
         self._holds_from = LONG_AGO
         self._gathers_until = LONG_AGO
@@ -196,7 +198,9 @@ class StorageThread:
         """Tell the callers of a batch: of the outcome of each call, or of the one Failure."""
         if batch not in self._running:  # it was late, or the crawl has ended
             return
-        self._quickest_secs = min(self._quickest_secs, batch.quickest_secs)
+        if self._has_answered:  # the first batch prepares what all others use
+            self._quickest_secs = min(self._quickest_secs, batch.quickest_secs)
+        self._has_answered = True
         under_way = self._running.pop(batch)
         under_way.deadline.cancel()
         under_way.begun.cancel()  # if it has ended this does nothing
