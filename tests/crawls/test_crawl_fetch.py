@@ -676,6 +676,26 @@ async def test_a_middleware_that_withholds_it(
     assert site.requests == ()
 
 
+async def test_a_handler_that_listens_does_not_harm(crawl: Crawl, server: Server) -> None:
+    """Spiders may connect bytes_received, and hear of robots.txt too."""
+    site = server.site()
+    site.robots = RULES
+    received: list[str] = []
+
+    class Listening(RecordingSpider):
+        @classmethod
+        def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+            spider = super().from_crawler(crawler, *args, **kwargs)
+            crawler.signals.connect(spider.listen, signals.bytes_received)
+            return spider
+
+        def listen(self, data: bytes, request: Request) -> None:
+            received.append(request.url)
+
+    assert obeyed(await crawl_site(crawl, site, spider=Listening), site)
+    assert set(received) == {site.url("/robots.txt"), site.url("/page")}
+
+
 async def test_a_crawl_that_is_stopped_while_it_is_asked(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Hang()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from harness.comparison import RULES
 from harness.crawling import Crawl, RecordingSpider, Running, kept_log
+from harness.faults_around import StopsAll
 from harness.faults_of_sites import ALLOWED, FORBIDDEN
 from harness.replies import Asked, Reply, redirect
 from harness.server import Server, Site
@@ -223,23 +224,10 @@ async def test_a_defect_of_a_middleware_opens_no_site(crawl: Crawl, server: Serv
     assert site.pages_asked == []
 
 
-class Stopping:
-    """Stops each download at the first signal of it, as an example in Scrapy's documentation."""
+class Stopping(StopsAll):
+    """Stops each download at its first piece, as an example in Scrapy's documentation."""
 
     signal = signals.bytes_received
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Any:
-        extension = cls()
-        crawler.signals.connect(extension.stop, cls.signal)
-        return extension
-
-    def stop(self) -> None:
-        raise StopDownload(fail=False)
-
-
-class StoppingAtHeaders(Stopping):
-    signal = signals.headers_received
 
 
 class Failing(Stopping):
@@ -260,7 +248,7 @@ async def test_a_file_that_has_come_may_be_stopped(crawl: Crawl, server: Server)
 
 
 @pytest.mark.parametrize("kind", ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx"])
-@pytest.mark.parametrize("extension", [Stopping, StoppingAtHeaders, Failing])
+@pytest.mark.parametrize("extension", [Stopping, StopsAll, Failing])
 async def test_a_file_that_somebody_else_has_cut_opens_no_site(
     crawl: Crawl, server: Server, extension: type, kind: str
 ) -> None:

@@ -396,10 +396,12 @@ class RaisesOfAnswers:
 class StopsAll:
     """An extension that stops each download when its headers have come."""
 
+    signal = signals.headers_received
+
     @classmethod
     def from_crawler(cls, crawler: Any) -> Any:
         extension = cls()
-        crawler.signals.connect(extension.stop, signals.headers_received)
+        crawler.signals.connect(extension.stop, cls.signal)
         return extension
 
     def stop(self) -> None:
