@@ -12,7 +12,7 @@ from typing import TypeAlias
 from urllib.parse import urldefrag, urljoin
 
 from scrapy_koster.protocol.exchange import Exchange, digest_of
-from scrapy_koster.protocol.freshness import expiry, retry_after, states_life
+from scrapy_koster.protocol.freshness import expiry, retry_after, stated_life
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import narrow
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
@@ -226,6 +226,7 @@ def _copied(answer: Answer, *, now: float, policy: Policy) -> Copy | None:
     # Only a file has validators: with those of an error page the file that
     # takes its place later can be answered by 304, and is never seen.
     is_file = stated is Standing.OBEYED
+    life_secs = stated_life(answer.headers, now=now)
     return Copy(
         url=answer.url,
         status=answer.status,
@@ -233,9 +234,9 @@ def _copied(answer: Answer, *, now: float, policy: Policy) -> Copy | None:
         etag=_validator(answer, "etag") if is_file else None,
         last_modified=_validator(answer, "last-modified") if is_file else None,
         fetched=now,
-        expires=_expiry(answer, answer.status, now=now, policy=policy),
+        expires=_expiry(life_secs, answer.status, now=now, policy=policy),
         cut_bytes=answer.cut_bytes if is_file else None,
-        life_stated=states_life(answer.headers, now=now),
+        life_stated=life_secs is not None,
         digest=answer.digest or digest_of(answer.body),
     )
 
@@ -245,19 +246,20 @@ def _renewed(answer: Answer, copy: Copy | None, *, now: float, policy: Policy) -
     # its contents"
     if copy is None or copy.url != answer.url or not conditional_headers(copy):
         return None
+    life_secs = stated_life(answer.headers, now=now)
     return replace(
         copy,
         etag=_validator(answer, "etag") or copy.etag,
         last_modified=_validator(answer, "last-modified") or copy.last_modified,
         fetched=now,
-        expires=_expiry(answer, copy.status, now=now, policy=policy),
-        life_stated=states_life(answer.headers, now=now),
+        expires=_expiry(life_secs, copy.status, now=now, policy=policy),
+        life_stated=life_secs is not None,
     )
 
 
-def _expiry(answer: Answer, status: int, *, now: float, policy: Policy) -> float:
+def _expiry(life_secs: float | None, status: int, *, now: float, policy: Policy) -> float:
     return expiry(
-        answer.headers,
+        life_secs,
         now=now,
         default_secs=_default_life_secs(status, policy),
         min_secs=policy.expiry_min_secs,

@@ -17,7 +17,7 @@ _DATE_CHARS = 100
 
 
 def expiry(
-    headers: Mapping[str, str],
+    life_secs: float | None,
     *,
     now: float,
     default_secs: float,
@@ -26,20 +26,14 @@ def expiry(
 ) -> float:
     """Return the time at which a copy received *now* stops being fresh.
 
-    The bounds hold for the life that the server states, not for the default,
-    which is the user's own choice. A field that cannot be read counts as absent.
+    *life_secs* is what ``stated_life`` returns. The bounds hold for it, and not for the default,
+    which is the user's own choice.
     """
     # 3.4: "If no cache-control directives are present robots should default to
     # an expiry of 7 days."
-    life = _stated_life(headers, now=now)
-    if life is None:
+    if life_secs is None:
         return now + default_secs
-    return now + min(max(life, min_secs), max_secs)
-
-
-def states_life(headers: Mapping[str, str], *, now: float) -> bool:
-    """Return whether *headers* state a life, so that ``expiry`` takes no default."""
-    return _stated_life(headers, now=now) is not None
+    return now + min(max(life_secs, min_secs), max_secs)
 
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
@@ -55,7 +49,11 @@ def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
     return None if date is None else max(0.0, date - now)
 
 
-def _stated_life(headers: Mapping[str, str], *, now: float) -> float | None:
+def stated_life(headers: Mapping[str, str], *, now: float) -> float | None:
+    """Return the seconds for which *headers* let a copy be fresh, None if they state no life.
+
+    A field that cannot be read counts as absent.
+    """
     # 3.4: "Standard HTTP cache-control mechanisms can be used by both origin
     # server and robots"
     directives = list(_directives(headers))
@@ -105,7 +103,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _date(text: str) -> float | None:
-    if len(text) > _DATE_CHARS:
+    if not 0 < len(text) <= _DATE_CHARS:
         return None
     try:
         date = parsedate_to_datetime(text)

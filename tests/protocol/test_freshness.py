@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.freshness import expiry, retry_after
+from scrapy_koster.protocol.freshness import expiry, retry_after, stated_life
 
 NOW = 1_700_000_000.0
 DEFAULT, MIN, MAX = 604_800.0, 300.0, 2_592_000.0
@@ -20,8 +20,8 @@ def http_date(secs: float) -> str:
 
 
 def life(headers: dict[str, str]) -> float:
-    until = expiry(headers, now=NOW, default_secs=DEFAULT, min_secs=MIN, max_secs=MAX)
-    return until - NOW
+    secs = stated_life(headers, now=NOW)
+    return expiry(secs, now=NOW, default_secs=DEFAULT, min_secs=MIN, max_secs=MAX) - NOW
 
 
 def cc(field: str, **others: str) -> dict[str, str]:
@@ -109,13 +109,14 @@ def test_life(headers: dict[str, str], secs: float) -> None:
 
 
 def test_default_is_not_clamped() -> None:
-    assert expiry({}, now=NOW, default_secs=1, min_secs=MIN, max_secs=MAX) == NOW + 1
-    assert expiry({}, now=NOW, default_secs=9e9, min_secs=1, max_secs=2) == NOW + 9e9
+    assert expiry(None, now=NOW, default_secs=1, min_secs=MIN, max_secs=MAX) == NOW + 1
+    assert expiry(None, now=NOW, default_secs=9e9, min_secs=1, max_secs=2) == NOW + 9e9
 
 
 @pytest.mark.parametrize("headers", [cc("no-cache"), cc("no-store"), expires("0"), expires("-1")])
 def test_a_copy_that_is_not_to_be_kept_has_no_life_of_its_own(headers: dict[str, str]) -> None:
-    assert expiry(headers, now=NOW, default_secs=DEFAULT, min_secs=0, max_secs=MAX) == NOW
+    secs = stated_life(headers, now=NOW)
+    assert expiry(secs, now=NOW, default_secs=DEFAULT, min_secs=0, max_secs=MAX) == NOW
 
 
 @pytest.mark.parametrize(("chars", "secs"), [(100, 3600), (101, DEFAULT)])
@@ -171,7 +172,8 @@ HEADERS = st.dictionaries(st.sampled_from(NAMES), FIELDS)
 def test_any_headers_give_the_default_or_a_life_within_bounds(
     headers: dict[str, str], now: float
 ) -> None:
-    until = expiry(headers, now=now, default_secs=7, min_secs=300, max_secs=3000)
+    life_secs = stated_life(headers, now=now)
+    until = expiry(life_secs, now=now, default_secs=7, min_secs=300, max_secs=3000)
     assert until == now + 7 or now + 300 <= until <= now + 3000
 
 
