@@ -66,6 +66,9 @@ class _Obeyed(NamedTuple):
     """The number of its last line."""
 
 
+# Of paths that are compared with each other: so many take less time than they may save.
+_PAIRS_MOST = 1000
+
 _NOTHING = _Obeyed(is_default=False, name="", last=0)
 
 
@@ -133,9 +136,7 @@ def _differing(draft: list[tuple[str, str]], rfc9309: list[Rule]) -> Iterator[st
     forbidden = {path for disallows, path in theirs if disallows}
     if not forbidden:
         return
-    if not all(disallows for disallows, _ in draft) or not forbidden.issubset(
-        [path for _, path in draft]
-    ):
+    if not _are_all_forbidden(forbidden, draft):
         by_draft, by_rfc9309 = flatten(draft), flatten(theirs)
         if by_draft != by_rfc9309:
             for path in {*by_draft[0], *by_rfc9309[0]}:
@@ -143,6 +144,23 @@ def _differing(draft: list[tuple[str, str]], rfc9309: list[Rule]) -> Iterator[st
                     yield path
     if any("?" in path for _, path in draft):
         yield from _differing_by_escapes(flatten(draft))
+
+
+def _are_all_forbidden(paths: set[str], draft: list[tuple[str, str]]) -> bool:
+    """Return whether *draft* forbids all that begins with one of *paths*.
+
+    So it is if it has a Disallow line with each of them, and no Allow line with one that is the
+    beginning of it, or begins with it. False also where there are too many to look.
+    """
+    allowed = tuple([path for disallows, path in draft if not disallows])
+    if not paths.issubset([path for disallows, path in draft if disallows]):
+        return False
+    if len(allowed) * len(paths) > _PAIRS_MOST:
+        return False
+    begun = tuple(paths)
+    return not any(path.startswith(begun) for path in allowed) and not any(
+        path.startswith(allowed) for path in paths
+    )
 
 
 def _forbids(paths: Paths, path: str) -> bool:

@@ -103,6 +103,8 @@ def test_causes(
         pytest.param("user-agent: *\nallow: /a/b\ndisallow: /a\n\nuser-agent: *\ndisallow: /a/c",
                      id="repeated, and said before"),
         pytest.param("user-agent: *\ndisallow: /search?q=", id="a query"),
+        pytest.param("user-agent: *\n" + "".join(f"allow: /a{n:02}\ndisallow: /b{n:02}\n"
+                     for n in range(40)), id="too many to compare with each other"),
     ],
 )  # fmt: skip
 def test_files_without_hazards(robots: str) -> None:
