@@ -238,9 +238,9 @@ class WatchedParking(Parking):
 
     def push(
         self, site: str, request: Request, *, for_turn: bool = False, for_long: bool = False
-    ) -> int:
+    ) -> None:
         self._process.history.ledger.parks(request, self._process)
-        return super().push(site, request, for_turn=for_turn, for_long=for_long)
+        super().push(site, request, for_turn=for_turn, for_long=for_long)
 
 
 class WatchedScheduler(DeferringScheduler):

@@ -68,7 +68,7 @@ class Parking:
 
     def waiting_for(self, site: str) -> int:
         """Return how many requests wait for *site*."""
-        return sum(lot.count for lot in self._lots.of(site) if not lot.opened)
+        return self._lots.waiting_for(site)
 
     def waiting_for_turn(self, site: str) -> int:
         """Return how many of these wait for no more than the turn of its host."""
@@ -91,8 +91,8 @@ class Parking:
 
     def push(
         self, site: str, request: Request, *, for_turn: bool = False, for_long: bool = False
-    ) -> int:
-        """Park *request*: its *site* is not open. Return how many wait for it.
+    ) -> None:
+        """Park *request*: its *site* is not open.
 
         With *for_turn* the site is known, and it waits for the turn of its host; with *for_long*
         it is known to fail.
@@ -106,7 +106,6 @@ class Parking:
         self._journal.parked(place, request, for_long=for_long)
         lot.count += 1
         self._count += 1
-        return self.waiting_for(site)
 
     def open(self, site: str, *, turns: bool = True) -> None:
         """Let the requests of *site* come out; with *turns* also those who wait for no more."""
@@ -114,8 +113,8 @@ class Parking:
             if turns or lot.key == site:
                 self._open(lot)
 
-    def give_up(self, site: str, mark: Callable[[Request], None]) -> int:
-        """Let the requests of *site* come out for good, each marked by *mark*; return 0.
+    def give_up(self, site: str, mark: Callable[[Request], None]) -> None:
+        """Let the requests of *site* come out for good, each marked by *mark*.
 
         Those that are parked later wait apart from them.
         """
@@ -123,14 +122,12 @@ class Parking:
             self._lots.put_apart(lot)
             lot.mark = mark
             self._open(lot)
-        return 0
 
-    def give_up_unwritten(self, site: str, mark: Callable[[Request], None]) -> int:
-        """Give up those of *site* that are not in a file that lasts; return how many wait still."""
+    def give_up_unwritten(self, site: str, mark: Callable[[Request], None]) -> None:
+        """Give up those of *site* that are not in a file that lasts."""
         for lot in self._lots.of(site):
             if lot.held and self._file.lasts:
                 self._give_up_unwritten(lot, mark)
-        return self.waiting_for(site)
 
     def _give_up_unwritten(self, lot: Lot, mark: Callable[[Request], None]) -> None:
         apart = self._lots.new(lot.site, lot.key)
