@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, next_step
+from scrapy_koster.protocol.step import Ask, Step, next_step, waits
 from scrapy_koster.protocol.verdict import Source, permission
 
 if TYPE_CHECKING:
@@ -104,15 +104,14 @@ class SiteState:
     def take_step(self, *, now: float, policy: Policy) -> Step:
         """Return what to do *now* with a request to the site."""
         if now >= self.until_epoch:
-            self.step = next_step(self.known, now=now, policy=policy)
-            match self.step:
-                case Obey(until=until) | Pass(until=until) | Refuse(until=until):
-                    overrides = policy.overrides.of(self.site, now)
-                    # Where access is by rules, learn() was given the parser.
-                    self.allows = permission(self.step, self.parser, policy, overrides)
-                    self.until_epoch = min([until, *(each.ends for each in overrides)])
-                case Ask() | Defer():
-                    self.allows, self.until_epoch = _nothing, 0.0
+            step = self.step = next_step(self.known, now=now, policy=policy)
+            if waits(step):
+                self.allows, self.until_epoch = _nothing, 0.0
+            else:
+                overrides = policy.overrides.of(self.site, now)
+                # Where access is by rules, learn() was given the parser.
+                self.allows = permission(step, self.parser, policy, overrides)
+                self.until_epoch = min([step.until, *(each.ends for each in overrides)])
         return self.step
 
 

@@ -27,6 +27,9 @@ def url_path(url: str | bytes) -> str:
 
 def is_robots_txt(url: str | bytes) -> bool:
     """Whether *url* is "the /robots.txt URL", always allowed (3.2.2)."""
+    # Most are not, and each request to a new site is looked at.
+    if isinstance(url, str) and "/robots.txt" not in url and "%" not in url:
+        return False
     return url_path(url) == "/robots.txt"
 
 

@@ -82,6 +82,9 @@ def standing_by(step: Settled, policy: Policy) -> Standing:
             return Standing.UNAVAILABLE
 
 
+_ASK_ANEW = Ask(None)
+
+
 def waits(step: Step) -> TypeIs[Ask | Defer]:
     """Return whether a request has to wait: for an answer, or for its site to be asked again."""
     return isinstance(step, (Ask, Defer))
@@ -91,7 +94,7 @@ def next_step(known: Known | None, *, now: float, policy: Policy) -> Step:
     """Return what to do now with a request to a site of which *known* is known."""
     match known:
         case None:
-            return Ask(None)
+            return _ASK_ANEW
         case Copy(expires=expires):
             obeyed = _is_fresh(known, now) and not why_not_obeyed(known, policy)
             return Obey(known, expires) if obeyed else Ask(known)

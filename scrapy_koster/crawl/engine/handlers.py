@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import signals
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+from scrapy.downloadermiddlewares.downloadtimeout import DownloadTimeoutMiddleware
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware, RedirectMiddleware
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 # subclass may do more.
 _SWITCHED_OFF = {
     CookiesMiddleware,
+    DownloadTimeoutMiddleware,
     HttpCacheMiddleware,
     MetaRefreshMiddleware,
     OffsiteMiddleware,
