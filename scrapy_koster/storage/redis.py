@@ -107,6 +107,10 @@ class RedisStorage:
         self._ttl_ms = min(ttl_secs * 1000, _TTL_MAX_MS)
         self._closed = False
         self._redis = _client(url)
+        self._spare: list[Any] = []
+        """Clients with a connection of their own that no call uses now. The pool looks at each
+        connection that it hands out, which is a third of what a call costs.
+        """
         self._claim = self._redis.register_script(_CLAIM)
         self._put = self._redis.register_script(_PUT)
         self._visit = self._redis.register_script(_VISIT)
@@ -119,47 +123,47 @@ class RedisStorage:
 
     def get(self, site: Site) -> Known | None:
         """Return what is known of *site*; a value that is not valid is a miss."""
-        with self._errors_told():
-            return self._get(self._known_key(site))
+        with self._connected() as client:
+            return _get(client, self._known_key(site))
 
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Claimed:
         """Set a claim of *owner*, unless there is one of another; by the clock of the server."""
-        with self._errors_told():
+        with self._connected() as client:
             keys, claim = self._keys(site), [owner, max(1, int(secs * 1000)), _VALUE_MAX]
-            left_ms, value = self._claim(keys, [*claim, int(unless_known)])
+            left_ms, value = self._claim(keys, [*claim, int(unless_known)], client)
             known = _read(value)
             if unless_known and value and known is None:
                 # It cannot be read, and says nothing. By now another may have put what can.
-                left_ms, value = self._claim(keys, [*claim, 0])
+                left_ms, value = self._claim(keys, [*claim, 0], client)
                 known = _read(value)
             return Claimed(known, left_ms / 1000)
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
         """Set a visit to *host*, unless there is one; by the clock of the server."""
-        with self._errors_told():
+        with self._connected() as client:
             millis = min(max(1, math.ceil(secs * 1000)), _TTL_MAX_MS)
             given = [millis, int(begun), max(millis, self._ttl_ms), int(GRACE_SECS * 1000)]
-            return float(self._visit([self._key("visit", host)], given)) / 1000
+            return float(self._visit([self._key("visit", host)], given, client)) / 1000
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Set *copy*, unless there is a later one."""
-        with self._errors_told():
+        with self._connected() as client:
             time = repr(float(learnt(copy)))
             value = time.encode() + b" " + encoded(copy)
-            self._put(self._keys(site), [owner, time, value, self._ttl_ms, LATE_SECS])
+            self._put(self._keys(site), [owner, time, value, self._ttl_ms, LATE_SECS], client)
 
     def release(self, site: Site, owner: str) -> None:
         """Delete the claim of *owner*, if there is one."""
-        with self._errors_told():
-            self._release(self._keys(site), [owner])
+        with self._connected() as client:
+            self._release(self._keys(site), [owner], client)
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over the valid values; others may write meanwhile."""
         head = self._key("known", "")[:-1]
-        with self._errors_told():
-            keys = self._redis.scan_iter(match=f"{head}*", count=_SCANNED_AT_ONCE)
+        with self._connected() as client:
+            keys = client.scan_iter(match=f"{head}*", count=_SCANNED_AT_ONCE)
             # SCAN may say a key twice.
             names = sorted({_name(key, head) for key in keys})
         for site in filter(None, map(site_named, names)):
@@ -169,22 +173,15 @@ class RedisStorage:
 
     def forget(self, site: Site) -> bool:
         """Delete what is known of *site*; False if there was nothing."""
-        with self._errors_told():
-            return bool(self._redis.delete(self._known_key(site)))
+        with self._connected() as client:
+            return bool(client.delete(self._known_key(site)))
 
     def close(self) -> None:
         """Close the connections."""
         self._closed = True
         with _errors_told(self._redis):
-            self._redis.close()
-
-    def _get(self, key: str) -> Known | None:
-        try:
-            return _read(self._redis.getrange(key, 0, _VALUE_MAX))
-        except redis.ResponseError as error:
-            if str(error).startswith("WRONGTYPE"):
-                return None
-            raise
+            self._redis.close()  # those of the spare clients as well
+            self._spare.clear()
 
     def _keys(self, site: Site) -> list[str]:
         return [self._known_key(site), self._key("claim", str(site))]
@@ -197,11 +194,21 @@ class RedisStorage:
         return f"{self._prefix}:{_VERSION}:{kind}:{{{name}}}"
 
     @contextmanager
-    def _errors_told(self) -> Iterator[None]:
+    def _connected(self) -> Iterator[Any]:
+        """Yield a client that no other thread uses. What was raised says nothing of a connection:
+        the next call has another one.
+        """
         if self._closed:
             raise StorageError("the storage is closed: open a new one")
         with _errors_told(self._redis):
-            yield
+            client = self._spare.pop() if self._spare else self._redis.client()
+            try:
+                yield client
+            except BaseException:
+                client.connection.disconnect()
+                client.close()
+                raise
+            self._spare.append(client)
 
 
 # redis-py types what its methods return as what may have to be awaited, too: hence Any.
@@ -257,6 +264,15 @@ def _errors_told(client: Any) -> Iterator[None]:
 def _where(settings: dict[str, Any]) -> str:
     path = settings.get("path")
     return str(path or f"{settings.get('host')}:{settings.get('port', 6379)}")
+
+
+def _get(client: Any, key: str) -> Known | None:
+    try:
+        return _read(client.getrange(key, 0, _VALUE_MAX))
+    except redis.ResponseError as error:
+        if str(error).startswith("WRONGTYPE"):
+            return None
+        raise
 
 
 def _read(value: bytes) -> Known | None:

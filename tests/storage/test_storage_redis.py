@@ -138,6 +138,21 @@ def test_a_restart_forgets_scripts_and_connections(prefix: str) -> None:
         uses(storage)
 
 
+def test_a_late_answer_is_not_that_of_the_next_call(prefix: str) -> None:
+    with (
+        redis_server() as server,
+        closing(RedisStorage(f"{server.url()}?socket_timeout=0.2", prefix, 60)) as storage,
+    ):
+        storage.put(A, COPY)
+        storage.put(B, FAILURE)
+        with server.client() as client:
+            client.client_pause(500)
+            with pytest.raises(StorageError, match="TimeoutError"):
+                storage.get(A)
+            client.ping()  # it is answered when the pause has ended
+            assert storage.get(B) == FAILURE
+
+
 # What somebody else put there
 
 
