@@ -42,14 +42,17 @@ THREADS = 8
 _BATCH_SECS = 0.01
 # Each statement of SQLite and each message to Redis gives the interpreter away, and a busy loop
 # keeps it for 5 ms: 40 calls of 20 us took 40 ms. So the loop is held for a batch if the quickest
-# call took less than this, and for the first two: one opens the storage, the other shows how quick
-# its calls are.
+# call took less than this.
 _NEAR_SECS = 0.0003
 _HOLD_SECS = 0.02
 # After a batch that took longer it is not held for so long.
 _NO_HOLD_SECS = 10 * _HOLD_SECS
 # After a batch for which it was held calls gather for so long.
 _GATHER_SECS = 0.01
+# It is held for the first batches unless they are far away, and no calls gather between them: the
+# first ones open and prepare the storage. A crawl that begins has little else to do, and would
+# gather so many sites that its first page came behind all of them.
+_EAGER = 32
 # Where several batches may run, and even the quickest call took so long, each call is a batch.
 # Otherwise others begin once one has run for so long.
 _FAR_SECS = 0.001
@@ -88,6 +91,7 @@ class StorageThread:
         self._quickest_secs = math.inf
         self._holds_from = LONG_AGO
         self._gathers_until = LONG_AGO
+        self._eager = _EAGER
 
     @property
     def hanging(self) -> int:
@@ -137,15 +141,17 @@ class StorageThread:
 
     def _hold(self) -> None:
         """Hold the loop for the batch that has begun, if that is likely to end soon."""
-        is_near = self._quickest_secs < _NEAR_SECS or self._quickest_secs == math.inf
+        is_near = self._quickest_secs < _NEAR_SECS or (self._eager and not self._is_far)
         if not is_near or len(self._running) > 1 or self._clock.now() < self._holds_from:
             return
         has_ended = self._threads.wait(_HOLD_SECS)
         now = self._clock.now()
-        if has_ended:
-            self._gathers_until = now + _GATHER_SECS
-        else:
+        if not has_ended:
             self._holds_from = now + _NO_HOLD_SECS
+        elif self._eager:
+            self._eager -= 1
+        else:
+            self._gathers_until = now + _GATHER_SECS
 
     def _may_begin(self) -> bool:
         """Whether no batch runs and the calls have gathered, or one runs that waits for something
