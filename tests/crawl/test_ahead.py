@@ -16,7 +16,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster import DeferringScheduler
-from scrapy_koster.crawl.assembly import Parts, assembly_of
+from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
 from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.keeping.ahead import Ahead
 from scrapy_koster.crawl.sites import SiteState
@@ -177,22 +177,20 @@ class Never:
             self._asked.pop().callback(NoAnswer("the crawl is closing"))
 
 
-async def test_the_scheduler_takes_requests_for_milliseconds_and_until_enough_wait(
-    clock: HandClock,
-) -> None:
-    class Queue(SlowQueue):
-        pass
-
-    Queue.clock = clock
+def opened(
+    queue: type[BaseScheduler], clock: HandClock, woken: Callable[[], object]
+) -> tuple[DeferringScheduler, Assembly]:
+    """A scheduler of four places that wraps *queue*; it looks ahead to 10 sites."""
     settings = {
         "ROBOTSTXT_OBEY": True,
+        "CONCURRENT_REQUESTS": 4,
         "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
-        "KOSTER_FALLBACK_SCHEDULER": Queue,
+        "KOSTER_FALLBACK_SCHEDULER": queue,
     }
-    crawler, woken = Crawler(Spider, settings), list[bool]()
+    crawler = Crawler(Spider, settings)
     crawler.spider = Spider("slow")
     crawler.stats = MemoryStatsCollector(crawler)
-    wakes = SimpleNamespace(schedule=lambda: woken.append(True))
+    wakes = SimpleNamespace(schedule=woken)
     crawler.engine = SimpleNamespace(_slot=SimpleNamespace(nextcall=wakes))  # type: ignore[assignment]
     set_clock(crawler, clock)
     assembly = assembly_of(
@@ -201,6 +199,18 @@ async def test_the_scheduler_takes_requests_for_milliseconds_and_until_enough_wa
     )
     scheduler = DeferringScheduler.from_crawler(crawler)
     assembly.waiting.open(is_kept=False)
+    return scheduler, assembly
+
+
+async def test_the_scheduler_takes_requests_for_milliseconds_and_until_enough_wait(
+    clock: HandClock,
+) -> None:
+    class Queue(SlowQueue):
+        pass
+
+    Queue.clock = clock
+    woken: list[bool] = []
+    scheduler, assembly = opened(Queue, clock, lambda: woken.append(True))
     taken = []
     while not assembly.keeper.ahead.is_full:
         before = Queue.number
@@ -210,4 +220,67 @@ async def test_the_scheduler_takes_requests_for_milliseconds_and_until_enough_wa
     assert len(woken) == 2  # when enough sites wait an answer wakes it
     assert scheduler.next_request() is None
     assert Queue.number == 10
+    await assembly.keeper.close()
+
+
+class Few(BaseScheduler):
+    """Of a queue that has some requests."""
+
+    urls: list[str]
+
+    def has_pending_requests(self) -> bool:
+        return bool(self.urls)
+
+    def enqueue_request(self, request: Request) -> bool:
+        self.urls.append(request.url)
+        return True
+
+    def next_request(self) -> Request | None:
+        return decided(self.urls.pop(0)) if self.urls else None
+
+
+def decided(url: str) -> Request:
+    """A request that can be decided at once, unless it is to a new site."""
+    return Request(url, meta={"dont_obey_robotstxt": not url.endswith("/new")})
+
+
+def taken_by(scheduler: DeferringScheduler) -> list[str]:
+    """The URLs that come out."""
+    found = []
+    while (request := scheduler.next_request()) is not None:
+        found.append(request.url)
+    return found
+
+
+async def test_with_each_page_a_new_site_is_asked_while_few_are_ready(clock: HandClock) -> None:
+    class Queue(Few):
+        urls = [f"http://{n}.example/new" for n in range(20)]
+
+    scheduler, assembly = opened(Queue, clock, int)
+    ready = [f"http://ready{n}.example/" for n in range(6)]
+    for url in ready:
+        assembly.parking.push(url, decided(url))
+        assembly.parking.open(url)
+    taken = []
+    for left in range(5, -1, -1):
+        request = scheduler.next_request()
+        assert request is not None
+        taken.append(request.url)
+        # Of six, five and four that are ready there are enough for the places.
+        assert len(assembly.parking) == left + max(0, 3 - left)
+    assert taken == ready
+    await assembly.keeper.close()
+
+
+async def test_new_requests_and_those_that_are_ready_come_by_turns(clock: HandClock) -> None:
+    class Queue(Few):
+        urls = ["http://a.example/known"] * 4
+
+    scheduler, assembly = opened(Queue, clock, int)
+    for number in range(2):
+        url = f"http://ready{number}.example/"
+        assembly.parking.push(url, decided(url))
+        assembly.parking.open(url)
+    known, *ready = "http://a.example/known", "http://ready0.example/", "http://ready1.example/"
+    assert taken_by(scheduler) == [known, ready[0], known, ready[1], known, known]
     await assembly.keeper.close()

@@ -22,6 +22,7 @@ from scrapy_koster.crawl.keeping.ahead import Ahead
 pytestmark = pytest.mark.crawl
 
 FIRST, WAITING = 3, 5
+PLACES, SECS = 4, 0.3
 MEMORY = "scrapy_koster.storage.memory.MemoryStorage"
 
 
@@ -34,6 +35,15 @@ class Few:
         return cls()
 
 
+class OfAFew:
+    """An extension: as many sites are asked ahead as pages take places, twice over."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> OfAFew:
+        assembly_of(crawler, Parts(ahead=partial(Ahead, first=2 * PLACES, waiting=1000)))
+        return cls()
+
+
 class Watching(Scheduler):
     """Notes for how many sites requests wait when it hands one out."""
 
@@ -41,7 +51,8 @@ class Watching(Scheduler):
 
     def next_request(self) -> Request | None:
         assert self.crawler is not None
-        waiting = len(assembly_of(self.crawler).parking.by_site())
+        parking = assembly_of(self.crawler).parking
+        waiting = sum(parking.waiting_for(site) > 0 for site in parking.by_site())
         type(self).most = max(self.most, waiting)
         return super().next_request()
 
@@ -72,6 +83,38 @@ async def test_in_an_outage_the_rest_of_the_queue_stays_where_it_is(
     assert Counter(url for url, _ in result.refused) == Counter(urls)
     assert healthy.pages_asked == ["/page"]
     assert few["KOSTER_FALLBACK_SCHEDULER"].most < WAITING
+
+
+async def test_sites_are_asked_while_all_places_are_taken(crawl: Crawl, server: Server) -> None:
+    """For each page that is under way a site is asked, so that another is ready when it ends."""
+    sites = hosts(server, 20 * PLACES, Reply(404, delay=SECS))
+    for site in sites:
+        site.page("/page", Reply(delay=SECS))
+    settings = {"EXTENSIONS": {OfAFew: 0}, "CONCURRENT_REQUESTS": PLACES}
+    began = TIME.now()
+    await crawl(urls=[site.url("/page") for site in sites], settings=settings)
+    assert all(site.pages_asked == ["/page"] for site in sites)
+    # The first robots.txt, and the pages one after the other in each place.
+    assert TIME.now() - began < SECS + 20 * SECS + 2 * SECS
+
+
+async def test_a_page_has_its_turn_however_many_sites_open(crawl: Crawl, server: Server) -> None:
+    """Some page of the others is always ready."""
+    others, paced = hosts(server, 20 * PLACES, Reply(404, delay=SECS)), server.site()
+    for site in others:
+        site.page("/page", Reply(delay=SECS))
+    paced.robots = "User-agent: *\nCrawl-delay: 0.5\n"
+    urls = [*paced.urls(5), *(site.url("/page") for site in others)]
+    settings = {
+        "EXTENSIONS": {OfAFew: 0},
+        "CONCURRENT_REQUESTS": PLACES,
+        "KOSTER_CRAWL_DELAY": "obey",
+    }
+    began = TIME.now()
+    await crawl(urls=urls, settings=settings)
+    assert len(paced.pages_asked) == 5
+    # The last of others is asked for when some 6 seconds have passed.
+    assert paced.requests[-1].at - began < 5 * 0.5 + 1.0
 
 
 async def test_what_the_last_run_left_is_asked_for_little_by_little(

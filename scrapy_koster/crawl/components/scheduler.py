@@ -53,7 +53,8 @@ class DeferringScheduler(BaseScheduler):
     defer visits to the site until such time as the resource can be retrieved."
 
     Waiting requests use no place of CONCURRENT_REQUESTS. When their site is decided, they come
-    before those of the wrapped scheduler (KOSTER_FALLBACK_SCHEDULER).
+    before those of the wrapped scheduler (KOSTER_FALLBACK_SCHEDULER), but by turns with those
+    while few are ready.
     """
 
     def __init__(self, crawler: Crawler, scheduler: BaseScheduler, parts: Assembly) -> None:
@@ -67,6 +68,9 @@ class DeferringScheduler(BaseScheduler):
         self._ahead = parts.keeper.ahead
         self._parking = parts.parking
         self._waiting = parts.waiting
+        self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
+        self._is_theirs = False
+        """Whether those that are ready come next: a new one has come before them."""
         self._wrapped = Wrapped(crawler, scheduler, folder=parts.folder)
         self._last_run = LastRun(crawler)
         self._remaining = Remaining(crawler)
@@ -184,22 +188,21 @@ class DeferringScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """Return a request that can be decided at once, or None.
 
-        The requests of sites that have opened come first. New ones are looked for in the wrapped
-        queue until enough sites wait, and for some milliseconds at a time.
+        The requests of sites that have opened come first. While there are fewer than places, one
+        other is looked at before each of them: Scrapy asks for none while all places are taken,
+        and then no site would be known when they are free. Where none is ready new ones are looked
+        for in the wrapped queue until enough sites wait, and for some milliseconds at a time.
         """
         waiting, until = self._waiting, LONG_AGO
         if self._last_run.is_new:
             self._ask_again()
+        if self._parking.open_sites and (request := self._next_by_turns()) is not None:
+            return request
         for _ in range(_PARKED_AT_ONCE):
             request = self._parking.pop() or waiting.next_for_turn() or self._next()
             if request is None:
                 return None
-            if not waiting.is_open or request in waiting.given_up:
-                return request
-            self._keeper.patience.busy()
-            if (state := self._held_back(request)) is not None:
-                waiting.park(state, request)
-            elif not waiting.holds(request):
+            if self._may_go(request):
                 return request
             if until == LONG_AGO:
                 until = self._now() + _PARKED_SECS
@@ -207,6 +210,31 @@ class DeferringScheduler(BaseScheduler):
                 break
         self._parts.engine.wake()
         return None
+
+    def _next_by_turns(self) -> Request | None:
+        """Look at one that is not ready while few are; return it if it can be decided at once.
+
+        Then one of those that are ready is next. There may always be some.
+        """
+        if self._is_theirs or self._parking.open_sites >= self._places:
+            self._is_theirs = False
+            return None
+        request = self._waiting.next_for_turn() or self._next()
+        if request is None or not self._may_go(request):
+            return None
+        self._is_theirs = True
+        return request
+
+    def _may_go(self, request: Request) -> bool:
+        """Whether *request* can be decided at once; else it waits from now on."""
+        waiting = self._waiting
+        if not waiting.is_open or request in waiting.given_up:
+            return True
+        self._keeper.patience.busy()
+        if (state := self._held_back(request)) is not None:
+            waiting.park(state, request)
+            return False
+        return not waiting.holds(request)
 
     def _next(self) -> Request | None:
         if self._ahead.is_full:

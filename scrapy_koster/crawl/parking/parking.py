@@ -62,6 +62,11 @@ class Parking:
         return bool(self._next) and not self.is_held
 
     @property
+    def open_sites(self) -> int:
+        """Of how many sites requests have been let out, and have not come yet."""
+        return len(self._next)
+
+    @property
     def is_held(self) -> bool:
         """Whether nothing may come out: it is not known what another worker has taken over."""
         return self._journal.is_holding
