@@ -18,7 +18,8 @@ from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import Clock, LateError
 from scrapy_koster.crawl.fetching import storage_thread
-from scrapy_koster.crawl.fetching.storage_thread import _EAGER, AT_ONCE, StorageThread
+from scrapy_koster.crawl.fetching.gathering import EAGER
+from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, StorageThread
 from scrapy_koster.crawl.fetching.threads import Threads
 
 pytestmark = pytest.mark.real_time  # a thread that hangs holds time still
@@ -201,19 +202,19 @@ async def test_a_storage_that_is_far_away_gets_several_calls_at_once() -> None:
 async def test_the_loop_is_held_for_a_batch_and_calls_gather_after_it(holds: Holds) -> None:
     clock = HandClock()
     calls = Calls(clock=clock)
-    for n in range(_EAGER):  # after the first ones calls do not gather: the hand stands still
+    for n in range(EAGER):  # after the first ones calls do not gather: the hand stands still
         assert await outcome(calls.begin(n)) == n
     last = calls.begin("last")
     await asked()
-    assert calls.made[_EAGER:] == ["last"]
+    assert calls.made[EAGER:] == ["last"]
     assert await outcome(last) == "last"
     rest = [calls.begin(n) for n in range(3)]
     await asked()
-    assert calls.made[_EAGER:] == ["last"]
+    assert calls.made[EAGER:] == ["last"]
     clock.pass_by(SOON_SECS)
     assert [await outcome(each) for each in rest] == [0, 1, 2]
-    assert calls.batches[_EAGER:] == [["last"], [0, 1, 2]]
-    assert holds.count == _EAGER + 2
+    assert calls.batches[EAGER:] == [["last"], [0, 1, 2]]
+    assert holds.count == EAGER + 2
     calls.thread.close()
 
 
@@ -234,7 +235,7 @@ async def test_a_loop_that_was_held_in_vain_is_not_held_at_once_again(holds: Hol
 @pytest.mark.parametrize(
     ("secs", "held"),
     [
-        pytest.param(0.0005, _EAGER, id="longer than the loop should wait for each"),
+        pytest.param(0.0005, EAGER, id="longer than the loop should wait for each"),
         pytest.param(0.002, 2, id="far away, which the second one shows"),
     ],
 )
@@ -247,7 +248,7 @@ async def test_the_loop_is_not_held_for_calls_that_take_long(
     def takes_long() -> None:
         clock.secs += secs
 
-    for number in range(_EAGER + 2):
+    for number in range(EAGER + 2):
         await outcome(calls.begin(number, takes_long))
         clock.secs += 1.0
     assert holds.count == held

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
+from scrapy_koster.crawl.fetching.gathering import Gathering
 from scrapy_koster.crawl.fetching.storage_thread import THREADS, StorageThread
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import judged, seconds, sound
@@ -49,9 +50,9 @@ class StorageBreaker:
     """The storage of the settings, opened when it is first needed.
 
     One that blocks is called in a thread (see ``storage_thread``), and not waited for any longer
-    than KOSTER_TIMEOUT_SECS. What goes wrong in it is counted, and said once in a
-    crawl; after a failure it has a rest, a longer one after each. While two
-    calls hang it is not called, but for a last try to close it.
+    than KOSTER_TIMEOUT_SECS. Calls of one that does not are gathered (see ``gathering``). What goes
+    wrong in it is counted, and said once in a crawl; after a failure it has a rest, a longer one
+    after each. While two calls hang it is not called, but for a last try to close it.
     """
 
     def __init__(self, config: Config, stats: Stats, log: Log, clock: Clock) -> None:
@@ -77,6 +78,7 @@ class StorageBreaker:
         self._claims: set[Site] = set()
         self._claiming: set[Site] = set()
         """Sites whose claim nobody has been told of; if the crawl ends, it may come later."""
+        self._gathering = Gathering(clock)
         self._thread = StorageThread(
             clock,
             most=self._most,
@@ -220,6 +222,7 @@ class StorageBreaker:
     async def close(self) -> None:
         """Release all claims and close the storage, if it was opened; open it no more."""
         self._closed = True
+        self._gathering.close()
         if self._was_called:
             self._rests_until = LONG_AGO
             await self._tolerate(self._end, secs=_CLOSE_SECS)
@@ -240,6 +243,8 @@ class StorageBreaker:
         self._was_called = True
         try:
             if not self._config.storage.blocking:
+                if secs is None:  # else it is the last call
+                    await self._gathering.wait()
                 return self._use(use)
             return await self._in_time(use, secs)
         except CANCELLED:  # the crawl ends, which is no failure; Twisted's is an Exception

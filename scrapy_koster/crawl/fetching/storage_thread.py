@@ -20,6 +20,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.clock import LONG_AGO, LateError
+from scrapy_koster.crawl.fetching.gathering import EAGER, GATHER_SECS
 from scrapy_koster.crawl.fetching.threads import Threads
 
 if TYPE_CHECKING:
@@ -47,12 +48,8 @@ _NEAR_SECS = 0.0003
 _HOLD_SECS = 0.02
 # After a batch that took longer it is not held for so long.
 _NO_HOLD_SECS = 10 * _HOLD_SECS
-# After a batch for which it was held calls gather for so long.
-_GATHER_SECS = 0.01
-# It is held for the first batches unless they are far away, and no calls gather between them: the
-# first ones open and prepare the storage. A crawl that begins has little else to do, and would
-# gather so many sites that its first page came behind all of them.
-_EAGER = 32
+# After a batch for which it was held calls gather (see ``gathering``), but not after the first
+# batches. It is held for those unless they are far away: they open and prepare the storage.
 # Where several batches may run, and even the quickest call took so long, each call is a batch.
 # Otherwise others begin once one has run for so long.
 _FAR_SECS = 0.001
@@ -91,7 +88,7 @@ class StorageThread:
         self._quickest_secs = math.inf
         self._holds_from = LONG_AGO
         self._gathers_until = LONG_AGO
-        self._eager = _EAGER
+        self._eager = EAGER
 
     @property
     def hanging(self) -> int:
@@ -151,7 +148,7 @@ class StorageThread:
         elif self._eager:
             self._eager -= 1
         else:
-            self._gathers_until = now + _GATHER_SECS
+            self._gathers_until = now + GATHER_SECS
 
     def _may_begin(self) -> bool:
         """Whether no batch runs and the calls have gathered, or one runs that waits for something
