@@ -178,9 +178,9 @@ class Never:
 
 
 def opened(
-    queue: type[BaseScheduler], clock: HandClock, woken: Callable[[], object]
+    queue: type[BaseScheduler], clock: HandClock, woken: Callable[[], object], *, taken: int = 2
 ) -> tuple[DeferringScheduler, Assembly]:
-    """A scheduler of four places that wraps *queue*; it looks ahead to 10 sites."""
+    """A scheduler that wraps *queue*, and looks ahead to 10 sites; of four places *taken* are."""
     settings = {
         "ROBOTSTXT_OBEY": True,
         "CONCURRENT_REQUESTS": 4,
@@ -191,7 +191,10 @@ def opened(
     crawler.spider = Spider("slow")
     crawler.stats = MemoryStatsCollector(crawler)
     wakes = SimpleNamespace(schedule=woken)
-    crawler.engine = SimpleNamespace(_slot=SimpleNamespace(nextcall=wakes))  # type: ignore[assignment]
+    crawler.engine = SimpleNamespace(  # type: ignore[assignment]
+        _slot=SimpleNamespace(nextcall=wakes),
+        downloader=SimpleNamespace(active=[Request("http://taken.example/")] * taken),
+    )
     set_clock(crawler, clock)
     assembly = assembly_of(
         crawler,
@@ -269,6 +272,20 @@ async def test_with_each_page_a_new_site_is_asked_while_few_are_ready(clock: Han
         # Of six, five and four that are ready there are enough for the places.
         assert len(assembly.parking) == left + max(0, 3 - left)
     assert taken == ready
+    await assembly.keeper.close()
+
+
+async def test_no_new_site_is_looked_for_while_most_places_are_free(clock: HandClock) -> None:
+    """Scrapy asks again at once. A queue of many hosts takes its time for each request."""
+
+    class Queue(Few):
+        urls = ["http://a.example/new"]
+
+    scheduler, assembly = opened(Queue, clock, int, taken=1)
+    assembly.parking.push("ready", decided("http://ready.example/"))
+    assembly.parking.open("ready")
+    assert scheduler.next_request() is not None
+    assert Queue.urls == ["http://a.example/new"]
     await assembly.keeper.close()
 
 

@@ -188,10 +188,11 @@ class DeferringScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """Return a request that can be decided at once, or None.
 
-        The requests of sites that have opened come first. While there are fewer than places, one
-        other is looked at before each of them: Scrapy asks for none while all places are taken,
-        and then no site would be known when they are free. Where none is ready new ones are looked
-        for in the wrapped queue until enough sites wait, and for some milliseconds at a time.
+        The requests of sites that have opened come first. While there are fewer than places, and
+        half of these are taken, one other is looked at before each of them: Scrapy asks for none
+        while all are taken, and then no site would be known when they are free. Where none is
+        ready new ones are looked for in the wrapped queue until enough sites wait, and for some
+        milliseconds at a time.
         """
         waiting, until = self._waiting, LONG_AGO
         if self._last_run.is_new:
@@ -216,7 +217,8 @@ class DeferringScheduler(BaseScheduler):
 
         Then one of those that are ready is next. There may always be some.
         """
-        if self._is_theirs or self._parking.open_sites >= self._places:
+        taken = len(self._parts.engine.under_way)
+        if self._is_theirs or self._parking.open_sites >= self._places or 2 * taken < self._places:
             self._is_theirs = False
             return None
         request = self._waiting.next_for_turn() or self._next()
