@@ -255,7 +255,9 @@ def taken_by(scheduler: DeferringScheduler) -> list[str]:
     return found
 
 
-async def test_with_each_page_a_new_site_is_asked_while_few_are_ready(clock: HandClock) -> None:
+async def test_with_each_page_a_new_site_is_asked_while_all_places_are_taken(
+    clock: HandClock,
+) -> None:
     class Queue(Few):
         urls = [f"http://{n}.example/new" for n in range(20)]
 
@@ -269,13 +271,13 @@ async def test_with_each_page_a_new_site_is_asked_while_few_are_ready(clock: Han
         request = scheduler.next_request()
         assert request is not None
         taken.append(request.url)
-        # Of six, five and four that are ready there are enough for the places.
-        assert len(assembly.parking) == left + max(0, 3 - left)
+        # The last one leaves a place free: Scrapy asks again.
+        assert len(assembly.parking) == left + min(6 - left, 5)
     assert taken == ready
     await assembly.keeper.close()
 
 
-async def test_no_new_site_is_looked_for_while_most_places_are_free(clock: HandClock) -> None:
+async def test_no_new_site_is_looked_for_while_places_stay_free(clock: HandClock) -> None:
     """Scrapy asks again at once. A queue of many hosts takes its time for each request."""
 
     class Queue(Few):
@@ -293,7 +295,7 @@ async def test_new_requests_and_those_that_are_ready_come_by_turns(clock: HandCl
     class Queue(Few):
         urls = ["http://a.example/known"] * 4
 
-    scheduler, assembly = opened(Queue, clock, int)
+    scheduler, assembly = opened(Queue, clock, int, taken=4)
     for number in range(2):
         url = f"http://ready{number}.example/"
         assembly.parking.push(url, decided(url))

@@ -54,7 +54,7 @@ class DeferringScheduler(BaseScheduler):
 
     Waiting requests use no place of CONCURRENT_REQUESTS. When their site is decided, they come
     before those of the wrapped scheduler (KOSTER_FALLBACK_SCHEDULER), but by turns with those
-    while few are ready.
+    while all places are taken.
     """
 
     def __init__(self, crawler: Crawler, scheduler: BaseScheduler, parts: Assembly) -> None:
@@ -188,11 +188,10 @@ class DeferringScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """Return a request that can be decided at once, or None.
 
-        The requests of sites that have opened come first. While there are fewer than places, and
-        half of these are taken, one other is looked at before each of them: Scrapy asks for none
-        while all are taken, and then no site would be known when they are free. Where none is
-        ready new ones are looked for in the wrapped queue until enough sites wait, and for some
-        milliseconds at a time.
+        The requests of sites that have opened come first. Where they fill all places, one other is
+        looked at before each of them: Scrapy asks for none while all are taken, and then no site
+        would be known when they are free. Where none is ready new ones are looked for in the
+        wrapped queue until enough sites wait, and for some milliseconds at a time.
         """
         waiting, until = self._waiting, LONG_AGO
         if self._last_run.is_new:
@@ -213,12 +212,13 @@ class DeferringScheduler(BaseScheduler):
         return None
 
     def _next_by_turns(self) -> Request | None:
-        """Look at one that is not ready while few are; return it if it can be decided at once.
+        """Look at one that is not ready if those that are fill all places, and are not many.
 
-        Then one of those that are ready is next. There may always be some.
+        It is returned if it can be decided at once, and then one of those that are ready is next.
+        There may always be some.
         """
-        taken = len(self._parts.engine.under_way)
-        if self._is_theirs or self._parking.open_sites >= self._places or 2 * taken < self._places:
+        free = self._places - len(self._parts.engine.under_way)
+        if self._is_theirs or not free <= self._parking.open_sites < 2 * self._places:
             self._is_theirs = False
             return None
         request = self._waiting.next_for_turn() or self._next()
