@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.pattern import Rule
     from scrapy_koster.protocol.ruling import Ruling
 
+# Of paths that are compared with each other: so many take less time than they may save.
+_PAIRS_MOST = 1000
+
 
 class Cause(Enum):
     """Why RFC 9309 forbids a URL that the draft allows: the first that holds."""
@@ -65,9 +68,6 @@ class _Obeyed(NamedTuple):
     last: int
     """The number of its last line."""
 
-
-# Of paths that are compared with each other: so many take less time than they may save.
-_PAIRS_MOST = 1000
 
 _NOTHING = _Obeyed(is_default=False, name="", last=0)
 

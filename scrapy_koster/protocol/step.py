@@ -64,6 +64,8 @@ class Refuse:
     """When to take the next step, in seconds since the epoch."""
 
 
+_ASK_ANEW = Ask(None)
+
 Step: TypeAlias = Obey | Ask | Defer | Pass | Refuse
 """What to do with a request now."""
 
@@ -80,9 +82,6 @@ def standing_by(step: Settled, policy: Policy) -> Standing:
             return Standing.LET_THROUGH
         case Refuse():  # pragma: no branch
             return Standing.UNAVAILABLE
-
-
-_ASK_ANEW = Ask(None)
 
 
 def waits(step: Step) -> TypeIs[Ask | Defer]:

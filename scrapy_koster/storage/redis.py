@@ -109,7 +109,7 @@ class RedisStorage:
         self._redis = _client(url)
         self._spare: list[Any] = []
         """Clients with a connection of their own that no call uses now. The pool looks at each
-        connection that it hands out, which is a third of what a call costs.
+        connection that it hands out, which is a quarter of what a call costs.
         """
         self._claim = self._redis.register_script(_CLAIM)
         self._put = self._redis.register_script(_PUT)

@@ -51,8 +51,7 @@ class Watching(Scheduler):
 
     def next_request(self) -> Request | None:
         assert self.crawler is not None
-        parking = assembly_of(self.crawler).parking
-        waiting = sum(parking.waiting_for(site) > 0 for site in parking.by_site())
+        waiting = len(assembly_of(self.crawler).parking.by_site())
         type(self).most = max(self.most, waiting)
         return super().next_request()
 
@@ -114,6 +113,22 @@ async def test_a_page_has_its_turn_however_many_sites_open(crawl: Crawl, server:
     await crawl(urls=urls, settings=settings)
     assert len(paced.pages_asked) == 5
     # The last of others is asked for when some 6 seconds have passed.
+    assert paced.requests[-1].at - began < 5 * 0.5 + 1.0
+
+
+async def test_a_page_has_its_turn_however_many_sites_are_open(
+    crawl: Crawl, server: Server
+) -> None:
+    """They have opened all at once, and their pages take 7 seconds."""
+    others, paced = hosts(server, 20, Reply(404, delay=1.0)), server.site()
+    for site in others:
+        site.pages(Reply(delay=SECS))
+    paced.robots = "User-agent: *\nCrawl-delay: 0.5\n"
+    urls = [*paced.urls(5), *(url for site in others for url in site.urls(5))]
+    settings = {"CONCURRENT_REQUESTS": PLACES, "KOSTER_CRAWL_DELAY": "obey"}
+    began = TIME.now()
+    await crawl(urls=urls, settings=settings)
+    assert len(paced.pages_asked) == 5
     assert paced.requests[-1].at - began < 5 * 0.5 + 1.0
 
 

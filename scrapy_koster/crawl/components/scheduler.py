@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 # in it Scrapy's queue needs milliseconds for each request.
 _PARKED_AT_ONCE = 100
 _PARKED_SECS = 0.005
+# No new sites are looked for beside so many that are ready, for each place.
+_READY_PER_PLACE = 2
 _UNWRITTEN = "What of them is not in Redis is lost: it cannot be written to"
 _LOST = "Those that cannot be written to Redis are lost"
 
@@ -212,16 +214,19 @@ class DeferringScheduler(BaseScheduler):
         return None
 
     def _next_by_turns(self) -> Request | None:
-        """Look at one that is not ready if those that are fill all places, and are not many.
+        """Look at one that is not ready if those that are fill all places.
 
-        It is returned if it can be decided at once, and then one of those that are ready is next.
-        There may always be some.
+        It is returned if it can be decided at once, and then one of those that are ready is next:
+        there may always be some. One that waits for a turn comes before a new one, which is looked
+        at only while those that are ready are not many.
         """
-        free = self._places - len(self._parts.engine.under_way)
-        if self._is_theirs or not free <= self._parking.open_sites < 2 * self._places:
+        ready = self._parking.open_sites
+        if self._is_theirs or ready < self._places - len(self._parts.engine.under_way):
             self._is_theirs = False
             return None
-        request = self._waiting.next_for_turn() or self._next()
+        request = self._waiting.next_for_turn()
+        if request is None and ready < _READY_PER_PLACE * self._places:
+            request = self._next()
         if request is None or not self._may_go(request):
             return None
         self._is_theirs = True

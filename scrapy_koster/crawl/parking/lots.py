@@ -67,14 +67,6 @@ class Lots:
         keys = (site, _turn(site))
         return [lot for key in keys if (lot := self._by_key.get(key)) is not None]
 
-    def waiting_for(self, site: str) -> int:
-        """Return how many requests are in those of a site that are not open."""
-        waiting = 0
-        for key in (site, _turn(site)):
-            if (lot := self._by_key.get(key)) is not None and not lot.opened:
-                waiting += lot.count
-        return waiting
-
     def put_back(self, lot: Lot) -> None:
         """Have requests put into *lot* again."""
         self._by_key[lot.key] = lot

@@ -63,7 +63,7 @@ class Parking:
 
     @property
     def open_sites(self) -> int:
-        """Of how many sites requests have been let out, and have not come yet."""
+        """Of about how many sites requests have been let out: some may be closed again."""
         return len(self._next)
 
     @property
@@ -73,7 +73,7 @@ class Parking:
 
     def waiting_for(self, site: str) -> int:
         """Return how many requests wait for *site*."""
-        return self._lots.waiting_for(site)
+        return sum(lot.count for lot in self._lots.of(site) if not lot.opened)
 
     def waiting_for_turn(self, site: str) -> int:
         """Return how many of these wait for no more than the turn of its host."""
