@@ -19,14 +19,13 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure as TwistedFailure
 from w3lib.url import safe_url_string
 
 from scrapy_koster.crawl.engine.handlers import MeteredHandlers
 from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
 from scrapy_koster.crawl.engine.robots_mark import MARK
+from scrapy_koster.crawl.engine.tasks import Told, begin, when_ended
 from scrapy_koster.crawl.fetching.permits import TurnNeededError
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.crawl.fetching.transfer import STOPPED, Transfer
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.engine.tasks import Task
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
@@ -104,7 +104,7 @@ class Fetcher:
         self._clock = clock
         self._config = config
         self._stats = stats
-        self._under_way: set[Deferred[Answer | NoAnswer]] = set()
+        self._under_way: set[Task] = set()
         # Each is the function that ends a fetch.
         self._lasting: Timeouts[Callable[[], None]] = Timeouts(
             clock, config.timeout_secs, lambda time_out: time_out()
@@ -125,7 +125,7 @@ class Fetcher:
         A CancelledError that is not ours is a handler's own: when the process
         ends, who waits for this is cancelled as well.
         """
-        ended: Deferred[Answer | NoAnswer] = Deferred()
+        ended: Told[Answer | NoAnswer] = Told()
         late: list[DownloadTimeoutError] = []
 
         def end(result: Answer | NoAnswer | TwistedFailure) -> None:
@@ -137,7 +137,7 @@ class Fetcher:
                 result = result if is_defect and not self._cancelled else answer
             if errand.exchanges and not isinstance(result, TwistedFailure):
                 result = replace(result, exchanges=tuple(errand.exchanges))
-            ended.callback(result)  # of a failure it is what errback() is
+            ended.tell(result)
 
         def time_out() -> None:
             late.append(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
@@ -149,10 +149,10 @@ class Fetcher:
         if after is None or after.url is None:
             self._stats.asked()
         errand = _Errand(page, stale, until, list(after.exchanges) if after else [])
-        asking = deferred_from_coro(self._follow(site, errand, after))
+        asking = begin(self._follow(site, errand, after))
         self._add(asking)
-        asking.addBoth(end)
-        return await maybe_deferred_to_future(ended)
+        when_ended(asking, end)
+        return await ended
 
     def cancel(self) -> None:
         """End the requests that are under way: the crawl is closing."""
@@ -270,14 +270,14 @@ class Fetcher:
             digest=digest,
         )
 
-    def _add(self, asking: Deferred[Answer | NoAnswer]) -> None:
+    def _add(self, asking: Task) -> None:
         if not self._under_way:
             # Not for the whole crawl: each piece of every page would pass it.
             self._crawler.signals.connect(self._headers_received, signals.headers_received)
             self._crawler.signals.connect(self._bytes_received, signals.bytes_received)
         self._under_way.add(asking)
 
-    def _remove(self, asking: Deferred[Answer | NoAnswer]) -> None:
+    def _remove(self, asking: Task) -> None:
         self._under_way.discard(asking)
         if not self._under_way:
             self._crawler.signals.disconnect(self._headers_received, signals.headers_received)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
+from scrapy_koster.crawl.engine.tasks import Told
 
 if TYPE_CHECKING:
     from scrapy.utils.asyncio import CallLaterResult
@@ -29,7 +28,7 @@ class Gathering:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._eager = EAGER
-        self._waiting: list[Deferred[None]] = []
+        self._waiting: list[Told[None]] = []
         self._timer: CallLaterResult | None = None
 
     async def wait(self) -> None:
@@ -37,11 +36,11 @@ class Gathering:
         if self._eager:
             self._eager -= 1
             return
-        told: Deferred[None] = Deferred()
+        told: Told[None] = Told()
         self._waiting.append(told)
         if self._timer is None:
             self._timer = self._clock.call_later(GATHER_SECS, self._go_on)
-        await maybe_deferred_to_future(told)
+        await told
 
     def close(self) -> None:
         """Have those go on that wait, and leave no timer behind."""
@@ -53,5 +52,4 @@ class Gathering:
         self._timer = None
         waiting, self._waiting = self._waiting, []
         for told in waiting:
-            if not told.called:  # else who waited was cancelled
-                told.callback(None)
+            told.tell(None)

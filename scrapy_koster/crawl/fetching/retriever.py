@@ -7,14 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
-from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED, has_receivers
+from scrapy_koster.crawl.engine.tasks import Told, begin, when_ended
 from scrapy_koster.crawl.fetching.permits import NoPermitError, Order, TurnNeededError
 from scrapy_koster.crawl.sites import Facts
 from scrapy_koster.protocol.access import (
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.engine.tasks import Task
     from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
     from scrapy_koster.crawl.fetching.permits import Permits
     from scrapy_koster.crawl.fetching.ports import Archive, Fetch, FetchPacer, Store
@@ -99,7 +99,8 @@ class Retriever:
         self.under_way: set[SiteState] = set()
         """Sites for which an attempt is under way, or waits for its permit."""
         self._fetching: set[SiteState] = set()
-        self._tasks: set[Deferred[None]] = set()
+        self._tasks: set[Task] = set()
+        self._all_ended: Told[None] | None = None
         self._cancelled = False
 
     def is_fetching(self, state: SiteState) -> bool:
@@ -111,9 +112,9 @@ class Retriever:
         if self._cancelled or state in self.under_way:
             return
         self.under_way.add(state)
-        task = deferred_from_coro(self._attempt(state, page))
+        task = begin(self._attempt(state, page))
         self._tasks.add(task)
-        task.addBoth(self._ended, state, task)
+        when_ended(task, partial(self._ended, state, task))
 
     def excuse(self, state: SiteState, secs: float) -> None:
         """Count the last *secs* seconds out of those for which a site has failed."""
@@ -131,12 +132,21 @@ class Retriever:
         self.cancel()
         for task in list(self._tasks):
             task.cancel()
-        await maybe_deferred_to_future(DeferredList(list(self._tasks), consumeErrors=True))
+        if self._tasks:
+            self._all_ended = Told()
+            await self._all_ended
         await self._archive.close()
         await self._store.close()
 
-    def _ended(self, result: object, state: SiteState, task: Deferred[None]) -> None:
-        self._tasks.discard(task)
+    def _ended(self, state: SiteState, task: Task, result: object) -> None:
+        try:
+            self._settle(state, result)
+        finally:
+            self._tasks.discard(task)
+            if self._all_ended is not None and not self._tasks:
+                self._all_ended.tell(None)
+
+    def _settle(self, state: SiteState, result: object) -> None:
         self.under_way.discard(state)
         self._fetching.discard(state)
         if isinstance(result, TwistedFailure) and result.check(*CANCELLED):

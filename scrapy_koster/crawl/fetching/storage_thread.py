@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.clock import LONG_AGO, LateError
+from scrapy_koster.crawl.engine.tasks import Told
 from scrapy_koster.crawl.fetching.gathering import EAGER, GATHER_SECS
 from scrapy_koster.crawl.fetching.threads import Threads
 
@@ -107,16 +106,14 @@ class StorageThread:
         waiting = _Call(call, self._clock.now(), secs, is_last=is_last)
         self._waiting.append(waiting)
         self._begin()
-        result: _T = await maybe_deferred_to_future(waiting.answered)
+        result: _T = await waiting.answered
         return result
 
     def close(self) -> None:
         """Let each thread end when its batch has; make no other call, and wait for none."""
         late = Failure(LateError())
         while self._waiting:
-            call = self._waiting.popleft()
-            if not call.answered.called:
-                call.answered.callback(late)
+            self._waiting.popleft().answered.tell(late)
         if self._timer is not None:
             self._timer.cancel()
         for batch in list(self._running):
@@ -183,7 +180,7 @@ class StorageThread:
             if self._waiting[0].is_last and (calls or self._running):
                 break
             call = self._waiting.popleft()
-            if not call.answered.called:  # else it was cancelled
+            if not call.answered.is_over:  # else it was cancelled
                 calls.append(call)
         return calls
 
@@ -213,8 +210,7 @@ class StorageThread:
         for call in reversed(calls[len(outcomes) :]):
             self._waiting.appendleft(call)
         for call, outcome in zip(calls, outcomes, strict=False):
-            if not call.answered.called:
-                call.answered.callback(outcome)  # a Failure is raised
+            call.answered.tell(outcome)
         self._begin()
 
 
@@ -225,7 +221,7 @@ class _Call:
     call: Callable[[], Any]
     made: Instant
     secs: float
-    answered: Deferred[Any] = field(default_factory=Deferred)
+    answered: Told[Any] = field(default_factory=Told)
     is_last: bool = False
 
 

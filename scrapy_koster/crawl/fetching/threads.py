@@ -13,7 +13,8 @@ from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from scrapy.utils.asyncio import is_asyncio_available
-from twisted.python.failure import Failure
+
+from scrapy_koster.crawl.engine.tasks import outcome, when_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,13 +50,13 @@ class Threads:
         if is_asyncio_available():
             loop: Any = asyncio.get_running_loop()
             running: asyncio.Future[Any] = loop.run_in_executor(self, call)
-            running.add_done_callback(lambda running: ended(_outcome(running)))
+            when_ended(running, ended)
             return running
         from twisted.internet import reactor  # noqa: PLC0415  # it would install one
 
         loop = reactor
         future = self.submit(call)
-        future.add_done_callback(lambda future: loop.callFromThread(ended, _outcome(future)))
+        future.add_done_callback(lambda future: loop.callFromThread(ended, outcome(future)))
         return future
 
     def wait(self, secs: float) -> bool:
@@ -86,14 +87,6 @@ class Begun(Protocol):
 
     def cancel(self) -> object:
         """Do not make it, if it has not begun, and tell nobody of it on a loop that has ended."""
-
-
-def _outcome(ended: Future[Any] | asyncio.Future[Any]) -> Any:
-    """Return what a call has returned, or the Failure."""
-    try:
-        return ended.result()
-    except BaseException:  # noqa: BLE001  # it is raised where it is awaited
-        return Failure()
 
 
 def _made(future: Future[_T], call: Callable[[], _T]) -> Callable[[], None]:
