@@ -45,7 +45,9 @@ def room() -> list[str]:
 
 @pytest.fixture
 def ahead(clock: HandClock, room: list[str]) -> Ahead:
-    return Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
+    ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
+    ahead.begun()
+    return ahead
 
 
 def full(ahead: Ahead) -> bool:
@@ -114,6 +116,42 @@ def test_a_site_that_ends_after_the_close_leaves_no_timer(ahead: Ahead, clock: H
     assert not clock.waiting
 
 
+def test_a_crawl_begins_with_two_sites(clock: HandClock, room: list[str]) -> None:
+    """Until the first page has come, or for a quarter of a second."""
+    ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
+    one, two, three = sites(3)
+    ahead.begins(one)
+    clock.go_on(0.2)
+    assert not full(ahead)
+    ahead.begins(two)
+    assert full(ahead)
+    assert not room
+    clock.go_on(0.05)
+    assert not full(ahead)
+    assert room == ["room"]
+    ahead.begins(three)
+    assert full(ahead)
+
+
+def test_one_that_has_begun_waits_for_no_time(clock: HandClock, room: list[str]) -> None:
+    ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
+    for state in sites(2):
+        ahead.begins(state)
+    ahead.begun()
+    assert not full(ahead)
+    assert room == ["room"]
+    assert not clock.waiting
+
+
+def test_one_that_ends_before_it_has_begun_leaves_no_timer(clock: HandClock) -> None:
+    ahead = Ahead(clock, lambda: None, first=3, waiting=5)
+    for state in sites(2):
+        ahead.begins(state)
+    assert clock.waiting
+    ahead.close()
+    assert not clock.waiting
+
+
 def test_sites_that_failed_before_are_none_of_the_first(ahead: Ahead) -> None:
     for state in sites(4):
         ahead.begins(failed(state))
@@ -134,6 +172,7 @@ def test_the_limits_of_a_crawl(places: int, memory: int, first: int, waiting: in
     def taken(state_of: Callable[[SiteState], SiteState]) -> int:
         clock = HandClock()
         ahead = Ahead.of_crawl(clock, lambda: None, places=places, memory=memory)
+        ahead.begun()
         for count, state in enumerate(sites(20_000)):
             if ahead.is_full:
                 return count
@@ -148,6 +187,7 @@ class SlowQueue(BaseScheduler):
     """As Scrapy's with many hosts in it: what it hands out takes its time."""
 
     clock: HandClock
+    secs = 0.01
     number = 0
 
     def has_pending_requests(self) -> bool:
@@ -157,7 +197,7 @@ class SlowQueue(BaseScheduler):
         return True
 
     def next_request(self) -> Request:
-        self.clock.secs += 0.002
+        self.clock.secs += self.secs
         type(self).number += 1
         return Request(f"http://{self.number}.example/")
 
@@ -178,9 +218,15 @@ class Never:
 
 
 def opened(
-    queue: type[BaseScheduler], clock: HandClock, woken: Callable[[], object], *, taken: int = 2
+    queue: type[BaseScheduler],
+    clock: HandClock,
+    woken: Callable[[], object],
+    *,
+    taken: int = 2,
+    first: int = 10,
+    has_begun: bool = True,
 ) -> tuple[DeferringScheduler, Assembly]:
-    """A scheduler that wraps *queue*, and looks ahead to 10 sites; of four places *taken* are."""
+    """A scheduler that wraps *queue*; of its four places some are *taken*."""
     settings = {
         "ROBOTSTXT_OBEY": True,
         "CONCURRENT_REQUESTS": 4,
@@ -198,10 +244,12 @@ def opened(
     set_clock(crawler, clock)
     assembly = assembly_of(
         crawler,
-        Parts(fetch=Never(), ahead=lambda *given: Ahead(*given, first=10, waiting=100)),
+        Parts(fetch=Never(), ahead=lambda *given: Ahead(*given, first=first, waiting=100)),
     )
     scheduler = DeferringScheduler.from_crawler(crawler)
     assembly.waiting.open(is_kept=False)
+    if has_begun:
+        assembly.keeper.ahead.begun()
     return scheduler, assembly
 
 
@@ -223,6 +271,42 @@ async def test_the_scheduler_takes_requests_for_milliseconds_and_until_enough_wa
     assert len(woken) == 2  # when enough sites wait an answer wakes it
     assert scheduler.next_request() is None
     assert Queue.number == 10
+    await assembly.keeper.close()
+
+
+async def test_the_loop_goes_on_after_some_requests_however_quick_they_are(
+    clock: HandClock,
+) -> None:
+    class Queue(SlowQueue):
+        secs = 0.0
+
+    Queue.clock = clock
+    scheduler, assembly = opened(Queue, clock, int, first=100)
+    assert scheduler.next_request() is None
+    assert Queue.number == 16
+    await assembly.keeper.close()
+
+
+async def test_whether_there_are_more_is_not_asked_where_it_is_about_to_look(
+    clock: HandClock,
+) -> None:
+    """Scrapy's queue of many hosts takes its time to count its requests."""
+
+    class Queue(SlowQueue):
+        asked = 0
+
+        def has_pending_requests(self) -> bool:
+            type(self).asked += 1
+            return False
+
+    Queue.clock = clock
+    scheduler, assembly = opened(Queue, clock, int, first=5)
+    assert scheduler.next_request() is None
+    assert Queue.number == 4
+    assert scheduler.has_pending_requests()
+    scheduler.next_request()
+    assert Queue.number == 5
+    assert (Queue.asked, scheduler.has_pending_requests(), Queue.asked) == (0, False, 1)
     await assembly.keeper.close()
 
 
@@ -302,4 +386,21 @@ async def test_new_requests_and_those_that_are_ready_come_by_turns(clock: HandCl
         assembly.parking.open(url)
     known, *ready = "http://a.example/known", "http://ready0.example/", "http://ready1.example/"
     assert taken_by(scheduler) == [known, ready[0], known, ready[1], known, known]
+    await assembly.keeper.close()
+
+
+async def test_a_crawl_has_begun_when_its_first_request_has_ended(clock: HandClock) -> None:
+    class Queue(Few):
+        urls = ["http://a.example/known", *(f"http://{n}.example/new" for n in range(5))]
+
+    scheduler, assembly = opened(Queue, clock, int, has_begun=False)
+    under_way = assembly.engine.under_way
+    assert isinstance(under_way, list)
+    first = scheduler.next_request()
+    under_way.append(first)
+    assert scheduler.next_request() is None
+    assert len(Queue.urls) == 3
+    under_way.remove(first)
+    assert scheduler.next_request() is None
+    assert not Queue.urls
     await assembly.keeper.close()

@@ -149,6 +149,7 @@ async def test_a_request_that_the_scheduler_hands_out(
     scheduler = DeferringScheduler.from_crawler(crawler)
     await known(assembly, SITE)
     assembly.waiting.open(is_kept=False)
+    assembly.keeper.ahead.begun()
     for path in ("/first", "/second"):
         scheduler.enqueue_request(Request(f"{SITE}{path}"))
     assert scheduler.next_request() is not None

@@ -85,6 +85,7 @@ class Driven:
             engine=self.engine,
             pacer=self.pacer,
         )
+        self.keeper.ahead.begun()
         self.asked: list[str] = []
         self._answer = fetch
 

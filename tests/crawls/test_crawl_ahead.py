@@ -97,6 +97,16 @@ async def test_sites_are_asked_while_all_places_are_taken(crawl: Crawl, server: 
     assert TIME.now() - began < SECS + 20 * SECS + 2 * SECS
 
 
+async def test_the_first_page_comes_before_other_sites_are_asked(
+    crawl: Crawl, server: Server
+) -> None:
+    sites = hosts(server, 20, Reply(404, delay=0.1))
+    await crawl(urls=[site.url("/page") for site in sites])
+    asked = sorted(site.requests[0].at for site in sites)
+    pages = sorted(site.requests[1].at for site in sites)
+    assert asked[2] >= pages[0] >= asked[0] + 0.1
+
+
 async def test_a_page_has_its_turn_however_many_sites_open(crawl: Crawl, server: Server) -> None:
     """Some page of the others is always ready."""
     others, paced = hosts(server, 20 * PLACES, Reply(404, delay=SECS)), server.site()

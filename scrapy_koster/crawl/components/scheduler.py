@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.sites import SiteState
 
-# Requests that are parked in one call, and for how long, before the loop goes on: with many hosts
-# in it Scrapy's queue needs milliseconds for each request.
-_PARKED_AT_ONCE = 100
-_PARKED_SECS = 0.005
+# Requests that are parked in one call, and for how long, before the loop goes on. With many hosts
+# in it Scrapy's queue needs milliseconds for each request, and twice as many for one that does not
+# follow another.
+_PARKED_AT_ONCE = 16
+_PARKED_SECS = 0.025
 # No new sites are looked for beside so many that are ready, for each place.
 _READY_PER_PLACE = 2
 _UNWRITTEN = "What of them is not in Redis is lost: it cannot be written to"
@@ -71,6 +72,10 @@ class DeferringScheduler(BaseScheduler):
         self._parking = parts.parking
         self._waiting = parts.waiting
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
+        self._first: Request | None = None
+        """The first that was returned. When it has ended the crawl has begun."""
+        self._is_cut_short = False
+        """Whether it has yet to look for more: the engine is about to ask again."""
         self._is_theirs = False
         """Whether those that are ready come next: a new one has come before them."""
         self._wrapped = Wrapped(crawler, scheduler, folder=parts.folder)
@@ -164,6 +169,7 @@ class DeferringScheduler(BaseScheduler):
         """
         return (
             self._parking.has_next
+            or self._is_cut_short
             or self._waiting.has_turn
             or self._last_run.is_new
             or self._wrapped.has_pending_requests()
@@ -196,6 +202,9 @@ class DeferringScheduler(BaseScheduler):
         wrapped queue until enough sites wait, and for some milliseconds at a time.
         """
         waiting, until = self._waiting, LONG_AGO
+        self._is_cut_short = False
+        if not self._ahead.has_begun:
+            self._look_whether_begun()
         if self._last_run.is_new:
             self._ask_again()
         if self._parking.open_sites and (request := self._next_by_turns()) is not None:
@@ -205,13 +214,20 @@ class DeferringScheduler(BaseScheduler):
             if request is None:
                 return None
             if self._may_go(request):
+                if self._first is None:
+                    self._first = request
                 return request
             if until == LONG_AGO:
                 until = self._now() + _PARKED_SECS
             elif until <= self._now():
                 break
+        self._is_cut_short = True
         self._parts.engine.wake()
         return None
+
+    def _look_whether_begun(self) -> None:
+        if self._first is not None and self._first not in self._parts.engine.under_way:
+            self._ahead.begun()
 
     def _next_by_turns(self) -> Request | None:
         """Look at one that is not ready if those that are fill all places.

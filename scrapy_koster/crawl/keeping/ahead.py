@@ -8,6 +8,8 @@ A site that has waited for a second may hang. It no longer counts towards that l
 sites after it have their turn: 300 hanging sites delay the next one by less than 3 seconds. All
 sites that wait, the hanging and the deferred ones too, have a limit of their own. In an outage the
 rest of the queue stays where it is until some of these have answered or were given up.
+
+A crawl begins with two sites. Each further one would delay the first page by what it costs.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ _FIRST_LEAST = 112
 FIRST_SECS = 1.0
 """So long a site counts as one that is asked for the first time."""
 _WAITING_LEAST = 1000
+_FIRST_AT_START = 2
+START_SECS = 0.25
+"""So long a crawl begins, if no page comes before."""
 
 
 class Ahead:
@@ -45,12 +50,16 @@ class Ahead:
         """
         self._clock = clock
         self._first_limit = first
+        self._first_limit_now = min(first, _FIRST_AT_START)
         self._limit = waiting
         self._has_room = has_room
         self._waiting: set[SiteState] = set()
         self._first: dict[SiteState, Instant] = {}
         """The time when each began to wait, in order."""
         self._timer: CallLaterResult | None = None
+        self._start: CallLaterResult | None = None
+        self.has_begun = False
+        """Whether the first page has come, or ``START_SECS`` have passed since a site waits."""
         self.is_full = False
         """Whether no more sites are to be looked for now. An attribute: it is read for each
         request.
@@ -69,6 +78,8 @@ class Ahead:
         if state in self._waiting:
             return
         self._waiting.add(state)
+        if not self.has_begun and self._start is None:
+            self._start = self._clock.call_later(START_SECS, self.begun)
         if not isinstance(state.known, Failure):
             self._first[state] = self._clock.now()
         self._look()
@@ -79,17 +90,30 @@ class Ahead:
         self._first.pop(state, None)
         self._look()
 
+    def begun(self) -> None:
+        """Look as far ahead as may be: the first page has come, or its time is over."""
+        self.has_begun = True
+        if self._start is not None:
+            self._start.cancel()
+        self._first_limit_now = self._first_limit
+        was_full = self.is_full
+        self._look()
+        if was_full and not self.is_full:
+            self._has_room()
+
     def close(self) -> None:
         """Leave no timer behind, also when attempts that are under way end later."""
         self._first.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._start):
+            if timer is not None:
+                timer.cancel()
+        self._timer = None
 
     def _look(self) -> None:
-        if len(self._first) >= self._first_limit and self._timer is None:
+        limit = self._first_limit_now
+        if self.has_begun and len(self._first) >= limit and self._timer is None:
             self._drop_late()
-        self.is_full = len(self._first) >= self._first_limit or len(self._waiting) >= self._limit
+        self.is_full = len(self._first) >= limit or len(self._waiting) >= self._limit
 
     def _drop_late(self) -> None:
         """Drop those that have waited for long enough; look again when the next of them has."""
