@@ -18,6 +18,7 @@ from shutil import which
 from statistics import quantiles
 from typing import Any, NamedTuple
 
+from corpus import corpus
 from harness.redis_server import RedisServer, redis_server
 from healthy import HealthySites
 from report import Table
@@ -33,6 +34,10 @@ MB = 1_000_000
 SCRAPYS, NOTHING = "Scrapy's own", "obeys nothing"
 MEMORY, SQLITE, REDIS = "ours, memory", "ours, SQLite (default)", "ours, Redis"
 AGAIN = "ours, every site known"
+LOOPS: dict[str, dict[str, Any]] = {
+    "Twisted's own reactor": {"TWISTED_REACTOR": None},
+    "no reactor": {"TWISTED_REACTOR_ENABLED": False},
+}
 
 
 class Crawls:
@@ -122,8 +127,11 @@ def tables(rounds: int) -> Iterator[Table]:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         server = opened.enter_context(redis_server()) if which("redis-server") else None
         crawls = Crawls(folder, server)
-        yield _healthy(crawls, rounds, tls=False)
-        yield _healthy(crawls, few, tls=True)
+        yield _healthy(crawls, rounds, "HTTP")
+        yield _healthy(crawls, rounds, "HTTP", real=False)
+        yield _healthy(crawls, few, "HTTPS")
+        for loop in LOOPS:
+            yield _healthy(crawls, few, "HTTP", loop)
         yield _slow(crawls, few)
         for sites in QUEUES:
             yield _queue(crawls, few, sites)
@@ -142,11 +150,18 @@ def _by_turns(names: Sequence[str], rounds: int, run: Callable[[str], dict[str, 
     return found
 
 
-def _healthy(crawls: Crawls, rounds: int, *, tls: bool) -> Table:
+def _healthy(
+    crawls: Crawls, rounds: int, protocol: str, loop: str = "asyncio", *, real: bool = True
+) -> Table:
     names = [SCRAPYS, *crawls.ours]
-    with HealthySites(tls=tls) as web:
+    of_loop = LOOPS.get(loop, {})
+    with HealthySites(tls=protocol == "HTTPS", real=real) as web:
         urls = [web.url(site) for site in range(SITES)]
-        found = _by_turns(names, rounds, lambda name: crawls.run(web, urls, crawls.settings(name)))
+        found = _by_turns(
+            names,
+            rounds,
+            lambda name: crawls.run(web, urls, crawls.settings(name) | of_loop),
+        )
     limits = {MEMORY: 1.05, SQLITE: 1.10, REDIS: 1.25}
     rows, unmet = [], []
     for name in names:
@@ -162,11 +177,13 @@ def _healthy(crawls: Crawls, rounds: int, *, tls: bool) -> Table:
         if connections > 1:
             unmet.append(f"{name}: one connection a site")
     return Table(
-        f"{SITES:,} healthy sites, a page each, {'HTTPS' if tls else 'HTTP'}",
+        f"{SITES:,} healthy sites, a page each: {protocol}, {loop}"
+        f"{'' if real else ', a robots.txt of four rules'}",
         ("robots.txt", "CPU", "first page", "CPU until then", "connections a site"),
         rows,
         f"Times Scrapy's own middleware in the same round: the median of {rounds} rounds, and the"
-        f" quartiles. {PLACES} places; nothing is known of any site.",
+        f" quartiles. {PLACES} places; nothing is known of any site. Each has"
+        f" {f'one of {corpus().name}' if real else 'the same short robots.txt'}.",
         unmet,
     )
 

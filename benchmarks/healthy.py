@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
     from typing_extensions import Self
@@ -28,10 +29,14 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104  # each of 127/8 is a site
 
 
 class HealthySites:
-    """Sites that answer, each an address of 127/8, on one port of a server that is a process."""
+    """Sites that answer, each an address of 127/8, on one port of a server that is a process.
 
-    def __init__(self, *, answer_secs: float = 0.0, tls: bool = False) -> None:
-        self._arguments = {"answer_secs": answer_secs, "tls": tls}
+    With *real* each has one of the files of the corpus that allow every robot the pages, in both
+    readings; else all have one file of four rules.
+    """
+
+    def __init__(self, *, answer_secs: float = 0.0, tls: bool = False, real: bool = False) -> None:
+        self._arguments = {"answer_secs": answer_secs, "tls": tls, "real": real}
         self._scheme = "https" if tls else "http"
         self._closing = ExitStack()
 
@@ -83,9 +88,10 @@ def _host(site: int) -> str:
 class _Talk(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, counts: dict[str, int], answer_secs: float) -> None:
+    def __init__(self, counts: dict[str, int], answer_secs: float, files: Sequence[bytes]) -> None:
         self._counts = counts
         self._answer_secs = answer_secs
+        self._files = files
         self._rest = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -98,12 +104,32 @@ class _Talk(asyncio.Protocol):
         for head in heads:
             is_robots = head.startswith(b"GET /robots.txt ")
             self._counts["robots" if is_robots else "pages"] += 1
-            answer = _response(ROBOTS, b"plain") if is_robots else _response(PAGE, b"html")
+            answer = _response(self._robots(), b"plain") if is_robots else _response(PAGE, b"html")
             if self._answer_secs:
                 loop = asyncio.get_running_loop()
                 loop.call_later(self._answer_secs, self._transport.write, answer)
             else:
                 self._transport.write(answer)
+
+    def _robots(self) -> bytes:
+        host: str = self._transport.get_extra_info("sockname")[0]
+        return self._files[_number(host) % len(self._files)]
+
+
+def _files_allowing(url: str) -> list[bytes]:
+    """Return the files of the corpus by which any robot may fetch *url*."""
+    from corpus import corpus  # noqa: PLC0415
+
+    from scrapy_koster import KosterRobotParser, Rfc9309RobotParser  # noqa: PLC0415
+
+    readings = (KosterRobotParser, Rfc9309RobotParser)
+    bodies = [file.body for file in corpus().files]
+    return [body for body in bodies if all(each(body).allowed(url, "Scrapy") for each in readings)]
+
+
+def _number(host: str) -> int:
+    _, high, middle, low = map(int, host.split("."))
+    return (high - 1) * 62_500 + middle * 250 + low - 1
 
 
 def _response(body: bytes, kind: bytes) -> bytes:
@@ -111,17 +137,18 @@ def _response(body: bytes, kind: bytes) -> bytes:
     return head % (kind, len(body)) + body
 
 
-async def _serve(answer_secs: float, *, tls: bool) -> None:
+async def _serve(answer_secs: float, *, tls: bool, real: bool) -> None:
     counts: dict[str, int] = dict.fromkeys(("connections", "robots", "pages"), 0)
     context: Any = None
+    sys.path.append(str(Path(__file__).parent.parent / "tests"))
+    files = _files_allowing("http://127.0.0.1/page/0") if real else [ROBOTS]
     if tls:
-        sys.path.append(str(Path(__file__).parent.parent / "tests"))
         from harness.certificate import tls_context  # noqa: PLC0415  # where it is needed
 
         context = tls_context("127.0.0.1")
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: _Talk(counts, answer_secs), EVERYWHERE, 0, backlog=4000, ssl=context
+        lambda: _Talk(counts, answer_secs, files), EVERYWHERE, 0, backlog=4000, ssl=context
     )
     print(server.sockets[0].getsockname()[1], flush=True)
     while await loop.run_in_executor(None, sys.stdin.readline):

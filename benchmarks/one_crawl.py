@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from scrapy import Request, Spider, signals
-from scrapy.crawler import Crawler, CrawlerProcess
+from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
 
 SAMPLE_SECS = 0.05
 LOOK_SECS = 0.001
@@ -123,7 +123,9 @@ class Measured:
         self._arguments = arguments
         self._held = Held()
         self._attempts = 0
-        self._process = CrawlerProcess(arguments["settings"])
+        settings = arguments["settings"]
+        has_reactor = settings.get("TWISTED_REACTOR_ENABLED", True)
+        self._process = (CrawlerProcess if has_reactor else AsyncCrawlerProcess)(settings)
         self._crawler: Crawler = self._process.create_crawler(Many)
         self._before = 0.0
 
