@@ -272,6 +272,8 @@ class Connector:
         self.asked: list[Any] = []
         self.received: list[bytes] = []
         self.aborted = 0
+        self.closed = False
+        self._conns: dict[str, list[tuple[Any, float]]] = {}
 
     async def connect(self, *asked: Any, **named: Any) -> Any:
         self.asked.append((asked, named))
@@ -280,6 +282,16 @@ class Connector:
 
     def _abort(self) -> None:
         self.aborted += 1
+
+    def _release(self, key: str, protocol: Any, *, should_close: bool = False) -> None:
+        if should_close:
+            self.aborted += 1
+        else:
+            self._conns.setdefault(key, []).append((protocol, 0.0))
+
+    @property
+    def kept(self) -> dict[str, list[Any]]:
+        return {key: [protocol for protocol, _ in kept] for key, kept in self._conns.items()}
 
 
 class Protocol:
@@ -292,7 +304,7 @@ class Protocol:
 
 async def test_what_aiohttp_reads_is_counted() -> None:
     connector, meter = Connector(), Meter(10)
-    meter_connector(connector)
+    meter_connector(connector, Connector())
     with meter:
         connection = await connector.connect("request", traces=[])
     assert connector.asked == [(("request",), {"traces": []})]
@@ -307,8 +319,51 @@ async def test_what_aiohttp_reads_is_counted() -> None:
 
 async def test_what_aiohttp_reads_of_pages_is_not_counted() -> None:
     connector = Connector()
-    meter_connector(connector)
+    meter_connector(connector, Connector())
     connection = await connector.connect("request")
     connection.protocol.data_received(LINE * 1000)
     connection.protocol.data_received(LINE)
     assert (len(connector.received), connector.aborted) == (2, 0)
+
+
+async def test_a_connection_of_aiohttp_that_is_whole_goes_to_the_pages() -> None:
+    connector, pages, meter = Connector(), Connector(), Meter(10)
+    meter_connector(connector, pages)
+    with meter:
+        whole = (await connector.connect("request")).protocol
+        broken = (await connector.connect("request")).protocol
+    connector._release("broken", broken, should_close=True)
+    connector._release("whole", whole)
+    assert (connector.kept, pages.kept) == ({}, {"whole": [whole]})
+    meter.end()
+    assert connector.aborted == 1
+    for _ in range(2):  # it is a page's: however long that is
+        whole.data_received(LINE * 1000)
+    assert connector.received == [LINE * 1000] * 2
+
+
+async def test_few_connections_of_aiohttp_wait_for_a_page() -> None:
+    connector, pages = Connector(), Connector()
+    meter_connector(connector, pages)
+    protocols = [(await connector.connect("unmetered")).protocol for _ in range(203)]
+    for number, protocol in enumerate(protocols[:201]):
+        connector._release(f"{number}", protocol)
+    assert (len(pages.kept), pages.aborted) == (200, 1)
+    del pages._conns["0"]  # a page has it
+    connector._release("201", protocols[201])
+    assert (len(pages.kept), pages.aborted) == (200, 1)
+    pages.closed = True
+    connector._release("202", protocols[202])
+    assert (len(pages.kept), list(connector.kept)) == (200, ["202"])
+
+
+async def test_one_of_another_aiohttp_is_counted_all_the_same() -> None:
+    connector, meter = Connector(), Meter(10)
+    meter_connector(connector, SimpleNamespace())
+    with meter:
+        protocol = (await connector.connect("request")).protocol
+    connector._release("key", protocol)
+    assert connector.kept == {"key": [protocol]}
+    for _ in range(2):
+        protocol.data_received(LINE * 65)
+    assert connector.aborted == 1

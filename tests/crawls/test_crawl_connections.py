@@ -1,6 +1,6 @@
 """A site sees one connection where Scrapy opens one: its first page comes over that of robots.txt.
 
-With the HTTP client of Twisted, which both kinds of its reactor have.
+With Scrapy's default handlers: that of Twisted where there is a reactor, else that of aiohttp.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from harness.crawling import Crawl, RecordingSpider
+from harness.handlers import loaded
 from harness.replies import Raw, redirect
 from harness.server import Server
 from scrapy.http import Response
@@ -20,6 +21,11 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s"
 class Reading(RecordingSpider):
     def page(self, response: Response) -> Any:
         yield {"text": response.text}
+
+
+@pytest.fixture(params=["http11.HTTP11", "_aiohttp.Aiohttp"], autouse=True)
+def handler(request: pytest.FixtureRequest, crawl: Crawl) -> None:
+    crawl.always["DOWNLOAD_HANDLERS"] = dict.fromkeys(("http", "https"), loaded(request.param))
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

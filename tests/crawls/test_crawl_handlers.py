@@ -14,6 +14,7 @@ from harness.comparison import RULES
 from harness.crawling import Crawl, RecordingSpider, Running, kept_log
 from harness.faults_around import StopsAll
 from harness.faults_of_sites import ALLOWED, FORBIDDEN
+from harness.handlers import loaded
 from harness.replies import Asked, Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request, signals
@@ -25,10 +26,8 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 from scrapy.http import Response
-from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler, load_object
-from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet import defer
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
@@ -36,20 +35,8 @@ from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.engine.private import CANCELLED
 
 PAGES = (*ALLOWED, *FORBIDDEN)
-FOLDER = "scrapy.core.downloader.handlers"
 # What is deprecated is a warning of Scrapy, once for each handler.
 pytestmark = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
-
-
-def loaded(kind: str) -> Any:
-    """The handler of Scrapy, or skip."""
-    of_twisted = kind.startswith("http11")
-    if not (is_reactor_installed() if of_twisted else is_asyncio_available()):
-        pytest.skip("needs another kind of loop")
-    try:
-        return load_object(f"{FOLDER}.{kind}DownloadHandler")
-    except (ImportError, NameError):
-        pytest.skip("this Scrapy has it not, or the library is not installed")
 
 
 def of_old_interface(kind: Any) -> Any:

@@ -35,11 +35,11 @@ OF_SCRAPY = {
     },
     "engine/handlers.py": {
         "metered._pool", "apart.settings", "apart.methods",
-        "handler._make_client", "handler._default_client",
+        "handler._make_client", "handler._default_client", "handler._ssl_context",
     },
     "engine/meter.py": {
         "connector.connect", "backend.connect_tcp", "stream.read", "stream.start_tls",
-        "pages.cachedConnectionTimeout",
+        "pages.cachedConnectionTimeout", "connector._release",
     },
 }  # fmt: skip
 """Attributes of what Scrapy has, for which there is no other way."""

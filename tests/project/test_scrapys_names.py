@@ -32,6 +32,8 @@ OF_OTHERS = {
     "_putConnection": "the same",
     "_removeConnection": "the same",
     "_timeouts": "the same",
+    "_conns": "aiohttp: BaseConnector",
+    "_release": "the same",
     "_transport": "httpx: AsyncClient",
     "_network_backend": "httpcore: AsyncConnectionPool",
 }

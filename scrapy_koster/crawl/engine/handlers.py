@@ -106,7 +106,7 @@ class MeteredHandlers:
         another = _another(type(handler), self._crawler)
         self._built.append(another)
         for kind in kinds & _METERS.keys():
-            _METERS[kind](another)
+            _METERS[kind](another, handler)
         return another
 
 
@@ -145,11 +145,13 @@ def _with_metered_pool(handler: Any) -> DownloadHandlerProtocol:
     return metered  # type: ignore[no-any-return]
 
 
-def _meter_session(handler: Any) -> None:
-    meter_connector(handler._session.connector)  # noqa: SLF001
+def _meter_session(handler: Any, pages: Any) -> None:
+    """Meter the session of aiohttp. With one TLS context its connections fit those of *pages*."""
+    meter_connector(handler._session.connector, pages._session.connector)  # noqa: SLF001
+    handler._ssl_context = pages._ssl_context  # noqa: SLF001
 
 
-def _meter_clients(handler: Any) -> None:
+def _meter_clients(handler: Any, pages: Any) -> None:  # noqa: ARG001  # httpx has no pool for it
     """Meter the clients of httpx: there is one for each proxy, made when it is first needed."""
     make = handler._make_client  # noqa: SLF001
 

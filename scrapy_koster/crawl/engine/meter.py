@@ -173,9 +173,14 @@ class MeteredPool(HTTPConnectionPool):
             self._pages._removeConnection(key, connection)  # type: ignore[no-untyped-call]  # noqa: SLF001
 
 
-def meter_connector(connector: Any) -> None:
-    """Count on the connections of an ``aiohttp.TCPConnector``."""
+def meter_connector(connector: Any, pages: Any) -> None:
+    """Count on the connections of an ``aiohttp.TCPConnector``.
+
+    When a robots.txt has come whole, its connection goes to that of the *pages*: see
+    ``MeteredPool``.
+    """
     connect = connector.connect
+    meters: WeakKeyDictionary[Any, Meter] = WeakKeyDictionary()
 
     async def metered(*args: Any, **kwargs: Any) -> Any:
         meter = _METER.get()
@@ -184,9 +189,36 @@ def meter_connector(connector: Any) -> None:
         meter.check()  # a request whose connection was dropped is sent again
         connection = await connect(*args, **kwargs)
         meter.watch(connection.protocol, "data_received", connection.transport.abort)
+        meters[connection.protocol] = meter
         return connection
 
     connector.connect = metered
+    if all(hasattr(each, name) for each in (connector, pages) for name in ("_conns", "_release")):
+        _hand_over(connector, pages, meters)
+
+
+def _hand_over(connector: Any, pages: Any, meters: WeakKeyDictionary[Any, Meter]) -> None:
+    """Have *connector* give what it would keep to *pages*, which count it no more."""
+    release = connector._release  # noqa: SLF001
+    spare: set[Any] = set()
+    """Those that no page has used yet, and some that one has."""
+
+    def released(key: Any, protocol: Any, *, should_close: bool = False) -> None:
+        release(key, protocol, should_close=should_close)
+        if key not in connector._conns or pages.closed:  # noqa: SLF001
+            return
+        del connector._conns[key]  # noqa: SLF001  # it has no other: none is used again
+        if (meter := meters.pop(protocol, None)) is not None:
+            meter.let_go(protocol, "data_received")
+        if len(spare) >= _SPARE_MOST:
+            kept = pages._conns.values()  # noqa: SLF001
+            spare.intersection_update(each for waiting in kept for each, _ in waiting)
+        has_room = len(spare) < _SPARE_MOST
+        pages._release(key, protocol, should_close=not has_room)  # noqa: SLF001
+        if has_room:
+            spare.add(protocol)
+
+    connector._release = released  # noqa: SLF001
 
 
 def meter_backend(backend: Any) -> None:
