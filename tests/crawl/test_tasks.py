@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scrapy.utils.asyncio import is_asyncio_available
+from harness.loops import Loop
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
@@ -16,15 +16,16 @@ from scrapy_koster.crawl.engine.tasks import Told, begin, when_ended
 
 
 @pytest.fixture(params=["asyncio", "Twisted"])
-def turn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
-    """Let the loop turn: without one of asyncio everything goes on at once."""
-    has_loop = is_asyncio_available()
-    if request.param == "asyncio" and not has_loop:
+def turn(
+    request: pytest.FixtureRequest, loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], Any]:
+    """Let the loop turn. Without asyncio there is nothing to turn: each step follows at once."""
+    if request.param == "asyncio" and not loop.has_asyncio:
         pytest.skip("needs another kind of loop")
     monkeypatch.setattr(tasks, "is_asyncio_available", lambda: request.param == "asyncio")
 
     async def turn() -> None:
-        for _ in range(4 * has_loop):
+        for _ in range(4 * loop.has_asyncio):
             await asyncio.sleep(0)
 
     return turn
@@ -78,8 +79,8 @@ async def test_a_task_that_has_ended_says_so(turn: Callable[[], Any]) -> None:
     assert found == ["it"]
 
 
-async def test_where_there_is_a_loop_of_asyncio_nothing_is_a_deferred() -> None:
-    if not is_asyncio_available():
+async def test_where_there_is_a_loop_of_asyncio_nothing_is_a_deferred(loop: Loop) -> None:
+    if not loop.has_asyncio:
         pytest.skip("needs another kind of loop")
     told = Told[str]()
     task = begin(what(told))
