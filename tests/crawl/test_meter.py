@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -273,6 +274,7 @@ class Connector:
         self.received: list[bytes] = []
         self.aborted = 0
         self.closed = False
+        self._times = itertools.count()
         self._conns: dict[str, list[tuple[Any, float]]] = {}
 
     async def connect(self, *asked: Any, **named: Any) -> Any:
@@ -287,7 +289,7 @@ class Connector:
         if should_close:
             self.aborted += 1
         else:
-            self._conns.setdefault(key, []).append((protocol, 0.0))
+            self._conns.setdefault(key, []).append((protocol, next(self._times)))
 
     @property
     def kept(self) -> dict[str, list[Any]]:
@@ -355,6 +357,26 @@ async def test_few_connections_of_aiohttp_wait_for_a_page() -> None:
     pages.closed = True
     connector._release("202", protocols[202])
     assert (len(pages.kept), list(connector.kept)) == (200, ["202"])
+
+
+async def test_a_connection_of_aiohttp_that_a_page_has_used_leaves_room_for_another() -> None:
+    connector, pages = Connector(), Connector()
+    meter_connector(connector, pages)
+    for number in range(500):
+        protocol = (await connector.connect("unmetered")).protocol
+        connector._release(f"{number}", protocol)
+        pages._conns[f"{number}"].clear()  # a page takes it, and has come
+        pages._release(f"{number}", protocol)
+    assert (len(pages.kept), pages.aborted) == (500, 0)
+
+
+async def test_a_connection_of_aiohttp_that_is_closed_takes_no_room() -> None:
+    connector, pages = Connector(), Connector()
+    pages._release = lambda *_, **__: None  # type: ignore[method-assign]  # the site has closed it
+    meter_connector(connector, pages)
+    protocol = (await connector.connect("unmetered")).protocol
+    connector._release("closed", protocol)
+    assert (connector.kept, pages.kept) == ({}, {})
 
 
 async def test_one_of_another_aiohttp_is_counted_all_the_same() -> None:

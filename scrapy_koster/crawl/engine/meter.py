@@ -165,7 +165,8 @@ class MeteredPool(HTTPConnectionPool):
         if connection not in timeouts:
             return
         if len(self._spare) >= _SPARE_MOST:
-            self._spare.intersection_update(timeouts)  # the others are in use, or closed
+            # The others are in use, or closed. There are far more timeouts than spare connections.
+            self._spare = {each for each in self._spare if each in timeouts}
         if len(self._spare) < _SPARE_MOST:
             self._spare.add(connection)
         else:  # those that came before are used first
@@ -200,8 +201,11 @@ def meter_connector(connector: Any, pages: Any) -> None:
 def _hand_over(connector: Any, pages: Any, meters: WeakKeyDictionary[Any, Meter]) -> None:
     """Have *connector* give what it would keep to *pages*, which count it no more."""
     release = connector._release  # noqa: SLF001
-    spare: set[Any] = set()
-    """Those that no page has used yet, and some that one has."""
+    kept = pages._conns  # noqa: SLF001
+    spare: dict[tuple[Any, float], Any] = {}
+    """The connections that no page has used yet, as *pages* keep them: each with the time when it
+    was released, which a page changes. The values are their keys there.
+    """
 
     def released(key: Any, protocol: Any, *, should_close: bool = False) -> None:
         release(key, protocol, should_close=should_close)
@@ -211,12 +215,13 @@ def _hand_over(connector: Any, pages: Any, meters: WeakKeyDictionary[Any, Meter]
         if (meter := meters.pop(protocol, None)) is not None:
             meter.let_go(protocol, "data_received")
         if len(spare) >= _SPARE_MOST:
-            kept = pages._conns.values()  # noqa: SLF001
-            spare.intersection_update(each for waiting in kept for each, _ in waiting)
+            used = [each for each, key in spare.items() if each not in kept.get(key, ())]
+            for each in used:
+                del spare[each]
         has_room = len(spare) < _SPARE_MOST
         pages._release(key, protocol, should_close=not has_room)  # noqa: SLF001
-        if has_room:
-            spare.add(protocol)
+        if has_room and (waiting := kept.get(key)):
+            spare[waiting[-1]] = key
 
     connector._release = released  # noqa: SLF001
 
