@@ -296,6 +296,13 @@ class Connector:
         return {key: [protocol for protocol, _ in kept] for key, kept in self._conns.items()}
 
 
+class Closing(Connector):
+    """Its sites close each connection with the answer."""
+
+    def _release(self, key: str, protocol: Any, *, should_close: bool = False) -> None:
+        super()._release(key, protocol, should_close=True)
+
+
 class Protocol:
     def __init__(self, received: list[bytes]) -> None:
         self._received = received
@@ -371,8 +378,7 @@ async def test_a_connection_of_aiohttp_that_a_page_has_used_leaves_room_for_anot
 
 
 async def test_a_connection_of_aiohttp_that_is_closed_takes_no_room() -> None:
-    connector, pages = Connector(), Connector()
-    pages._release = lambda *_, **__: None  # type: ignore[method-assign]  # the site has closed it
+    connector, pages = Connector(), Closing()
     meter_connector(connector, pages)
     protocol = (await connector.connect("unmetered")).protocol
     connector._release("closed", protocol)
