@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import NamedTuple
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from scrapy_koster.protocol.nametoken import TOKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # B3: of an encoding with characters of two octets or four; the longer marks first.
@@ -32,6 +36,8 @@ _ZEROS: dict[tuple[bool, ...], str] = {
 }
 """Where the zeros are in the first four octets, if these are ASCII."""
 _LOOKED_AT = 1000
+_REMEMBERED_CHARS = 65_536
+"""Of a hundred robots.txt files one is longer than a quarter of this."""
 
 # One line, behind a line end. B7, B8: with space before the field and the colon.
 # Each takes a time that is linear in the length of the line: where two repeated
@@ -46,6 +52,11 @@ _FIELD_AND_VALUE = f"{SP}({_FIELD}){SP}:{SP}{VALUE}"
 LINE = re.compile(f"\n{_FIELD_AND_VALUE}")
 LINE_OR_NONE = re.compile(f"\n(?:{_FIELD_AND_VALUE}|)")
 AGENT_LINE = re.compile(f"\n{SP}user-agent{SP}:{SP}{VALUE}", ANY_CASE)
+_RULE = f"\n{SP}(?:(d)is|)allow{SP}:"
+RULE_LINE = re.compile(_RULE, ANY_CASE)
+# RFC 9309: path-pattern = "/" *UTF8-char-noctl; the example in 5.1 has one that begins with "*".
+PATH_LINE = re.compile(f"{_RULE}{SP}(?=[/*]){VALUE}", ANY_CASE)
+"""An Allow or Disallow line whose path can match: "d" for Disallow in any case, and the path."""
 
 
 class Line(NamedTuple):
@@ -118,6 +129,37 @@ def lines(body: bytes) -> list[bytes]:
 def with_line_feeds(body: bytes) -> str:
     """Return a file as a line feed before each line, and a character for each octet (B4)."""
     return "\n" + _with_line_feeds(body).decode("latin-1")
+
+
+@lru_cache(maxsize=1)  # a file is searched for several words
+def in_lower_case(text: str) -> str:
+    """Return the text of a file in lower case."""
+    return text.lower()
+
+
+def remembered(results: int) -> Callable[[_F], _F]:
+    """Return a decorator for functions of the text of a file: the last *results* are kept.
+
+    Those of a long file are not: they may take a hundred times its size. Nobody may change what
+    such a function returns.
+    """
+
+    def decorated(read: _F) -> _F:
+        cached = lru_cache(maxsize=results)(read)
+
+        @wraps(read)
+        def remembering(text: str, *args: Any) -> Any:
+            return (cached if len(text) <= _REMEMBERED_CHARS else read)(text, *args)
+
+        return cast("_F", remembering)
+
+    return decorated
+
+
+@remembered(1)  # in most files both standards have the same record for a robot
+def path_lines(text: str, start: int, end: int) -> list[tuple[str, str]]:
+    """Return what ``PATH_LINE`` finds between *start* and *end*: "d" or "", and the path."""
+    return PATH_LINE.findall(text, start, end)
 
 
 def names_any(body: bytes, fields: Iterable[bytes]) -> bool:

@@ -18,10 +18,14 @@ from typing import NamedTuple
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
     ANY_CASE,
+    PATH_LINE,
+    RULE_LINE,
     SP,
-    VALUE,
     Line,
+    in_lower_case,
     line_around,
+    path_lines,
+    remembered,
     with_line_feeds,
 )
 from scrapy_koster.protocol.nametoken import other_tokens
@@ -32,14 +36,9 @@ from scrapy_koster.protocol.reading import Decision, Reading, Record, by_prefixe
 from scrapy_koster.protocol.robotstxt import records
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard, heading
 
-# 2.2: rule = *WS ("allow" / "disallow") *WS ":" *WS (path-pattern / empty-pattern) EOL
-_RULE = f"\n{SP}(?:(d)is|)allow{SP}:"
-_RULE_LINE = re.compile(_RULE, ANY_CASE)
 # Attach, 3: "rule =/ content-usage". No other field ends the agent lines (2.2.4: "other records"
 # such as Content-Signal).
 _RULE_LINE_OF_ATTACH = re.compile(f"\n{SP}(?:disallow|allow|content-usage){SP}:", ANY_CASE)
-# path-pattern = "/" *UTF8-char-noctl; the example in 5.1 has one that begins with "*".
-_PATH_LINE = re.compile(f"{_RULE}{SP}(?=[/*]){VALUE}", ANY_CASE)
 
 
 class Group(NamedTuple):
@@ -50,7 +49,7 @@ class Group(NamedTuple):
     end: int
 
 
-def groups(text: str, token: str, rule_line: re.Pattern[str] = _RULE_LINE) -> list[Group]:
+def groups(text: str, token: str, rule_line: re.Pattern[str] = RULE_LINE) -> list[Group]:
     """Return the groups that the robot *token*, in lower case, must obey (2.2.1).
 
     "If there is more than one group matching the user-agent, the matching
@@ -62,9 +61,11 @@ def groups(text: str, token: str, rule_line: re.Pattern[str] = _RULE_LINE) -> li
     return _groups_named(text, token, rule_line) or list(_groups_of(text, "*", rule_line))
 
 
-def _groups_named(text: str, token: str, rule_line: re.Pattern[str] = _RULE_LINE) -> list[Group]:
+def _groups_named(text: str, token: str, rule_line: re.Pattern[str] = RULE_LINE) -> list[Group]:
     # Most files name few robots.
-    return list(_groups_of(text, token, rule_line)) if token and token in text.lower() else []
+    if token and token in in_lower_case(text):
+        return list(_groups_of(text, token, rule_line))
+    return []
 
 
 @lru_cache(maxsize=256)  # a crawl has few robots
@@ -89,9 +90,10 @@ def _groups_of(text: str, token: str, rule_line: re.Pattern[str]) -> Iterator[Gr
         yield Group(rule.start() if rule else at, at)
 
 
+@remembered(2)  # for two names of a robot, a file is compared and then read
 def group_rules(text: str, token: str) -> list[Rule]:
     """Return the rules that the robot *token* must obey: those of its groups as one (2.2.1)."""
-    return [rule for group in groups(text, token) for rule in _PATH_LINE.findall(text, *group)]
+    return [rule for group in groups(text, token) for rule in path_lines(text, *group)]
 
 
 def longest_first(rules: list[Rule]) -> list[Rule]:
@@ -137,8 +139,7 @@ class Rfc9309(Reading):
         names = [self.name_of(robot)]
         if others := other_tokens(robot):
             text = with_line_feeds(self._body)
-            agents = dict.fromkeys(map(str.lower, AGENT_LINE.findall(text)))
-            names += [agent for agent in agents if agent in others]
+            names += [agent for agent in _agents(text) if agent in others]
         return names
 
     @staticmethod
@@ -163,7 +164,7 @@ class _Index:
     __slots__ = ("_groups", "_headings", "_patterns", "_starts")
 
     def __init__(self, text: str, found: list[Group]) -> None:
-        lines = [line for group in found for line in _PATH_LINE.finditer(text, *group)]
+        lines = [line for group in found for line in PATH_LINE.finditer(text, *group)]
         rules = [(line[1], line[2]) for line in lines]
         self._groups = found
         self._headings: dict[Group, Heading] = {}
@@ -195,7 +196,13 @@ class _Index:
         return self._headings[group]
 
 
-def _start(text: str, group: Group, rule_line: re.Pattern[str] = _RULE_LINE) -> int:
+@remembered(1)  # a file is compared with the draft, and then read
+def _agents(text: str) -> list[str]:
+    """Return the values of all User-agent lines, in lower case, each once."""
+    return list(dict.fromkeys(AGENT_LINE.findall(in_lower_case(text))))
+
+
+def _start(text: str, group: Group, rule_line: re.Pattern[str] = RULE_LINE) -> int:
     """Return where the agent lines of *group* begin: behind the last rule before its own."""
     start = text.rfind("\n", 0, group.start)
     while start > 0 and not rule_line.match(text, start):

@@ -18,18 +18,20 @@ from scrapy_koster.protocol.line import (
     ANY_CASE,
     LINE,
     LINE_OR_NONE,
+    PATH_LINE,
+    RULE_LINE,
     SP,
-    VALUE,
     Line,
+    in_lower_case,
     line_around,
+    path_lines,
+    remembered,
     with_line_feeds,
 )
 from scrapy_koster.protocol.path import unescape
 from scrapy_koster.protocol.precedence import flatten, in_use
 from scrapy_koster.protocol.reading import Decision, Reading, Record, by_prefixes
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard, heading
-
-_PATH_LINE = re.compile(f"\n{SP}(?:(d)is|)allow{SP}:{SP}/{VALUE}", ANY_CASE)
 
 # 3.3: ruleline, which is a line with any other field.
 _RULE_LINE = re.compile(f"(?!\n{SP}user-agent{SP}:){LINE.pattern}", ANY_CASE)
@@ -104,7 +106,7 @@ def _records_for(text: str, token: str) -> tuple[_Span | None, _Span | None]:
     The first may be left out if there is the second.
     """
     # Most files name few robots: then the first record for all is enough.
-    named = token not in ("", "*") and token in text.lower()  # A10
+    named = token not in ("", "*") and token in in_lower_case(text)  # A10
     default = None
     for agents, span in _spans(text):
         # "The robot must obey the first record in /robots.txt that contains a
@@ -135,6 +137,7 @@ def instructions(record: Record) -> Iterator[tuple[str, Line]]:
             yield (unescape(path) if "%" in path else path), rule
 
 
+@remembered(1)  # a file that is read is compared with RFC 9309 as well
 def obeyed_rules(text: str, token: str) -> list[tuple[str, str]]:
     """Return the Allow and Disallow lines that the robot *token* must obey.
 
@@ -142,12 +145,13 @@ def obeyed_rules(text: str, token: str) -> list[tuple[str, str]]:
     none in front matches nothing.
     """
     span = _find(text, token)
-    if span is None:
+    first = span and RULE_LINE.search(text, *span)
+    if span is None or first is None:
         return []
-    found: list[tuple[str, str]] = _PATH_LINE.findall(text, *span)
+    found = path_lines(text, first.start(), span[1])
     if text.find("%", *span) >= 0:
-        return [(dis, unescape(path)) for dis, path in found]
-    return found
+        return [(dis, unescape(path[1:])) for dis, path in found if path[0] == "/"]
+    return [(dis, path[1:]) for dis, path in found if path[0] == "/"]
 
 
 class RobotsTxt(Reading):
@@ -210,12 +214,12 @@ def _indexed(text: str, token: str) -> _Index | None:
     span = _find(text, token)
     if span is None:
         return None
-    found = [(line[1], line[2], line.start(2)) for line in _PATH_LINE.finditer(text, *span)]
-    rules = list(in_use([(dis, unescape(path)) for dis, path, _ in found]))
+    found = [line for line in PATH_LINE.finditer(text, *span) if line[2][0] == "/"]
+    rules = list(in_use([(line[1], unescape(line[2][1:])) for line in found]))
     order = {place: n for n, (place, _) in enumerate(rules)} | {-1: -1}
     return _Index(
         heading(text, *span),
-        array("I", [found[place][2] for place, _ in rules]),
+        array("I", [found[place].start(2) + 1 for place, _ in rules]),
         array("i", [order[around] for _, around in rules]),
     )
 

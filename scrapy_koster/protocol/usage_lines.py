@@ -17,6 +17,7 @@ from scrapy_koster.protocol.line import (
     ANY_CASE,
     SP,
     Line,
+    in_lower_case,
     lines_with,
     with_line_feeds,
 )
@@ -202,6 +203,8 @@ def usage_lines(
     digest: str | None = None,
 ) -> UsageLines | None:
     """Return the statements of a robots.txt that *parser* has read, None if it has no such line."""
-    if not _ANY.search(with_line_feeds(body)):
+    text = with_line_feeds(body)
+    lower = in_lower_case(text)
+    if not ("content-" in lower or "license" in lower) or not _ANY.search(text):
         return None
     return UsageLines(body, parser, labels=labels, digest=digest)
