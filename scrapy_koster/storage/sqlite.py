@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import RLock
 from typing import ClassVar
@@ -61,14 +61,14 @@ _COLUMNS = (*COPY_FIELDS, *FAILURE_FIELDS)  # as _GET and _PUT name them
 _GET = """
     SELECT url, status, body, etag, last_modified, fetched, expires, cut_bytes, life_stated,
            digest, record_id, reason, attempts, since, asked, retry
-    FROM known WHERE site = :site
-    AND ifnull(length(CAST(body AS BLOB)), 0) <= :body_max
-    AND ifnull(length(CAST(url AS BLOB)), 0) <= :text_max
-    AND ifnull(length(CAST(etag AS BLOB)), 0) <= :text_max
-    AND ifnull(length(CAST(last_modified AS BLOB)), 0) <= :text_max
-    AND ifnull(length(CAST(digest AS BLOB)), 0) <= :text_max
-    AND ifnull(length(CAST(record_id AS BLOB)), 0) <= :text_max
-    AND ifnull(length(CAST(reason AS BLOB)), 0) <= :text_max
+    FROM known WHERE site = ?1
+    AND ifnull(length(CAST(body AS BLOB)), 0) <= ?2
+    AND ifnull(length(CAST(url AS BLOB)), 0) <= ?3
+    AND ifnull(length(CAST(etag AS BLOB)), 0) <= ?3
+    AND ifnull(length(CAST(last_modified AS BLOB)), 0) <= ?3
+    AND ifnull(length(CAST(digest AS BLOB)), 0) <= ?3
+    AND ifnull(length(CAST(record_id AS BLOB)), 0) <= ?3
+    AND ifnull(length(CAST(reason AS BLOB)), 0) <= ?3
 """
 _PUT = """
     INSERT OR REPLACE INTO known (
@@ -93,12 +93,11 @@ class SQLiteStorage:
     }
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._lock = RLock()
+        self._guard = _Guard(path)
         self._is_together = False
         self._has_begun = False
         """Whether a call within ``together`` has begun its transaction."""
-        with self._errors_told():
+        with self._guard:
             self._connection = _opened(path)
 
     @classmethod
@@ -108,29 +107,32 @@ class SQLiteStorage:
 
     def get(self, site: Site) -> Known | None:
         """Return what is known of *site*; a row that is not valid is a miss."""
-        with self._locked() as connection:
-            return _read(connection, site)
+        with self._guard:
+            return _read(self._connection, site)
 
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Claimed:
         """Commit a claim of *owner*, unless the file has one of another."""
-        # Most of what is known is fresh: no transaction is begun for that.
-        if unless_known and not self._has_begun and (known := self.get(site)) is not None:
-            return Claimed(known, 0.0)
-        with self._writing() as connection:
-            known = _read(connection, site)
-            if unless_known and known is not None:
+        name, connection = str(site), self._connection
+        with self._guard:
+            # Most of what is known is fresh: no transaction is begun for that.
+            if unless_known and not self._has_begun and (known := _read(connection, site)):
                 return Claimed(known, 0.0)
-            row = connection.execute(_LEFT_SECS, (now, str(site), owner)).fetchone()
-            held = 0.0 if row is None else held_secs(row[0] or 0.0, secs)
-            if not held:
-                connection.execute(_CLAIM, (str(site), owner, now + secs))
-            return Claimed(known, held)
+            with self._writing():
+                known = _read(connection, site)
+                if unless_known and known is not None:
+                    return Claimed(known, 0.0)
+                row = connection.execute(_LEFT_SECS, (now, name, owner)).fetchone()
+                held = 0.0 if row is None else held_secs(row[0] or 0.0, secs)
+                if not held:
+                    connection.execute(_CLAIM, (name, owner, now + secs))
+                return Claimed(known, held)
 
     def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
         """Commit a visit to *host*, unless the last was less than *secs* ago."""
-        with self._writing() as connection:
+        connection = self._connection
+        with self._guard, self._writing():
             row = connection.execute(_VISITED, (host,)).fetchone()
             last = None if row is None else Visited(*row)
             left, visited = turn(last, now=now, secs=secs, begun=begun)
@@ -140,21 +142,21 @@ class SQLiteStorage:
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Commit *copy*, unless the file has a later one."""
-        row = _row(copy)
-        with self._writing() as connection:
+        row, name, connection = _row(copy), str(site), self._connection
+        with self._guard, self._writing():
             if supersedes(copy, _read(connection, site)):
-                connection.execute(_PUT, (str(site), *row))
-            connection.execute(_RELEASE, (str(site), owner))
+                connection.execute(_PUT, (name, *row))
+            connection.execute(_RELEASE, (name, owner))
 
     def release(self, site: Site, owner: str) -> None:
         """Delete the claim of *owner*, if there is one."""
-        with self._writing() as connection:
-            connection.execute(_RELEASE, (str(site), owner))
+        with self._guard, self._writing():
+            self._connection.execute(_RELEASE, (str(site), owner))
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over the valid rows; others may write meanwhile."""
-        with self._locked() as connection:
-            names = connection.execute("SELECT site FROM known ORDER BY site")
+        with self._guard:
+            names = self._connection.execute("SELECT site FROM known ORDER BY site")
             sites = [site_named(name) for (name,) in names]
         for site in filter(None, sites):
             known = self.get(site)
@@ -163,49 +165,39 @@ class SQLiteStorage:
 
     def forget(self, site: Site) -> bool:
         """Delete the row of *site*; False if there was none."""
-        with self._locked() as connection:
+        with self._guard:
             query = "DELETE FROM known WHERE site = ?"
-            return connection.execute(query, (str(site),)).rowcount > 0
+            return self._connection.execute(query, (str(site),)).rowcount > 0
 
     def close(self) -> None:
         """Close the file."""
-        with self._locked() as connection:
-            connection.close()
+        with self._guard:
+            self._connection.close()
 
     @contextmanager
     def together(self) -> Iterator[None]:
         """Commit what the calls in it write in one transaction, which the first of them begins."""
-        with self._locked() as connection, connection:
+        with self._guard, self._connection:
             self._is_together = True
             try:
                 yield
                 if self._has_begun:
-                    self._check(connection)
+                    self._check(self._connection)
             finally:
                 self._is_together = self._has_begun = False
 
-    @contextmanager
-    def _locked(self) -> Iterator[sqlite3.Connection]:
-        # One transaction at a time: threads share the connection, and with it
-        # the transaction that is open on it. Within together() its thread has the lock already.
-        with self._lock, self._errors_told():
-            yield self._connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._locked() as connection:
-            if not self._is_together:
-                with connection:
-                    _begin(connection)
-                    yield connection
-                return
-            if not self._has_begun:
-                _begin(connection)
-                self._has_begun = True
-            self._check(connection)
-            # No savepoint: of the calls none writes more than one row that others build upon, and
-            # a statement that fails leaves nothing behind.
-            yield connection
+    def _writing(self) -> AbstractContextManager[object]:
+        """Return a context in which to write: a transaction, if there is none yet."""
+        connection = self._connection
+        if not self._is_together:
+            return _transaction(connection)
+        if not self._has_begun:
+            _begin(connection)
+            self._has_begun = True
+        self._check(connection)
+        # No savepoint: of the calls none writes more than one row that others build upon, and
+        # a statement that fails leaves nothing behind.
+        return _NO_CONTEXT
 
     @staticmethod
     def _check(connection: sqlite3.Connection) -> None:
@@ -213,15 +205,41 @@ class SQLiteStorage:
         if not connection.in_transaction:
             raise sqlite3.OperationalError("the transaction was rolled back")
 
-    @contextmanager
-    def _errors_told(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
+
+class _Guard:
+    """Lets one thread at a time use the connection, and raises what goes wrong as StorageError.
+
+    Threads share the connection, and with it the transaction that is open on it. Within
+    ``together`` its thread has the lock already.
+    """
+
+    # Not of @contextmanager, which takes four times as long: each call of a new site enters it.
+    __slots__ = ("_lock", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lock = RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self._lock.release()
+        if isinstance(error, (sqlite3.Error, OSError, ValueError, OverflowError)):
             raise StorageError(
                 f"the storage {self._path!r} failed: {error}. Free or repair the "
                 "file, move it away, or set KOSTER_SQLITE_PATH to another one"
             ) from error
+
+
+_NO_CONTEXT = nullcontext()
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    with connection:
+        _begin(connection)
+        yield
 
 
 def _begin(connection: sqlite3.Connection) -> None:
@@ -296,8 +314,7 @@ def _lenient_text(octets: bytes) -> str:
 
 
 def _read(connection: sqlite3.Connection, site: Site) -> Known | None:
-    bounds = {"body_max": BODY_MAX_BYTES, "text_max": TEXT_MAX_BYTES}
-    row = connection.execute(_GET, {"site": str(site), **bounds}).fetchone()
+    row = connection.execute(_GET, (str(site), BODY_MAX_BYTES, TEXT_MAX_BYTES)).fetchone()
     if row is None:
         return None
     try:
