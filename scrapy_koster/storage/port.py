@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
+
+_T_co = TypeVar("_T_co", covariant=True)
 
 
 class StorageError(Exception):
@@ -136,6 +138,30 @@ class Batching(Protocol):
         Each call sees the effects of earlier calls. If a call raises, the others are kept. If the
         context itself raises, on entry or exit, none of its calls is kept. Calls of other threads
         wait. Contexts are not nested.
+        """
+
+
+class Later(Protocol[_T_co]):
+    """A call of a pipeline, whose result comes later. A ``concurrent.futures.Future`` is one."""
+
+    def result(self) -> _T_co:
+        """Return what the call returns, or raise what it raises. It may wait for the answer."""
+
+
+@runtime_checkable
+class Pipelining(Protocol):
+    """A storage that can send several calls before it waits for an answer.
+
+    A batch of calls then takes one round trip. Without it, each call waits for its own answer.
+    """
+
+    def pipeline(self) -> AbstractContextManager[Any]:
+        """Return a context manager, whose value has the methods of the storage.
+
+        These are ``get``, ``put``, and ``claim``, ``release`` and ``visit`` if the storage has
+        them. Each returns a ``Later``. Results are asked for within the context, after all calls
+        were made; more calls may follow. A call that fails concerns no other call. All calls have
+        been made when the context ends. They may have their effect in any order.
         """
 
 

@@ -13,12 +13,17 @@ from harness.crawling import Crawl
 from harness.documents import blocks_in, text
 from harness.server import Server
 
-from scrapy_koster.storage import Batching, Claiming, contract
+from scrapy_koster.storage import Batching, Claiming, Pipelining, contract
 from scrapy_koster.storage.contract.check import Check
 
 PAGE = text("docs/storage.md")
-STORAGE, SETTINGS, TEST, SHARED, BATCHED = blocks_in(PAGE, "python")
-NAMES = ("TableStorage", "SharedTableStorage", "BatchedTableStorage")
+STORAGE, SETTINGS, TEST, SHARED, BATCHED, PIPELINED = blocks_in(PAGE, "python")
+NAMES = (
+    "TableStorage",
+    "SharedTableStorage",
+    "BatchedTableStorage",
+    "PipelinedTableStorage",
+)
 RULES = "User-agent: *\nDisallow: /private\n"
 
 
@@ -26,7 +31,8 @@ RULES = "User-agent: *\nDisallow: /private\n"
 def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The module that a reader saves."""
     folder = tmp_path_factory.mktemp("project")
-    (folder / "robots_table.py").write_text(f"{STORAGE}\n\n{SHARED}\n\n{BATCHED}", "utf-8")
+    parts = (STORAGE, SHARED, BATCHED, PIPELINED)
+    (folder / "robots_table.py").write_text("\n\n".join(parts), "utf-8")
     sys.path.insert(0, str(folder))
     try:
         yield import_module("robots_table")
@@ -47,9 +53,13 @@ class _WithBatches(_WithClaims):
     together = None
 
 
+class _WithPipelines(_WithClaims):
+    pipeline = None
+
+
 CASES = [
     pytest.param(name, check, id=f"{name}: {what}")
-    for name, like in zip(NAMES, (_Plain, _WithClaims, _WithBatches), strict=True)
+    for name, like in zip(NAMES, (_Plain, _WithClaims, _WithBatches, _WithPipelines), strict=True)
     for what, check in contract.checks(like).items()
 ]
 
@@ -62,8 +72,9 @@ def test_it_passes_the_contract(module: Any, name: str, check: Check, tmp_path: 
 
 def test_which_of_them_claims(module: Any) -> None:
     kinds = [getattr(module, name) for name in NAMES]
-    assert [issubclass(kind, Claiming) for kind in kinds] == [False, True, True]
-    assert [issubclass(kind, Batching) for kind in kinds] == [False, False, True]
+    assert [issubclass(kind, Claiming) for kind in kinds] == [False, True, True, True]
+    assert [issubclass(kind, Batching) for kind in kinds] == [False, False, True, False]
+    assert [issubclass(kind, Pipelining) for kind in kinds] == [False, False, False, True]
 
 
 def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ memory, gives the same object twice.
 
 from __future__ import annotations
 
-from scrapy_koster.storage.contract import batches, claims, copies, visits
+from scrapy_koster.storage.contract import batches, claims, copies, pipelines, visits
 from scrapy_koster.storage.contract.check import Check
-from scrapy_koster.storage.port import Batching, Claiming, Pacing
+from scrapy_koster.storage.port import Batching, Claiming, Pacing, Pipelining
 
 __all__ = ["checks"]
 
@@ -23,8 +23,8 @@ __all__ = ["checks"]
 def checks(storage: type[object]) -> dict[str, Check]:
     """Return the checks for the class *storage*, by name.
 
-    They are those of ``Storage``, and of ``Claiming``, ``Pacing`` and ``Batching`` if it has
-    their methods.
+    They are those of ``Storage``, and of ``Claiming``, ``Pacing``, ``Batching`` and ``Pipelining``
+    if it has their methods.
     """
     found = dict(copies.CHECKS)
     if issubclass(storage, Claiming):
@@ -33,4 +33,6 @@ def checks(storage: type[object]) -> dict[str, Check]:
         found |= visits.CHECKS
     if issubclass(storage, Batching):
         found |= batches.CHECKS
+    if issubclass(storage, Pipelining):
+        found |= pipelines.checks(storage)
     return found
