@@ -47,7 +47,7 @@ from scrapy_koster.protocol.usage_page import (
     header_statements,
     page_statements,
 )
-from scrapy_koster.storage import StorageError, redis, sqlite
+from scrapy_koster.storage import StorageError, redis_calls, sqlite
 from scrapy_koster.storage.encoding import copy_fields, known_from, site_named
 
 _ROBOTS = (
@@ -281,7 +281,7 @@ def _value(text: str) -> None:
     octets = text.encode("latin-1")
     for value in (octets, b"1.0 " + octets, b"1.0 " + zlib.compress(octets)):
         with suppress(StorageError, ValueError):
-            redis._read(value)
+            redis_calls.known_in(value)
     for name in ("url", "status", "body", "etag", "last_modified", "fetched", "expires"):
         with suppress(StorageError, ValueError):
             known_from({**_COPY, name: octets if name == "body" else text}, None)
