@@ -21,6 +21,7 @@ _T = TypeVar("_T")
 _VERSION = 1
 _TTL_MAX_MS = 2**52
 _VALUE_MAX = OCTETS_MAX + 64
+_NONE_YET = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +135,12 @@ class Reply(Generic[_T]):
     server: RedisServer
     command: Sequence[Any]
     read: Callable[[Any], _T]
-    reply: Any = None
+    reply: Any = _NONE_YET
 
     def result(self) -> _T:
         """Return what the server has replied; StorageError if the call failed."""
-        self.calls.send()
+        if self.reply is _NONE_YET:
+            self.calls.send()
         with self.server.errors():
             return self.read(self.reply)
 

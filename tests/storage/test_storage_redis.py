@@ -176,6 +176,19 @@ def test_a_batch_takes_one_round_trip(storage: RedisStorage, client: Any) -> Non
     assert reads(client) - before == 2
 
 
+def test_calls_that_follow_go_out_together_as_well(storage: RedisStorage, client: Any) -> None:
+    uses(storage)
+    before = reads(client)
+    with storage.pipeline() as calls:
+        first = [calls.get(site) for site in (A, B)]
+        second = []
+        for each, site in zip(first, (A, B), strict=True):
+            assert each.result() is None
+            second.append(calls.claim(site, "a", now=0.0, secs=SECS))
+        assert [each.result() for each in second] == [Claimed(None, 0.0)] * 2
+    assert reads(client) - before == 3
+
+
 def test_calls_nobody_asks_the_result_of_are_sent_at_the_end(
     storage: RedisStorage, client: Any
 ) -> None:
