@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
 from threading import Event
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -12,10 +14,12 @@ import pytest
 from harness.clocks import StillClock
 from harness.virtual import TestClock
 from scrapy import Spider
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
+from scrapy_koster.protocol.access import Copy, Known
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.port import GRANTED, Claimed
@@ -82,7 +86,7 @@ async def test_the_first_rest_is_short_and_each_is_longer_up_to_30_seconds(
 async def test_one_that_is_back_is_called_at_once(
     breaker: StorageBreaker, storage: type[Failing]
 ) -> None:
-    """A failover of less than a second, or a SCRIPT FLUSH at the wrong moment."""
+    """A failover of less than a second."""
     await breaker.get(SITE)
     storage.fails = False
     [first, *others] = await asked_for(10, breaker, storage)
@@ -240,3 +244,161 @@ async def test_no_new_site_waits_for_a_storage_that_never_answered(shared: type[
     with breaker_of(shared, KOSTER_CRAWL_DELAY="obey") as breaker:
         assert await breaker.claim(SITE, secs=60, unless_known=True) == GRANTED
         assert shared.clock.secs == 0
+
+
+class Pipelined(Away):
+    """Logs what is called of it. It has what is in *known*, and raises what is in *wrong*."""
+
+    blocking = True
+    let_go: ClassVar[Event]
+    log: ClassVar[list[str]]
+    known: ClassVar[Known | None]
+    wrong: ClassVar[dict[str, Exception]]
+
+    @contextmanager
+    def pipeline(self) -> Iterator[Any]:
+        self.let_go.wait(30)
+        self._called("pipeline")
+
+        def method(name: str) -> Any:
+            def call(*args: Any, **how: Any) -> Any:
+                self.log.append(name)
+                return SimpleNamespace(result=partial(result, name, *args, **how))
+
+            return call
+
+        def result(name: str, *args: Any, **how: Any) -> Any:
+            self._called(f"result of {name}")
+            return getattr(self, name)(*args, **how)
+
+        yield SimpleNamespace(**{name: method(name) for name in NAMES})
+
+    def _called(self, name: str) -> None:
+        self.log.append(name)
+        if name in self.wrong:
+            raise self.wrong[name]
+
+    def get(self, site: Site) -> Known | None:
+        return self.known
+
+    def claim(self, site: Site, owner: str, **how: Any) -> Claimed:
+        return Claimed(self.known, 0.0)
+
+    def put(self, site: Site, copy: Known, owner: str = "") -> None:
+        pass
+
+    def release(self, site: Site, owner: str) -> None:
+        self.log.append(f"{site} is released")
+
+    def close(self) -> None:
+        self._called("close")
+
+
+FIRST = ["pipeline", "get", "result of get"]
+"""What the call logs that the calls of a batch wait for."""
+NAMES = ("get", "claim", "visit", "put", "release")
+OTHER = Site("http", "b.example", 80)
+COPY = Copy("http://a.example/robots.txt", 200, b"", None, None, 0.0, 10.0, life_stated=True)
+
+
+@pytest.fixture
+def piped() -> type[Pipelined]:
+    members = {
+        "clock": StillClock(0.0),
+        "called": [],
+        "fails": False,
+        "let_go": Event(),
+        "log": [],
+        "known": None,
+        "wrong": {},
+    }
+    return type("Storage", (Pipelined,), members)
+
+
+async def batch(
+    breaker: StorageBreaker, storage: type[Pipelined], *calls: Coroutine[Any, Any, Any]
+) -> list[Any]:
+    """Have these calls wait for another, so that they are one batch. Return their results."""
+    storage.let_go.clear()
+    first = deferred_from_coro(breaker.get(SITE))
+    waiting = [deferred_from_coro(call) for call in calls]
+    for _ in range(3):
+        await TestClock().sleep(0.0)
+    storage.let_go.set()
+    await maybe_deferred_to_future(first)
+    return [await maybe_deferred_to_future(each) for each in waiting]
+
+
+pipelines = pytest.mark.real_time  # a thread holds time still
+
+
+@pipelines
+async def test_all_calls_of_a_batch_are_made_before_the_first_result(
+    piped: type[Pipelined],
+) -> None:
+    with breaker_of(piped) as breaker:
+        results = await batch(
+            breaker,
+            piped,
+            breaker.claim(SITE, secs=60, unless_known=True),
+            breaker.visit("a.example", 10.0),
+            breaker.put(OTHER, COPY),
+            breaker.get(OTHER),
+        )
+    assert results == [GRANTED, 0.0, None, None]
+    made = ["claim", "visit", "put", "get"]
+    assert piped.log == [*FIRST, "pipeline", *made, *(f"result of {name}" for name in made)]
+
+
+@pipelines
+async def test_a_call_of_a_batch_that_fails_fails_alone(piped: type[Pipelined]) -> None:
+    piped.known = COPY
+    piped.wrong = {"result of visit": OSError("it is away")}
+    with breaker_of(piped) as breaker:
+        results = await batch(
+            breaker,
+            piped,
+            breaker.claim(SITE, secs=60, unless_known=True),
+            breaker.visit("a.example", 10.0),
+            breaker.get(OTHER),
+        )
+        assert results == [Claimed(COPY, 0.0), 10.0, COPY]
+        piped.log.clear()
+        assert await breaker.get(SITE) is None  # it has its rest
+        assert piped.log == []
+
+
+@pipelines
+async def test_a_pipeline_that_fails_fails_for_all_calls(piped: type[Pipelined]) -> None:
+    piped.let_go.set()
+    with breaker_of(piped) as breaker:
+        await breaker.get(SITE)
+        piped.known = COPY
+        piped.wrong = {"pipeline": OSError("it is away")}
+        results = await batch(
+            breaker,
+            piped,
+            breaker.claim(SITE, secs=60, unless_known=True),
+            breaker.visit("a.example", 10.0),
+        )
+    assert results == [GRANTED, 10.0]
+
+
+@pipelines
+async def test_copies_that_are_of_no_use_are_claimed_together(piped: type[Pipelined]) -> None:
+    piped.known = replace(COPY, cut_bytes=100)  # by a crawl that kept less
+    with breaker_of(piped) as breaker:
+        claims = [breaker.claim(site, secs=60, unless_known=True) for site in (SITE, OTHER)]
+        assert await batch(breaker, piped, *claims) == [GRANTED] * 2
+    again = ["result of claim", "claim"] * 2
+    assert piped.log == [*FIRST, "pipeline", "claim", "claim", *again, *["result of claim"] * 2]
+
+
+@pipelines
+async def test_the_last_call_is_not_piped(piped: type[Pipelined]) -> None:
+    piped.let_go.set()
+    with breaker_of(piped) as breaker:
+        await breaker.claim(SITE, secs=60, unless_known=True)
+        piped.log.clear()
+        await breaker.close()
+    assert piped.log == [f"{SITE} is released", "close"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +19,7 @@ from twisted.internet.defer import Deferred
 from scrapy_koster.crawl.clock import Clock, LateError
 from scrapy_koster.crawl.fetching import storage_thread
 from scrapy_koster.crawl.fetching.gathering import EAGER
-from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, StorageThread
+from scrapy_koster.crawl.fetching.storage_thread import AT_ONCE, StorageThread, all_made
 from scrapy_koster.crawl.fetching.threads import Threads
 
 pytestmark = pytest.mark.real_time  # a thread that hangs holds time still
@@ -38,6 +38,7 @@ class Calls:
         self.made: list[object] = []
         self.hangs = 0
         self.fails: Exception | None = None
+        self.given = object()
         self.thread = StorageThread(
             clock or Clock(),
             most=lambda: most,
@@ -47,9 +48,9 @@ class Calls:
         )
 
     @contextmanager
-    def _together(self) -> Iterator[None]:
+    def _together(self) -> Iterator[object]:
         before = len(self.made)
-        yield
+        yield self.given
         self.batches.append(self.made[before:])
         if self.fails is not None:
             raise self.fails
@@ -57,12 +58,22 @@ class Calls:
     def _hung(self) -> None:
         self.hangs += 1
 
-    def begin(self, name: object, does: Callable[[], Any] = lambda: None) -> Deferred[Any]:
-        """Have it called, and return what is to come."""
+    def begin(
+        self,
+        name: object,
+        does: Callable[[], Any] = lambda: None,
+        *,
+        later: Sequence[Callable[[], Any]] = (),
+    ) -> Deferred[Any]:
+        """Have it called, and return what is to come. Each of *later* is done after the others."""
 
-        def call() -> object:
+        async def call(given: object) -> object:
+            assert given is self.given
             self.made.append(name)
             does()
+            for rest in later:
+                await all_made()
+                rest()
             return name
 
         return deferred_from_coro(self.thread.run(call))
@@ -293,6 +304,126 @@ async def test_a_call_that_fails_fails_alone() -> None:
         await outcome(bad)
     assert calls.batches[-1] == ["good", "bad"]
     await outcome(first)
+    calls.thread.close()
+
+
+async def batch_of(calls: Calls, begin: Callable[[], list[Deferred[Any]]]) -> list[Deferred[Any]]:
+    """Begin these calls while another is under way, so that they are one batch."""
+    opened = Event()
+    first = calls.begin("first", lambda: opened.wait(BOUND_SECS))
+    await asked()
+    batch = begin()
+    await asked()
+    opened.set()
+    await outcome(first)
+    return batch
+
+
+async def test_calls_that_wait_for_the_others_go_on_when_all_are_made() -> None:
+    calls = Calls(clock=StillClock())
+    done: list[str] = []
+
+    def begin() -> list[Deferred[Any]]:
+        lasts = [partial(done.append, step) for step in ("c1", "c2")]
+        return [
+            calls.begin("a", later=[partial(done.append, "a")]),
+            calls.begin("b", partial(done.append, "b")),
+            calls.begin("c", later=lasts),
+        ]
+
+    batch = await batch_of(calls, begin)
+    assert [await outcome(each) for each in batch] == ["a", "b", "c"]
+    assert calls.made == ["first", "a", "b", "c"]
+    assert done == ["b", "a", "c1", "c2"]
+    calls.thread.close()
+
+
+async def test_a_call_that_fails_later_fails_alone() -> None:
+    calls = Calls(clock=StillClock())
+
+    def begin() -> list[Deferred[Any]]:
+        wrong = partial(int, "x")
+        return [
+            calls.begin("bad", later=[wrong]),
+            calls.begin("worse", wrong, later=[wrong]),
+            calls.begin("good", later=[lambda: None]),
+        ]
+
+    *failed, good = await batch_of(calls, begin)
+    assert await outcome(good) == "good"
+    for each in failed:
+        with pytest.raises(ValueError, match="invalid literal"):
+            await outcome(each)
+    calls.thread.close()
+
+
+async def test_no_call_goes_on_after_the_batch_was_given_up() -> None:
+    calls, opened = Calls(clock=HandClock()), Event()
+    threads: list[Any] = []
+    done: list[str] = []
+
+    def hangs() -> None:
+        threads.append(current_thread())
+        opened.wait(BOUND_SECS)
+
+    def begin() -> list[Deferred[Any]]:
+        return [
+            calls.begin("hangs", later=[hangs]),
+            calls.begin("with it", later=[partial(done.append, "with it")]),
+        ]
+
+    batch = await batch_of(calls, begin)
+    await until_true(lambda: bool(threads))
+    calls.thread.close()
+    for each in batch:
+        with pytest.raises(LateError):
+            await outcome(each)
+    opened.set()
+    threads[0].join(BOUND_SECS)
+    assert not threads[0].is_alive()
+    assert (calls.made, done) == (["first", "hangs", "with it"], [])
+
+
+async def test_calls_that_wait_for_the_others_take_as_long_as_their_batch(holds: Holds) -> None:
+    """As those to a server that is 10 ms away: the loop is not held for it."""
+    clock = StillClock()
+    calls = Calls(clock=clock)
+
+    def answers_come() -> None:
+        clock.secs += 0.01
+
+    for number in range(EAGER + 2):
+        await outcome(calls.begin(number, later=[answers_come]))
+        clock.secs += 1.0
+    assert holds.count == 2  # that it is far away, the second batch shows
+    calls.thread.close()
+
+
+async def test_a_call_that_finds_its_answer_has_taken_as_long_as_the_others(holds: Holds) -> None:
+    clock, opened = StillClock(), Event()
+    calls = Calls(clock=clock)
+
+    def answers_come() -> None:
+        opened.wait(BOUND_SECS)
+        clock.secs += 0.01
+
+    await outcome(calls.begin("opens"))
+    holds.in_vain = True
+    first = calls.begin("first", later=[answers_come])
+    await asked()
+    batch = [
+        calls.begin("waits", later=[answers_come]),
+        calls.begin("finds its answer", later=[lambda: None]),
+    ]
+    await asked()
+    opened.set()
+    assert [await outcome(each) for each in (first, *batch)] == [
+        *("first", "waits", "finds its answer")
+    ]
+    holds.count = 0
+    clock.secs += 1.0
+    await outcome(calls.begin("last", later=[answers_come]))
+    assert holds.count == 0
     calls.thread.close()
 
 

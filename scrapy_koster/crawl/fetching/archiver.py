@@ -6,7 +6,6 @@ import json
 import platform
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -100,8 +99,11 @@ class Archiver:
         if self._has_hung:
             return _without_record(known)
         attempt = Attempt(site, known, source.value, self._clock.epoch(), exchanges, stale)
+
+        async def add(_: object) -> tuple[Known, int]:
+            return self._evidence.add(attempt)
+
         try:
-            add = partial(self._evidence.add, attempt)
             archived, records = await self._thread.run(add)
         except CancelledError:  # the crawl ends, which is no failure; that of asyncio is not caught
             raise
@@ -113,9 +115,13 @@ class Archiver:
 
     async def close(self) -> None:
         """End the file, and write its index."""
+
+        async def end(_: object) -> None:
+            self._evidence.close()
+
         if not self._has_hung:
             try:
-                await self._thread.run(self._evidence.close, is_last=True, secs=_CLOSE_SECS)
+                await self._thread.run(end, is_last=True, secs=_CLOSE_SECS)
             except CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001  # the same

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from concurrent import futures
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from secrets import token_hex
 from threading import Lock
@@ -13,14 +11,30 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.gathering import Gathering
+from scrapy_koster.crawl.fetching.storage_calls import (
+    called,
+    checked,
+    checked_pipeline,
+    context,
+    not_mistaken,
+    piped,
+)
 from scrapy_koster.crawl.fetching.storage_thread import THREADS, StorageThread
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import judged, seconds, sound
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.port import GRANTED, Batching, Claimed, Claiming, Pacing, StorageError
+from scrapy_koster.storage.port import (
+    GRANTED,
+    Batching,
+    Claimed,
+    Claiming,
+    Pacing,
+    Pipelining,
+    StorageError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
@@ -29,6 +43,9 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.storage.port import Storage
+
+    _Ask = Callable[..., Awaitable[Any]]
+    """Makes a call, given the name of a method and its arguments: see ``storage_calls``."""
 
 _T = TypeVar("_T")
 
@@ -41,9 +58,6 @@ _HELD_SECS = 31
 _CLOSE_SECS = 5.0
 # While so many calls hang, the storage is let alone: each keeps a thread.
 _HANGS = 2
-_NEEDED = ("get", "put", "close")
-# What a storage raises of its own accord, and would be taken for the end of the crawl or of a loop.
-_MISTAKEN = (*CANCELLED, futures.CancelledError, StopIteration, SystemExit)
 
 
 class StorageBreaker:
@@ -72,7 +86,8 @@ class StorageBreaker:
         self._owner = token_hex(16)
         self._has_claims = issubclass(config.storage, Claiming)
         self._has_visits = issubclass(config.storage, Pacing)
-        self._has_batches = issubclass(config.storage, Batching)
+        self._has_pipelines = issubclass(config.storage, Pipelining)
+        self._has_batches = self._has_pipelines or issubclass(config.storage, Batching)
         self._keeps_delays = config.pace.obeys and self._has_visits
         self._failed = Lock()
         self._claims: set[Site] = set()
@@ -97,7 +112,10 @@ class StorageBreaker:
         return known
 
     async def _get(self, site: Site) -> Known | None:
-        return await self._tolerate(lambda storage: self._judged(_got(storage, site)))
+        async def get(ask: _Ask) -> Known | None:
+            return self._judged(sound(await ask("get", site)))
+
+        return await self._tolerate(get)
 
     def _judged(self, known: Known | None) -> Known | None:
         config = self._config
@@ -146,20 +164,19 @@ class StorageBreaker:
             )
         await self._clock.sleep(max(self._rests_until - self._clock.now(), 0.0))
 
-    def _claim(self, storage: Claiming, *, site: Site, secs: float, unless_known: bool) -> Claimed:
+    async def _claim(self, ask: _Ask, *, site: Site, secs: float, unless_known: bool) -> Claimed:
         self._claims.add(site)  # before the call, whose answer may be lost
-        claim = partial(storage.claim, site, self._owner, now=self._clock.epoch(), secs=secs)
-        claimed = self._sound(claim(unless_known=unless_known))
+        claim = partial(ask, "claim", site, self._owner, now=self._clock.epoch(), secs=secs)
+        claimed = self._sound(await claim(unless_known=unless_known))
         if unless_known and claimed.known is not None and not self._judged(claimed.known):
             # It is of no use under the settings of today. By now another may have put more.
             unless_known = False
-            claimed = self._sound(claim())
+            claimed = self._sound(await claim())
         if claimed.held_secs or (unless_known and claimed.known is not None):
             self._claims.discard(site)
         return Claimed(self._judged(claimed.known), claimed.held_secs)
 
     def _sound(self, claimed: object) -> Claimed:
-        _no_coroutine("claim", claimed)
         if not isinstance(claimed, Claimed):
             raise StorageError(f"claim() returned a {type(claimed).__name__}, not a Claimed")
         return Claimed(sound(claimed.known), seconds(claimed.held_secs))
@@ -175,11 +192,9 @@ class StorageBreaker:
         if not self._has_visits:
             return 0.0
 
-        def visit(storage: Pacing) -> float:
+        async def visit(ask: _Ask) -> float:
             now = self._clock.epoch()
-            left_secs = storage.visit(host, now=now, secs=secs, begun=begun)
-            _no_coroutine("visit", left_secs)
-            return seconds(left_secs)
+            return seconds(await ask("visit", host, now=now, secs=secs, begun=begun))
 
         left_secs = await self._tolerate(visit)
         if left_secs is None:
@@ -203,20 +218,21 @@ class StorageBreaker:
 
     async def put(self, site: Site, known: Known) -> None:
         """Store what is known of *site*, which ends a claim of it."""
-        await self._tolerate(lambda storage: self._put(storage, site, known))
 
-    def _put(self, storage: Any, site: Site, known: Known) -> None:
-        owner = (self._owner,) if self._has_claims else ()
-        _no_coroutine("put", storage.put(site, known, *owner))
-        self._claims.discard(site)
+        async def put(ask: _Ask) -> None:
+            owner = (self._owner,) if self._has_claims else ()
+            await ask("put", site, known, *owner)
+            self._claims.discard(site)
+
+        await self._tolerate(put)
 
     async def release(self, site: Site) -> None:
         """End the claim of *site*, if there is one still."""
         if site in self._claims and site not in self._claiming:  # else close() does
-            await self._tolerate(lambda storage: self._release(storage, site))
+            await self._tolerate(partial(self._release, site=site))
 
-    def _release(self, storage: Any, site: Site) -> None:
-        _no_coroutine("release", storage.release(site, self._owner))
+    async def _release(self, ask: _Ask, *, site: Site) -> None:
+        await ask("release", site, self._owner)
         self._claims.discard(site)
 
     async def close(self) -> None:
@@ -229,14 +245,16 @@ class StorageBreaker:
         self._rests_until = NEVER
         self._thread.close()
 
-    def _end(self, storage: Any) -> None:
+    async def _end(self, ask: _Ask) -> None:
         try:
             for site in self._claims | self._claiming:
-                self._release(storage, site)
+                await self._release(ask, site=site)
         finally:
-            _no_coroutine("close", storage.close())
+            await ask("close")
 
-    async def _tolerate(self, use: Callable[[Any], _T], *, secs: float | None = None) -> _T | None:
+    async def _tolerate(
+        self, use: Callable[[_Ask], Coroutine[Any, Any, _T]], *, secs: float | None = None
+    ) -> _T | None:
         if self._rests():
             self._stats.storage_error()
             return None
@@ -245,7 +263,7 @@ class StorageBreaker:
             if not self._config.storage.blocking:
                 if secs is None:  # else it is the last call
                     await self._gathering.wait()
-                return self._use(use)
+                return await self._use(None, use=use)
             return await self._in_time(use, secs)
         except CANCELLED:  # the crawl ends, which is no failure; Twisted's is an Exception
             raise
@@ -261,9 +279,11 @@ class StorageBreaker:
                 )
             return None
 
-    async def _in_time(self, use: Callable[[Any], _T], secs: float | None) -> _T | None:
+    async def _in_time(
+        self, use: Callable[[_Ask], Coroutine[Any, Any, _T]], secs: float | None
+    ) -> _T | None:
         """Use the storage in its thread; with *secs* for the last time, and wait no longer."""
-        running = self._thread.run(partial(self._use, use), is_last=secs is not None)
+        running = self._thread.run(partial(self._use, use=use), is_last=secs is not None)
         try:
             return await (running if secs is None else self._clock.within(secs, running))
         except LateError:
@@ -285,23 +305,31 @@ class StorageBreaker:
     # In the thread, if the storage blocks.
 
     @contextmanager
-    def _together(self) -> Iterator[None]:
+    def _together(self) -> Iterator[Any]:
+        """Yield the pipeline for the calls of a batch, None if they are made one by one."""
         with self._failing():
             storage = self._opened() if self._has_batches else None
             # The last call closes it, which is no part of a batch.
             if storage is None or self._rests() or self._closed:
-                yield
+                yield None
+            elif self._has_pipelines:
+                with context("pipeline", cast("Pipelining", storage).pipeline()) as pipeline:
+                    yield checked_pipeline(pipeline)
             else:
-                with _context(cast("Batching", storage).together()):
-                    yield
+                with context("together", cast("Batching", storage).together()):
+                    yield None
 
-    def _use(self, use: Callable[[Any], _T]) -> _T | None:
+    async def _use(
+        self, pipeline: Any, *, use: Callable[[_Ask], Coroutine[Any, Any, _T]]
+    ) -> _T | None:
+        """Use the storage, by *pipeline* if there is one."""
         with self._failing():
             storage = self._opened()
             # Others may have come here before it failed.
             if storage is None or self._rests():
                 return None
-            answer = use(storage)
+            ask = partial(called, storage) if pipeline is None else partial(piped, pipeline)
+            answer = await use(ask)
             self._has_answered = True
             return answer
 
@@ -309,11 +337,10 @@ class StorageBreaker:
     def _failing(self) -> Iterator[None]:
         """Have the storage rest if it fails."""
         try:
-            yield
-        except (Exception, *_MISTAKEN) as error:
+            with not_mistaken():
+                yield
+        except Exception:
             self._let_alone()
-            if isinstance(error, _MISTAKEN):
-                raise StorageError(f"it raised {type(error).__name__}") from error
             raise
 
     def _let_alone(self) -> None:
@@ -329,7 +356,7 @@ class StorageBreaker:
 
     def _opened(self) -> Storage | None:
         if not self._rests() and self._is_still_needed():
-            opened = _checked(self._config.open_storage())
+            opened = checked(self._config.open_storage())
             if self._is_still_needed():
                 self._storage = opened
             else:
@@ -339,33 +366,3 @@ class StorageBreaker:
     def _is_still_needed(self) -> bool:
         """Whether no thread has opened the storage meanwhile, and the crawl has not ended."""
         return self._storage is None and not self._closed
-
-
-def _checked(made: object) -> Storage:
-    _no_coroutine("from_settings", made)
-    if isinstance(made, type) or not all(hasattr(made, name) for name in _NEEDED):
-        raise StorageError(f"from_settings() returned a {type(made).__name__}, not a storage")
-    return cast("Storage", made)
-
-
-def _context(made: object) -> AbstractContextManager[object]:
-    _no_coroutine("together", made)
-    if not isinstance(made, AbstractContextManager):
-        raise StorageError(f"together() returned a {type(made).__name__}, not a context manager")
-    return made
-
-
-def _got(storage: Storage, site: Site) -> Known | None:
-    found: object = storage.get(site)
-    _no_coroutine("get", found)
-    return sound(found)
-
-
-def _no_coroutine(method: str, returned: object) -> None:
-    """Raise StorageError if a method is a coroutine function: nobody awaits it."""
-    if isinstance(returned, Coroutine):
-        returned.close()  # else Python warns that it was never awaited
-        raise StorageError(
-            f"{method}() returned a coroutine. Remove async from its definition: a storage that"
-            " blocks is called in a thread"
-        )

@@ -5,6 +5,9 @@ loop's side while a batch is under way and shortly after, and are the next one. 
 the interpreter with a busy loop takes many times as long as one that has it for itself. So the loop
 waits for a batch that is likely to be short, and never for long. Several batches run at once for a
 storage that keeps none, if it is far away.
+
+A call is a coroutine that runs in the thread, without an event loop. It can wait for ``all_made``:
+then it goes on when all other calls of its batch have begun. So a storage can send them together.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
+from types import coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from twisted.python.failure import Failure
@@ -23,7 +27,7 @@ from scrapy_koster.crawl.fetching.gathering import EAGER, GATHER_SECS
 from scrapy_koster.crawl.fetching.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Generator, Sequence
     from contextlib import AbstractContextManager
 
     from scrapy.utils.asyncio import CallLaterResult
@@ -55,6 +59,12 @@ _FAR_SECS = 0.001
 _BESIDE_SECS = 0.02
 
 
+@coroutine
+def all_made() -> Generator[None, None, None]:
+    """Wait, within a call, until each call of the batch has begun and waits, or has ended."""
+    yield
+
+
 class StorageThread:
     """Makes calls in threads of its own, and waits for none of them for longer than *secs*."""
 
@@ -64,11 +74,11 @@ class StorageThread:
         *,
         most: Callable[[], int] = lambda: 1,
         secs: float,
-        together: Callable[[], AbstractContextManager[object]],
+        together: Callable[[], AbstractContextManager[Any]],
         hung: Callable[[], None],
     ) -> None:
-        """Calls are made in batches, each within *together*. *most* tells how many batches may be
-        under way.
+        """Calls are made in batches, each within *together*, whose value they get. *most* tells how
+        many batches may be under way.
 
         *hung* is called when a batch has not ended in time. It is left behind with its thread,
         and another thread takes over.
@@ -95,7 +105,11 @@ class StorageThread:
         return sum(batch.is_running for batch in tuple(self._left_behind))
 
     async def run(
-        self, call: Callable[[], _T], *, is_last: bool = False, secs: float | None = None
+        self,
+        call: Callable[[Any], Coroutine[Any, Any, _T]],
+        *,
+        is_last: bool = False,
+        secs: float | None = None,
     ) -> _T:
         """Return what *call* does; LateError if that takes too long, or longer than *secs*.
 
@@ -218,7 +232,7 @@ class StorageThread:
 class _Call:
     """A call that somebody waits for."""
 
-    call: Callable[[], Any]
+    call: Callable[[Any], Coroutine[Any, Any, Any]]
     made: Instant
     secs: float
     answered: Told[Any] = field(default_factory=Told)
@@ -232,6 +246,16 @@ class _UnderWay(NamedTuple):
     begun: Begun
 
 
+@dataclass
+class _Made:
+    """A call that has begun, at this time, and may wait for the others."""
+
+    steps: Coroutine[Any, Any, Any]
+    at: Instant
+    has_ended: bool = False
+    outcome: Any = None
+
+
 class _Batch:
     """Calls that are made in one go."""
 
@@ -239,7 +263,7 @@ class _Batch:
         self,
         calls: Sequence[_Call],
         clock: Clock,
-        together: Callable[[], AbstractContextManager[object]],
+        together: Callable[[], AbstractContextManager[Any]],
     ) -> None:
         self.calls = calls
         self.began = clock.now()
@@ -262,22 +286,36 @@ class _Batch:
         try:
             if self._is_given_up:
                 return []
-            with self._together():
-                return self._outcomes()
+            with self._together() as given:
+                return self._outcomes(given)
         finally:
             self.is_running = False
 
-    def _outcomes(self) -> list[Any]:
+    def _outcomes(self, given: object) -> list[Any]:
+        made: list[_Made] = []
         now = self._clock.now()
         end = now + _BATCH_SECS
-        outcomes: list[Any] = []
         for call in self.calls:
-            if self._is_given_up or (outcomes and now > end):
+            if self._is_given_up or (made and now > end):
                 break
-            try:
-                outcomes.append(call.call())
-            except Exception:  # noqa: BLE001  # it is raised where it is awaited
-                outcomes.append(Failure())
-            began, now = now, self._clock.now()
-            self.quickest_secs = min(self.quickest_secs, now - began)
-        return outcomes
+            made.append(_Made(call.call(given), now))
+            now = self._go_on(made[-1])
+        while waiting := [each for each in made if not each.has_ended]:
+            for each in waiting:
+                if self._is_given_up:
+                    return []
+                self._go_on(each)
+        return [each.outcome for each in made]
+
+    def _go_on(self, call: _Made) -> Instant:
+        """Have *call* go on until it has ended, or waits for the others; return the time then."""
+        try:
+            call.steps.send(None)
+        except StopIteration as ended:
+            call.has_ended, call.outcome = True, ended.value
+        except Exception:  # noqa: BLE001  # it is raised where it is awaited
+            call.has_ended, call.outcome = True, Failure()
+        now = self._clock.now()
+        if call.has_ended:
+            self.quickest_secs = min(self.quickest_secs, now - call.at)
+        return now
