@@ -36,7 +36,7 @@ from simulation.fakeredis import Server
 from simulation.loop import EPOCH, Loop
 from simulation.parts import Counts, Signals
 from simulation.queues import InMemory, InRedis, JobDir, OnDisk
-from simulation.store import BatchedStore, Store
+from simulation.store import BatchedStore, PipelinedStore, Store
 
 if TYPE_CHECKING:
     from scrapy_koster.crawl.sites import SiteState
@@ -370,7 +370,11 @@ class Process:
             return MemoryStorage
         process = self
 
-        kind = BatchedStore if self.history.batches else Store
+        kind = Store
+        if self.history.batches:
+            kind = BatchedStore
+        elif self.history.pipelines:
+            kind = PipelinedStore
 
         class Mine(kind):  # type: ignore[misc,valid-type]
             @classmethod

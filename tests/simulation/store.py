@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -228,3 +230,60 @@ class BatchedStore(Store):
                 table.clear()
                 table.update(rows)
             raise
+
+
+class PipelinedStore(Store):
+    """One that gets several calls in one message, which may be lost."""
+
+    @contextmanager
+    def pipeline(self) -> Iterator[Pipeline]:
+        pipeline = Pipeline(self)
+        yield pipeline
+        pipeline.send()
+
+
+class Pipeline:
+    """Makes its calls when a result is asked for that is not there yet."""
+
+    def __init__(self, store: PipelinedStore) -> None:
+        self._store = store
+        self._unsent: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._store, name)
+
+        def call(*args: Any, **how: Any) -> Any:
+            future: Future[Any] = Future()
+            self._unsent.append((future, partial(method, *args, **how)))
+            return self._store._lie(_NOT_LATER, 0.1, _Later(self, future))
+
+        return call
+
+    def send(self) -> None:
+        """Make the calls, or none of them."""
+        unsent, self._unsent = self._unsent, []
+        try:
+            self._store._call()
+        except StorageError as error:
+            for future, _ in unsent:
+                future.set_exception(error)
+            return
+        for future, call in unsent:
+            try:
+                future.set_result(call())
+            except Exception as error:  # noqa: BLE001  # the result raises it
+                future.set_exception(error)
+
+
+@dataclass
+class _Later:
+    pipeline: Pipeline
+    future: Future[Any]
+
+    def result(self) -> Any:
+        if not self.future.done():
+            self.pipeline.send()
+        return self.future.result()
+
+
+_NOT_LATER: Sequence[Any] = (None, 0.0, Claimed(None, 0.0), "x")
