@@ -161,7 +161,8 @@ class Pipelining(Protocol):
         These are ``get``, ``put``, and ``claim``, ``release`` and ``visit`` if the storage has
         them. Each returns a ``Later``. Results are asked for within the context, after all calls
         were made; more calls may follow. A call that fails concerns no other call. All calls have
-        been made when the context ends. They may have their effect in any order.
+        been made when the context ends. They may have their effect in any order. If the context
+        ends with an error, calls that were not sent yet should not be sent.
         """
 
 

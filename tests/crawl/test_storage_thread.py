@@ -382,6 +382,7 @@ async def test_no_call_goes_on_after_the_batch_was_given_up() -> None:
     threads[0].join(BOUND_SECS)
     assert not threads[0].is_alive()
     assert (calls.made, done) == (["first", "hangs", "with it"], [])
+    assert calls.batches == [["first"]]  # the context of the other has seen an error
 
 
 async def test_calls_that_wait_for_the_others_take_as_long_as_their_batch(holds: Holds) -> None:

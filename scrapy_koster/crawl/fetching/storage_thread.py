@@ -255,6 +255,15 @@ class _Made:
     has_ended: bool = False
     outcome: Any = None
 
+    def go_on(self) -> None:
+        """Go on until it has ended, or waits for the others."""
+        try:
+            self.steps.send(None)
+        except StopIteration as ended:
+            self.has_ended, self.outcome = True, ended.value
+        except Exception:  # noqa: BLE001  # it is raised where it is awaited
+            self.has_ended, self.outcome = True, Failure()
+
 
 class _Batch:
     """Calls that are made in one go."""
@@ -303,18 +312,13 @@ class _Batch:
         while waiting := [each for each in made if not each.has_ended]:
             for each in waiting:
                 if self._is_given_up:
-                    return []
+                    raise LateError  # within *together*, so that no call is sent that was not yet
                 self._go_on(each)
         return [each.outcome for each in made]
 
     def _go_on(self, call: _Made) -> Instant:
-        """Have *call* go on until it has ended, or waits for the others; return the time then."""
-        try:
-            call.steps.send(None)
-        except StopIteration as ended:
-            call.has_ended, call.outcome = True, ended.value
-        except Exception:  # noqa: BLE001  # it is raised where it is awaited
-            call.has_ended, call.outcome = True, Failure()
+        """Have *call* go on; return the time after that."""
+        call.go_on()
         now = self._clock.now()
         if call.has_ended:
             self.quickest_secs = min(self.quickest_secs, now - call.at)
