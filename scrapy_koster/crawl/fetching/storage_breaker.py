@@ -12,11 +12,11 @@ from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.gathering import Gathering
 from scrapy_koster.crawl.fetching.storage_calls import (
+    Failing,
     called,
     checked,
     checked_pipeline,
     context,
-    not_mistaken,
     piped,
 )
 from scrapy_koster.crawl.fetching.storage_thread import THREADS, StorageThread
@@ -89,7 +89,8 @@ class StorageBreaker:
         self._has_pipelines = issubclass(config.storage, Pipelining)
         self._has_batches = self._has_pipelines or issubclass(config.storage, Batching)
         self._keeps_delays = config.pace.obeys and self._has_visits
-        self._failed = Lock()
+        self._lock = Lock()
+        self._failing = Failing(self._let_alone)
         self._claims: set[Site] = set()
         self._claiming: set[Site] = set()
         """Sites whose claim nobody has been told of; if the crawl ends, it may come later."""
@@ -299,15 +300,16 @@ class StorageBreaker:
         self._rests_until = self._clock.now() + self._rest_secs
 
     def _rests(self) -> bool:
-        hangs = not self._closed and self._thread.hanging >= _HANGS
-        return hangs or self._clock.now() < self._rests_until
+        if self._clock.now() < self._rests_until:
+            return True
+        return not self._closed and self._thread.hanging >= _HANGS
 
     # In the thread, if the storage blocks.
 
     @contextmanager
     def _together(self) -> Iterator[Any]:
         """Yield the pipeline for the calls of a batch, None if they are made one by one."""
-        with self._failing():
+        with self._failing:
             storage = self._opened() if self._has_batches else None
             # The last call closes it, which is no part of a batch.
             if storage is None or self._rests() or self._closed:
@@ -323,8 +325,8 @@ class StorageBreaker:
         self, pipeline: Any, *, use: Callable[[_Ask], Coroutine[Any, Any, _T]]
     ) -> _T | None:
         """Use the storage, by *pipeline* if there is one."""
-        with self._failing():
-            storage = self._opened()
+        with self._failing:
+            storage = self._storage or self._opened()
             # Others may have come here before it failed.
             if storage is None or self._rests():
                 return None
@@ -333,18 +335,9 @@ class StorageBreaker:
             self._has_answered = True
             return answer
 
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Have the storage rest if it fails."""
-        try:
-            with not_mistaken():
-                yield
-        except Exception:
-            self._let_alone()
-            raise
-
     def _let_alone(self) -> None:
-        with self._failed:  # calls that fail together are one failure
+        """Have the storage rest: it has failed."""
+        with self._lock:  # calls that fail together are one failure
             now = self._clock.now()
             if now < self._rests_until:
                 return

@@ -102,7 +102,8 @@ class StorageThread:
     @property
     def hanging(self) -> int:
         """Number of batches that were left behind, each in a thread that it still keeps."""
-        return sum(batch.is_running for batch in tuple(self._left_behind))
+        left_behind = self._left_behind
+        return sum([batch.is_running for batch in left_behind]) if left_behind else 0
 
     async def run(
         self,
@@ -228,7 +229,7 @@ class StorageThread:
         self._begin()
 
 
-@dataclass
+@dataclass(slots=True, eq=False)
 class _Call:
     """A call that somebody waits for."""
 
@@ -246,7 +247,7 @@ class _UnderWay(NamedTuple):
     begun: Begun
 
 
-@dataclass
+@dataclass(slots=True, eq=False)
 class _Made:
     """A call that has begun, at this time, and may wait for the others."""
 
