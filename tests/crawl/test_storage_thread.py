@@ -147,9 +147,10 @@ def holds(monkeypatch: pytest.MonkeyPatch) -> Holds:
     told = Holds()
 
     class Holding(Threads):
-        def wait(self, secs: float) -> bool:  # a busy machine may take longer
+        def wait(self, future: Future[Any], _secs: float) -> bool:
             told.count += 1
-            return not told.in_vain and super().wait(BOUND_SECS)
+            # A busy machine may take longer.
+            return not told.in_vain and super().wait(future, BOUND_SECS)
 
     monkeypatch.setattr(storage_thread, "Threads", Holding)
     return told

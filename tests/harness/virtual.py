@@ -25,6 +25,7 @@ import sys
 import threading
 import time as real
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -306,7 +307,9 @@ def install() -> None:
     """Install Twisted's asyncio reactor on such a loop, and have Scrapy read its time."""
     from twisted.internet import asyncioreactor
 
-    asyncioreactor.install(Loop(takes_conditions=True))  # type: ignore[no-untyped-call]
+    loop = Loop(takes_conditions=True)
+    asyncioreactor.install(loop)  # type: ignore[no-untyped-call]
+    _count_threads(loop, loop.call_soon_threadsafe)
     _read_by_twisted()
 
 
@@ -320,7 +323,7 @@ def install_default() -> None:
         sharer = Sharer()
         sharer.takes_conditions = True
         reactor._poller = _Poller(reactor._poller, sharer)
-        _count_threads(sharer)
+        _count_threads(sharer, reactor.callFromThread)
         _read_by_twisted()
 
 
@@ -342,18 +345,21 @@ class _Poller:
         return self._sharer.ready(poll, None if timeout < 0 else timeout)
 
 
-def _count_threads(sharer: Sharer) -> None:
-    """Have the threads of ours hold time, which are none of the reactor's pool."""
+def _count_threads(sharer: Sharer, in_loop: Callable[[Callable[[], None]], object]) -> None:
+    """Have the threads of ours hold time. *in_loop* calls a function in the loop of *sharer*."""
     submit = Threads.submit
 
     def ended() -> None:
         sharer.threads -= 1
 
+    def tell(_: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            in_loop(ended)
+
     def counted(threads: Threads, call: Callable[[], T]) -> concurrent.futures.Future[T]:
-        reactor: Any = sys.modules["twisted.internet.reactor"]
         sharer.threads += 1
         future = submit(threads, call)
-        future.add_done_callback(lambda _: reactor.callFromThread(ended))
+        future.add_done_callback(tell)
         return future
 
     setattr(Threads, "submit", counted)  # noqa: B010  # mypy would have no method assigned
@@ -368,7 +374,9 @@ def _read_by_twisted() -> None:
 def without_reactor() -> Loop:
     """Return such a loop, for crawls without a reactor, and have Scrapy read its time."""
     _patch(_NAMES)
-    return Loop(takes_conditions=True)
+    loop = Loop(takes_conditions=True)
+    _count_threads(loop, loop.call_soon_threadsafe)
+    return loop
 
 
 def _patch(names: Mapping[str, Mapping[str, object]]) -> None:

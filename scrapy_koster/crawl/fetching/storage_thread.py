@@ -28,6 +28,7 @@ from scrapy_koster.crawl.fetching.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Sequence
+    from concurrent.futures import Future
     from contextlib import AbstractContextManager
 
     from scrapy.utils.asyncio import CallLaterResult
@@ -142,18 +143,19 @@ class StorageThread:
             # The first has waited for longest.
             left_secs = max(calls[0].secs - (batch.began - calls[0].made), 0.0)
             late = partial(self._late, batch, self._threads)
+            running = self._threads.submit(batch.run)
+            self._hold(running)
             self._running[batch] = _UnderWay(
                 self._clock.deadline(left_secs, late),
-                self._threads.begin(batch.run, partial(self._ended, batch)),
+                self._threads.tell(running, partial(self._ended, batch)),
             )
-            self._hold()
 
-    def _hold(self) -> None:
-        """Hold the loop for the batch that has begun, if that is likely to end soon."""
+    def _hold(self, running: Future[Any]) -> None:
+        """Hold the loop for the batch that is *running*, if that is likely to end soon."""
         is_near = self._quickest_secs < _NEAR_SECS or (self._eager and not self._is_far)
-        if not is_near or len(self._running) > 1 or self._clock.now() < self._holds_from:
+        if not is_near or self._running or self._clock.now() < self._holds_from:
             return
-        has_ended = self._threads.wait(_HOLD_SECS)
+        has_ended = self._threads.wait(running, _HOLD_SECS)
         now = self._clock.now()
         if not has_ended:
             self._holds_from = now + _NO_HOLD_SECS

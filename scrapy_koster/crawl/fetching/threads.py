@@ -6,13 +6,15 @@ Those of asyncio and Twisted are joined at the end: one call that hangs would ke
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import Future, wait
+from concurrent import futures
+from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.asyncio import call_later, is_asyncio_available
 
 from scrapy_koster.crawl.engine.tasks import outcome, when_ended
 
@@ -30,41 +32,42 @@ class Threads:
         self._started = 0
         self._free = Semaphore(0)
         self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        self._last: Future[Any] | None = None
 
     def submit(self, call: Callable[[], _T]) -> Future[_T]:
-        """Have it called; the interface of an Executor."""
+        """Have it called."""
         future: Future[_T] = Future()
-        self._last = future
         self._calls.put((future, call))
         if not self._free.acquire(blocking=False) and self._started < self._most:
             self._started += 1
             Thread(target=self._work, name="koster-storage", daemon=True).start()
         return future
 
-    def begin(self, call: Callable[[], object], ended: Callable[[Any], object]) -> Begun:
-        """Have it called. *ended* is told in the loop what it returns, or the Failure.
+    def tell(self, future: Future[Any], ended: Callable[[Any], object]) -> Begun:
+        """Call *ended* in the loop with what the call of *future* returns, or the Failure.
 
-        It costs less than a coroutine: whoever has many short calls pays for each hand-over.
+        It costs less than a coroutine: whoever has many short calls pays for each hand-over. One
+        that has ended wakes no loop, which takes as long as a call.
         """
+        if future.done():
+            return call_later(0, ended, outcome(future))
         if is_asyncio_available():
-            loop: Any = asyncio.get_running_loop()
-            running: asyncio.Future[Any] = loop.run_in_executor(self, call)
+            running = asyncio.wrap_future(future)
             when_ended(running, ended)
             return running
         from twisted.internet import reactor  # noqa: PLC0415  # it would install one
 
-        loop = reactor
-        future = self.submit(call)
+        loop: Any = reactor
         future.add_done_callback(lambda future: loop.callFromThread(ended, outcome(future)))
         return future
 
-    def wait(self, secs: float) -> bool:
-        """Hold the loop until the call that was begun last has ended, for *secs* seconds at most.
+    def wait(self, future: Future[Any], secs: float) -> bool:
+        """Hold the loop until the call of *future* has ended, for *secs* seconds at most.
 
         Return whether it has. Its thread has the interpreter for itself meanwhile.
         """
-        return self._last is None or bool(wait([self._last], secs).done)
+        with suppress(TimeoutError, futures.TimeoutError):
+            future.exception(secs)
+        return future.done()
 
     def close(self) -> None:
         """Let the threads end, each when its call has."""
