@@ -116,21 +116,38 @@ def test_a_site_that_ends_after_the_close_leaves_no_timer(ahead: Ahead, clock: H
     assert not clock.waiting
 
 
-def test_a_crawl_begins_with_two_sites(clock: HandClock, room: list[str]) -> None:
-    """Until the first page has come, or for a quarter of a second."""
-    ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
+def test_a_crawl_begins_with_one_site(clock: HandClock, room: list[str]) -> None:
+    """Until the first page has come, or for a tenth of a second."""
+    ahead = Ahead(clock, lambda: room.append("room"), first=2, waiting=5)
     one, two, three = sites(3)
-    ahead.begins(one)
-    clock.go_on(0.2)
     assert not full(ahead)
-    ahead.begins(two)
+    ahead.begins(one)
+    assert full(ahead)
+    clock.go_on(0.05)
     assert full(ahead)
     assert not room
     clock.go_on(0.05)
     assert not full(ahead)
     assert room == ["room"]
+    ahead.begins(two)
+    assert full(ahead)
+    ahead.ends(one)
     ahead.begins(three)
     assert full(ahead)
+
+
+def test_no_other_site_is_asked_while_the_first_page_is_on_its_way(
+    clock: HandClock, room: list[str]
+) -> None:
+    ahead = Ahead(clock, lambda: room.append("room"), first=2, waiting=5)
+    one, two = sites(2)
+    ahead.begins(one)
+    ahead.ends(one)
+    assert full(ahead)
+    ahead.begun()
+    assert room == ["room"]
+    ahead.begins(two)
+    assert not full(ahead)  # the first is not counted any more
 
 
 def test_one_that_has_begun_waits_for_no_time(clock: HandClock, room: list[str]) -> None:
@@ -225,11 +242,13 @@ def opened(
     taken: int = 2,
     first: int = 10,
     has_begun: bool = True,
+    places: int = 4,
+    start: object = None,
 ) -> tuple[DeferringScheduler, Assembly]:
-    """A scheduler that wraps *queue*; of its four places some are *taken*."""
+    """A scheduler that wraps *queue*; of its places some are *taken*."""
     settings = {
         "ROBOTSTXT_OBEY": True,
-        "CONCURRENT_REQUESTS": 4,
+        "CONCURRENT_REQUESTS": places,
         "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
         "KOSTER_FALLBACK_SCHEDULER": queue,
     }
@@ -239,6 +258,7 @@ def opened(
     wakes = SimpleNamespace(schedule=woken)
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
         _slot=SimpleNamespace(nextcall=wakes),
+        _start=start,
         downloader=SimpleNamespace(active=[Request("http://taken.example/")] * taken),
     )
     set_clock(crawler, clock)
@@ -399,8 +419,31 @@ async def test_a_crawl_has_begun_when_its_first_request_has_ended(clock: HandClo
     first = scheduler.next_request()
     under_way.append(first)
     assert scheduler.next_request() is None
-    assert len(Queue.urls) == 3
+    assert len(Queue.urls) == 4
     under_way.remove(first)
     assert scheduler.next_request() is None
     assert not Queue.urls
+    await assembly.keeper.close()
+
+
+@pytest.mark.parametrize(
+    ("places", "taken", "start", "handed_out"),
+    [
+        pytest.param(32, 30, object(), True, id="two places are free"),
+        pytest.param(32, 31, object(), False, id="the last place"),
+        pytest.param(32, 31, None, True, id="start has ended"),
+        pytest.param(31, 30, object(), True, id="few places"),
+    ],
+)
+async def test_one_of_many_places_is_free_while_scrapy_reads_the_start(
+    clock: HandClock, places: int, taken: int, start: object, *, handed_out: bool
+) -> None:
+    """With all places taken Scrapy reads start() to its end at once."""
+
+    class Queue(Few):
+        urls = ["http://a.example/known"]
+
+    scheduler, assembly = opened(Queue, clock, int, taken=taken, places=places, start=start)
+    assert (scheduler.next_request() is not None) is handed_out
+    assert scheduler.has_pending_requests() is not handed_out
     await assembly.keeper.close()

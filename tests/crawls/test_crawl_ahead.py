@@ -113,9 +113,12 @@ async def test_a_page_has_its_turn_however_many_sites_open(crawl: Crawl, server:
     for site in others:
         site.page("/page", Reply(delay=SECS))
     paced.robots = "User-agent: *\nCrawl-delay: 0.5\n"
-    urls = [*paced.urls(5), *(site.url("/page") for site in others)]
+    first = [Request(url, priority=1) for url in paced.urls(5)]
+    urls = [*first, *(site.url("/page") for site in others)]
     settings = {
         "EXTENSIONS": {OfAFew: 0},
+        # By default the order of the hosts comes before that of the priorities.
+        "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue",
         "CONCURRENT_REQUESTS": PLACES,
         "KOSTER_CRAWL_DELAY": "obey",
     }

@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.clock import LONG_AGO, LateError
 from scrapy_koster.crawl.engine.tasks import Told
-from scrapy_koster.crawl.fetching.gathering import EAGER, GATHER_SECS
+from scrapy_koster.crawl.fetching.gathering import EAGER
 from scrapy_koster.crawl.fetching.threads import Threads
 
 if TYPE_CHECKING:
@@ -46,17 +46,18 @@ THREADS = 8
 # long it begins no other call.
 _BATCH_SECS = 0.01
 # Each statement of SQLite and each message to Redis gives the interpreter away, and a busy loop
-# keeps it for 5 ms: 40 calls of 20 us took 40 ms. So the loop is held for a batch if the quickest
-# call took less than this.
-_NEAR_SECS = 0.0003
+# keeps it for 5 ms: 40 calls of 20 us took 40 ms. So the loop is held for a batch, unless the
+# storage is far away: unless even the quickest call took so long.
+_FAR_SECS = 0.001
 _HOLD_SECS = 0.02
 # After a batch that took longer it is not held for so long.
 _NO_HOLD_SECS = 10 * _HOLD_SECS
-# After a batch for which it was held calls gather (see ``gathering``), but not after the first
-# batches. It is held for those unless they are far away: they open and prepare the storage.
-# Where several batches may run, and even the quickest call took so long, each call is a batch.
-# Otherwise others begin once one has run for so long.
-_FAR_SECS = 0.001
+# After a batch for which it was held calls gather: a commit and a hand-over take as long as several
+# calls. They do not after the first batches, for which it is held even if no call was quick: they
+# open and prepare the storage.
+_GATHER_SECS = 0.02
+# If several batches may run, and the storage is far away, each call is a batch. Otherwise others
+# begin once one has run for so long.
 _BESIDE_SECS = 0.02
 
 
@@ -152,7 +153,7 @@ class StorageThread:
 
     def _hold(self, running: Future[Any]) -> None:
         """Hold the loop for the batch that is *running*, if that is likely to end soon."""
-        is_near = self._quickest_secs < _NEAR_SECS or (self._eager and not self._is_far)
+        is_near = self._quickest_secs < _FAR_SECS or (self._eager and not self._is_far)
         if not is_near or self._running or self._clock.now() < self._holds_from:
             return
         has_ended = self._threads.wait(running, _HOLD_SECS)
@@ -162,7 +163,7 @@ class StorageThread:
         elif self._eager:
             self._eager -= 1
         else:
-            self._gathers_until = now + GATHER_SECS
+            self._gathers_until = now + _GATHER_SECS
 
     def _may_begin(self) -> bool:
         """Whether no batch runs and the calls have gathered, or one runs that waits for something
