@@ -136,20 +136,6 @@ def test_a_crawl_begins_with_one_site(clock: HandClock, room: list[str]) -> None
     assert full(ahead)
 
 
-def test_no_other_site_is_asked_while_the_first_page_is_on_its_way(
-    clock: HandClock, room: list[str]
-) -> None:
-    ahead = Ahead(clock, lambda: room.append("room"), first=2, waiting=5)
-    one, two = sites(2)
-    ahead.begins(one)
-    ahead.ends(one)
-    assert full(ahead)
-    ahead.begun()
-    assert room == ["room"]
-    ahead.begins(two)
-    assert not full(ahead)  # the first is not counted any more
-
-
 def test_one_that_has_begun_waits_for_no_time(clock: HandClock, room: list[str]) -> None:
     ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
     for state in sites(2):

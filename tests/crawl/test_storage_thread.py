@@ -121,7 +121,9 @@ class HandClock(StillClock):
         super().__init__()
         self.timers: dict[Any, Callable[[], object]] = {}
 
-    def call_later(self, _secs: float, function: Callable[..., object], *args: Any) -> Any:
+    def call_later(self, secs: float, function: Callable[..., object], *args: Any) -> Any:
+        if not secs:  # no time has to pass
+            return super().call_later(0, function, *args)
         timer = Mock()
         timer.cancel = lambda: self.timers.pop(timer, None)
         self.timers[timer] = partial(function, *args)

@@ -90,7 +90,7 @@ class StorageThread:
         self._secs = secs
         self._together = together
         self._hung = hung
-        self._threads = Threads(THREADS)
+        self._threads = Threads(clock, THREADS)
         self._waiting: deque[_Call] = deque()
         self._running: dict[_Batch, _UnderWay] = {}
         self._left_behind: list[_Batch] = []
@@ -208,7 +208,7 @@ class StorageThread:
         self._left_behind = [each for each in (*self._left_behind, batch) if each.is_running]
         if threads is self._threads:  # else a batch beside it was late as well
             threads.close()
-            self._threads = Threads(THREADS)
+            self._threads = Threads(self._clock, THREADS)
             self._hung()
         self._ended(batch, Failure(LateError()))
 

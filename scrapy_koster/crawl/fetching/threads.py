@@ -14,12 +14,14 @@ from queue import SimpleQueue
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from scrapy.utils.asyncio import call_later, is_asyncio_available
+from scrapy.utils.asyncio import is_asyncio_available
 
 from scrapy_koster.crawl.engine.tasks import outcome, when_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from scrapy_koster.crawl.clock import Clock
 
 _T = TypeVar("_T")
 
@@ -27,7 +29,8 @@ _T = TypeVar("_T")
 class Threads:
     """At most *most* threads, which are started when they are needed."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, clock: Clock, most: int) -> None:
+        self._clock = clock
         self._most = most
         self._started = 0
         self._free = Semaphore(0)
@@ -49,7 +52,7 @@ class Threads:
         that has ended wakes no loop, which takes as long as a call.
         """
         if future.done():
-            return call_later(0, ended, outcome(future))
+            return self._clock.call_later(0, ended, outcome(future))
         if is_asyncio_available():
             running = asyncio.wrap_future(future)
             when_ended(running, ended)

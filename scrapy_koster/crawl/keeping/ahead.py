@@ -87,8 +87,7 @@ class Ahead:
     def ends(self, state: SiteState) -> None:
         """Do not count the site any more: it waits no longer, or begins to anew."""
         self._waiting.discard(state)
-        if self.has_begun:  # else another site would be asked while its page is on its way
-            self._first.pop(state, None)
+        self._first.pop(state, None)
         self._look()
 
     def begun(self) -> None:
@@ -97,7 +96,6 @@ class Ahead:
         if self._start is not None:
             self._start.cancel()
         self._first_limit_now = self._first_limit
-        self._first = {state: at for state, at in self._first.items() if state in self._waiting}
         was_full = self.is_full
         self._look()
         if was_full and not self.is_full:
