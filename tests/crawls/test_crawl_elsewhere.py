@@ -73,7 +73,11 @@ async def test_a_page_that_ends_where_it_is_forbidden(crawl: Crawl, site: Site) 
     assert result.stats["robotstxt/forbidden"] == 3
     [told] = warnings(result)
     assert told.startswith(
-        f"<GET {site.url('/moved0')}> ended at {site.url('/private/0')}, which its robots.txt"
+        tuple(
+            f"<GET {site.url(f'/moved{n}')}> ended at {site.url(f'/private/{n}')}, which its"
+            " robots.txt"
+            for n in range(3)
+        )
     )
 
 
