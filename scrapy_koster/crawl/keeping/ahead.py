@@ -9,7 +9,7 @@ sites after it have their turn: 300 hanging sites delay the next one by less tha
 sites that wait, the hanging and the deferred ones too, have a limit of their own. In an outage the
 rest of the queue stays where it is until some of these have answered or were given up.
 
-A crawl begins with one site. Each further one would delay the first page by what it costs.
+A crawl begins with two sites. Each further one would delay the first page by what it costs.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _FIRST_LEAST = 112
 FIRST_SECS = 1.0
 """So long a site counts as one that is asked for the first time."""
 _WAITING_LEAST = 1000
-_FIRST_AT_START = 1
-START_SECS = 0.1
+_FIRST_AT_START = 2
+START_SECS = 0.25
 """So long a crawl begins, if no page comes before."""
 
 
