@@ -61,14 +61,14 @@ _COLUMNS = (*COPY_FIELDS, *FAILURE_FIELDS)  # as _GET and _PUT name them
 _GET = """
     SELECT url, status, body, etag, last_modified, fetched, expires, cut_bytes, life_stated,
            digest, record_id, reason, attempts, since, asked, retry
-    FROM known WHERE site = ?1
-    AND ifnull(length(CAST(body AS BLOB)), 0) <= ?2
-    AND ifnull(length(CAST(url AS BLOB)), 0) <= ?3
-    AND ifnull(length(CAST(etag AS BLOB)), 0) <= ?3
-    AND ifnull(length(CAST(last_modified AS BLOB)), 0) <= ?3
-    AND ifnull(length(CAST(digest AS BLOB)), 0) <= ?3
-    AND ifnull(length(CAST(record_id AS BLOB)), 0) <= ?3
-    AND ifnull(length(CAST(reason AS BLOB)), 0) <= ?3
+    FROM known WHERE site = :site
+    AND ifnull(length(CAST(body AS BLOB)), 0) <= :body_max
+    AND ifnull(length(CAST(url AS BLOB)), 0) <= :text_max
+    AND ifnull(length(CAST(etag AS BLOB)), 0) <= :text_max
+    AND ifnull(length(CAST(last_modified AS BLOB)), 0) <= :text_max
+    AND ifnull(length(CAST(digest AS BLOB)), 0) <= :text_max
+    AND ifnull(length(CAST(record_id AS BLOB)), 0) <= :text_max
+    AND ifnull(length(CAST(reason AS BLOB)), 0) <= :text_max
 """
 _PUT = """
     INSERT OR REPLACE INTO known (
@@ -314,7 +314,9 @@ def _lenient_text(octets: bytes) -> str:
 
 
 def _read(connection: sqlite3.Connection, site: Site) -> Known | None:
-    row = connection.execute(_GET, (str(site), BODY_MAX_BYTES, TEXT_MAX_BYTES)).fetchone()
+    row = connection.execute(
+        _GET, {"site": str(site), "body_max": BODY_MAX_BYTES, "text_max": TEXT_MAX_BYTES}
+    ).fetchone()
     if row is None:
         return None
     try:
