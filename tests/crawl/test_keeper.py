@@ -65,13 +65,19 @@ class Waited(NoPacer):
 class Driven:
     """A keeper whose fetches are answered by a function, and nobody's crawl."""
 
-    def __init__(self, folder: Path, fetch: Fetch, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        fetch: Fetch,
+        clock: Callable[[], JumpingClock],
+        settings: Mapping[str, Any],
+    ) -> None:
         given = {"KOSTER_SQLITE_PATH": str(folder / "robots.sqlite3"), "KOSTER_STORAGE": MEMORY}
         crawler = Crawler(Spider, {**given, **settings})
         crawler.stats = MemoryStatsCollector(crawler)
         self.stats = crawler.stats
         config = config_of(crawler)
-        self.clock = JumpingClock()
+        self.clock = clock()
         set_clock(crawler, self.clock)
         self.announcer = announcer_of(crawler, config, Uncounted())
         self.engine = Open(crawler)
@@ -112,7 +118,9 @@ class Driven:
 
 @pytest.fixture
 def driven(tmp_path: Path) -> Callable[..., Driven]:
-    return lambda fetch=found, **settings: Driven(tmp_path, fetch, settings)
+    return lambda fetch=found, clock=JumpingClock, **settings: Driven(
+        tmp_path, fetch, clock, settings
+    )
 
 
 # Which site a URL belongs to.
@@ -299,6 +307,41 @@ async def test_a_failure_is_given_up(driven: Callable[..., Driven]) -> None:
     assert isinstance(state.known, Failure)
     assert not state.allows("http://a.com/x", "figtree")
     assert state.allows("http://a.com/robots.txt", "figtree")
+    await keeper.keeper.close()
+
+
+class PassingClock(JumpingClock):
+    """More time passes at one reading of it, as where the machine stands still."""
+
+    readings_left = 0
+
+    def epoch(self) -> float:
+        self.readings_left -= 1
+        if self.readings_left == 0:
+            self.ahead += 0.1
+        return super().epoch()
+
+
+@pytest.mark.parametrize("reading", range(1, 21))
+async def test_who_waits_is_told_whenever_the_time_is_over(
+    driven: Callable[..., Driven], reading: int
+) -> None:
+    clock = PassingClock()
+
+    def gone(site: Site, stale: Copy | None) -> NoAnswer:
+        if len(keeper.asked) == 1:
+            clock.readings_left = reading
+        return NoAnswer("gone")
+
+    keeper = driven(
+        gone,
+        lambda: clock,
+        KOSTER_DEFER_FIRST_SECS=0.001,
+        KOSTER_DEFER_MAX_SECS=10,
+        KOSTER_DEFER_LIMIT_SECS=0.1,
+    )
+    state = await clock.within(5, keeper.wait("http://a.com/x"))
+    assert isinstance(state.step, Refuse)
     await keeper.keeper.close()
 
 

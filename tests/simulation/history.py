@@ -29,6 +29,9 @@ _TROUBLE_SECS = 100.0
 _CALM_SECS = 500.0
 _RUNS = 4
 _STEPS = 200_000
+# By chance a process gets no time for so long, at most.
+_STALL_CHANCE = 0.03
+_STALL_SECS = 10.0
 # It may take so long to close a crawl.
 _LONG_SECS = 60.0
 # What is parked for so long is in the journal.
@@ -39,6 +42,9 @@ _JUMPS = (-7 * 86400.0, -300.0, -30.0, 30.0, 300.0, 7 * 86400.0)
 
 class History:
     """All that follows from one seed."""
+
+    stood_still_at = -1000.0
+    burying = _is_in_step = False
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -78,6 +84,7 @@ class History:
         self._liar = liar if is_odd and self.shares and liar.random() < 0.7 else None
         self.batches = seed % 10 in (4, 9)
         """Whether the storage keeps what is called together in one step."""
+        self._stalls = Random(f"{seed} stalls") if seed % 10 in (1, 7) else None
         self._redis_chance = Random(f"{seed} redis")
         ahead = Random(f"{seed} ahead")
         self.first, self.waiting = ahead.choice((1, 3, 100)), ahead.choice((2, 100, 100))
@@ -90,7 +97,6 @@ class History:
         self._folder: Path | None = None
         self._jobdir: JobDir | None = None
         self._runs = self._steps = 0
-        self.burying = False
         self._horizon = _TROUBLE_SECS + _CALM_SECS
         self._workers = workers
 
@@ -185,7 +191,9 @@ class History:
                     self._kill(process)
                     break
                 process.doomed -= 1
+            self._is_in_step = True
             process.loop.run_one()
+            self._is_in_step = False
             self._steps += 1
             if self._steps > _STEPS:
                 self.watch.broken("each crawl ends", process, f"after {_STEPS} steps")
@@ -293,6 +301,17 @@ class History:
             process.resumed_at = self.clock.now
             process.crawler.engine.unpause()
 
+    def stand_still(self, process: Process) -> None:
+        """Sometimes time passes between two readings of the clock, and may decide something."""
+        stalls = self._stalls
+        if stalls is None or not self._is_in_step or stalls.random() >= _STALL_CHANCE:
+            return
+        decided = [moment - process.wall() for moment in process.moments()]
+        secs = stalls.choice([0.001, 0.03, *(secs for secs in decided if 0 < secs < _STALL_SECS)])
+        self._tell(process, f"stands still for {secs} s", "")
+        self.clock.now += secs + 0.001
+        self.stood_still_at = self.clock.now
+
     def _set(self, where: Any, name: str, value: Any, secs: float, after: Any) -> None:
         said = "true" if name == "lies" else value
         self._tell(None, f"{type(where).__name__} {name} = {said} for {secs} s", "")
@@ -350,7 +369,7 @@ class History:
             return set()
         if self.queue_kind == "jobdir":
             return self.ledger.parked(process, self.clock.now)
-        trouble = max(process.disturbed_at, process.journal_failed_at + JOURNAL_RESTS_SECS)
+        trouble = max(process.outlasted_at, process.journal_failed_at + JOURNAL_RESTS_SECS)
         if self.redis.failing or trouble > self.clock.now - _WRITTEN_SECS:
             return set()
         return self.ledger.parked(

@@ -6,13 +6,13 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 EPOCH = 1_700_000_000.0
 _TASKS = 500
 _TICK_SECS = 1e-6
+_RESOLVER_SECS = 0.005
 
 
 class Clock:
@@ -34,12 +34,10 @@ class Loop(_AbstractLoop):  # type: ignore[misc]
     def __init__(
         self,
         clock: Clock,
-        in_thread: Callable[[Loop, Any, Callable[[], Any]], asyncio.Future[Any]],
         failed: Callable[[dict[str, Any]], None],
     ) -> None:
-        """*in_thread* takes an executor and what that is to run, *failed* what nobody caught."""
+        """*failed* takes what nobody caught."""
         self._clock = clock
-        self._in_thread = in_thread
         self._failed = failed
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
@@ -124,8 +122,20 @@ class Loop(_AbstractLoop):  # type: ignore[misc]
             self._tasks = self.tasks()
         return task
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
-        return self._in_thread(self, executor, partial(func, *args) if args else func)
+    def run_in_executor(self, _executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
+        """Call the resolver: nothing else is called in a thread of asyncio."""
+        future = self.create_future()
+
+        def call() -> None:
+            if future.done():
+                return
+            try:
+                future.set_result(func(*args))
+            except Exception as error:  # noqa: BLE001  # what it raises is its caller's
+                future.set_exception(error)
+
+        self.call_later(_RESOLVER_SECS, call)
+        return future
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self._failed(context)

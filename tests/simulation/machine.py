@@ -17,6 +17,7 @@ from twisted.logger import globalLogPublisher
 
 from simulation.history import History
 from simulation.parts import Scraper
+from simulation.threads import SimulatedThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,10 @@ class _Errors(logging.Handler):
         """Twisted tells of what nobody caught."""
         if "log_failure" in event:
             self.told(event["log_failure"].getTraceback())
+
+
+def _no_thread(*_: object) -> None:
+    raise RuntimeError("a thread goes by no simulated time")
 
 
 class Machine:
@@ -95,6 +100,9 @@ def machine() -> Iterator[Machine]:
         time = SimpleNamespace(monotonic=simulated.now)
         stack.enter_context(patch("scrapy.utils.asyncio.time", time))
         stack.enter_context(patch("scrapy.core.engine.Scraper", Scraper))
+        threads = patch(f"{_CRAWL}.fetching.storage_thread.Threads", SimulatedThreads)
+        stack.enter_context(threads)
+        stack.enter_context(patch("threading.Thread.start", _no_thread))
         if Path(_FAST).is_dir():
             stack.enter_context(patch("tempfile.tempdir", _FAST))
         for logger in loggers:

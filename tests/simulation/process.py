@@ -31,6 +31,8 @@ from scrapy_koster.crawl.parking.file import ParkedFile
 from scrapy_koster.crawl.parking.parking import Parking
 from scrapy_koster.crawl.parking.wrapped import folder_of
 from scrapy_koster.crawl.sites import Sites
+from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.step import given_up_at
 from scrapy_koster.storage.memory import MemoryStorage
 from simulation.fakeredis import Server
 from simulation.loop import EPOCH, Loop
@@ -189,13 +191,14 @@ class ProcessClock(Clock):
     """The clocks of one process: that of its machine may be wrong, and jump."""
 
     def __init__(self, process: Process) -> None:
-        self._process = process
+        self.process = process
 
     def epoch(self) -> float:
-        return self._process.wall()
+        self.process.history.stand_still(self.process)
+        return self.process.wall()
 
     def now(self) -> Instant:
-        return Instant(self._process.history.clock.now)
+        return Instant(self.process.history.clock.now)
 
 
 class WatchedSites(Sites):
@@ -309,7 +312,7 @@ class Process:
         """When its user last had it go on after a pause."""
         self.waited_in_place: set[Request] = set()
         """What waited in place when its user paused it."""
-        self.loop = Loop(history.clock, self._in_thread, self._failed)
+        self.loop = Loop(history.clock, self._failed)
         self.redis = Server(history.redis, self)
         self.crawler = Crawler(self, self._settings())
         self._scheduler: Any = None
@@ -332,6 +335,17 @@ class Process:
     def wall(self) -> float:
         """Return the time by the clock of this machine."""
         return EPOCH + self.history.clock.now + self.offset
+
+    def moments(self) -> list[float]:
+        """Return when time alone decides what is done with requests, in seconds since the epoch."""
+        policy = self.keeper._policy
+        moments = []
+        for state in self.states.values():
+            if isinstance(state.known, Failure):
+                moments += [state.known.retry, given_up_at(state.known, policy=policy)]
+            elif state.known is not None:
+                moments.append(state.known.expires)
+        return moments
 
     def begin(self) -> None:
         """Start the crawl; to be called in its loop."""
@@ -383,32 +397,8 @@ class Process:
 
         return Mine
 
-    def _in_thread(self, loop: Loop, executor: Any, call: Any) -> asyncio.Future[Any]:
-        future = loop.create_future()
-        if self.dead:
-            future.set_exception(OSError("dead"))
-            return future
-        disk, asked = self.history.disk, loop.time()
-        if executor is self.store._thread._threads:  # the call may have waited for its turn
-            asked = call.__self__.calls[0].made
-        before, after = disk.secs()
-
-        def begin() -> None:
-            try:
-                result = call()
-            except Exception as error:  # noqa: BLE001  # what it raises is its caller's
-                answered = loop.call_later(after, _settle, future, None, error)
-            else:
-                answered = loop.call_later(after, _settle, future, result, None)
-            future.add_done_callback(lambda _: answered.cancel())
-
-        beginning = loop.call_later(before, begin)
-        future.add_done_callback(lambda _: beginning.cancel())
-        future.add_done_callback(lambda _: disk.answered(loop.time() - asked))
-        future.add_done_callback(lambda _: self._answered(loop.time() - asked))
-        return future
-
-    def _answered(self, secs: float) -> None:
+    def answered(self, secs: float) -> None:
+        """A call of the storage has taken so long."""
         if secs >= self.history.koster["KOSTER_TIMEOUT_SECS"]:  # it is taken for one that hangs
             self.hangs += 1
             # After two the storage is not called any more.
@@ -425,6 +415,11 @@ class Process:
             self.crawler.engine.paused = True
         if (file := self.parked_file) is not None:
             file.vanish()
+
+    @property
+    def outlasted_at(self) -> float:
+        """When claims may have run out last, though it did nothing wrong."""
+        return max(self.disturbed_at, self.history.stood_still_at)
 
     @property
     def ended(self) -> bool:

@@ -56,6 +56,7 @@ FOUND = {
     6663: "the watch: a site that left the memory with its host, to which another one redirects",
     27199: "the sites: one left the memory while a page of it waited in its slot",
     407579: "the hosts: a site was forgotten, and the delay it asks for with it",
+    1201: "the keeper: a site was given up between two looks at it, and nobody was told",
     1214: "the queue: an attempt that ends after the close had it set a timer again",
 }
 
@@ -164,7 +165,8 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
                     if self._is_settled(state):
                         return 0.0
                     self._fetching.add(state)
-                    result = await self._fetch.fetch(state.site, page, last_copy(state.known))
+                    async with self._pacer.asking(state, None):
+                        result = await self._fetch.fetch(state.site, page, last_copy(state.known))
             except NoPermitError:
                 return 1.0
             known = self._pacer.lengthened(state, self._after(result, state.known, began))

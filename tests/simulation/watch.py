@@ -163,7 +163,7 @@ class Watch:
         disk = history.disk
         trouble = max(disk.forgot_at, disk.lagged_at, disk.slow_until)
         for each in (process, last.process):
-            trouble = max(trouble, each.disturbed_at)
+            trouble = max(trouble, each.outlasted_at)
         return (
             not history.shares
             or last.is_alone
@@ -195,7 +195,7 @@ class Watch:
         if not isinstance(copy, Copy):
             return f"no file is known: {known}"
         until = min(until, copy.expires) if known is copy else until
-        if wall > until + 1 and process.disturbed_at < self._now:
+        if wall > until + 1 and process.outlasted_at < self._now:
             return f"the copy ran out {wall - until} s ago"
         if (copy.status, copy.body) not in self._served.get(copy.url, ()):
             return f"no site has ever answered that: {copy}"
@@ -251,7 +251,7 @@ class Watch:
         claim_secs = history.koster["KOSTER_TIMEOUT_SECS"] + _SPARE_SECS
         return (
             self._now - process.failed_at <= _BREAKER_SECS
-            or self._now - process.disturbed_at <= claim_secs
+            or self._now - process.outlasted_at <= claim_secs
             or self._now - history.disk.forgot_at <= claim_secs
             or self._now - history.disk.lagged_at <= claim_secs
             # Between the claim and the question are the calls for a turn.
@@ -261,7 +261,7 @@ class Watch:
 
     def _ran_out(self, flight: Flight) -> bool:
         disk, process = self._history.disk, flight.process
-        disturbed = max(process.disturbed_at, process.failed_at, disk.forgot_at, disk.lagged_at)
+        disturbed = max(process.outlasted_at, process.failed_at, disk.forgot_at, disk.lagged_at)
         is_disturbed = disturbed >= flight.since - 2 * _SPARE_SECS
         return is_disturbed or self._differed_at >= flight.since
 

@@ -138,10 +138,13 @@ class Keeper:
         )
 
     def ask_for(self, state: SiteState, request: Request) -> None:
-        """Have the site retrieved, now or when it is due: *request* begins to wait."""
+        """Have the site retrieved, now or when it is due: *request* begins to wait.
+
+        It waits because of the step that was taken last.
+        """
         self._announcer.begins_to_wait(state)
         self._awaits(state, request)
-        self.renew(state)
+        self._renew(state, state.step)
         if self.patience.is_by_hand and state in self._retriever.under_way:
             self._announcer.awaited(state)
         if self.patience.crawl is Crawl.OVER:
@@ -156,24 +159,32 @@ class Keeper:
         if self.patience.crawl is not Crawl.OVER or not isinstance(state.known, Failure):
             self.patience.busy()  # else nothing was fetched since the site was given up
         self.ask_for(state, request)
-        _, step = self._decided(state, Place.IN_PLACE)
+        _, step = self._decided(state, self.current_step(state), Place.IN_PLACE)
         while waits(step) or (isinstance(step, Refuse) and self.is_put_off(state)):
             told: Deferred[Step] = Deferred()
             # Again: what it waited for may have ended meanwhile, with nobody to wait for it.
             self._awaits(state, request).waiters.append(told)
-            self.renew(state)
+            self._renew(state, step)
             with self.in_place.waiting(request, gives_place=self._parked.is_open):
                 step = await maybe_deferred_to_future(told)
         return step
 
     def renew(self, state: SiteState) -> None:
         """Have a site retrieved for which requests wait, or set the time of its next attempt."""
+        self._renew(state, self.current_step(state))
+
+    def _renew(self, state: SiteState, step: Step) -> None:
+        """The same for those who wait because of *step*.
+
+        By now the step may be another: time may have decided it, and nobody would tell them. What
+        is set off here looks again when it ends.
+        """
         if self.patience.crawl is Crawl.CLOSING:  # a timer would stay behind
             return
         if self.is_put_off(state):
             self._pauses.put_off(state)
             return
-        match self.current_step(state):
+        match step:
             case Ask():
                 self.ahead.begins(state)
                 self._retriever.retrieve(state, self._awaited[state].page)
@@ -190,12 +201,13 @@ class Keeper:
             self._pauses.put_off(state)
             return
         self.ahead.ends(state)
+        current = self.current_step(state)
         where = Place.KEPT if self._parked.is_kept else Place.PARKED
-        parked, told_parked = self._decided(state, where)
+        parked, told_parked = self._decided(state, current, where)
         self._announcer.announce(
-            state, told_parked if parked is not Fate.KEEP else state.step, self.waiting_for(state)
+            state, told_parked if parked is not Fate.KEEP else current, self.waiting_for(state)
         )
-        told, step = self._decided(state, Place.IN_PLACE)
+        told, step = self._decided(state, current, Place.IN_PLACE)
         if told is not Fate.WAIT and (awaited := self._awaited.get(state)):
             waiters, awaited.waiters = awaited.waiters, []
             for waiter in waiters:
@@ -204,7 +216,7 @@ class Keeper:
             self._parked.settled(state, parked, told_parked)
         if self.waiting_for(state):
             # A failure is tried again in its time, which may have come already.
-            self.renew(state)
+            self._renew(state, current)
         else:
             self._awaited.pop(state, None)
 
@@ -214,14 +226,14 @@ class Keeper:
         return awaited
 
     def _due(self, state: SiteState) -> None:
-        if self.waiting_for(state) and waits(self.current_step(state)):
-            self.renew(state)
+        step = self.current_step(state)
+        if self.waiting_for(state) and waits(step):
+            self._renew(state, step)
         else:
             self.retrieved(state)
 
-    def _decided(self, state: SiteState, place: Place) -> tuple[Fate, Step]:
+    def _decided(self, state: SiteState, step: Step, place: Place) -> tuple[Fate, Step]:
         """Return what becomes of those who wait for the site, and the step that they are told."""
-        step = self.current_step(state)
         decided = fate(step, self.patience.crawl, place, has_failed=self._has_failed(state))
         if waits(step) and decided is not Fate.WAIT:
             return decided, self._given_up(state.known)

@@ -200,10 +200,11 @@ class Pacer:
         for state in host.states:
             if not self._hosts.waiting_for_turn(state):
                 continue
-            if self._clock.epoch() < state.until_epoch:
-                found = found or state
-            else:
+            now = self._clock.epoch()
+            if now >= state.until_epoch:
                 self._renew(state)
+            if now < state.until_epoch:  # also by another step
+                found = found or state
         return found
 
     def is_waited_for(self, state: SiteState) -> bool:
