@@ -141,6 +141,8 @@ class Watch:
         self._visited[host] = Visit(process, self._now, delay, is_alone)
         if last is None:
             return
+        if self._history.stood_still_at >= last.at - last.delay:  # perhaps just before it was sent
+            return
         early = min(delay, last.delay) - (self._now - last.at)
         if early <= (_EARLY_SECS if last.process is process else _CALL_SECS):
             return
