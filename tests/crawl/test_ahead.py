@@ -225,13 +225,11 @@ def opened(
     taken: int = 2,
     first: int = 10,
     has_begun: bool = True,
-    places: int = 4,
-    start: object = None,
 ) -> tuple[DeferringScheduler, Assembly]:
-    """A scheduler that wraps *queue*; of its places some are *taken*."""
+    """A scheduler that wraps *queue*; of its 4 places some are *taken*."""
     settings = {
         "ROBOTSTXT_OBEY": True,
-        "CONCURRENT_REQUESTS": places,
+        "CONCURRENT_REQUESTS": 4,
         "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
         "KOSTER_FALLBACK_SCHEDULER": queue,
     }
@@ -241,7 +239,6 @@ def opened(
     wakes = SimpleNamespace(schedule=woken)
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
         _slot=SimpleNamespace(nextcall=wakes),
-        _start=start,
         downloader=SimpleNamespace(active=[Request("http://taken.example/")] * taken),
     )
     set_clock(crawler, clock)
@@ -406,27 +403,4 @@ async def test_a_crawl_has_begun_when_its_first_request_has_ended(clock: HandClo
     under_way.remove(first)
     assert scheduler.next_request() is None
     assert not Queue.urls
-    await assembly.keeper.close()
-
-
-@pytest.mark.parametrize(
-    ("places", "taken", "start", "handed_out"),
-    [
-        pytest.param(32, 30, object(), True, id="two places are free"),
-        pytest.param(32, 31, object(), False, id="the last place"),
-        pytest.param(32, 31, None, True, id="start has ended"),
-        pytest.param(31, 30, object(), True, id="few places"),
-    ],
-)
-async def test_one_of_many_places_is_free_while_scrapy_reads_the_start(
-    clock: HandClock, places: int, taken: int, start: object, *, handed_out: bool
-) -> None:
-    """With all places taken Scrapy reads start() to its end at once."""
-
-    class Queue(Few):
-        urls = ["http://a.example/known"]
-
-    scheduler, assembly = opened(Queue, clock, int, taken=taken, places=places, start=start)
-    assert (scheduler.next_request() is not None) is handed_out
-    assert scheduler.has_pending_requests() is not handed_out
     await assembly.keeper.close()

@@ -158,7 +158,6 @@ async def test_a_request_that_the_scheduler_hands_out(
     assert set(calls.values()) == {1}
     assert set(calls) == {
         "scheduler.next_request", "scheduler._next", "scheduler._may_go",
-        "scheduler._is_last_place_kept",
         "scheduler._held_back", "sites.state_of", "clock.epoch", "patience.busy",
         "lastrun.is_new", "lastrun.has", "parking.open_sites", "parking.pop",
         "wrapped.next_request", "wrapped._next_that_can_be_read", "waiting.next_for_turn",

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 # follow another.
 _PARKED_AT_ONCE = 16
 _PARKED_SECS = 0.025
-# One of so many places may be kept free.
-_PLACES_MANY = 32
 # No new sites are looked for beside so many that are ready, for each place.
 _READY_PER_PLACE = 2
 _UNWRITTEN = "What of them is not in Redis is lost: it cannot be written to"
@@ -74,7 +72,6 @@ class DeferringScheduler(BaseScheduler):
         self._parking = parts.parking
         self._waiting = parts.waiting
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
-        self._keeps_a_place = self._places >= _PLACES_MANY
         self._first: Request | None = None
         """The first that was returned. When it has ended the crawl has begun."""
         self._is_cut_short = False
@@ -206,8 +203,6 @@ class DeferringScheduler(BaseScheduler):
         """
         waiting, until = self._waiting, LONG_AGO
         self._is_cut_short = False
-        if self._is_last_place_kept:
-            return None
         if self._last_run.is_new or not self._ahead.has_begun:
             self._begin()
         if self._parking.open_sites and (request := self._next_by_turns()) is not None:
@@ -227,19 +222,6 @@ class DeferringScheduler(BaseScheduler):
         self._is_cut_short = True
         self._parts.engine.wake()
         return None
-
-    @property
-    def _is_last_place_kept(self) -> bool:
-        """Whether only one place is free, and Scrapy reads start().
-
-        With all places taken it reads start() to its end, and with that many hosts in its queue
-        each request costs many times as much. Sites that are decided together would often fill
-        all places for a moment.
-        """
-        engine = self._parts.engine
-        return (
-            self._keeps_a_place and len(engine.under_way) >= self._places - 1 and engine.reads_start
-        )
 
     def _begin(self) -> None:
         """Look whether the crawl has begun, and go on with the requests of the last run."""

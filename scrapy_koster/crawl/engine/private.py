@@ -129,11 +129,6 @@ class Engine:
         return has_start_failed(self._crawler.engine)
 
     @property
-    def reads_start(self) -> bool:
-        """Whether the spider's start() may yield more requests."""
-        return self._crawler.engine._start is not None  # noqa: SLF001
-
-    @property
     def under_way(self) -> Collection[Request]:
         """The requests of the downloader: in its middlewares, waiting in a slot, or sent."""
         return self._crawler.engine.downloader.active
@@ -190,7 +185,7 @@ class Engine:
             return True
         return (
             engine.scraper.slot is not None
-            and not self.reads_start
+            and engine._start is None  # noqa: SLF001
             and (engine.downloader.needs_backout() or not scheduler.has_pending_requests())
         )
 
