@@ -130,7 +130,7 @@ def test_one_deferred_that_waiters_share_is_found(
     async def wait(self: Any, state: Any, request: Any) -> Any:
         self.patience.busy()
         self.ask_for(state, request)
-        _, step = self._decided(state, Place.IN_PLACE)
+        _, step = self._decided(state, self.current_step(state), Place.IN_PLACE)
         if waits(step):
             awaited = self._awaits(state, request)
             awaited.waiters = awaited.waiters or [Deferred()]
