@@ -101,15 +101,6 @@ class Crawler:
                 await self.engine.stop_async()
 
 
-def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-    if future.done():  # cancelled at this moment
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
-
-
 class CrawlSpider(Spider):
     """Asks for what the history has for it."""
 

@@ -203,7 +203,7 @@ class Pacer:
             now = self._clock.epoch()
             if now >= state.until_epoch:
                 self._renew(state)
-            if now < state.until_epoch:  # also by another step
+            if now < state.until_epoch:  # it may have been settled anew
                 found = found or state
         return found
 
