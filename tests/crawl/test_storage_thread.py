@@ -232,6 +232,29 @@ async def test_the_loop_is_held_for_a_batch_and_calls_gather_after_it(holds: Hol
     calls.thread.close()
 
 
+async def test_calls_that_gather_begin_early_if_they_are_many(holds: Holds) -> None:
+    clock = HandClock()
+    calls = Calls(clock=clock)
+    for n in range(EAGER + 1):
+        await outcome(calls.begin(n))
+    few = [calls.begin(n) for n in range(31)]
+    await asked()
+    assert len(calls.batches) == EAGER + 1
+    clock.secs += 0.015
+    many = [*few, calls.begin(31)]
+    assert [await outcome(each) for each in many] == [*range(32)]
+    assert calls.batches[EAGER + 1 :] == [[*range(32)]]
+    # Those that come after them have their own time, whatever was left of the one before.
+    later = calls.begin("later")
+    clock.pass_by(0.01)
+    await asked()
+    assert len(calls.batches) == EAGER + 2
+    clock.pass_by(0.01)
+    assert await outcome(later) == "later"
+    assert holds.count == EAGER + 3
+    calls.thread.close()
+
+
 async def test_a_loop_that_was_held_in_vain_is_not_held_at_once_again(holds: Holds) -> None:
     clock = StillClock()
     calls = Calls(clock=clock)

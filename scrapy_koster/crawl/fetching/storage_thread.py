@@ -56,6 +56,9 @@ _NO_HOLD_SECS = 10 * _HOLD_SECS
 # calls. They do not after the first batches, for which it is held even if no call was quick: they
 # open and prepare the storage.
 _GATHER_SECS = 0.02
+# So many do not wait for more. Their sites go on together: if these fill all places Scrapy reads
+# the whole of start(), and its queue costs time for each host that is in it.
+_GATHER_MOST = 32
 # If several batches may run, and the storage is far away, each call is a batch. Otherwise others
 # begin once one has run for so long.
 _BESIDE_SECS = 0.02
@@ -170,7 +173,8 @@ class StorageThread:
         else than this machine.
         """
         oldest = next(iter(self._running), None)
-        if self._is_far or not self._waiting:
+        waiting = len(self._waiting)
+        if self._is_far or not waiting or (oldest is None and waiting >= _GATHER_MOST):
             return True
         until = self._gathers_until if oldest is None else oldest.began + _BESIDE_SECS
         left_secs = until - self._clock.now()
@@ -184,7 +188,6 @@ class StorageThread:
 
     def _look(self) -> None:
         self._timer = None
-        self._gathers_until = LONG_AGO
         self._begin()
 
     def _next(self) -> list[_Call]:
