@@ -70,7 +70,9 @@ class Robot:
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
         self._checked: set[tuple[str, str]] = set()
         self._has_warned_of_header = False
-        crawler.signals.connect(self._sent, signal=signals.request_reached_downloader)
+        self._compares = True
+        self._is_connected = True
+        crawler.signals.connect(self._reached_downloader, signals.request_reached_downloader)
 
     def name_of(self, request: Request) -> str:
         """Return what *request* says of the robot, or else what the crawl does."""
@@ -90,12 +92,25 @@ class Robot:
         """Return the name by which *request* was decided, whatever its headers have become."""
         return self._names.get(request, self.name)
 
-    def _sent(self, request: Request) -> None:
-        """Compare what is sent with what *request* was decided by, once for each of both."""
-        if request.meta.get("dont_obey_robotstxt"):
-            return
-        header = sent_user_agent(request.headers)
+    def sends(self, request: Request) -> str:
+        """Return the name by which *request* was decided, and compare it with what is sent.
+
+        For whoever looks at each request that is sent: then the signal, which costs several
+        times as much, is not listened to any more.
+        """
+        if self._is_connected:
+            self._disconnect()
         name = self.decided_by(request)
+        if self._compares:
+            self._compare(name, sent_user_agent(request.headers))
+        return name
+
+    def _reached_downloader(self, request: Request) -> None:
+        if not request.meta.get("dont_obey_robotstxt"):
+            self._compare(self.decided_by(request), sent_user_agent(request.headers))
+
+    def _compare(self, name: str, header: str) -> None:
+        """Compare what is sent with what a request was decided by, once for each of both."""
         if (name, header) in self._checked:
             return
         self._checked.add((name, header))
@@ -111,7 +126,15 @@ class Robot:
             self._stop()
 
     def _stop(self) -> None:
-        self._crawler.signals.disconnect(self._sent, signal=signals.request_reached_downloader)
+        self._compares = False
+        if self._is_connected:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        self._is_connected = False
+        self._crawler.signals.disconnect(
+            self._reached_downloader, signals.request_reached_downloader
+        )
 
     def _warn(self, token: str, header: str) -> None:
         """3.2.1: "The name token a robot chooses for itself should be sent as

@@ -72,7 +72,7 @@ class Sending:
         state = self._keeper.in_memory(url)
         if state is None:
             return
-        robot, now = self._robot.decided_by(request), self._clock.epoch()
+        robot, now = self._robot.sends(request), self._clock.epoch()
         for host in dict.get(request.headers, b"Host") or ():
             if not state.site.is_named_by(host.decode("latin-1")):
                 self._decide(request, state, robot, _of_another_site(host, now), None)

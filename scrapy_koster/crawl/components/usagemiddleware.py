@@ -42,6 +42,7 @@ _Unfit: TypeAlias = "tuple[str, Statement | None]"
 """A purpose that items may not serve, and the statement that says so."""
 
 _HEADERS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy")
+_ANY_HEADER = frozenset(_HEADERS)
 
 
 class UsageMiddleware:
@@ -58,6 +59,7 @@ class UsageMiddleware:
         self._choice = choice = parts.config.usage
         self._dry_run = parts.config.dry_run
         self._labels = choice.labels
+        self._reads_metas = choice.reads_metas
         self._nothing = Usage(labels=self._labels)
         self._found: WeakKeyDictionary[Response, Usage] = WeakKeyDictionary()
         self._unfit: WeakKeyDictionary[Response, _Unfit] = WeakKeyDictionary()
@@ -77,17 +79,17 @@ class UsageMiddleware:
         """Set the usage of the page, so that its callback can see it."""
         request = response.request
         assert request is not None  # the engine sets it
-        statements = self._stated.about(request)
+        statements = stated = self._stated.about(request)
         fields = _fields(response.headers)
         if fields is not None:
             read = partial(header_statements, fields, labels=self._labels)
             statements += _to_each(tokens_of(request, self._token), read)
         usage = Usage(statements, labels=self._labels) if statements else self._nothing
-        if not self._choice.reads_metas:
+        if not self._reads_metas:
             self._count(usage)  # what it takes no parsing of the page to know
         if may_have_metas(response):
-            usage = self._with_metas(response, request, fields)
-        if self._choice.reads_metas:
+            usage = self._with_metas(response, request, stated, fields)
+        if self._reads_metas:
             self._count(usage)
             # A callback may write to its meta: what is decided by is kept apart.
             self._found[response] = usage
@@ -99,8 +101,9 @@ class UsageMiddleware:
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         """Pass on requests without the usage of this page, and items that it may serve."""
-        usage = self._found.get(response, self._nothing)
-        unfit = self._unfit.get(response)
+        usage, unfit = self._nothing, None
+        if self._reads_metas:  # else nothing is filled or dropped
+            usage, unfit = self._found.get(response, usage), self._unfit.get(response)
         async for output in result:
             if isinstance(output, Request):
                 # People pass meta=response.meta on: it is another page's there, and in no queue.
@@ -113,13 +116,17 @@ class UsageMiddleware:
             yield output
 
     def _with_metas(
-        self, response: Response, request: Request, fields: HeaderFields | None
+        self,
+        response: Response,
+        request: Request,
+        stated: tuple[Statement, ...],
+        fields: HeaderFields | None,
     ) -> Usage:
         # It must not hold the response, whose request holds it.
         read = partial(
             _statements,
             octets_of(response),
-            self._stated.about(request),
+            stated,
             fields or HeaderFields(),
             tokens=tokens_of(request, self._token),
             syntax=syntax_of(response),
@@ -207,6 +214,8 @@ _HOW_TO_KEEP = (
 def _fields(headers: Headers) -> HeaderFields | None:
     """Return the fields that may state preferences, None if there is none of them."""
     # Not "in headers", which folds the case of the name each time.
+    if _ANY_HEADER.isdisjoint(headers):
+        return None
     found = [dict.get(headers, name) or () for name in _HEADERS]
     if not any(found):
         return None

@@ -23,7 +23,8 @@ _names_of = lru_cache(maxsize=1000)(names_of)
 
 def tokens_of(request: Request, token: str | None) -> tuple[str, ...]:
     """Return all names that a page speaks to; *token* is what the crawl has set, if anything."""
-    robot = joined(request.meta.get("robotstxt_user_agent")) or token
+    said = request.meta.get("robotstxt_user_agent")
+    robot = (joined(said) if said else None) or token
     # The header that was sent, whoever set it: it is to that robot that the page speaks.
     return _names_of(robot or sent_user_agent(request.headers))
 
@@ -37,8 +38,11 @@ def may_have_metas(response: Response) -> bool:
 
 def syntax_of(response: Response) -> Syntax:
     """Return how *response* is written, which its Content-Type says."""
-    content_type = response.headers.get(b"Content-Type") or b""
-    is_xml = isinstance(response, XmlResponse) or b"xhtml+xml" in content_type.lower()
+    if isinstance(response, XmlResponse):
+        return Syntax.XML
+    # Not headers.get(), which folds the case of the name each time.
+    content_type = dict.get(response.headers, b"Content-Type") or (b"",)
+    is_xml = b"xhtml+xml" in content_type[-1].lower()
     return Syntax.XML if is_xml else Syntax.HTML
 
 
