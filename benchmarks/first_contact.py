@@ -268,8 +268,9 @@ def _queue(crawls: Crawls, rounds: int, sites: int) -> Table:
         rows,
         f"Times Scrapy's own middleware in the same round: the median of {rounds} rounds, and the"
         " quartiles. Milliseconds are of CPU time of the loop's thread, the longest of all rounds:"
-        " of our code in one call of next_request, of the call with Scrapy's queue, and of what"
-        " the loop did in one go.",
+        " of our code in one call of next_request, without garbage collections, which fall to"
+        " whoever allocates next; of the call with Scrapy's queue; and of what the loop did in one"
+        " go.",
         unmet,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,11 +102,11 @@ class Wrapped:
         they raise for each of these whenever they are asked.
         """
         if self._folder is None:
-            return self._scheduler.next_request()
+            return self._popped()
         left = math.inf
         while True:
             try:
-                request = self._scheduler.next_request()
+                request = self._popped()
             except Exception as error:  # noqa: BLE001  # a queue may be anybody's
                 self._tell(error)
                 # Not before there is an error: it sums over all queues.
@@ -116,6 +117,21 @@ class Wrapped:
             else:
                 self._is_broken = False
                 return request
+
+    def _popped(self) -> Request | None:
+        """Return what the scheduler does, without a garbage collection in the middle of it.
+
+        For each request Scrapy's queue makes a tuple for each host that is in it, and drops them.
+        With 10,000 hosts Python would collect garbage fourteen times meanwhile, and so take all
+        that is under way for what lives long, which it collects at a higher cost.
+        """
+        if not (self._is_scrapys and gc.isenabled()):
+            return self._scheduler.next_request()
+        gc.disable()
+        try:
+            return self._scheduler.next_request()
+        finally:
+            gc.enable()
 
     def _tell(self, error: Exception) -> None:
         if not self._told:
