@@ -160,7 +160,7 @@ async def test_a_request_that_the_scheduler_hands_out(
         "scheduler.next_request", "scheduler._next", "scheduler._may_go",
         "scheduler._held_back", "sites.state_of", "clock.epoch", "patience.busy",
         "lastrun.is_new", "lastrun.has", "parking.open_sites", "parking.pop",
-        "wrapped.next_request", "wrapped._next_that_can_be_read", "waiting.next_for_turn",
-        "waiting.holds", "pacer.open_site", "pacer.holds",
+        "wrapped.next_request", "wrapped._next_that_can_be_read", "wrapped._popped",
+        "waiting.next_for_turn", "waiting.holds", "pacer.open_site", "pacer.holds",
     }  # fmt: skip
     await assembly.keeper.close()
