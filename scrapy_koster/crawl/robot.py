@@ -99,14 +99,17 @@ class Robot:
         times as much, is not listened to any more.
         """
         if self._is_connected:
-            self._disconnect()
+            self._is_connected = False
+            self._crawler.signals.disconnect(
+                self._reached_downloader, signals.request_reached_downloader
+            )
         name = self.decided_by(request)
         if self._compares:
             self._compare(name, sent_user_agent(request.headers))
         return name
 
     def _reached_downloader(self, request: Request) -> None:
-        if not request.meta.get("dont_obey_robotstxt"):
+        if self._compares and not request.meta.get("dont_obey_robotstxt"):
             self._compare(self.decided_by(request), sent_user_agent(request.headers))
 
     def _compare(self, name: str, header: str) -> None:
@@ -117,24 +120,12 @@ class Robot:
         names = names_of(name)
         if not any(_is_known(each, header) for each in names):
             self._warn(", ".join(names), header)
-            self._stop()
+            self._compares = False
             return
         if not self._has_warned_of_header and not _PAGE_OR_ADDRESS.search(header):
             self._has_warned_of_header = True
             self._warn_of_header(header)
-        if len(self._checked) >= _NAMES_CHECKED:
-            self._stop()
-
-    def _stop(self) -> None:
-        self._compares = False
-        if self._is_connected:
-            self._disconnect()
-
-    def _disconnect(self) -> None:
-        self._is_connected = False
-        self._crawler.signals.disconnect(
-            self._reached_downloader, signals.request_reached_downloader
-        )
+        self._compares = len(self._checked) < _NAMES_CHECKED
 
     def _warn(self, token: str, header: str) -> None:
         """3.2.1: "The name token a robot chooses for itself should be sent as

@@ -42,7 +42,6 @@ _Unfit: TypeAlias = "tuple[str, Statement | None]"
 """A purpose that items may not serve, and the statement that says so."""
 
 _HEADERS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy")
-_ANY_HEADER = frozenset(_HEADERS)
 
 
 class UsageMiddleware:
@@ -214,12 +213,9 @@ _HOW_TO_KEEP = (
 def _fields(headers: Headers) -> HeaderFields | None:
     """Return the fields that may state preferences, None if there is none of them."""
     # Not "in headers", which folds the case of the name each time.
-    if _ANY_HEADER.isdisjoint(headers):
+    if headers.keys().isdisjoint(_HEADERS):
         return None
-    found = [dict.get(headers, name) or () for name in _HEADERS]
-    if not any(found):
-        return None
-    usage, robots_tag, reservation, policy = found
+    usage, robots_tag, reservation, policy = (dict.get(headers, name) or () for name in _HEADERS)
     return HeaderFields(
         content_usage=usage,
         x_robots_tag=robots_tag,
