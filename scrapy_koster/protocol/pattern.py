@@ -34,7 +34,9 @@ from scrapy_koster.protocol.precedence import in_use
 #
 # Most patterns do not match, and most of those lack a piece. So the longest piece, the
 # hint, is looked for first. Of many patterns only those are looked at of which the path has
-# three octets: the three of the hint that the fewest others have.
+# three octets: the three of the hint that the fewest others have. To find these octets takes as
+# long as a hundred decisions without them, so that is done when there were so many: most files
+# decide on fewer pages.
 
 Rule: TypeAlias = tuple[str, str]
 """An Allow or Disallow line: "" or, in any case, "d", and its path as it stands."""
@@ -47,6 +49,7 @@ NO_RULE = 1 << 32
 
 _FEW = 100
 _FEW_PREFIXES = 64
+_DECISIONS_WITHOUT_GRAMS = 100
 _GRAM = 3
 _HINT_OCTETS = 64
 _ENCODED = re.compile(f"[{ENCODED_SLASH}{ENCODED_QUESTION}]")
@@ -172,6 +175,7 @@ class Patterns:
 
     __slots__ = (
         "_around",
+        "_decisions",
         "_exact",
         "_grams",
         "_hinted",
@@ -201,7 +205,9 @@ class Patterns:
         self._around: list[int] | None = None
         if len(prefixes) > _FEW_PREFIXES:
             self._sort_by_path()
-        self._grams = _Grams(self._hinted) if len(self._hinted) > _FEW else None
+        self._decisions = 0
+        """Those for which many patterns were looked at, until there are ``_grams``."""
+        self._grams: _Grams | None = None
 
     def _add(self, prefixes: list[tuple[int, str]], rank: int, path: str) -> None:
         """Add what is neither a prefix as it stands nor a pattern as it stands."""
@@ -236,7 +242,8 @@ class Patterns:
         best = self._exact.get(path, NO_RULE)
         if self._around is not None or path.startswith(self._prefixes):
             best = min(best, self._prefix(path))
-        for hint, rank, rule in self._hinted if self._grams is None else self._grams.of(path):
+        hinted = self._hinted
+        for hint, rank, rule in hinted if len(hinted) <= _FEW else self._of_many(path):
             if hint in path:
                 if best < rank:
                     break
@@ -252,6 +259,15 @@ class Patterns:
         while at >= 0 and not path.startswith(self._prefixes[at]):
             at = self._around[at]
         return NO_RULE if at < 0 else self._ranks[at]
+
+    def _of_many(self, path: str) -> _Hinted:
+        """Return those of many patterns that may match *path*, in their order."""
+        if self._grams is None:
+            self._decisions += 1
+            if self._decisions <= _DECISIONS_WITHOUT_GRAMS:
+                return self._hinted
+            self._grams = _Grams(self._hinted)
+        return self._grams.of(path)
 
     def _pattern(self, rule: str) -> Pattern:
         if rule not in self._read:

@@ -486,18 +486,31 @@ def test_many_rules(rules: int) -> None:
     lines = [shape.format(n=n) for n in range(rules) for shape in shapes]
     body = "\n".join(["User-agent: *", *lines, "Disallow: /*?", "Disallow: /q"]).encode()
     reading = Rfc9309(body)
-    for n in (0, 1, rules // 2, rules - 1, rules):
-        for path in (f"p{n}/x", f"p{n}/x/y", f"x/w{n}/", f"e{n}", f"e{n}x", f"z{n}", f"z{n}?", "q"):
-            url = f"{SITE}/{path}"
-            plain = oracle9309.decide(body, url, "a") if rules < 300 else None
-            ruling = reading.ruling(url, "a")
-            assert reading.allowed(url, "a") is ruling.allowed
-            assert plain in (None, (ruling.allowed, ruling.rule.number if ruling.rule else None))
-            assert ruling.allowed is (
-                (path[0] == "z" and path[-1] != "?")
-                or (path[0] in "ex" and not (path[0] == "x" and n < rules))
-                or (path[0] == "p" and (n == rules or path.endswith("y")))
-            )
+    for _ in range(2):
+        for n in (0, 1, rules // 2, rules - 1, rules):
+            paths = f"p{n}/x", f"p{n}/x/y", f"x/w{n}/", f"e{n}", f"e{n}x", f"z{n}", f"z{n}?", "q"
+            for path in paths:
+                url = f"{SITE}/{path}"
+                plain = oracle9309.decide(body, url, "a") if rules < 300 else None
+                ruling = reading.ruling(url, "a")
+                assert reading.allowed(url, "a") is ruling.allowed
+                assert plain in (
+                    None,
+                    (ruling.allowed, ruling.rule.number if ruling.rule else None),
+                )
+                assert ruling.allowed is (
+                    (path[0] == "z" and path[-1] != "?")
+                    or (path[0] in "ex" and not (path[0] == "x" and n < rules))
+                    or (path[0] == "p" and (n == rules or path.endswith("y")))
+                )
+        decide_often(reading)
+
+
+def decide_often(reading: Rfc9309) -> None:
+    """Have so many decisions that from now on many patterns are found by their octets."""
+    for _ in range(101):
+        assert reading.allowed(f"{SITE}/nothing", "a")
+        assert reading.ruling(f"{SITE}/nothing", "a").allowed
 
 
 def test_many_prefixes_within_each_other() -> None:
@@ -521,10 +534,12 @@ def test_many_patterns_of_one_octet_over_and_over() -> None:
     lines = [f"Disallow: /*{octet * 4}" for octet in "abcdef"]
     lines += [f"Disallow: /*/w{n}/" for n in range(100)]
     reading = Rfc9309("\n".join(["User-agent: *", *lines]).encode())
-    for path in ("aaaa", "xaaaay", "yyddddy", "w99//w99/x"):
-        assert not reading.allowed(f"{SITE}/{path}", "a")
-    for path in ("aaa", "xabaaay", "w99/"):
-        assert reading.allowed(f"{SITE}/{path}", "a")
+    for _ in range(2):
+        for path in ("aaaa", "xaaaay", "yyddddy", "w99//w99/x"):
+            assert not reading.allowed(f"{SITE}/{path}", "a")
+        for path in ("aaa", "xabaaay", "w99/"):
+            assert reading.allowed(f"{SITE}/{path}", "a")
+        decide_often(reading)
 
 
 def test_groups_of_all_tokens_as_records() -> None:
