@@ -240,6 +240,7 @@ def opened(
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
         _slot=SimpleNamespace(nextcall=wakes),
         downloader=SimpleNamespace(active=[Request("http://taken.example/")] * taken),
+        scraper=SimpleNamespace(slot=SimpleNamespace(active=set(), queue=[])),
     )
     set_clock(crawler, clock)
     assembly = assembly_of(
@@ -389,7 +390,7 @@ async def test_new_requests_and_those_that_are_ready_come_by_turns(clock: HandCl
     await assembly.keeper.close()
 
 
-async def test_a_crawl_has_begun_when_its_first_request_has_ended(clock: HandClock) -> None:
+async def test_a_crawl_has_begun_when_its_first_page_was_scraped(clock: HandClock) -> None:
     class Queue(Few):
         urls = ["http://a.example/known", *(f"http://{n}.example/new" for n in range(5))]
 
@@ -401,6 +402,11 @@ async def test_a_crawl_has_begun_when_its_first_request_has_ended(clock: HandClo
     assert scheduler.next_request() is None
     assert len(Queue.urls) == 3
     under_way.remove(first)
+    scraped: Any = assembly.engine._crawler.engine.scraper.slot.active  # noqa: SLF001
+    scraped.add(first)
+    assert scheduler.next_request() is None
+    assert len(Queue.urls) == 3
+    scraped.clear()
     assert scheduler.next_request() is None
     assert not Queue.urls
     await assembly.keeper.close()

@@ -73,7 +73,7 @@ class DeferringScheduler(BaseScheduler):
         self._waiting = parts.waiting
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._first: Request | None = None
-        """The first that was returned. When it has ended the crawl has begun."""
+        """The first that was returned. When its page has been scraped the crawl has begun."""
         self._is_cut_short = False
         """Whether it has yet to look for more: the engine is about to ask again."""
         self._is_theirs = False
@@ -225,8 +225,14 @@ class DeferringScheduler(BaseScheduler):
 
     def _begin(self) -> None:
         """Look whether the crawl has begun, and go on with the requests of the last run."""
-        ahead, first = self._ahead, self._first
-        if not ahead.has_begun and first is not None and first not in self._parts.engine.under_way:
+        ahead, first, engine = self._ahead, self._first, self._parts.engine
+        # Not before the spider has had the first page: it would wait for what the others cost.
+        if (
+            not ahead.has_begun
+            and first is not None
+            and first not in engine.under_way
+            and not engine.scraped_count
+        ):
             ahead.begun()
         if self._last_run.is_new:
             self._ask_again()

@@ -35,7 +35,7 @@ FIRST_SECS = 1.0
 _WAITING_LEAST = 1000
 _FIRST_AT_START = 2
 START_SECS = 0.25
-"""So long a crawl begins, if no page comes before."""
+"""So long a crawl begins, if no page was scraped before."""
 
 
 class Ahead:
@@ -59,7 +59,7 @@ class Ahead:
         self._timer: CallLaterResult | None = None
         self._start: CallLaterResult | None = None
         self.has_begun = False
-        """Whether the first page has come, or ``START_SECS`` have passed since a site waits."""
+        """Whether the first page was scraped, or ``START_SECS`` have passed since a site waits."""
         self.is_full = False
         """Whether no more sites are to be looked for now. An attribute: it is read for each
         request.
@@ -91,7 +91,7 @@ class Ahead:
         self._look()
 
     def begun(self) -> None:
-        """Look as far ahead as may be: the first page has come, or its time is over."""
+        """Look as far ahead as may be: the first page was scraped, or its time is over."""
         self.has_begun = True
         if self._start is not None:
             self._start.cancel()
