@@ -16,7 +16,7 @@ from scrapy_koster.crawl.engine.compat import has_start_failed, scheduler_of
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Coroutine, Iterator
     from contextlib import AbstractAsyncContextManager
 
     from scrapy import Request
@@ -236,12 +236,14 @@ class Engine:
         handlers = self._crawler.engine.downloader.handlers
         download = handlers.download_request_async
 
-        async def within(request: Request) -> Response:
-            around = context(request)
-            if around is None:
-                return await download(request)
+        async def sent(request: Request, around: AbstractAsyncContextManager[None]) -> Response:
             async with around:
                 return await download(request)
+
+        # No coroutine around another: most requests have no context.
+        def within(request: Request) -> Coroutine[Any, Any, Response]:
+            around = context(request)
+            return download(request) if around is None else sent(request, around)
 
         handlers.download_request_async = within  # type: ignore[method-assign]
 
