@@ -303,7 +303,7 @@ def announcer_of(
 
 
 def storage_of(crawler: Crawler, config: Config) -> StorageBreaker:
-    """Return the storage of the settings; it is opened when it is first needed."""
+    """Return the storage of the settings, which is not open yet."""
     log = ServerLog(StorageBreaker.__module__, crawler, _server_of(crawler, config.storage))
     return StorageBreaker(config, Stats(crawler.stats), log, clock_of(crawler))
 

@@ -402,11 +402,11 @@ async def test_a_crawl_has_begun_when_its_first_page_was_scraped(clock: HandCloc
     assert scheduler.next_request() is None
     assert len(Queue.urls) == 3
     under_way.remove(first)
-    scraped: Any = assembly.engine._crawler.engine.scraper.slot.active  # noqa: SLF001
-    scraped.add(first)
+    slot: Any = assembly.engine._crawler.engine.scraper.slot
+    slot.active.add(first)
     assert scheduler.next_request() is None
     assert len(Queue.urls) == 3
-    scraped.clear()
+    slot.active.clear()
     assert scheduler.next_request() is None
     assert not Queue.urls
     await assembly.keeper.close()

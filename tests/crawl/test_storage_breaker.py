@@ -22,7 +22,7 @@ from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
 from scrapy_koster.protocol.access import Copy, Known
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.port import GRANTED, Claimed
+from scrapy_koster.storage.port import GRANTED, Claimed, Settings
 
 SITE = Site("http", "a.example", 80)
 STEP_SECS = 0.25
@@ -106,6 +106,29 @@ async def test_one_that_fails_again_soon_rests_for_longer_and_later_as_at_first(
     await asked_for(65, breaker, storage)
     storage.fails = True
     assert await asked_for(5, breaker, storage) == [0, 1, 3]
+
+
+class Counted(Failing):
+    """Notes when it is opened."""
+
+    opened: ClassVar[list[float]]
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> MemoryStorage:
+        cls.opened.append(cls.clock.secs)
+        return super().from_settings(settings)
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_it_can_be_opened_before_it_is_needed(blocking: bool) -> None:
+    members = {"clock": StillClock(0.0), "called": [], "opened": [], "fails": False}
+    storage: type[Counted] = type("Storage", (Counted,), members | {"blocking": blocking})
+    with breaker_of(storage) as breaker:
+        await breaker.open()
+        assert (storage.opened, storage.called) == ([0], [])
+        storage.clock.secs = 5.0
+        await breaker.get(SITE)
+        assert (storage.opened, storage.called) == ([0], [5])
 
 
 class Hanging(Failing):
@@ -197,6 +220,7 @@ async def test_visits_are_held_for_the_limit_and_no_longer(shared: type[Away]) -
 
 async def test_nobody_waits_for_a_storage_that_never_kept_a_visit(shared: type[Away]) -> None:
     with breaker_of(shared) as breaker:
+        await breaker.open()
         shared.fails = True
         assert await visited_for(30, breaker, shared) == [0, 10, 20]
 

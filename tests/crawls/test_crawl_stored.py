@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Asked, Reply
 from harness.server import Server, Site
 
+from scrapy_koster.storage.port import Settings
+from scrapy_koster.storage.sqlite import SQLiteStorage
+
 RULES = "User-agent: *\nDisallow: /first\nDisallow: /second\n"
 FIRST_LINES = {"KOSTER_MAX_BYTES": 40}
 DAY = 86_400
+SQLITE = {"KOSTER_STORAGE": SQLiteStorage}
 
 
 def by_validator(asked: Asked) -> Reply:
@@ -27,6 +32,38 @@ async def pages(crawl: Crawl, site: Site, **settings: Any) -> tuple[list[str], C
     urls = [site.url(path) for path in ("/first", "/second", "/page")]
     result = await crawl(urls=urls, settings=settings)
     return sorted(url.removeprefix(site.url("")) for url in result.fetched), result
+
+
+class Opened(SQLiteStorage):
+    """Notes when it is opened and closed."""
+
+    seen: ClassVar[list[str]]
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> SQLiteStorage:
+        cls.seen.append("opened")
+        return super().from_settings(settings)
+
+    def close(self) -> None:
+        self.seen.append("closed")
+        super().close()
+
+
+async def test_the_storage_is_opened_before_there_is_a_request(crawl: Crawl) -> None:
+    storage: type[Opened] = type("Storage", (Opened,), {"seen": []})
+    await crawl(urls=[], settings={"KOSTER_STORAGE": storage})
+    assert storage.seen == ["opened", "closed"]
+
+
+async def test_one_that_cannot_be_opened_is_told_of_when_the_crawl_begins(
+    crawl: Crawl, tmp_path: Path
+) -> None:
+    path = tmp_path / "robots.sqlite3"
+    path.mkdir()
+    result = await crawl(urls=[], settings={"KOSTER_SQLITE_PATH": str(path)} | SQLITE)
+    [said] = [said for said in result.logged(logging.WARNING) if "SQLiteStorage" in said]
+    assert said.startswith("The storage of robots.txt failed. The crawl goes on, without it")
+    assert result.stats["finish_reason"] == "finished"
 
 
 async def test_a_file_that_was_cut_is_fetched_again_when_more_is_read(

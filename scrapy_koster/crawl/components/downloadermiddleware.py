@@ -327,6 +327,8 @@ class KosterMiddleware:
 
     def _spider_opened(self) -> None:
         self._keeper.open()
+        if not self._replay.is_on:
+            self._keeper.prepare()
         self._parts.overridden.warn_of_expired()
         if not self._config.pace.obeys or self._replay.is_on:
             return

@@ -46,6 +46,9 @@ class Store(Protocol):
 
     source: Source
 
+    async def open(self) -> None:
+        """Prepare, so that the first request does not wait for that."""
+
     async def get(self, site: Site) -> Known | None:
         """Return what is stored of *site*."""
 
@@ -114,7 +117,10 @@ class FetchPacer(Protocol):
 
 
 class Unshared:
-    """The part of a Store that has nothing to claim."""
+    """The part of a Store that has nothing to prepare and nothing to claim."""
+
+    async def open(self) -> None:
+        """Do nothing."""
 
     async def claim(self: Store, site: Site, *, secs: float, unless_known: bool) -> Claimed:  # noqa: ARG002
         """Grant it."""

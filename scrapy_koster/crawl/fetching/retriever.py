@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.misc import build_from_crawler
 from twisted.python.failure import Failure as TwistedFailure
@@ -36,7 +36,7 @@ from scrapy_koster.storage.latest import is_news
 from scrapy_koster.storage.port import Claimed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from contextlib import AbstractAsyncContextManager
 
     from scrapy import Request
@@ -103,6 +103,10 @@ class Retriever:
         self._all_ended: Told[None] | None = None
         self._cancelled = False
 
+    def open(self) -> None:
+        """Have the storage prepared, before a request waits for it."""
+        self._begin(self._store.open(), lambda _: None)
+
     def is_fetching(self, state: SiteState) -> bool:
         """Whether the site is being fetched from now, by whichever process, or its answer read."""
         return state in self._fetching
@@ -112,9 +116,14 @@ class Retriever:
         if self._cancelled or state in self.under_way:
             return
         self.under_way.add(state)
-        task = begin(self._attempt(state, page))
+        self._begin(self._attempt(state, page), partial(self._settle, state))
+
+    def _begin(
+        self, coroutine: Coroutine[Any, Any, None], ended: Callable[[object], object]
+    ) -> None:
+        task = begin(coroutine)
         self._tasks.add(task)
-        when_ended(task, partial(self._ended, state, task))
+        when_ended(task, partial(self._ended, ended, task))
 
     def excuse(self, state: SiteState, secs: float) -> None:
         """Count the last *secs* seconds out of those for which a site has failed."""
@@ -138,9 +147,9 @@ class Retriever:
         await self._archive.close()
         await self._store.close()
 
-    def _ended(self, state: SiteState, task: Task, result: object) -> None:
+    def _ended(self, ended: Callable[[object], object], task: Task, result: object) -> None:
         try:
-            self._settle(state, result)
+            ended(result)
         finally:
             self._tasks.discard(task)
             if self._all_ended is not None and not self._tasks:

@@ -61,7 +61,7 @@ _HANGS = 2
 
 
 class StorageBreaker:
-    """The storage of the settings, opened when it is first needed.
+    """The storage of the settings, opened by ``open``, or when it is first needed.
 
     One that blocks is called in a thread (see ``storage_thread``), and not waited for any longer
     than KOSTER_TIMEOUT_SECS. Calls of one that does not are gathered (see ``gathering``). What goes
@@ -104,6 +104,10 @@ class StorageBreaker:
         )
         in_memory = issubclass(config.storage, MemoryStorage)
         self.source = Source.MEMORY if in_memory else Source.STORAGE
+
+    async def open(self) -> None:
+        """Open the storage, so that the first request does not wait for that."""
+        await self._tolerate(_nothing)
 
     async def get(self, site: Site) -> Known | None:
         """Return what is stored of *site*, as the settings of this crawl have it."""
@@ -332,7 +336,8 @@ class StorageBreaker:
                 return None
             ask = partial(called, storage) if pipeline is None else partial(piped, pipeline)
             answer = await use(ask)
-            self._has_answered = True
+            if use is not _nothing:
+                self._has_answered = True
             return answer
 
     def _let_alone(self) -> None:
@@ -359,3 +364,7 @@ class StorageBreaker:
     def _is_still_needed(self) -> bool:
         """Whether no thread has opened the storage meanwhile, and the crawl has not ended."""
         return self._storage is None and not self._closed
+
+
+async def _nothing(_ask: _Ask) -> None:
+    """Use a storage for no more than to open it, which a server need not answer."""

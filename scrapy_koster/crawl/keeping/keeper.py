@@ -94,6 +94,10 @@ class Keeper:
         """Begin: the engine is there."""
         self._engine.around_pauses(self._pause, self._pauses.end)
 
+    def prepare(self) -> None:
+        """Have ready what a retrieval needs, before a request waits for it."""
+        self._retriever.open()
+
     def current_step(self, state: SiteState) -> Step:
         """Return what to do now with a request to the site."""
         return state.take_step(now=self._clock.epoch(), policy=self._policy)
