@@ -35,8 +35,8 @@ from scrapy_koster.protocol.precedence import in_use
 # Most patterns do not match, and most of those lack a piece. So the longest piece, the
 # hint, is looked for first. Of many patterns only those are looked at of which the path has
 # three octets: the three of the hint that the fewest others have. To find these octets takes as
-# long as a hundred decisions without them, so that is done when there were so many: most files
-# decide on fewer pages.
+# long as 20 decisions without them (25,000 patterns) to 100 (100 patterns). So that is done after
+# 20: most files decide on fewer pages, and none takes more than twice the time.
 
 Rule: TypeAlias = tuple[str, str]
 """An Allow or Disallow line: "" or, in any case, "d", and its path as it stands."""
@@ -49,7 +49,7 @@ NO_RULE = 1 << 32
 
 _FEW = 100
 _FEW_PREFIXES = 64
-_DECISIONS_WITHOUT_GRAMS = 100
+_DECISIONS_WITHOUT_GRAMS = 20
 _GRAM = 3
 _HINT_OCTETS = 64
 _ENCODED = re.compile(f"[{ENCODED_SLASH}{ENCODED_QUESTION}]")
