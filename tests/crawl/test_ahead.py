@@ -238,9 +238,8 @@ def opened(
     crawler.stats = MemoryStatsCollector(crawler)
     wakes = SimpleNamespace(schedule=woken)
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
-        _slot=SimpleNamespace(nextcall=wakes),
+        _slot=SimpleNamespace(nextcall=wakes, inprogress=set()),
         downloader=SimpleNamespace(active=[Request("http://taken.example/")] * taken),
-        scraper=SimpleNamespace(slot=SimpleNamespace(active=set(), queue=[])),
     )
     set_clock(crawler, clock)
     assembly = assembly_of(
@@ -395,18 +394,13 @@ async def test_a_crawl_has_begun_when_its_first_page_was_scraped(clock: HandCloc
         urls = ["http://a.example/known", *(f"http://{n}.example/new" for n in range(5))]
 
     scheduler, assembly = opened(Queue, clock, int, has_begun=False)
-    under_way = assembly.engine.under_way
-    assert isinstance(under_way, list)
+    in_progress = assembly.engine.in_progress
+    assert isinstance(in_progress, set)
     first = scheduler.next_request()
-    under_way.append(first)
+    in_progress.add(first)
     assert scheduler.next_request() is None
     assert len(Queue.urls) == 3
-    under_way.remove(first)
-    slot: Any = assembly.engine._crawler.engine.scraper.slot
-    slot.active.add(first)
-    assert scheduler.next_request() is None
-    assert len(Queue.urls) == 3
-    slot.active.clear()
+    in_progress.remove(first)
     assert scheduler.next_request() is None
     assert not Queue.urls
     await assembly.keeper.close()

@@ -30,7 +30,7 @@ ANSWERS: Mapping[str, Handler] = {
     "html": Reply(200, HTML, headers={"Content-Type": "text/html"}),
     "closed-401": Reply(401),
     "closed-403": Reply(403),
-    "failing-503": Reply(503),
+    "failing-503": Reply(503, delay=0.2),  # both of its requests wait by then
     "hanging": Hang(),
     "long": RULES + "# 600 kB\n" * 67_000,
     "two-records": "User-agent: *\nAllow: /\n\nUser-agent: *\nDisallow: /secret\n",

@@ -225,14 +225,10 @@ class DeferringScheduler(BaseScheduler):
 
     def _begin(self) -> None:
         """Look whether the crawl has begun, and go on with the requests of the last run."""
-        ahead, first, engine = self._ahead, self._first, self._parts.engine
-        # Not before the spider has had the first page: it would wait for what the others cost.
-        if (
-            not ahead.has_begun
-            and first is not None
-            and first not in engine.under_way
-            and not engine.scraped_count
-        ):
+        ahead, first = self._ahead, self._first
+        # Not as soon as its page has come: the spider would wait for what the other sites cost.
+        in_progress = self._parts.engine.in_progress
+        if not ahead.has_begun and first is not None and first not in in_progress:
             ahead.begun()
         if self._last_run.is_new:
             self._ask_again()
