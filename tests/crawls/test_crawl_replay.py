@@ -28,6 +28,7 @@ from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.verdict import Source
+from scrapy_koster.storage.port import Settings
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 SCRAPYS = "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware"
@@ -110,6 +111,20 @@ async def test_without_a_copy_pages_of_the_cache_pass(recorded: Recorded) -> Non
     )
     assert result.stats.get("koster/deferred/requests") is None
     assert result.logged(logging.WARNING, "scrapy_koster") == []
+
+
+async def test_the_storage_is_opened_once(recorded: Recorded) -> None:
+    opened: list[type] = []
+
+    class Counted(SQLiteStorage):
+        @classmethod
+        def from_settings(cls, settings: Settings) -> SQLiteStorage:
+            opened.append(cls)
+            return super().from_settings(settings)
+
+    await recorded.record()
+    await recorded.run(KOSTER_STORAGE=Counted)
+    assert opened == [Counted]
 
 
 BY_HAND: dict[str, Any] = {

@@ -17,7 +17,6 @@ from scrapy_koster.storage.sqlite import SQLiteStorage
 RULES = "User-agent: *\nDisallow: /first\nDisallow: /second\n"
 FIRST_LINES = {"KOSTER_MAX_BYTES": 40}
 DAY = 86_400
-SQLITE = {"KOSTER_STORAGE": SQLiteStorage}
 
 
 def by_validator(asked: Asked) -> Reply:
@@ -60,7 +59,7 @@ async def test_one_that_cannot_be_opened_is_told_of_when_the_crawl_begins(
 ) -> None:
     path = tmp_path / "robots.sqlite3"
     path.mkdir()
-    result = await crawl(urls=[], settings={"KOSTER_SQLITE_PATH": str(path)} | SQLITE)
+    result = await crawl(urls=[], settings={"KOSTER_SQLITE_PATH": str(path)})
     [said] = [said for said in result.logged(logging.WARNING) if "SQLiteStorage" in said]
     assert said.startswith("The storage of robots.txt failed. The crawl goes on, without it")
     assert result.stats["finish_reason"] == "finished"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from secrets import token_hex
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     _Ask = Callable[..., Awaitable[Any]]
     """Makes a call, given the name of a method and its arguments: see ``storage_calls``."""
+    _Use: TypeAlias = Callable[[_Ask], Coroutine[Any, Any, "_T"]]
 
 _T = TypeVar("_T")
 
@@ -107,7 +108,7 @@ class StorageBreaker:
 
     async def open(self) -> None:
         """Open the storage, so that the first request does not wait for that."""
-        await self._tolerate(_nothing)
+        await self._tolerate(None)
 
     async def get(self, site: Site) -> Known | None:
         """Return what is stored of *site*, as the settings of this crawl have it."""
@@ -257,9 +258,7 @@ class StorageBreaker:
         finally:
             await ask("close")
 
-    async def _tolerate(
-        self, use: Callable[[_Ask], Coroutine[Any, Any, _T]], *, secs: float | None = None
-    ) -> _T | None:
+    async def _tolerate(self, use: _Use[_T] | None, *, secs: float | None = None) -> _T | None:
         if self._rests():
             self._stats.storage_error()
             return None
@@ -284,9 +283,7 @@ class StorageBreaker:
                 )
             return None
 
-    async def _in_time(
-        self, use: Callable[[_Ask], Coroutine[Any, Any, _T]], secs: float | None
-    ) -> _T | None:
+    async def _in_time(self, use: _Use[_T] | None, secs: float | None) -> _T | None:
         """Use the storage in its thread; with *secs* for the last time, and wait no longer."""
         running = self._thread.run(partial(self._use, use=use), is_last=secs is not None)
         try:
@@ -325,19 +322,16 @@ class StorageBreaker:
                 with context("together", cast("Batching", storage).together()):
                     yield None
 
-    async def _use(
-        self, pipeline: Any, *, use: Callable[[_Ask], Coroutine[Any, Any, _T]]
-    ) -> _T | None:
-        """Use the storage, by *pipeline* if there is one."""
+    async def _use(self, pipeline: Any, *, use: _Use[_T] | None) -> _T | None:
+        """Use the storage, by *pipeline* if there is one; open it only, if *use* is None."""
         with self._failing:
             storage = self._storage or self._opened()
             # Others may have come here before it failed.
-            if storage is None or self._rests():
+            if use is None or storage is None or self._rests():
                 return None
             ask = partial(called, storage) if pipeline is None else partial(piped, pipeline)
             answer = await use(ask)
-            if use is not _nothing:
-                self._has_answered = True
+            self._has_answered = True
             return answer
 
     def _let_alone(self) -> None:
@@ -364,7 +358,3 @@ class StorageBreaker:
     def _is_still_needed(self) -> bool:
         """Whether no thread has opened the storage meanwhile, and the crawl has not ended."""
         return self._storage is None and not self._closed
-
-
-async def _nothing(_ask: _Ask) -> None:
-    """Use a storage for no more than to open it, which a server need not answer."""
