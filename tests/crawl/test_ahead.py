@@ -397,7 +397,7 @@ async def test_a_crawl_has_begun_when_its_first_page_was_scraped(clock: HandCloc
     in_progress = assembly.engine.in_progress
     assert isinstance(in_progress, set)
     first = scheduler.next_request()
-    in_progress.add(first)
+    in_progress.update({first, Request("http://b.example/of-another-site")})
     assert scheduler.next_request() is None
     assert len(Queue.urls) == 3
     in_progress.remove(first)
