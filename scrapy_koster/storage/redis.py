@@ -33,8 +33,10 @@ class RedisStorage:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> RedisStorage:
-        """Open the Redis KOSTER_REDIS_URL; it is connected to when it is first asked."""
-        return cls(*(settings[name] for name in REDIS_SETTINGS))
+        """Open the Redis KOSTER_REDIS_URL, and connect to it; StorageError if that fails."""
+        storage = cls(*(settings[name] for name in REDIS_SETTINGS))
+        storage._server.connect()
+        return storage
 
     @contextmanager
     def pipeline(self) -> Iterator[RedisCalls]:

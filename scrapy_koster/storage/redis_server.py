@@ -24,11 +24,16 @@ _SCANNED_AT_ONCE = 1000
 
 
 class RedisServer:
-    """The server at *url*, which is connected to when it is first needed."""
+    """The server at *url*, which is connected to by ``connect``, or when it is first needed."""
 
     def __init__(self, url: str) -> None:
         self._client = _client(url)
         self._closed = False
+
+    def connect(self) -> None:
+        """Connect now, and keep the connection for the first command."""
+        with self.errors():
+            self._client.ping()
 
     def replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """Send *commands* in one message, and return the reply to each; an error if that failed.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -54,13 +53,21 @@ async def test_the_storage_is_opened_before_there_is_a_request(crawl: Crawl) -> 
     assert storage.seen == ["opened", "closed"]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"KOSTER_SQLITE_PATH": "/dev/null/robots.sqlite3"},
+        {
+            "KOSTER_STORAGE": "scrapy_koster.storage.redis.RedisStorage",
+            "KOSTER_REDIS_URL": "redis://127.0.0.1:1/0",  # nothing listens there
+        },
+    ],
+)
 async def test_one_that_cannot_be_opened_is_told_of_when_the_crawl_begins(
-    crawl: Crawl, tmp_path: Path
+    crawl: Crawl, settings: dict[str, str]
 ) -> None:
-    path = tmp_path / "robots.sqlite3"
-    path.mkdir()
-    result = await crawl(urls=[], settings={"KOSTER_SQLITE_PATH": str(path)})
-    [said] = [said for said in result.logged(logging.WARNING) if "SQLiteStorage" in said]
+    result = await crawl(urls=[], settings=settings)
+    [said] = [said for said in result.logged(logging.WARNING) if "The storage" in said]
     assert said.startswith("The storage of robots.txt failed. The crawl goes on, without it")
     assert result.stats["finish_reason"] == "finished"
 
