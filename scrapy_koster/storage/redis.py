@@ -35,8 +35,12 @@ class RedisStorage:
     def from_settings(cls, settings: Settings) -> RedisStorage:
         """Open the Redis KOSTER_REDIS_URL, and connect to it; StorageError if that fails."""
         storage = cls(*(settings[name] for name in REDIS_SETTINGS))
-        storage._server.connect()
+        storage.connect()
         return storage
+
+    def connect(self) -> None:
+        """Connect now, else the first call does; StorageError if that fails."""
+        self._server.connect()
 
     @contextmanager
     def pipeline(self) -> Iterator[RedisCalls]:

@@ -543,6 +543,7 @@ def test_no_message_has_the_password(answer: str) -> None:
         url = f"redis://koster:{QUOTED}@127.0.0.1:{port}/0"
         with closing(RedisStorage(url, "koster", 60)) as storage:
             calls: list[Callable[[], object]] = [
+                storage.connect,
                 lambda: storage.get(A),
                 lambda: storage.put(A, COPY, "a"),  # it does not look at what the server says
                 lambda: storage.claim(A, "a", now=0.0, secs=SECS),
