@@ -69,11 +69,13 @@ class DeferringScheduler(BaseScheduler):
         self._now = parts.clock.now
         self._keeper = parts.keeper
         self._ahead = parts.keeper.ahead
+        self._patience = parts.keeper.patience
         self._parking = parts.parking
         self._waiting = parts.waiting
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._first: Request | None = None
         """The first that was returned. When its page has been scraped the crawl has begun."""
+        self._is_beginning = True
         self._is_cut_short = False
         """Whether it has yet to look for more: the engine is about to ask again."""
         self._is_theirs = False
@@ -201,14 +203,16 @@ class DeferringScheduler(BaseScheduler):
         would be known when they are free. Where none is ready new ones are looked for in the
         wrapped queue until enough sites wait, and for some milliseconds at a time.
         """
-        waiting, until = self._waiting, LONG_AGO
+        parking, waiting, until = self._parking, self._waiting, LONG_AGO
         self._is_cut_short = False
-        if self._last_run.is_new or not self._ahead.has_begun:
+        if self._is_beginning:
             self._begin()
-        if self._parking.open_sites and (request := self._next_by_turns()) is not None:
+        if parking.ready and (request := self._next_by_turns()) is not None:
             return request
         for _ in range(_PARKED_AT_ONCE):
-            request = self._parking.pop() or waiting.next_for_turn() or self._next()
+            request = parking.pop() if parking.ready else None
+            if request is None:
+                request = (waiting.is_paced and waiting.next_for_turn()) or self._next()
             if request is None:
                 return None
             if self._may_go(request):
@@ -227,11 +231,12 @@ class DeferringScheduler(BaseScheduler):
         """Look whether the crawl has begun, and go on with the requests of the last run."""
         ahead, first = self._ahead, self._first
         # Not as soon as its page has come: the spider would wait for what the other sites cost.
-        in_progress = self._parts.engine.in_progress
-        if not ahead.has_begun and first is not None and first not in in_progress:
+        engine = self._parts.engine
+        if not ahead.has_begun and first is not None and first not in engine.in_progress:
             ahead.begun()
         if self._last_run.is_new:
             self._ask_again()
+        self._is_beginning = self._last_run.is_new or not ahead.has_begun
 
     def _next_by_turns(self) -> Request | None:
         """Look at one that is not ready if those that are fill all places.
@@ -240,7 +245,7 @@ class DeferringScheduler(BaseScheduler):
         there may always be some. One that waits for a turn comes before a new one, which is looked
         at only while those that are ready are not many.
         """
-        ready = self._parking.open_sites
+        ready = len(self._parking.ready)
         if self._is_theirs or ready < self._places - len(self._parts.engine.under_way):
             self._is_theirs = False
             return None
@@ -255,19 +260,20 @@ class DeferringScheduler(BaseScheduler):
     def _may_go(self, request: Request) -> bool:
         """Whether *request* can be decided at once; else it waits from now on."""
         waiting = self._waiting
-        if not waiting.is_open or request in waiting.given_up:
+        if not waiting.is_open or (waiting.has_given_up and request in waiting.given_up):
             return True
-        self._keeper.patience.busy()
+        if self._patience.crawl is not Crawl.BUSY:
+            self._patience.busy()
         if (state := self._held_back(request)) is not None:
             waiting.park(state, request)
             return False
-        return not waiting.holds(request)
+        return not (waiting.is_paced and waiting.holds(request))
 
     def _next(self) -> Request | None:
         if self._ahead.is_full:
             return None
         while (request := self._wrapped.next_request()) is not None:
-            if not self._last_run.has(request):
+            if not (self._last_run.waiting and self._last_run.has(request)):
                 break
             self._log.debug("%(request)s waits already, since the last run", request=request)
         return request

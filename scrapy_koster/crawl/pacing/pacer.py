@@ -56,6 +56,8 @@ _FIRST_SECS = 1.0
 class Pacer:
     """Tells which requests have to wait for a turn of their host, and gives them one."""
 
+    is_on = True
+
     def __init__(
         self,
         config: Config,
@@ -313,6 +315,8 @@ class Pacer:
 
 class NoPacer:
     """Keeps no delay (KOSTER_CRAWL_DELAY = "ignore")."""
+
+    is_on = False
 
     def needs_turn(self, _url: str) -> bool:
         """Return False."""

@@ -22,13 +22,14 @@ class LastRun:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._waiting: Counter[bytes] = Counter()
+        self.waiting: Counter[bytes] = Counter()
+        """How often each is still to be found, by what tells it from others."""
         self._first: OrderedDict[str, Request] = OrderedDict()
 
     def add(self, request: Request) -> None:
         """Note that *request* waits."""
         if (known_by := self._known_by(request)) is not None:
-            self._waiting[known_by] += 1
+            self.waiting[known_by] += 1
         self._first.setdefault(str(site_of(request.url)), request)
 
     @property
@@ -42,14 +43,12 @@ class LastRun:
 
     def has(self, request: Request) -> bool:
         """Return whether *request* is one that waits; each is found once."""
-        if not self._waiting:
-            return False
         known_by = self._known_by(request)
-        if known_by is None or known_by not in self._waiting:
+        if known_by is None or known_by not in self.waiting:
             return False
-        self._waiting[known_by] -= 1
-        if not self._waiting[known_by]:
-            del self._waiting[known_by]  # once all were found, nothing is looked up any more
+        self.waiting[known_by] -= 1
+        if not self.waiting[known_by]:
+            del self.waiting[known_by]  # once all were found, nothing is looked up any more
         return True
 
     def _known_by(self, request: Request) -> bytes | None:

@@ -50,7 +50,10 @@ class Parking:
         self._numbers = count()
         self._lots = Lots()
         self.by_site = self._lots.by_site
-        self._next: list[tuple[Place, str]] = []
+        self.ready: list[tuple[Place, str]] = []
+        """The next request of each site that is open: a heap. Some may be closed again. An
+        attribute, and public: it is looked at for each request.
+        """
         self._journal: Journal | NoJournal = NoJournal()
 
     def __len__(self) -> int:
@@ -59,12 +62,7 @@ class Parking:
     @property
     def has_next(self) -> bool:
         """Whether requests may come out."""
-        return bool(self._next) and not self.is_held
-
-    @property
-    def open_sites(self) -> int:
-        """Of about how many sites requests have been let out: some may be closed again."""
-        return len(self._next)
+        return bool(self.ready) and not self.is_held
 
     @property
     def is_held(self) -> bool:
@@ -147,8 +145,8 @@ class Parking:
 
     def pop(self) -> Request | None:
         """Return the next request of a site that is open, None if there is none."""
-        while self._next and not self.is_held:
-            place, name = heappop(self._next)
+        while self.ready and not self.is_held:
+            place, name = heappop(self.ready)
             lot = self._lots.by_name.get(name)
             if lot is None or not lot.opened or self._first(lot) != place:
                 continue  # it was closed again since
@@ -203,7 +201,7 @@ class Parking:
 
     def _come_next(self, lot: Lot) -> None:
         if (place := self._first(lot)) is not None:
-            heappush(self._next, (place, lot.name))
+            heappush(self.ready, (place, lot.name))
 
     def _first(self, lot: Lot) -> Place | None:
         places = [place for place, _ in lot.held[:1]]
@@ -257,7 +255,7 @@ class Parking:
             _say_lost(self._log, lot, lost, error)
             self._uncount(lot, lost)
         if lot.opened and lot.held:
-            heappush(self._next, (lot.held[0][0], lot.name))
+            heappush(self.ready, (lot.held[0][0], lot.name))
 
 
 def _say_lost(log: Log, lot: Lot, requests: int, error: Exception) -> None:

@@ -41,8 +41,12 @@ class Waiting:
         self._ask_for = ask_for
         self.is_open = False
         self.is_kept = False
+        self.is_paced = pacer.is_on
+        """Whether requests may wait for a turn of their host."""
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
         """Requests that waited in vain: refused when they come out, though the site may be due."""
+        self.has_given_up = False
+        """Whether there was any such request so far."""
 
     def open(self, *, is_kept: bool) -> None:
         """Begin; *is_kept*: what is parked when the crawl ends is there for the next run."""
@@ -100,6 +104,7 @@ class Waiting:
             self._engine.wake()
 
     def _marker(self, failure: Failure) -> Callable[[Request], None]:
+        self.has_given_up = True
         return lambda request: setitem(self.given_up, request, failure)
 
     def _let_out(self, state: SiteState) -> None:

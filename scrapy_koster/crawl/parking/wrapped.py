@@ -88,7 +88,7 @@ class Wrapped:
         """Return its next request, None if it has none now."""
         if self._is_silent is not None and self._is_silent():
             return None
-        request = self._next_that_can_be_read()
+        request = self._popped() if self._folder is None else self._next_that_can_be_read()
         if request is not None and request.meta.pop(_RETURNED, False):
             # A redirect of this request must meet the dupefilter again.
             request = request.replace(dont_filter=False)
@@ -101,8 +101,6 @@ class Wrapped:
         JOBDIR of a crawl that was killed that may be more than there are, and
         they raise for each of these whenever they are asked.
         """
-        if self._folder is None:
-            return self._popped()
         left = math.inf
         while True:
             try:
