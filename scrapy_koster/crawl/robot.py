@@ -68,7 +68,10 @@ class Robot:
         self.name = config.robot or user_agent(crawler)
         """Of a request that says nothing of the robot itself."""
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
+        self._has_names = False
         self._checked: set[tuple[str, str]] = set()
+        self._last: tuple[str, list[bytes]] = ("", [])
+        """What was compared last: the name, and the values of the header."""
         self._has_warned_of_header = False
         self._compares = True
         self._is_connected = True
@@ -85,12 +88,13 @@ class Robot:
         else:
             name = self.name
         if name != self.name:
+            self._has_names = True
             self._names[request] = name
         return name
 
     def decided_by(self, request: Request) -> str:
         """Return the name by which *request* was decided, whatever its headers have become."""
-        return self._names.get(request, self.name)
+        return self._names.get(request, self.name) if self._has_names else self.name
 
     def sends(self, request: Request) -> str:
         """Return the name by which *request* was decided, and compare it with what is sent.
@@ -103,9 +107,14 @@ class Robot:
             self._crawler.signals.disconnect(
                 self._reached_downloader, signals.request_reached_downloader
             )
-        name = self.decided_by(request)
+        name = self.decided_by(request) if self._has_names else self.name
         if self._compares:
-            self._compare(name, sent_user_agent(request.headers))
+            # Most requests send what the one before did.
+            sent = dict.get(request.headers, b"User-Agent") or []
+            last_name, last_sent = self._last
+            if sent != last_sent or name != last_name:
+                self._last = (name, list(sent))
+                self._compare(name, sent_user_agent(request.headers))
         return name
 
     def _reached_downloader(self, request: Request) -> None:

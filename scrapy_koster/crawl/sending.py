@@ -46,7 +46,7 @@ class Sending:
     ) -> None:
         """*decide* raises IgnoreRequest for a request that its site does not allow to the robot."""
         self._crawler = crawler
-        self._clock = clock
+        self._epoch = clock.epoch
         self._around_downloads = around_downloads
         self._keeper = keeper
         self._robot = robot
@@ -72,15 +72,16 @@ class Sending:
         state = self._keeper.in_memory(url)
         if state is None:
             return
-        robot, now = self._robot.sends(request), self._clock.epoch()
+        robot, now = self._robot.sends(request), self._epoch()
         for host in dict.get(request.headers, b"Host") or ():
             if not state.site.is_named_by(host.decode("latin-1")):
                 self._decide(request, state, robot, _of_another_site(host, now), None)
-        if not isinstance(state.known, Copy) or is_robots_txt(url):
-            return
-        if now >= state.until_epoch and waits(self._keeper.current_step(state)):
-            return
-        if not (state.allows(url, robot) and is_plain(url.removeprefix(state.origin))):
+        allowed = now < state.until_epoch and state.allows(url, robot)
+        if not (allowed and is_plain(url.removeprefix(state.origin))):
+            if not isinstance(state.known, Copy) or is_robots_txt(url):
+                return
+            if now >= state.until_epoch and waits(self._keeper.current_step(state)):
+                return
             forbidden = forbidden_spelling(url, robot, state.allows)
             if forbidden is not None:
                 self._decide(request, state, robot, state.step, forbidden)
