@@ -89,11 +89,10 @@ def part_to_read(html: bytes, token: str, others: tuple[str, ...] = ()) -> bytes
     *others*, in lower case, if they are not part of a comment or the like; the part ends
     with the last one.
     """
-    name, more = (token or EVERY_ROBOT).encode(), [other.encode() for other in others]
     end = read = 0
     for meta in _suspect(token, others).finditer(html):
         attributes = meta[1].lower()
-        if _may_matter(attributes, name) or any(other in attributes for other in more):
+        if _may_matter(attributes, token or EVERY_ROBOT, others):
             end = max(end, meta.end(1) + 1)
         read += len(attributes)
         if read > len(html) or not html.startswith(b">", meta.end(1)):
@@ -164,9 +163,11 @@ def _name_and_content(tag: bytes) -> tuple[str, str] | None:
     return None
 
 
-def _may_matter(attributes: bytes, token: bytes) -> bool:
+def _may_matter(attributes: bytes, token: str, others: tuple[str, ...]) -> bool:
+    if any(other.encode() in attributes for other in others):
+        return True
     spelt_out = b"&" in attributes  # with character references
-    if b"robots" in attributes or token in attributes:
+    if b"robots" in attributes or token.encode() in attributes:
         return spelt_out or b"no" in attributes
     return spelt_out and any(
         name == b"name" and b"&" in b"".join(value)

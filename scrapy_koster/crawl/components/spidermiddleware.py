@@ -81,9 +81,10 @@ class RobotsMetaMiddleware:
             # Requests are made with the meta of the page they are on: this may be another's.
             meta.pop(PAGE_DIRECTIVES, None)
             return
+        meta[PAGE_DIRECTIVES] = []
         directives = self._directives(response, request)
-        meta[PAGE_DIRECTIVES] = directives.words()
         if directives is not NO_DIRECTIVES:
+            meta[PAGE_DIRECTIVES] = directives.words()
             self._found[response] = directives
 
     async def process_spider_output(
@@ -101,7 +102,8 @@ class RobotsMetaMiddleware:
 
     def _directives(self, response: Response, request: Request) -> Directives:
         found = NO_DIRECTIVES
-        if self._reads_headers and b"X-Robots-Tag" in response.headers:
+        # Not "in response.headers", which folds the case of the name each time.
+        if self._reads_headers and dict.__contains__(response.headers, b"X-Robots-Tag"):
             values = response.headers.getlist(b"X-Robots-Tag")
             said = [value.decode("latin-1") for value in values]
             for token in tokens_of(request, self._token):

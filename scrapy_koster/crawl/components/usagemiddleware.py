@@ -42,6 +42,7 @@ _Unfit: TypeAlias = "tuple[str, Statement | None]"
 """A purpose that items may not serve, and the statement that says so."""
 
 _HEADERS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy")
+_NO_FIELDS = HeaderFields()
 
 
 class UsageMiddleware:
@@ -78,14 +79,13 @@ class UsageMiddleware:
         """Set the usage of the page, so that its callback can see it."""
         request = response.request
         assert request is not None  # the engine sets it
-        statements = stated = self._stated.about(request)
-        fields = _fields(response.headers)
-        if fields is not None:
-            read = partial(header_statements, fields, labels=self._labels)
-            statements += _to_each(tokens_of(request, self._token), read)
-        usage = Usage(statements, labels=self._labels) if statements else self._nothing
-        if not self._reads_metas:
-            self._count(usage)  # what it takes no parsing of the page to know
+        usage, fields = self._nothing, _NO_FIELDS
+        stated = self._stated.about(request) if self._stated.has_any else ()
+        # Not "in response.headers", which folds the case of the name each time.
+        if not response.headers.keys().isdisjoint(_HEADERS):
+            fields = _fields(response.headers)
+        if stated or fields is not _NO_FIELDS:
+            usage = self._without_metas(request, stated, fields)
         if may_have_metas(response):
             usage = self._with_metas(response, request, stated, fields)
         if self._reads_metas:
@@ -114,29 +114,32 @@ class UsageMiddleware:
                     _fill(output, self._choice.field, usage)
             yield output
 
+    def _without_metas(
+        self, request: Request, stated: tuple[Statement, ...], fields: HeaderFields
+    ) -> Usage:
+        read = partial(header_statements, fields, labels=self._labels)
+        statements = stated + _to_each(tokens_of(request, self._token), read)
+        usage = Usage(statements, labels=self._labels)
+        if not self._reads_metas:
+            self._count(usage)  # what it takes no parsing of the page to know
+        return usage
+
     def _with_metas(
         self,
         response: Response,
         request: Request,
         stated: tuple[Statement, ...],
-        fields: HeaderFields | None,
+        fields: HeaderFields,
     ) -> Usage:
         # It must not hold the response, whose request holds it.
-        read = partial(
-            _statements,
-            octets_of(response),
-            stated,
-            fields or HeaderFields(),
-            tokens=tokens_of(request, self._token),
-            syntax=syntax_of(response),
-            labels=self._labels,
-        )
+        tokens, syntax = tokens_of(request, self._token), syntax_of(response)
+        page = octets_of(response)
+        read = partial(_statements, page, stated, fields, tokens, syntax, labels=self._labels)
         return Usage(labels=self._labels, read=read)
 
     def _count(self, usage: Usage) -> None:
-        if usage is not self._nothing:
-            for label, preference in usage.preferences().items():
-                self._stats.usage_stated(label, preference)
+        for label, preference in usage.preferences().items():
+            self._stats.usage_stated(label, preference)
 
     def _unfit_for(self, request: Request, usage: Usage) -> _Unfit | None:
         """Return the purpose that items of the page may not serve, None if they may be kept."""
@@ -210,11 +213,8 @@ _HOW_TO_KEEP = (
 )
 
 
-def _fields(headers: Headers) -> HeaderFields | None:
-    """Return the fields that may state preferences, None if there is none of them."""
-    # Not "in headers", which folds the case of the name each time.
-    if headers.keys().isdisjoint(_HEADERS):
-        return None
+def _fields(headers: Headers) -> HeaderFields:
+    """Return the fields that may state preferences."""
     usage, robots_tag, reservation, policy = (dict.get(headers, name) or () for name in _HEADERS)
     return HeaderFields(
         content_usage=usage,
@@ -228,9 +228,9 @@ def _statements(
     page: bytes,
     of_robots_txt: tuple[Statement, ...],
     fields: HeaderFields,
-    *,
     tokens: tuple[str, ...],
     syntax: Syntax,
+    *,
     labels: frozenset[str],
 ) -> tuple[Statement, ...]:
     """Return all statements about *page*, which is read for META tags."""

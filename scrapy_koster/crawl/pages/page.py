@@ -49,10 +49,11 @@ def syntax_of(response: Response) -> Syntax:
 def octets_of(response: Response) -> bytes:
     """Return the page in an encoding that has ASCII as it is: all that is not UTF-16 or 32."""
     # Not by any other name that the page gives: Python's codecs may raise.
+    body = response.body
     if (
-        b"\0" in response.body[:_NUL_WITHIN_BYTES]
+        b"\0" in body[:_NUL_WITHIN_BYTES]
         and isinstance(response, TextResponse)
         and response.encoding.startswith(("utf-16", "utf-32"))
     ):
         return response.text.encode("utf-8", "replace")
-    return response.body
+    return body
