@@ -118,6 +118,23 @@ async def test_a_long_file_is_read_to_its_end(crawl: Crawl, server: Server, kind
     assert site.pages_asked == ["/page"]
 
 
+@pytest.mark.parametrize("is_lazy", [False, True])
+async def test_it_is_built_before_there_is_a_request_unless_it_is_lazy(
+    crawl: Crawl, is_lazy: bool
+) -> None:
+    built: list[Crawler] = []
+
+    class Counted(loaded("_aiohttp.Aiohttp")):  # type: ignore[misc]
+        lazy = is_lazy
+
+        def __init__(self, crawler: Crawler) -> None:
+            built.append(crawler)
+            super().__init__(crawler)
+
+    await crawl(urls=[], settings={"DOWNLOAD_HANDLERS": {"http": Counted}})
+    assert len(built) == (0 if is_lazy else 2)  # the crawl's, and that for robots.txt
+
+
 def failing(error: Exception) -> Any:
     class Failing:
         """Sends pages as the crawl's own handler does."""

@@ -39,6 +39,7 @@ _SWITCHED_OFF = {
     RedirectMiddleware,
     RetryMiddleware,
 }
+_SCHEMES = {"http", "https"}
 # No bound: how many sites are asked at the same time is the keeper's to decide.
 _CONNECTIONS = 100_000
 
@@ -58,6 +59,15 @@ class MeteredHandlers:
         self._metered: dict[str, DownloadHandlerProtocol | None] = {}
         self._built: list[DownloadHandlerProtocol] = []
         """The signal that closes them keeps none of them alive."""
+
+    def prepare(self) -> None:
+        """Meter what Scrapy has built by now: a session of aiohttp takes a millisecond.
+
+        Scrapy builds a handler that is lazy when it is first needed, and so it is done here.
+        """
+        built = getattr(self._handlers, "_handlers", {})  # another downloader has others
+        for scheme in _SCHEMES & built.keys():
+            self._metered[scheme] = self._meter(scheme)
 
     async def download(self, request: Request) -> Response:
         """Return the response; to be called while a meter is counting."""

@@ -110,6 +110,11 @@ class Fetcher:
             clock, config.timeout_secs, lambda time_out: time_out()
         )
         self._cancelled = False
+        crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
+
+    def _spider_opened(self) -> None:
+        """Have ready what each fetch needs, before a request waits for it."""
+        self._handlers.prepare()
 
     async def fetch(
         self, site: Site, page: Request, stale: Copy | None, *, after: TurnNeededError | None = None
