@@ -14,7 +14,13 @@ from scrapy_koster.crawl.config import PageSource, config_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.stats import Stats
-from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, syntax_of, tokens_of
+from scrapy_koster.crawl.pages.page import (
+    may_have_metas,
+    octets_of,
+    prepare_for,
+    syntax_of,
+    tokens_of,
+)
 from scrapy_koster.crawl.report import counts_of
 from scrapy_koster.protocol.metatags import part_to_read
 from scrapy_koster.protocol.robotsmeta import (
@@ -54,6 +60,8 @@ class RobotsMetaMiddleware:
         self._token = token
         self._found: WeakKeyDictionary[Response, Directives] = WeakKeyDictionary()
         self._dropped: Counter[str] = Counter()
+        self._crawler = crawler
+        crawler.signals.connect(self._begin, signal=signals.spider_opened)
         crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
     @classmethod
@@ -138,6 +146,10 @@ class RobotsMetaMiddleware:
             said=said,
             more=_HOW_TO_SWITCH_OFF if first else "",
         )
+
+    def _begin(self) -> None:
+        if self._reads_metas:
+            prepare_for(self._crawler, self._token)
 
     def _sum_up(self) -> None:
         if self._dropped:

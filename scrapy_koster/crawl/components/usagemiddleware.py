@@ -16,7 +16,13 @@ from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import USAGE_EXPIRY_SECS
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, syntax_of, tokens_of
+from scrapy_koster.crawl.pages.page import (
+    may_have_metas,
+    octets_of,
+    prepare_for,
+    syntax_of,
+    tokens_of,
+)
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
 from scrapy_koster.protocol.usage_page import (
@@ -181,6 +187,8 @@ class UsageMiddleware:
     # The start and the end of the crawl.
 
     def _begin(self) -> None:
+        if self._reads_metas:
+            prepare_for(self._crawler, self._token, TDM_NAMES)
         purposes = self._choice.purposes
         if not purposes:
             return
