@@ -33,7 +33,8 @@ class RedisServer:
     def connect(self) -> None:
         """Connect now, and keep the connection for the first command."""
         with self.errors():
-            self._client.ping()
+            if not self._client.ping():
+                raise redis.ConnectionError("it answered PING, but not with PONG")
 
     def replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """Send *commands* in one message, and return the reply to each; an error if that failed.

@@ -132,10 +132,13 @@ def answering(answer: bytes) -> Iterator[int]:
                 talk, _ = listening.accept()
             except OSError:
                 return
-            with talk:
+            with talk, suppress(OSError):
                 talk.settimeout(5)
                 talk.recv(10_000)
                 talk.sendall(answer)
+                talk.shutdown(socket.SHUT_WR)
+                while talk.recv(10_000):  # else what is not read cuts off what was answered
+                    pass
 
     thread = Thread(target=serve, daemon=True)
     thread.start()
