@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.pqueues import DownloaderAwarePriorityQueue
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _SCHEDULER = "scrapy_koster.DeferringScheduler"
+_QUEUE = "scrapy_koster.RoundRobinPriorityQueue"
 
 
 class Addon:
@@ -55,6 +57,8 @@ def _enable(settings: BaseSettings) -> None:
     settings.setdefault_in_component_priority_dict("EXTENSIONS", RobotsReport, 100)
     _join_names(settings)
     _wrap_scheduler(settings)
+    if load_object(settings["SCHEDULER_PRIORITY_QUEUE"]) is DownloaderAwarePriorityQueue:
+        settings.set("SCHEDULER_PRIORITY_QUEUE", _QUEUE, "addon")
 
 
 def _join_names(settings: BaseSettings) -> None:

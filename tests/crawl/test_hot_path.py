@@ -156,6 +156,6 @@ async def test_a_request_that_the_scheduler_hands_out(
     assert set(calls.values()) == {1}
     assert set(calls) == {
         "scheduler.next_request", "scheduler._next", "scheduler._may_go",
-        "scheduler._held_back", "sites.state_of", "wrapped.next_request", "wrapped._popped",
+        "scheduler._held_back", "sites.state_of", "wrapped.next_request",
     }  # fmt: skip
     await assembly.keeper.close()

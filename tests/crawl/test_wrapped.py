@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -157,37 +156,6 @@ def test_a_queue_that_only_fails_has_nothing_more(tmp_path: Path) -> None:
     scheduler.answers = [Request("http://a.example"), None]
     assert one.next_request() is not None
     assert one.has_pending_requests()
-
-
-@pytest.mark.parametrize(
-    ("kind", "jobdir", "collects"),
-    [(ScrapysQueue, False, False), (ScrapysQueue, True, False), (Queue, False, True)],
-)
-@pytest.mark.parametrize("is_on", [True, False])
-def test_no_garbage_is_collected_while_scrapys_queue_is_asked(
-    tmp_path: Path, kind: Any, *, jobdir: bool, collects: bool, is_on: bool
-) -> None:
-    collecting = []
-
-    class Asked(kind):  # type: ignore[misc]
-        def next_request(self) -> Request | None:
-            collecting.append(gc.isenabled())
-            answer: Request | None = super().next_request()
-            return answer
-
-    one = wrapped(Asked([BROKEN, Request("http://a.example/")]), tmp_path if jobdir else None)
-    if not is_on:
-        gc.disable()
-    try:
-        if jobdir:
-            assert one.next_request() is not None
-        else:
-            with pytest.raises(OSError, match="no such file"):
-                one.next_request()
-        assert gc.isenabled() is is_on
-    finally:
-        gc.enable()
-    assert set(collecting) == {collects and is_on}
 
 
 def test_what_another_scheduler_raises_is_raised() -> None:

@@ -94,6 +94,20 @@ def used(path: Path) -> Iterator[tuple[str, str]]:
                 yield name.value, ast.unparse(of)
 
 
+def inherited(path: Path) -> Iterator[str]:
+    """The attributes that a class of a file uses of itself, and has from a class of Scrapy."""
+    module = import_module(f"scrapy_koster.crawl.engine.{path.stem}")
+    for _, cls in inspect.getmembers(module, inspect.isclass):
+        bases = [base for base in cls.__mro__ if base.__module__.startswith("scrapy.")]
+        if cls.__module__ != module.__name__ or not bases:
+            continue
+        for node in ast.walk(ast.parse(inspect.getsource(cls))):
+            if not isinstance(node, ast.Attribute) or ast.unparse(node.value) != "self":
+                continue
+            if any(has(base, node.attr) for base in bases):
+                yield node.attr
+
+
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
@@ -101,6 +115,7 @@ def is_private(name: str) -> bool:
 def test_what_is_used_is_listed() -> None:
     listed = {name.rpartition(".")[2] for name, _, _ in LISTED}
     names = {name for path in ENGINE.glob("*.py") for name, _ in used(path)}
+    names |= {name for path in ENGINE.glob("[!_]*.py") for name in inherited(path)}
     private = set(filter(is_private, names)) - OF_OTHERS.keys()
     assert private - listed == set()
     assert listed - names == set()

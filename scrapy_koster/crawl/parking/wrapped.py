@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,7 +87,10 @@ class Wrapped:
         """Return its next request, None if it has none now."""
         if self._is_silent is not None and self._is_silent():
             return None
-        request = self._popped() if self._folder is None else self._next_that_can_be_read()
+        if self._folder is None:
+            request = self._scheduler.next_request()
+        else:
+            request = self._next_that_can_be_read()
         if request is not None and request.meta.pop(_RETURNED, False):
             # A redirect of this request must meet the dupefilter again.
             request = request.replace(dont_filter=False)
@@ -104,7 +106,7 @@ class Wrapped:
         left = math.inf
         while True:
             try:
-                request = self._popped()
+                request = self._scheduler.next_request()
             except Exception as error:  # noqa: BLE001  # a queue may be anybody's
                 self._tell(error)
                 # Not before there is an error: it sums over all queues.
@@ -115,21 +117,6 @@ class Wrapped:
             else:
                 self._is_broken = False
                 return request
-
-    def _popped(self) -> Request | None:
-        """Return what the scheduler does, without a garbage collection in the middle of it.
-
-        For each request Scrapy's queue makes a tuple for each host that is in it, and drops them.
-        With 10,000 hosts Python would collect garbage fourteen times meanwhile, and so take all
-        that is under way for what lives long, which it collects at a higher cost.
-        """
-        if not (self._is_scrapys and gc.isenabled()):
-            return self._scheduler.next_request()
-        gc.disable()
-        try:
-            return self._scheduler.next_request()
-        finally:
-            gc.enable()
 
     def _tell(self, error: Exception) -> None:
         if not self._told:

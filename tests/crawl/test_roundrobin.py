@@ -1,0 +1,251 @@
+"""The priority queue that the add-on sets: which request comes next, and what that costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Reply
+from harness.server import Server
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy import Request
+from scrapy.pqueues import DownloaderAwarePriorityQueue
+from scrapy.settings import Settings
+from scrapy.squeues import FifoMemoryQueue, PickleFifoDiskQueue
+from scrapy.utils.httpobj import urlparse_cached
+
+from scrapy_koster import RoundRobinPriorityQueue
+
+HOSTS = ("a", "b", "c", "d")
+
+
+class Slots(dict[str, Any]):
+    """Those of a downloader, by host. Counts how often it was asked for one."""
+
+    looked = 0
+
+    def __contains__(self, slot: object) -> bool:
+        self.looked += 1
+        return super().__contains__(slot)
+
+    def set(self, host: str, downloads: int) -> None:
+        self[host] = SimpleNamespace(active=range(downloads))
+
+
+class Downloader:
+    def __init__(self) -> None:
+        self.slots = Slots()
+
+    def get_slot_key(self, request: Request) -> str:
+        return urlparse_cached(request).hostname or ""
+
+
+def queue(
+    downloader: Downloader,
+    folder: Path | None = None,
+    state: Any = None,
+    kind: type[DownloaderAwarePriorityQueue] = RoundRobinPriorityQueue,
+) -> Any:
+    crawler: Any = SimpleNamespace(
+        settings=Settings(), engine=SimpleNamespace(downloader=downloader), spider=None
+    )
+    store: Any = FifoMemoryQueue if folder is None else PickleFifoDiskQueue
+    return kind.from_crawler(crawler, store, str(folder or ""), state)
+
+
+class EnqueuesAll(RecordingSpider):
+    """Has all its requests queued before the first is sent."""
+
+    async def start(self) -> AsyncIterator[Any]:
+        for url in self.urls:
+            self.crawler.engine.crawl(self.ask(url))
+        for none in self.urls[:0]:
+            yield none
+
+
+def request(host: str, number: int = 0) -> Request:
+    return Request(f"http://{host}/{number}")
+
+
+def popped(queue: Any, count: int | None = None) -> list[str]:
+    """The hosts of the next *count* requests, of all without one."""
+    found: list[str] = []
+    while (count is None or len(found) < count) and (one := queue.pop()) is not None:
+        found.append(urlparse_cached(one).hostname or "")
+    return found
+
+
+def filled(queue: Any, hosts: Iterable[str], each: int = 1) -> Any:
+    for host in hosts:
+        for number in range(each):
+            queue.push(request(host, number))
+    return queue
+
+
+def test_hosts_come_by_turns_and_the_first_to_come_is_first() -> None:
+    assert popped(filled(queue(Downloader()), "cab", each=3)) == list("cabcabcab")
+
+
+def test_a_new_host_comes_after_those_that_are_there() -> None:
+    found = filled(queue(Downloader()), "cb", each=2)
+    assert popped(found, 1) == ["c"]
+    found.push(request("a"))
+    assert popped(found) == list("bcab")
+
+
+def test_a_host_without_downloads_comes_before_others() -> None:
+    downloader = Downloader()
+    found = filled(queue(downloader), "abc", each=2)
+    downloader.slots.set("a", 1)
+    downloader.slots.set("b", 0)
+    assert popped(found) == list("bcbcaa")
+
+
+def test_the_host_with_the_fewest_downloads_comes_first() -> None:
+    downloader = Downloader()
+    found = filled(queue(downloader), "abc")
+    for host, downloads in {"a": 3, "b": 1, "c": 2}.items():
+        downloader.slots.set(host, downloads)
+    assert popped(found) == list("bca")
+
+
+def test_the_one_that_is_looked_at_comes_next() -> None:
+    found = filled(queue(Downloader()), "ab", each=2)
+    for host in "abab":
+        assert urlparse_cached(found.peek()).hostname == host
+        assert popped(found, 1) == [host]
+    assert found.peek() is None
+    assert found.pop() is None
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("push"), st.sampled_from(HOSTS)),
+        st.tuples(st.just("pop"), st.just("")),
+        st.tuples(st.sampled_from(["0", "1", "2"]), st.sampled_from(HOSTS)),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_whatever_happens_none_is_lost_and_the_fewest_downloads_come_first(
+    steps: Sequence[tuple[str, str]],
+) -> None:
+    downloader, number = Downloader(), 0
+    found = queue(downloader)
+    waiting: dict[str, list[str]] = {}
+    passed: dict[str, set[str]] = {}  # whom a host has let pass since its last turn
+
+    def pop() -> None:
+        one = found.pop()
+        if one is None:
+            assert not any(waiting.values())
+            return
+        host = urlparse_cached(one).hostname or ""
+        assert one.url == waiting[host].pop(0)
+        downloads = {each: _downloads(downloader, each) for each, urls in waiting.items() if urls}
+        assert _downloads(downloader, host) <= min(downloads.values(), default=2)
+        for other, count in downloads.items():
+            if other != host and count <= _downloads(downloader, host):
+                assert host not in passed.setdefault(other, set())
+                passed[other].add(host)
+        passed[host] = set()
+
+    for step, host in steps:
+        if step == "push":
+            number += 1
+            one = request(host, number)
+            found.push(one)
+            waiting.setdefault(host, []).append(one.url)
+        elif step == "pop":
+            pop()
+        else:
+            downloader.slots.set(host, int(step))
+            passed.clear()  # whose turn it was depends on what was then
+        assert len(found) == sum(map(len, waiting.values()))
+    for _ in range(number + 1):
+        pop()
+    assert not any(waiting.values())
+
+
+def _downloads(downloader: Downloader, host: str) -> int:
+    slot = downloader.slots.get(host)
+    return 0 if slot is None else len(slot.active)
+
+
+@pytest.mark.parametrize("hosts", [100, 200, 400])
+def test_a_request_costs_the_same_however_many_hosts_wait(hosts: int) -> None:
+    busy = 8
+    downloader = Downloader()
+    found = filled(queue(downloader), (f"h{number}" for number in range(hosts)), each=2)
+    for number in range(busy):
+        downloader.slots.set(f"h{number}", 1)
+    for _ in range(hosts):
+        downloader.slots.looked = 0
+        found.pop()
+        assert downloader.slots.looked <= busy + 1
+
+
+def test_a_host_that_cannot_be_read_has_its_turn_and_no_more() -> None:
+    """As in the JOBDIR of a crawl that was killed. Scrapy's own goes on with the next, too."""
+
+    def fail() -> Request:
+        raise OSError("no such file")
+
+    found = filled(queue(Downloader()), "abc")
+    found.pqueues["a"].pop = fail
+    with pytest.raises(OSError, match="no such file"):
+        found.pop()
+    assert popped(found, 2) == ["b", "c"]
+
+
+KINDS = (RoundRobinPriorityQueue, DownloaderAwarePriorityQueue)
+
+
+@pytest.mark.parametrize("kinds", [KINDS, KINDS[::-1], KINDS[:1] * 2])
+def test_a_jobdir_is_the_same_as_that_of_scrapys_own(
+    tmp_path: Path, kinds: Sequence[type[DownloaderAwarePriorityQueue]]
+) -> None:
+    before, after = kinds
+    first = filled(queue(Downloader(), tmp_path, kind=before), "cab", each=3)
+    taken = popped(first, 4)
+    second = queue(Downloader(), tmp_path, first.close(), kind=after)
+    assert len(second) == 5
+    assert Counter(taken + popped(second)) == {"a": 3, "b": 3, "c": 3}
+    assert second.close() == {}
+
+
+async def test_the_first_of_a_queue_is_fetched_first(crawl: Crawl, server: Server) -> None:
+    sites = [server.site() for _ in range(6)][::-1]
+    settings = {"CONCURRENT_REQUESTS": 1}
+    await crawl(EnqueuesAll, urls=[site.url("/page") for site in sites], settings=settings)
+    asked = [site.requests[-1].at for site in sites]
+    assert asked == sorted(asked)
+
+
+async def test_a_crawl_goes_on_in_the_jobdir_of_scrapys_queue(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    sites = [server.site() for _ in range(4)]
+    for site in sites:
+        site.pages(Reply(delay=0.2))
+    settings = {
+        "JOBDIR": str(tmp_path),
+        "CONCURRENT_REQUESTS": 1,
+        "SCHEDULER_PRIORITY_QUEUE": DownloaderAwarePriorityQueue,
+    }
+    urls = [url for site in sites for url in site.urls(3)]
+    running = crawl.start(EnqueuesAll, urls=urls, settings=settings)
+    await crawl.until(lambda: any(site.pages_asked for site in sites))
+    first = await running.stop()
+    del settings["SCHEDULER_PRIORITY_QUEUE"]
+    second = await crawl(EnqueuesAll, urls=[], settings=settings)
+    assert 0 < len(first.fetched) < len(urls)
+    assert sorted([*first.fetched, *second.fetched]) == sorted(urls)
