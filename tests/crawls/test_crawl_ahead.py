@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl
+from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server, Site
 from harness.virtual import TIME
 from scrapy import Request
 from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
+from scrapy.http import Response
 
 from scrapy_koster.crawl.assembly import Parts, assembly_of
 from scrapy_koster.crawl.keeping.ahead import Ahead
@@ -105,6 +107,19 @@ async def test_the_first_page_comes_before_other_sites_are_asked(
     asked = sorted(site.requests[0].at for site in sites)
     pages = sorted(site.requests[1].at for site in sites)
     assert asked[2] >= pages[0] >= asked[0] + 0.1
+
+
+async def test_no_garbage_is_collected_before_the_first_page(crawl: Crawl, server: Server) -> None:
+    collecting = []
+
+    class Looks(RecordingSpider):
+        def page(self, response: Response) -> None:
+            collecting.append(gc.isenabled())
+
+    first, second = hosts(server, 2, Reply(404))
+    second.page("/page", Reply(delay=SECS))
+    await crawl(Looks, urls=[first.url("/page"), second.url("/page")])
+    assert collecting == [False, True]
 
 
 async def test_a_page_has_its_turn_however_many_sites_open(crawl: Crawl, server: Server) -> None:
