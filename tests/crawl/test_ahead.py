@@ -134,6 +134,50 @@ def test_a_crawl_begins_with_two_sites(clock: HandClock, room: list[str]) -> Non
     assert full(ahead)
 
 
+def test_none_begins_while_the_first_page_is_under_way_for_a_moment(
+    clock: HandClock, room: list[str]
+) -> None:
+    ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
+    one, two, three = sites(3)
+    ahead.begins(one)
+    ahead.begins(two)
+    ahead.ends(one)
+    assert not full(ahead)
+    ahead.first_sent()
+    ahead.ends(two)
+    clock.go_on(0.01)
+    assert full(ahead)
+    assert not room
+    clock.go_on(0.01)
+    assert not full(ahead)
+    assert room == ["room"]
+    ahead.begins(two)
+    ahead.begins(three)
+    assert full(ahead)
+
+
+def test_that_moment_ends_when_the_crawl_has_begun(clock: HandClock, room: list[str]) -> None:
+    ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
+    (one,) = sites(1)
+    ahead.begins(one)
+    ahead.ends(one)
+    ahead.first_sent()
+    ahead.begun()
+    assert not full(ahead)
+    assert room == ["room"]
+    assert not clock.waiting
+    ahead.first_sent()
+    assert not full(ahead)
+
+
+def test_there_is_no_such_moment_where_no_site_has_waited(clock: HandClock) -> None:
+    """All are known: none is looked for that could delay a page."""
+    ahead = Ahead(clock, lambda: None, first=3, waiting=5)
+    ahead.first_sent()
+    assert not full(ahead)
+    assert not clock.waiting
+
+
 @pytest.fixture
 def collecting() -> Iterator[None]:
     """Collections of garbage are on, and are so again."""

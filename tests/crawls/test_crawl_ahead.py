@@ -109,6 +109,19 @@ async def test_the_first_page_comes_before_other_sites_are_asked(
     assert asked[2] >= pages[0] >= asked[0] + 0.1
 
 
+@pytest.mark.parametrize(("page_secs", "least", "most"), [(0.01, 0.01, 0.2), (1.0, 0.02, 0.2)])
+async def test_no_other_site_is_asked_while_the_first_page_is_under_way_for_a_moment(
+    crawl: Crawl, server: Server, page_secs: float, least: float, most: float
+) -> None:
+    sites = hosts(server, 4, Reply(404))
+    for site in sites:
+        site.page("/page", Reply(delay=page_secs))
+    await crawl(urls=[site.url("/page") for site in sites])
+    asked = sorted(site.requests[0].at for site in sites)
+    pages = sorted(site.requests[1].at for site in sites)
+    assert least <= asked[2] - pages[0] < most
+
+
 async def test_no_garbage_is_collected_before_the_first_page(crawl: Crawl, server: Server) -> None:
     collecting = []
 

@@ -217,6 +217,7 @@ class DeferringScheduler(BaseScheduler):
             if self._may_go(request):
                 if self._first is None:
                     self._first = request
+                    self._ahead.first_sent()
                 return request
             if until == LONG_AGO:
                 until = self._now() + _PARKED_SECS

@@ -10,7 +10,7 @@ sites that wait, the hanging and the deferred ones too, have a limit of their ow
 rest of the queue stays where it is until some of these have answered or were given up.
 
 A crawl begins with two sites. Each further one would delay the first page by what it costs, and so
-would a garbage collection.
+would a garbage collection. So none begins while the first page is under way, for a moment.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _WAITING_LEAST = 1000
 _FIRST_AT_START = 2
 START_SECS = 0.25
 """So long a crawl begins, if no page was scraped before."""
+# A page from this machine or the next takes less. Sites whose pages take longer need not wait.
+_FIRST_PAGE_SECS = 0.02
 
 
 class Ahead:
@@ -71,6 +73,8 @@ class Ahead:
         self._start = start
         self._beginning: ExitStack | None = None
         """What ends when the crawl has begun."""
+        self._is_held = False
+        """Whether no site begins, since the first page is under way."""
         self.has_begun = False
         """Whether the first page was scraped, or ``START_SECS`` have passed since a site waits."""
         self.is_full = False
@@ -105,9 +109,24 @@ class Ahead:
         self._first.pop(state, None)
         self._look()
 
+    def first_sent(self) -> None:
+        """Look for no site for a moment: the first page is under way."""
+        if self.has_begun or self._beginning is None:
+            return
+        self._is_held = True
+        self._beginning.callback(self._clock.call_later(_FIRST_PAGE_SECS, self._go_on).cancel)
+        self._look()
+
+    def _go_on(self) -> None:
+        self._is_held = False
+        self._look()
+        if not self.is_full:
+            self._has_room()
+
     def begun(self) -> None:
         """Look as far ahead as may be: the first page was scraped, or its time is over."""
         self.has_begun = True
+        self._is_held = False
         if self._beginning is not None:
             self._beginning.close()
         self._first_limit_now = self._first_limit
@@ -129,7 +148,8 @@ class Ahead:
         limit = self._first_limit_now
         if self.has_begun and len(self._first) >= limit and self._timer is None:
             self._drop_late()
-        self.is_full = len(self._first) >= limit or len(self._waiting) >= self._limit
+        is_full = len(self._first) >= limit or len(self._waiting) >= self._limit
+        self.is_full = is_full or self._is_held
 
     def _drop_late(self) -> None:
         """Drop those that have waited for long enough; look again when the next of them has."""
@@ -145,9 +165,7 @@ class Ahead:
 
     def _time_is_over(self) -> None:
         self._timer = None
-        self._look()
-        if not self.is_full:
-            self._has_room()
+        self._go_on()
 
 
 @contextmanager
