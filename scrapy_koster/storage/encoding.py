@@ -13,6 +13,7 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import fields
+from operator import attrgetter
 from typing import TypeVar
 
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
@@ -32,6 +33,7 @@ OCTETS_MAX = BODY_MAX_BYTES + _HEAD_MAX_BYTES + 2**14
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 COPY_FIELDS = tuple(field.name for field in fields(Copy))
+_values_of_copy = attrgetter(*COPY_FIELDS)
 # The copy is beside the failure. A defect is the robot's own, and whether a name exists
 # each crawl finds out for itself.
 FAILURE_FIELDS = ("reason", "attempts", "since", "asked", "retry")
@@ -44,7 +46,7 @@ def copy_fields(copy: Copy) -> dict[str, object]:
             f"a robots.txt of {len(copy.body)} bytes is not stored, only up to "
             f"{BODY_MAX_BYTES} are: lower KOSTER_MAX_BYTES"
         )
-    return {name: getattr(copy, name) for name in COPY_FIELDS}
+    return dict(zip(COPY_FIELDS, _values_of_copy(copy), strict=True))
 
 
 def failure_fields(failure: Failure) -> dict[str, object]:

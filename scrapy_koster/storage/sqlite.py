@@ -331,7 +331,7 @@ def _row(known: Known) -> tuple[object, ...]:
     by_name: dict[str, object] = {} if copy is None else copy_fields(copy)
     if isinstance(known, Failure):
         by_name |= failure_fields(known)
-    return tuple(by_name.get(name) for name in _COLUMNS)
+    return tuple(map(by_name.get, _COLUMNS))
 
 
 def _fields(names: tuple[str, ...], row: tuple[object, ...]) -> dict[str, object] | None:
