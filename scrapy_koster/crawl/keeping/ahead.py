@@ -15,14 +15,14 @@ would a garbage collection. So none begins while the first page is under way, fo
 
 from __future__ import annotations
 
-import gc
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
+from scrapy_koster.crawl.garbage import postponed
 from scrapy_koster.protocol.access import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from scrapy.utils.asyncio import CallLaterResult
@@ -88,7 +88,7 @@ class Ahead:
     ) -> Ahead:
         """Return that of a crawl: *places* is CONCURRENT_REQUESTS, *memory* KOSTER_MEMORY_SITES."""
         first, waiting = max(_FIRST_PER_PLACE * places, _FIRST_LEAST), max(memory, _WAITING_LEAST)
-        return cls(clock, has_room, first=first, waiting=waiting, start=collections_postponed)
+        return cls(clock, has_room, first=first, waiting=waiting, start=postponed)
 
     def begins(self, state: SiteState) -> None:
         """Count a site that begins to wait, or waits already."""
@@ -166,16 +166,3 @@ class Ahead:
     def _time_is_over(self) -> None:
         self._timer = None
         self._go_on()
-
-
-@contextmanager
-def collections_postponed() -> Iterator[None]:
-    """Have no garbage collected meanwhile, where it is: the first full collection takes 0.04 s."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
