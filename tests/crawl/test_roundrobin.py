@@ -222,18 +222,6 @@ def test_a_jobdir_is_the_same_as_that_of_scrapys_own(
     assert second.close() == {}
 
 
-async def test_the_first_of_a_queue_is_fetched_first(crawl: Crawl, server: Server) -> None:
-    """Nothing is obeyed, or the first whose robots.txt is there would be."""
-    sites = [server.site(host=f"127.5.0.{n}") for n in range(6, 0, -1)]
-    settings = {
-        "CONCURRENT_REQUESTS": 1,
-        "ROBOTSTXT_OBEY": False,
-        "SCHEDULER_PRIORITY_QUEUE": RoundRobinPriorityQueue,
-    }
-    result = await crawl(EnqueuesAll, urls=[site.url("/") for site in sites], settings=settings)
-    assert result.fetched == tuple(site.url("/") for site in sites)
-
-
 async def test_a_crawl_goes_on_in_the_jobdir_of_scrapys_queue(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
