@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections import defaultdict, deque
 from copy import copy
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
@@ -96,8 +95,8 @@ class MeteredHandlers:
 
     def is_zyte_api(self, url: str) -> bool:
         """Whether scrapy-zyte-api sends it, which warns of headers that it could choose better."""
-        handler: Any = self._handlers._get_handler(url.partition(":")[0])  # noqa: SLF001
-        return _is_of_zyte_api(handler.__class__)
+        handler = self._handlers._get_handler(url.partition(":")[0])  # noqa: SLF001
+        return any(kind.__module__.startswith("scrapy_zyte_api") for kind in type(handler).__mro__)
 
     def _meter(self, scheme: str) -> DownloadHandlerProtocol | None:
         handler: Any = self._handlers._get_handler(scheme)  # noqa: SLF001
@@ -119,11 +118,6 @@ class MeteredHandlers:
         for kind in kinds & _METERS.keys():
             _METERS[kind](another, handler)
         return another
-
-
-@cache
-def _is_of_zyte_api(kind: type) -> bool:
-    return any(base.__module__.startswith("scrapy_zyte_api") for base in kind.__mro__)
 
 
 def _switched_on(middlewares: DownloaderMiddlewareManager) -> DownloaderMiddlewareManager:

@@ -10,7 +10,7 @@ sites that wait, the hanging and the deferred ones too, have a limit of their ow
 rest of the queue stays where it is until some of these have answered or were given up.
 
 A crawl begins with two sites. Each further one would delay the first page by what it costs, and so
-would a garbage collection. So none begins while the first page is under way, for a moment.
+would a garbage collection. While that page is under way no other site begins, for a moment.
 """
 
 from __future__ import annotations
