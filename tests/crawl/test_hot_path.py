@@ -155,7 +155,7 @@ async def test_a_request_that_the_scheduler_hands_out(
         assert scheduler.next_request() is not None
     assert set(calls.values()) == {1}
     assert set(calls) == {
-        "scheduler.next_request", "scheduler._next", "scheduler._may_go",
-        "scheduler._held_back", "sites.state_of", "wrapped.next_request",
+        "scheduler.next_request", "choosing.next_request", "choosing._next", "choosing._may_go",
+        "choosing._held_back", "sites.state_of", "wrapped.next_request",
     }  # fmt: skip
     await assembly.keeper.close()
