@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from scrapy.pqueues import DownloaderAwarePriorityQueue, DownloaderInterface
+from scrapy.pqueues import (
+    DownloaderAwarePriorityQueue,
+    DownloaderInterface,
+    ScrapyPriorityQueue,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +33,10 @@ class RoundRobinPriorityQueue(DownloaderAwarePriorityQueue):
         super().__init__(crawler, *args, **kwargs)
         self.pqueues = OrderedDict(self.pqueues)
         self._downloader_interface = _Downloads(crawler)
+
+    def pqfactory(self, slot: str, startprios: Iterable[int] = ()) -> ScrapyPriorityQueue:
+        """Return the queue of one host. In memory it needs no folder, whose name is a hash."""
+        return super().pqfactory(slot if self.key else "", startprios)
 
     def pop(self) -> Request | None:
         """Return a request, None if there is none."""
