@@ -119,7 +119,8 @@ class RobotsMetaMiddleware:
         if self._reads_metas and may_have_metas(response):
             for token in tokens_of(request, self._token):
                 if part := part_to_read(octets_of(response), token):
-                    found |= directives_of_page(part, token, syntax=syntax_of(response))
+                    syntax = syntax_of(type(response), response.headers)
+                    found |= directives_of_page(part, token, syntax=syntax)
         return found
 
     def _passes(self, output: Any, response: Response, directives: Directives) -> bool:

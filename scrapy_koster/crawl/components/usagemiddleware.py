@@ -22,6 +22,7 @@ from scrapy_koster.crawl.pages.page import (
     prepare_for,
     syntax_of,
     tokens_of,
+    tokens_said,
 )
 from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
@@ -137,9 +138,11 @@ class UsageMiddleware:
         stated: tuple[Statement, ...],
         fields: HeaderFields,
     ) -> Usage:
-        # It must not hold the response, whose request holds it.
-        tokens, syntax = tokens_of(request, self._token), syntax_of(response)
-        page = octets_of(response)
+        # It must not hold the response, whose request holds it. Few callbacks ask for it: what
+        # can be found then is not looked for here.
+        page, said = octets_of(response), request.meta.get("robotstxt_user_agent")
+        tokens = partial(tokens_said, said, request.headers, self._token)
+        syntax = partial(syntax_of, type(response), response.headers)
         read = partial(_statements, page, stated, fields, tokens, syntax, labels=self._labels)
         return Usage(labels=self._labels, read=read)
 
@@ -236,18 +239,19 @@ def _statements(
     page: bytes,
     of_robots_txt: tuple[Statement, ...],
     fields: HeaderFields,
-    tokens: tuple[str, ...],
-    syntax: Syntax,
+    tokens: Callable[[], tuple[str, ...]],
+    syntax: Callable[[], Syntax],
     *,
     labels: frozenset[str],
 ) -> tuple[Statement, ...]:
     """Return all statements about *page*, which is read for META tags."""
+    written = syntax()
 
     def read(token: str) -> tuple[Statement, ...]:
         part = part_to_read(page, token, TDM_NAMES)
-        return page_statements(fields, part, token, syntax=syntax, labels=labels)
+        return page_statements(fields, part, token, syntax=written, labels=labels)
 
-    return of_robots_txt + _to_each(tokens, read)
+    return of_robots_txt + _to_each(tokens(), read)
 
 
 def _to_each(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
@@ -14,6 +14,7 @@ from scrapy_koster.protocol.nametoken import joined, names_of
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Headers
 
 _XHTML = b"http://www.w3.org/1999/xhtml"
 _XHTML_WITHIN_BYTES = 1024
@@ -25,9 +26,14 @@ _names_of = lru_cache(maxsize=1000)(names_of)
 def tokens_of(request: Request, token: str | None) -> tuple[str, ...]:
     """Return all names that a page speaks to; *token* is what the crawl has set, if anything."""
     said = request.meta.get("robotstxt_user_agent")
+    return tokens_said(said, request.headers, token)
+
+
+def tokens_said(said: Any, headers: Headers, token: str | None) -> tuple[str, ...]:
+    """Return those of a request with *headers*, whose meta has *said* which robot."""
     robot = (joined(said) if said else None) or token
     # The header that was sent, whoever set it: it is to that robot that the page speaks.
-    return _names_of(robot or sent_user_agent(request.headers))
+    return _names_of(robot or sent_user_agent(headers))
 
 
 def prepare_for(crawler: Crawler, token: str | None, others: tuple[str, ...] = ()) -> None:
@@ -45,12 +51,12 @@ def may_have_metas(response: Response) -> bool:
     return isinstance(response, XmlResponse) and _XHTML in response.body[:_XHTML_WITHIN_BYTES]
 
 
-def syntax_of(response: Response) -> Syntax:
-    """Return how *response* is written, which its Content-Type says."""
-    if isinstance(response, XmlResponse):
+def syntax_of(kind: type[Response], headers: Headers) -> Syntax:
+    """Return how a response of this *kind* is written, which its Content-Type says."""
+    if issubclass(kind, XmlResponse):
         return Syntax.XML
     # Not headers.get(), which folds the case of the name each time.
-    content_type = dict.get(response.headers, b"Content-Type") or (b"",)
+    content_type = dict.get(headers, b"Content-Type") or (b"",)
     is_xml = b"xhtml+xml" in content_type[-1].lower()
     return Syntax.XML if is_xml else Syntax.HTML
 
