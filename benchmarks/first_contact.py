@@ -74,9 +74,14 @@ class Crawls:
         web: HealthySites,
         urls: Sequence[str],
         settings: Mapping[str, Any],
+        *,
+        counts: bool = False,
         **how: Any,
     ) -> dict[str, Any]:
-        """Return what one crawl cost, and what the sites saw of it."""
+        """Return what one crawl cost, and what the sites saw of it.
+
+        With *counts* its instructions are counted, which needs valgrind.
+        """
         common = {
             "LOG_LEVEL": "CRITICAL",
             "TELNETCONSOLE_ENABLED": False,
@@ -86,15 +91,24 @@ class Crawls:
         arguments = {"queued": False, "cpu_secs": None, "watched": False, **how}
         arguments |= {"urls": urls, "settings": {**common, **settings}}
         web.counts()
+        out = self._folder / "counted"
         done = subprocess.run(
-            [sys.executable, str(ONE_CRAWL)],
+            [*(_counting(out) if counts else ()), sys.executable, str(ONE_CRAWL)],
             input=json.dumps(arguments),
             capture_output=True,
             text=True,
             check=True,
         )
         found: dict[str, Any] = json.loads(done.stdout)
+        if counts:
+            found["instructions"] = int(out.read_text().rpartition("summary: ")[2])
         return found | web.counts()
+
+
+def _counting(out: Path) -> list[str]:
+    # The hashes of names are the same each time, and so are the dictionaries with them.
+    valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no"]
+    return ["env", "PYTHONHASHSEED=0", *valgrind, f"--cachegrind-out-file={out}"]
 
 
 class Ratios(NamedTuple):

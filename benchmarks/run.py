@@ -10,6 +10,7 @@ import archive
 import audit
 import broad
 import contact
+import counted
 import crawls
 import differential
 import files
@@ -27,6 +28,7 @@ from report import Table, origin, write
 SECTIONS: dict[str, Callable[[int], Iterator[Table]]] = {
     "broad": broad.tables,
     "first-contact": first_contact.tables,
+    "counted": counted.tables,
     "files": files.tables,
     "rules": rules.tables,
     "readings": readings.tables,
