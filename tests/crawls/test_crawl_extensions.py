@@ -115,7 +115,11 @@ async def test_cookies(crawl: Crawl, server: Server) -> None:
     assert len(asked) > 1
     assert not any(each.header("Cookie") for each in asked)
     pages = [each.header("Cookie") for each in site.requests if each.path != "/robots.txt"]
-    assert pages == [None, *["session=1"] * (len(pages) - 1)]
+    # On a slow machine a copy expires while its page waits to be sent. It gives its place to the
+    # next page then, and that has no cookie yet either.
+    first = pages.index("session=1")
+    assert first > 0
+    assert pages == [None] * first + ["session=1"] * (len(pages) - first)
 
 
 @pytest.mark.parametrize("in_url", [True, False], ids=["in the URL", "in a header"])
