@@ -1,7 +1,7 @@
 """What a page of a known site costs, counted in instructions: no other process disturbs that.
 
 CPU time differs by several per cent from crawl to crawl, this by few in a thousand. A crawl takes
-ten times as long meanwhile.
+more than ten times as long meanwhile.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ def _pages(rounds: int) -> Table:
         f"A page of a known site, {PER_SITE} pages a site: instructions, counted by valgrind",
         ("robots.txt", "millions a page", "times nothing"),
         [(name, f"{costs[name] / 1e6:.2f}", f"{times[name]:.3f}") for name in SETTINGS],
-        f"Of each crawl the lowest of {rounds} rounds: into some falls one more full garbage"
-        " collection, which takes as much as 40 pages.",
+        f"Of each crawl the lowest of {rounds} rounds: some take as much as 40 pages more.",
         [f"at most {LIMIT} times the instructions"] if times[AGAIN] > LIMIT else [],
     )
 

@@ -115,10 +115,10 @@ async def test_cookies(crawl: Crawl, server: Server) -> None:
     assert len(asked) > 1
     assert not any(each.header("Cookie") for each in asked)
     pages = [each.header("Cookie") for each in site.requests if each.path != "/robots.txt"]
-    # On a slow machine a copy expires while its page waits to be sent. It gives its place to the
-    # next page then, and that has no cookie yet either.
+    # A page whose copy has expired gives its place to the next while it waits. Once, on a busy
+    # machine, a second page was under way before the first had given its cookie.
     first = pages.index("session=1")
-    assert first > 0
+    assert first in (1, 2)
     assert pages == [None] * first + ["session=1"] * (len(pages) - first)
 
 
