@@ -15,6 +15,8 @@ from scrapy.utils.project import data_path
 
 from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.settingreader import SettingReader
+from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
+from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
 from scrapy_koster.protocol.nametoken import joined, name_token, names_of
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted, Unavailable
@@ -79,8 +81,9 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """Every setting with the prefix KOSTER_, with the value it has by itself."""
 
-USAGE_EXPIRY_SECS = 86_400.0
-"""Attach, 3.1: "crawlers can cache a robots.txt file for up to 24 hours"."""
+DAY_SECS = 86_400.0
+"""RFC 9309, 2.4: "Crawlers SHOULD NOT use the cached version for more than 24 hours". Attach, 3.1,
+for usage preferences: "crawlers can cache a robots.txt file for up to 24 hours"."""
 
 _WRONG_CHARS = 500
 _PARSER = ("from_crawler", "allowed")
@@ -144,10 +147,14 @@ class Config:
             FALLBACK_SCHEDULER, has=_SCHEDULER, is_not="scrapy_koster.crawl.components.scheduler"
         )
         parser = read.cls("KOSTER_PARSER", has=_PARSER)
+        usage, policy = _usage(read), _policy(read)
+        by_rfc9309 = issubclass(parser, (Rfc9309RobotParser, StrictestRobotParser))
+        if usage.purposes or (by_rfc9309 and not read.is_set("KOSTER_EXPIRY_SECS")):
+            policy = _expiring_within_a_day(policy)
         return cls(
             fallback_scheduler=scheduler,
             robot=_robot(crawler, parser),
-            policy=_usage_policy(_policy(read), usage := _usage(read)),
+            policy=policy,
             usage=usage,
             pace=_pace(read),
             parser=parser,
@@ -288,16 +295,14 @@ def _usage(read: SettingReader) -> UsageChoice:
     )
 
 
-def _usage_policy(policy: Policy, usage: UsageChoice) -> Policy:
-    """Return *policy* with lives of copies that a crawl with purposes may have."""
-    if not usage.purposes:
-        return policy
+def _expiring_within_a_day(policy: Policy) -> Policy:
+    """Return *policy* with lives of copies of at most 24 hours."""
     return replace(
         policy,
-        expiry_secs=min(policy.expiry_secs, USAGE_EXPIRY_SECS),
-        expiry_min_secs=min(policy.expiry_min_secs, USAGE_EXPIRY_SECS),
-        expiry_max_secs=min(policy.expiry_max_secs, USAGE_EXPIRY_SECS),
-        restricted_expiry_secs=min(policy.restricted_expiry_secs, USAGE_EXPIRY_SECS),
+        expiry_secs=min(policy.expiry_secs, DAY_SECS),
+        expiry_min_secs=min(policy.expiry_min_secs, DAY_SECS),
+        expiry_max_secs=min(policy.expiry_max_secs, DAY_SECS),
+        restricted_expiry_secs=min(policy.restricted_expiry_secs, DAY_SECS),
     )
 
 
@@ -337,4 +342,6 @@ def _check_names(settings: BaseSettings, known: Collection[str]) -> None:
         if str(name).startswith("KOSTER_") and name not in known:
             near = difflib.get_close_matches(name, known, 1, cutoff=0.7)
             hint = f"Did you mean {near[0]}?" if near else "Remove it."
+            if name == "KOSTER_ENABLED":
+                hint = "Use ROBOTSTXT_OBEY to enable or disable scrapy-koster."
             raise ValueError(f"Unknown setting {printable(str(name))}. {hint}")

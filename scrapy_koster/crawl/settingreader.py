@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -121,9 +123,12 @@ class SettingReader:
         try:
             loaded = load_object(self.value(name))
         except (ImportError, NameError, TypeError, ValueError) as error:
-            raise self._wrong(
-                name, f"a class or the path of one ({printable(str(error))})"
-            ) from error
+            wanted = f"a class or the path of one ({printable(str(error))})"
+            if near := _nearest_class(self.value(name), has):
+                raise ValueError(
+                    f"Invalid {name}: {self.shown(name)} is not {wanted}. Did you mean {near!r}?"
+                ) from error
+            raise self._wrong(name, wanted) from error
         if not isinstance(loaded, type):
             raise self._wrong(name, "a class or the path of one")
         missing = [attribute for attribute in has if not hasattr(loaded, attribute)]
@@ -199,6 +204,24 @@ class SettingReader:
         if not all(isinstance(key, str) and key for key in keys):
             raise self._wrong(name, "a list of meta keys")
         return keys
+
+
+def _nearest_class(path: Any, has: Sequence[str]) -> str | None:
+    """Return the path of the class with the attributes *has* whose name is most like *path*."""
+    module_name, _, name = str(path).rpartition(".")
+    try:
+        module = import_module(module_name)
+    except (ImportError, ValueError):
+        return None
+    public = getattr(module, "__all__", None) or dir(module)
+    fitting = [
+        each
+        for each in public
+        if isinstance(found := getattr(module, each, None), type)
+        and all(hasattr(found, attribute) for attribute in has)
+    ]
+    near = difflib.get_close_matches(name, fitting, 1, cutoff=0.5)
+    return f"{module_name}.{near[0]}" if near else None
 
 
 def _choices(kind: type[Enum]) -> str:

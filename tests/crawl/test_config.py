@@ -161,6 +161,43 @@ def test_purposes_shorten_the_lives_of_copies() -> None:
     assert policy.restricted_expiry_secs == Policy().restricted_expiry_secs
 
 
+BY_RFC9309 = ["scrapy_koster.Rfc9309RobotParser", "scrapy_koster.StrictestRobotParser"]
+
+
+@pytest.mark.parametrize("parser", BY_RFC9309)
+def test_a_copy_lives_a_day_at_most_by_rfc_9309(parser: str) -> None:
+    policy = config({"KOSTER_PARSER": parser}).policy
+    assert (policy.expiry_secs, policy.expiry_max_secs) == (86_400, 86_400)
+
+
+@pytest.mark.parametrize("parser", BY_RFC9309)
+def test_a_chosen_life_is_kept_by_rfc_9309(parser: str) -> None:
+    policy = config({"KOSTER_PARSER": parser, "KOSTER_EXPIRY_SECS": 604_800}).policy
+    assert (policy.expiry_secs, policy.expiry_max_secs) == (604_800, 2_592_000)
+
+
+def test_a_copy_lives_seven_days_by_the_draft() -> None:
+    assert config({}).policy.expiry_secs == 604_800
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "near"),
+    [
+        ("KOSTER_PARSER", "scrapy_koster.Strictest", "scrapy_koster.StrictestRobotParser"),
+        ("KOSTER_PARSER", "scrapy_koster.RFC9309RobotParser", "scrapy_koster.Rfc9309RobotParser"),
+        (
+            "KOSTER_STORAGE",
+            "scrapy_koster.storage.memory.Memory",
+            "scrapy_koster.storage.memory.MemoryStorage",
+        ),
+    ],
+)
+def test_the_nearest_class_is_proposed(name: str, value: str, near: str) -> None:
+    with pytest.raises(ValueError, match=f"Did you mean '{near}'") as raised:
+        config({name: value})
+    assert value in str(raised.value)
+
+
 def test_none_is_the_default_as_in_scrapy() -> None:
     assert config(dict.fromkeys(WRONG)) == config()
 
@@ -201,6 +238,7 @@ def test_a_wrong_value_is_named_and_a_right_one_shown(name: str, value: Any) -> 
         ("KOSTER_TIMEOUT", "Did you mean KOSTER_TIMEOUT_SECS?"),
         ("KOSTER_EXPIRE_SECS", "Did you mean KOSTER_EXPIRY_SECS?"),
         ("KOSTER_MEMORY_SITE", "Did you mean KOSTER_MEMORY_SITES?"),
+        ("KOSTER_ENABLED", "Use ROBOTSTXT_OBEY to enable or disable scrapy-koster."),
         ("KOSTER_THE_QUICK_BROWN_FOX", "Remove it."),
     ],
 )

@@ -13,7 +13,7 @@ from scrapy.exceptions import DropItem, NotConfigured
 from scrapy.http import Response
 
 from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.config import USAGE_EXPIRY_SECS
+from scrapy_koster.crawl.config import DAY_SECS
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pages.page import (
@@ -198,7 +198,7 @@ class UsageMiddleware:
         self._log.info(
             "KOSTER_USAGE_PURPOSES is set: copies of robots.txt expire after %(secs)d s at most,"
             " whatever KOSTER_EXPIRY_SECS and the sites say",
-            secs=USAGE_EXPIRY_SECS,
+            secs=DAY_SECS,
         )
         if unknown := [purpose for purpose in purposes if purpose not in KNOWN_LABELS]:
             self._log.warning(
