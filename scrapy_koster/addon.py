@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,10 @@ from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.protocol.nametoken import joined
 
 if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+logger = logging.getLogger(__name__)
 _SCHEDULER = "scrapy_koster.DeferringScheduler"
 _QUEUE = "scrapy_koster.RoundRobinPriorityQueue"
 
@@ -44,9 +47,15 @@ class Addon:
             _enable(settings)
 
 
+def from_crawler(_crawler: Crawler) -> Addon:
+    """Return the add-on: ADDONS may name this module, ``scrapy_koster.addon``, by mistake."""
+    return Addon()
+
+
 def _enable(settings: BaseSettings) -> None:
     settings.set("ROBOTSTXT_OBEY", value=True, priority="addon")
     if not settings.getbool("ROBOTSTXT_OBEY"):
+        logger.info("scrapy-koster is off: ROBOTSTXT_OBEY is False, so robots.txt is not obeyed")
         return
     # Its place is in ..._BASE: there is nothing to replace (KeyError).
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)

@@ -62,9 +62,20 @@ def test_what_the_log_shows_of_it_is_what_the_settings_say() -> None:
     assert load_object(repr(Addon())) is Addon
 
 
+async def test_the_module_may_be_named_in_place_of_the_class(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = "User-agent: *\nDisallow: /\n"
+    await crawl(urls=[site.url("/page")], settings={"ADDONS": {"scrapy_koster.addon": 500}})
+    assert site.asked("/robots.txt") == 1
+    assert site.asked("/page") == 0
+
+
 @pytest.mark.parametrize("priority", ["project", "spider"])
-def test_robotstxt_obey_false_is_the_users_word(priority: str) -> None:
+def test_robotstxt_obey_false_is_the_users_word(
+    priority: str, caplog: pytest.LogCaptureFixture
+) -> None:
     settings = updated(**{priority: {"ROBOTSTXT_OBEY": False}})
+    assert "scrapy-koster is off: ROBOTSTXT_OBEY is False" in caplog.text
     assert not settings.getbool("ROBOTSTXT_OBEY")
     assert KosterMiddleware not in enabled(settings, "DOWNLOADER_MIDDLEWARES")
     assert load_object(settings["SCHEDULER"]) is Scheduler

@@ -79,9 +79,9 @@ LETTING = (
 )
 RESTRICTED = (
     "http://fict.org is restricted: its robots.txt answers HTTP 403, so no page may be fetched"
-    " (3.1). Next attempt after 2001-09-09T01:47:40Z. If the site has banned your address and your"
-    " pages use another one, add its meta key to KOSTER_PAGE_META and run scrapy robots cache"
-    ' forget http://fict.org. If the owner allows your crawl, set KOSTER_RESTRICTED = "allow"'
+    " (3.1). Next attempt after 2001-09-09T01:47:40Z. If the owner allows your crawl, set"
+    ' KOSTER_RESTRICTED = "allow". If only your pages use a proxy, add its meta key to'
+    " KOSTER_PAGE_META and run scrapy robots cache forget http://fict.org"
 )
 NONE = "http://fict.org has no rules: its robots.txt answers HTTP 404"
 HTML = f"http://fict.org has no rules: its robots.txt answers HTTP 200 with an HTML page, {URL}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,17 +16,16 @@ from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.protocol.hazard import Cause, Hazard
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing
 
 HAZARDS = (
-    " forbids: 4 (order 3, records 1). The main cause, of 3: the draft uses the first rule that"
-    " matches, RFC 9309 the longest. For example http://h/\\x1b is allowed by the draft, line 2"
-    " 'Allow: /' of the record at line 1 for * (3.2.2), and forbidden by RFC 9309, line 3"
-    " 'Disallow: /a' of the group at line 1 for * (RFC 9309, 2.2.2). To obey both standards, set"
-    ' KOSTER_PARSER = "scrapy_koster.StrictestRobotParser"'
+    "Fetched 4 pages that RFC 9309{} disallows (order 3, records 1). For example http://h/\\x1b is"
+    " allowed by the draft, line 2 'Allow: /' of the record at line 1 for * (3.2.2), and forbidden"
+    " by RFC 9309, line 3 'Disallow: /a' of the group at line 1 for * (RFC 9309, 2.2.2). Set"
+    ' KOSTER_PARSER = "scrapy_koster.StrictestRobotParser" to refuse them'
 )
-THROUGH = "Pages that were let through and that RFC 9309"
-HINT = '. To obey the draft without this warning, set it to "scrapy_koster.KosterRobotParser"'
+HINT = ', or to "scrapy_koster.KosterRobotParser" to obey the draft without this warning'
 HEADING = Heading([Line(1, b"user-agent", b"*")])
 ALLOWED = Ruling(True, "3.2.2", HEADING, Line(2, b"allow", b"/"))
 FORBIDDEN = Ruling(False, "2.2.2", HEADING, Line(3, b"disallow", b"/a"), standard=Standard.RFC_9309)
@@ -40,6 +41,10 @@ def summary(stats: dict[str, int] | None = None, **settings: Any) -> Summary:
     crawler.stats = MemoryStatsCollector(crawler)
     crawler.stats.set_stats(dict(stats or {}))
     return Summary(crawler, Config.from_crawler(crawler))
+
+
+def site(number: int) -> Site:
+    return Site("http", f"s{number}.example", 80)
 
 
 def said(summary: Summary, caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -76,15 +81,17 @@ def test_where_the_lines_of_refusals_are_not_shown_it_says_how_to_see_them(
 
 def test_a_site_is_counted_as_what_it_is_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
     counting = summary(STATS)
-    for standings in (
-        [Standing.OBEYED],
-        [Standing.OBEYED],
-        [Standing.UNAVAILABLE, Standing.OBEYED],
-        [Standing.OBEYED, Standing.RESTRICTED],
-        [Standing.UNAVAILABLE],
+    for number, standings in enumerate(
+        (
+            [Standing.OBEYED],
+            [Standing.OBEYED],
+            [Standing.UNAVAILABLE, Standing.OBEYED],
+            [Standing.OBEYED, Standing.RESTRICTED],
+            [Standing.UNAVAILABLE],
+        )
     ):
         for before, now in zip([None, *standings], standings, strict=False):
-            counting.stands(now, before)
+            counting.stands(site(number), now, before)
     for how in [*[Retrieval.FETCHED] * 3, *[Retrieval.FROM_STORAGE] * 2, Retrieval.REVALIDATED]:
         counting.learnt(how)
     sites = ", ".join(
@@ -96,7 +103,62 @@ def test_a_site_is_counted_as_what_it_is_in_the_end(caplog: pytest.LogCaptureFix
         f"Sites: {sites}. Requests refused: 3. Copies of robots.txt: 3 fetched, 2 from storage,"
         " 1 revalidated"
     )
-    assert said(counting, caplog) == [("INFO", line)]
+    closed = (
+        "Closed sites at the end: 1 restricted (http://s3.example), 1 unavailable"
+        " (http://s4.example). KOSTER_REPORT lists all of them"
+    )
+    assert said(counting, caplog) == [("WARNING", closed), ("INFO", line)]
+
+
+def test_the_first_ten_closed_sites_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    counting = summary()
+    for number in range(12):
+        counting.stands(site(number), Standing.RESTRICTED, None)
+    [(_, line), _] = said(counting, caplog)
+    assert ": 12 restricted (http://s0.example," in line
+    assert "http://s9.example, ...)" in line
+    assert "s10.example" not in line
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        (
+            {"ROBOTSTXT_USER_AGENT": "FigTree"},
+            (
+                "robot figtree, KosterRobotParser (the 1996 draft: KOSTER_PARSER is not set),"
+                " copies in .scrapy/koster/robots.sqlite3, Crawl-delay ignored"
+            ),
+        ),
+        (
+            {
+                "ROBOTSTXT_USER_AGENT": ["FigTree-Images", "figtree"],
+                "KOSTER_PARSER": "scrapy_koster.StrictestRobotParser",
+                "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
+                "KOSTER_CRAWL_DELAY": "obey",
+                "KOSTER_DRY_RUN": True,
+            },
+            (
+                "robot figtree-images, figtree, StrictestRobotParser, copies in MemoryStorage,"
+                " Crawl-delay obeyed, dry run: no request is refused"
+            ),
+        ),
+    ],
+)
+def test_the_settings_in_force(
+    settings: dict[str, Any],
+    line: str,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    caplog.set_level("INFO")
+    opening = summary(**settings)
+    robot = settings["ROBOTSTXT_USER_AGENT"]
+    opening.begin(robot if isinstance(robot, str) else ", ".join(robot))
+    [logged] = [record.getMessage() for record in caplog.records]
+    assert logged == f"scrapy-koster {version('scrapy-koster')}: {line}"
 
 
 def test_of_a_dry_run(caplog: pytest.LogCaptureFixture) -> None:
@@ -110,8 +172,8 @@ def test_of_a_dry_run(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     ("settings", "level", "line"),
     [
-        ({}, "WARNING", f"{THROUGH}, today's standard,{HAZARDS}{HINT}"),
-        ({"KOSTER_PARSER": "scrapy_koster.KosterRobotParser"}, "INFO", THROUGH + HAZARDS),
+        ({}, "WARNING", HAZARDS.format(", today's standard,") + HINT),
+        ({"KOSTER_PARSER": "scrapy_koster.KosterRobotParser"}, "INFO", HAZARDS.format("")),
     ],
 )
 def test_of_hazards(

@@ -55,7 +55,7 @@ async def test_a_restricted_site_is_named_with_the_ways_on(
             f"{site.url('')} is restricted: its robots.txt answers HTTP {status}"
         )
         for way in (
-            f"scrapy robots cache forget {site.url('')}. If",
+            f"scrapy robots cache forget {site.url('')}",
             "KOSTER_PAGE_META",
             'KOSTER_RESTRICTED = "allow"',
         ):

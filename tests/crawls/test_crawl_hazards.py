@@ -94,7 +94,7 @@ async def test_what_is_said(
     assert len(debug) == 2
     assert all(draft in line and rfc9309 in line for line in debug)
     [line] = warnings(result)
-    assert f"forbids: 2 ({cause} 2)." in line
+    assert f"disallows ({cause} 2)." in line
     assert f"/private is allowed by the draft, {draft}, and forbidden by RFC 9309, {rfc9309}" in (
         line.replace("/private/2", "/private")
     )
@@ -123,7 +123,9 @@ async def test_the_pages_that_are_counted(crawl: Crawl, server: Server) -> None:
         "urls": 4, "urls/wildcards": 3, "sites/wildcards": 1, "urls/order": 1, "sites/order": 1
     }  # fmt: skip
     [line] = warnings(result)
-    assert "forbids: 4 (wildcards 3, order 1). The main cause, of 3: the rule has a * or $" in line
+    assert (
+        "Fetched 4 pages that RFC 9309, today's standard, disallows (wildcards 3, order 1)." in line
+    )
 
 
 async def test_each_robot_of_a_crawl_is_watched(crawl: Crawl, server: Server) -> None:

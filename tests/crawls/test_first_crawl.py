@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import textwrap
 
@@ -14,7 +13,7 @@ from harness.server import Server
 
 from scrapy_koster.crawl.config import DEFAULTS
 
-SCREEN = (120, 40)
+SCREEN = (120, 45)
 PAGE = text("docs/first-crawl.md")
 UNREMARKABLE = ("obeyed",)
 NOTHING_TO_BE_DONE = ("no-file", "html", "no-such-host")
@@ -42,9 +41,9 @@ def test_each_site_that_was_not_simply_obeyed_is_named(name: str) -> None:
         assert set(settings) <= set(DEFAULTS)
 
 
-def test_what_is_wrong_is_told_once() -> None:
-    levels = [line.split("]")[1].split(":")[0].strip() for line in shown(PAGE)]
-    assert [level for level in levels if level != logging.getLevelName(logging.INFO)] == ["WARNING"]
+def test_each_warning_is_logged_once() -> None:
+    warnings = [line for line in shown(PAGE) if "] WARNING: " in line]
+    assert [line.partition("WARNING: ")[2].split()[0] for line in warnings] == ["Fetched", "Closed"]
 
 
 def test_the_log_of_a_page_can_be_replaced() -> None:

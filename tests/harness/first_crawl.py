@@ -63,7 +63,11 @@ async def first_crawl(crawl: Crawl, server: Server) -> CrawlResult:
 def _named(line: str, origins: Mapping[str, str]) -> str:
     for origin, name in origins.items():
         line = re.sub(rf"{re.escape(origin)}\b", f"http://{name}.example", line)
-    return line
+    return re.sub(r"(?<=\()http[^()]+(?=\))", _sorted, line)  # they were sorted by port
+
+
+def _sorted(names: re.Match[str]) -> str:
+    return ", ".join(sorted(names[0].split(", ")))
 
 
 def log_of(result: CrawlResult) -> list[str]:
@@ -78,6 +82,7 @@ def log_of(result: CrawlResult) -> list[str]:
 
 def _timeless(line: str) -> str:
     line = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", f"{DATE}T{LATER}Z", line)
+    line = re.sub(r"(?<=copies in )\S+(?=,)", ".scrapy/koster/robots.sqlite3", line)
     line = re.sub(r"(?<=Next attempt in )\d+ s", "10 s", line)  # chance lengthens it by a quarter
     # Each handler, and each system, has words of its own.
     return re.sub(r"(?<=CannotResolveHostError: ).*?(?=\)(?:\.|,))", "no such host", line)

@@ -329,6 +329,7 @@ class KosterMiddleware:
     # The start and the end of the crawl.
 
     def _spider_opened(self) -> None:
+        self._announcer.begin(self._name)
         self._crawling.enter_context(collected_less_often())
         self._keeper.open()
         if not self._replay.is_on:

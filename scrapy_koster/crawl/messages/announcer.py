@@ -104,6 +104,10 @@ class Announcer:
             cause=hazard.cause.words,
         )
 
+    def begin(self, robot: str) -> None:
+        """Log the settings that are in force when the crawl begins."""
+        self.summary.begin(robot)
+
     def sum_up(self) -> None:
         """Say at the end of the crawl what became of all sites."""
         self.summary.write()
@@ -187,7 +191,7 @@ class Announcer:
                 pass
 
     def _stands(self, state: SiteState, standing: Standing, *, is_deferred: bool = False) -> None:
-        self.summary.stands(standing, state.standing)
+        self.summary.stands(state.site, standing, state.standing)
         self._counts.stands(state, standing)
         state.standing, state.is_deferred = standing, is_deferred
 
@@ -215,10 +219,9 @@ class Announcer:
     def _restricted(self, state: SiteState, copy: Copy) -> None:
         self._log.info(
             "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may be"
-            " fetched (3.1). Next attempt after %(until)s. If the site has banned your address and"
-            " your pages use another one, add its meta key to KOSTER_PAGE_META and run scrapy"
-            " robots cache forget %(site)s. If the owner allows your crawl, set KOSTER_RESTRICTED ="
-            ' "allow"',
+            " fetched (3.1). Next attempt after %(until)s. If the owner allows your crawl, set"
+            ' KOSTER_RESTRICTED = "allow". If only your pages use a proxy, add its meta key to'
+            " KOSTER_PAGE_META and run scrapy robots cache forget %(site)s",
             site=state.site,
             status=copy.status,
             until=utc(copy.expires),

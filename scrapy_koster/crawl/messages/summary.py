@@ -1,23 +1,36 @@
-"""What a crawl comes to: counted while it runs, said at its end."""
+"""The first and the last lines of a crawl: which settings are in force, and what became of it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.protocol.delay import CrawlDelay
+from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.wording import because_of
+from scrapy_koster.storage.sqlite import SQLiteStorage
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.hazard import Cause, Hazard
+    from scrapy_koster.protocol.site import Site
 
 _URL_CHARS = 300
+_SITES_NAMED = 10
+_CLOSED = (Standing.RESTRICTED, Standing.UNAVAILABLE)
+_DELAYS = {
+    CrawlDelay.IGNORE: "ignored",
+    CrawlDelay.OBEY: "obeyed",
+    CrawlDelay.REFUSE: "obeyed, long delays refused",
+}
 _WHICH = (
     '. Which were refused, and by which line: LOG_LEVEL = "DEBUG", or scrapy robots explain URL'
 )
@@ -39,15 +52,36 @@ class Summary:
         self._config = config
         self._log = Log(__name__, crawler)
         self._sites: Counter[Standing] = Counter()
+        self._closed: dict[Standing, dict[Site, None]] = {standing: {} for standing in _CLOSED}
+        """The first closed sites of each kind."""
         self._copies: Counter[Retrieval] = Counter()
         self._hazards: Counter[Cause] = Counter()
         self._examples: dict[Cause, str] = {}
 
-    def stands(self, now: Standing, before: Standing | None) -> None:
-        """Count a site as what it is *now*, and no longer as what it was *before*."""
+    def begin(self, robot: str) -> None:
+        """Log the settings that are in force: *robot*, reading, copies, Crawl-delay."""
+        config = self._config
+        unset = "" if config.parser_is_chosen else " (the 1996 draft: KOSTER_PARSER is not set)"
+        self._log.info(
+            "scrapy-koster %(version)s: robot %(robot)s, %(parser)s%(unset)s, copies in %(copies)s,"
+            " Crawl-delay %(delay)s%(dry_run)s",
+            version=version("scrapy-koster"),
+            robot=", ".join(filter(None, names_of(robot))) or "without a name",
+            parser=config.parser.__name__,
+            unset=unset,
+            copies=_place_of(config),
+            delay=_DELAYS[config.pace.choice],
+            dry_run=", dry run: no request is refused" if config.dry_run else "",
+        )
+
+    def stands(self, site: Site, now: Standing, before: Standing | None) -> None:
+        """Count *site* as what it is *now*, and no longer as what it was *before*."""
         if before is not None:
             self._sites[before] -= 1
+            self._closed.get(before, {}).pop(site, None)
         self._sites[now] += 1
+        if len(named := self._closed.get(now, {})) < _SITES_NAMED:
+            named[site] = None
 
     def learnt(self, how: Retrieval) -> None:
         """Count a copy."""
@@ -67,6 +101,8 @@ class Summary:
         """Say what became of all sites."""
         if self._hazards:
             self._tell_of_hazards()
+        if any(self._closed.values()):
+            self._name_closed_sites()
         dry_run = self._config.dry_run
         refused = self._stat("koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden")
         is_told = self._crawler.settings["LOG_LEVEL"] in {"DEBUG", 10}
@@ -85,31 +121,50 @@ class Summary:
         return ", ".join(f"{count} {what}" for count, what in counts if count) or "none"
 
     def _tell_of_hazards(self) -> None:
-        [(cause, count), *_] = self._hazards.most_common(1)
+        [(cause, _), *_] = self._hazards.most_common(1)
+        pages = self._hazards.total()
         values = {
-            "pages": self._hazards.total(),
+            "pages": "1 page" if pages == 1 else f"{pages} pages",
             "causes": ", ".join(f"{each.value} {n}" for each, n in self._hazards.most_common()),
-            "count": count,
-            "words": cause.words,
             "example": self._examples[cause],
             "strictest": '"scrapy_koster.StrictestRobotParser"',
         }
         if self._config.parser_is_chosen:
             self._log.info(
-                "Pages that were let through and that RFC 9309 forbids: %(pages)d (%(causes)s). The"
-                " main cause, of %(count)d: %(words)s. For example %(example)s. To obey both"
-                " standards, set KOSTER_PARSER = %(strictest)s",
+                "Fetched %(pages)s that RFC 9309 disallows (%(causes)s). For example %(example)s."
+                " Set KOSTER_PARSER = %(strictest)s to refuse them",
                 **values,
             )
             return
         self._log.warning(
-            "Pages that were let through and that RFC 9309, today's standard, forbids: %(pages)d"
-            " (%(causes)s). The main cause, of %(count)d: %(words)s. For example %(example)s."
-            " To obey both standards, set KOSTER_PARSER = %(strictest)s. To obey the draft without"
-            ' this warning, set it to "scrapy_koster.KosterRobotParser"',
+            "Fetched %(pages)s that RFC 9309, today's standard, disallows (%(causes)s). For example"
+            " %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them, or to"
+            ' "scrapy_koster.KosterRobotParser" to obey the draft without this warning',
             **values,
         )
+
+    def _name_closed_sites(self) -> None:
+        self._log.warning(
+            "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
+            kinds=", ".join(
+                f"{self._sites[standing]} {standing.words} ({self._listed(standing)})"
+                for standing, named in self._closed.items()
+                if named
+            ),
+        )
+
+    def _listed(self, standing: Standing) -> str:
+        named = sorted(map(str, self._closed[standing]))
+        return ", ".join(named) + (", ..." if self._sites[standing] > len(named) else "")
 
     def _stat(self, name: str) -> int:
         count: int = self._crawler.stats.get_value(name, 0)
         return count
+
+
+def _place_of(config: Config) -> str:
+    """Return where the copies are kept: the path of the database, or the name of the storage."""
+    if not issubclass(config.storage, SQLiteStorage):
+        return config.storage.__name__
+    path, here = Path(config.sqlite_path), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
