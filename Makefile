@@ -1,11 +1,12 @@
 # Needs Python 3.10 or later and make; everything else goes into $(VENV).
 #
 #   make demo         the example project: four robots meet the site of the draft's section 4
-#   make demo-fleet   the same project: four workers out of one Redis, one of them killed (needs redis-server)
+#   make demo-fleet   the same project: four workers out of one Redis, one of them killed
 #   make test         every promise once, on the asyncio reactor: all units, crawls and faults
 #   make test-rest    the other kinds of loop, many examples, long and timed tests, coverage
 #   make test-all     both
 #   make test-quick   units only
+#   make test-redis   what uses a Redis: with the redis-server of this machine, if it has one
 #   make test-floor   what depends on Python and Scrapy, and the first of the crawl tests on the other kinds of loop
 #   make test-middle  what depends on the Python, for those in between
 #   make test-ecosystem  real crawls beside other plugins; ecosystem-page writes docs/ecosystem.md from it
@@ -14,7 +15,7 @@
 #   make simulate     100,000 simulated histories; SEEDS=0-999: so many; SEED=42: one, told step by step
 #   make bench        the benchmarks
 #   make soak         a crawl that is killed and begun again: REQUESTS=1000000 SITES=20000
-#   make fleet-soak   six workers and their Redis, killed, stopped and stalled (needs redis-server): EVENTS=60
+#   make fleet-soak   six workers and their Redis, killed, stopped and stalled: EVENTS=60
 #   make mutants      the tests that are tested: PART=protocol or crawl, and MUTANTS='--sample 300'
 #   make clean
 #
@@ -65,13 +66,15 @@ LOOP_TESTS ?=
 RUNS := test-reactor test-long-crawls test-reactorless-first test-reactorless-second test-covered-units \
 	test-long test-browser test-many
 
-.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak fleet-soak clean install
+.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak fleet-soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
 
+# The server of the machine, or the one that the test extra brings.
 demo-fleet: $(TEST)
-	cd example_project && $(abspath $(BIN))/python demo_fleet.py
+	server=$$(PYTHONPATH=tests $(BIN)/python -m harness.redis_server) && cd example_project && \
+		KOSTER_REDIS_SERVER=$$server $(abspath $(BIN))/python demo_fleet.py
 
 test: $(TEST)
 	$(PYTEST) $(PARALLEL) -m '$(SHORT)'
@@ -139,6 +142,13 @@ test-browser: $(TEST) $(BROWSER)
 # By themselves, because they measure; coverage would take longer than what is measured.
 test-timed: $(TEST)
 	$(PYTEST) --numprocesses=2 --dist=worksteal -m timed
+
+# Whatever starts a Redis: with redis-server, if it is on the PATH.
+REDIS := tests/storage tests/crawl/test_workers.py tests/crawls/test_crawl_redis.py \
+	tests/crawls/test_crawl_scrapy_redis.py tests/crawls/test_fleet_walkthrough.py
+
+test-redis: $(TEST)
+	$(PYTEST) $(PARALLEL) -m '$(SHORT)' $(REDIS)
 
 # What depends on Python and Scrapy. Texts, logs and pages are the same for all of them.
 FLOOR := tests/commands/test_history.py tests/crawl tests/crawls \

@@ -189,9 +189,9 @@ def report(sites: Sites, taken_over: int) -> list[str]:
 
 
 def main() -> int:
-    server = shutil.which("redis-server")
+    server = os.environ.get("KOSTER_REDIS_SERVER") or shutil.which("redis-server")
     if server is None:
-        print("The demo needs a redis-server: apt-get install redis-server")
+        print("The demo needs a Redis server: run make demo-fleet, or install redis-server")
         return 1
     os.chdir(Path(__file__).parent)
     port = free_port()

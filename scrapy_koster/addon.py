@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,14 +17,14 @@ from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import FALLBACK_SCHEDULER
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.protocol.nametoken import joined
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
-
-logger = logging.getLogger(__name__)
+    from typing_extensions import Self
 _SCHEDULER = "scrapy_koster.DeferringScheduler"
 _QUEUE = "scrapy_koster.RoundRobinPriorityQueue"
 
@@ -37,6 +36,14 @@ class Addon:
     your settings keeps its order, and your SCHEDULER is wrapped, not replaced.
     """
 
+    def __init__(self, crawler: Crawler | None = None) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Create it, for a crawl whose log it can write to."""
+        return cls(crawler)
+
     def __repr__(self) -> str:
         """Return its path: Scrapy logs the add-ons that are enabled."""
         return "scrapy_koster.Addon"
@@ -44,19 +51,21 @@ class Addon:
     def update_settings(self, settings: BaseSettings) -> None:
         """Enable the components."""
         with not_disabled(type(self).__name__):
-            _enable(settings)
+            settings.set("ROBOTSTXT_OBEY", value=True, priority="addon")
+            if settings.getbool("ROBOTSTXT_OBEY"):
+                _enable(settings)
+            elif self._crawler is not None:
+                Log(__name__, self._crawler).info(
+                    "scrapy-koster is off: ROBOTSTXT_OBEY is False, so robots.txt is not obeyed"
+                )
 
 
-def from_crawler(_crawler: Crawler) -> Addon:
+def from_crawler(crawler: Crawler) -> Addon:
     """Return the add-on: ADDONS may name this module, ``scrapy_koster.addon``, by mistake."""
-    return Addon()
+    return Addon(crawler)
 
 
 def _enable(settings: BaseSettings) -> None:
-    settings.set("ROBOTSTXT_OBEY", value=True, priority="addon")
-    if not settings.getbool("ROBOTSTXT_OBEY"):
-        logger.info("scrapy-koster is off: ROBOTSTXT_OBEY is False, so robots.txt is not obeyed")
-        return
     # Its place is in ..._BASE: there is nothing to replace (KeyError).
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
     settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100)

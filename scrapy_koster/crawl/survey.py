@@ -167,6 +167,8 @@ class SurveySpider(Spider):
     """
 
     name = "survey"
+    lists_closed_sites = True
+    """Whether the output has them: then the log need not name them."""
 
     def __init__(
         self,

@@ -71,14 +71,20 @@ async def test_the_module_may_be_named_in_place_of_the_class(crawl: Crawl, serve
 
 
 @pytest.mark.parametrize("priority", ["project", "spider"])
-def test_robotstxt_obey_false_is_the_users_word(
-    priority: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_robotstxt_obey_false_is_the_users_word(priority: str) -> None:
     settings = updated(**{priority: {"ROBOTSTXT_OBEY": False}})
-    assert "scrapy-koster is off: ROBOTSTXT_OBEY is False" in caplog.text
     assert not settings.getbool("ROBOTSTXT_OBEY")
     assert KosterMiddleware not in enabled(settings, "DOWNLOADER_MIDDLEWARES")
     assert load_object(settings["SCHEDULER"]) is Scheduler
+
+
+async def test_a_crawl_says_that_it_is_off(crawl: Crawl, server: Server) -> None:
+    urls = [server.site().url("/page")]
+    result = await crawl(urls=urls, robots=None, settings={
+        "ADDONS": {"scrapy_koster.Addon": 500}, "ROBOTSTXT_OBEY": False
+    })  # fmt: skip
+    [line] = result.logged(logging.INFO, "scrapy_koster.addon")
+    assert line.startswith("scrapy-koster is off: ROBOTSTXT_OBEY is False")
 
 
 @pytest.mark.parametrize("key", [KosterMiddleware, "scrapy_koster.KosterMiddleware"])

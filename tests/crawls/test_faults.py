@@ -61,7 +61,9 @@ def collected() -> Iterator[None]:
 
 
 def warnings(result: CrawlResult) -> list[str]:
-    return result.logged(logging.WARNING, "scrapy_koster")
+    """Those that name something to repair; which sites were closed is said at the end anyway."""
+    lines = result.logged(logging.WARNING, "scrapy_koster")
+    return [line for line in lines if not line.startswith("Closed sites at the end")]
 
 
 def kept(fault: SiteFault, place: Place, result: CrawlResult) -> list[str]:

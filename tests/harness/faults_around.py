@@ -340,6 +340,7 @@ def _redis_type(stage: Stage) -> Iterator[Mapping[str, Any]]:
 @contextmanager
 def _redis_slow(_stage: Stage) -> Iterator[Mapping[str, Any]]:
     """Each answer of it takes a fifth of a second."""
+    redis_port = common_server().port
     listening = socket.create_server(("127.0.0.1", 0))
 
     def relay(source: socket.socket, target: socket.socket, secs: float) -> None:
@@ -350,7 +351,7 @@ def _redis_slow(_stage: Stage) -> Iterator[Mapping[str, Any]]:
             target.shutdown(socket.SHUT_WR)
 
     def both(near: socket.socket) -> None:
-        with near, socket.create_connection(("127.0.0.1", common_server().port)) as far:
+        with near, socket.create_connection(("127.0.0.1", redis_port)) as far:
             back = Thread(target=relay, args=(far, near, 0.2), daemon=True)
             back.start()
             relay(near, far, 0.0)

