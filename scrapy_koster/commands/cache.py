@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
+from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.printable import printable
@@ -23,9 +24,13 @@ from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from scrapy_koster.commands.ink import Ink, Line
-    from scrapy_koster.crawl.config import Config
     from scrapy_koster.storage import Storage
+
+    _Storages: TypeAlias = dict[str, Storage]
+    """By the name of the robot."""
 
 _ABOUT = """\
 List, show or delete the copies in your storage (KOSTER_STORAGE)."""
@@ -45,7 +50,7 @@ _NOT_STORED = 1
 _STORAGE_FAILED = 3
 _URL_CHARS = 200
 _LINE_CHARS = 1000
-_COLUMNS = ("SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL")
+_COLUMNS = ("SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL", "ROBOT")
 
 
 class Cache(Verb):
@@ -98,61 +103,76 @@ class Cache(Verb):
     def run(self, run: Run) -> Iterator[Line]:
         """Yield what the action answers."""
         try:
-            with _open_storage(run.config) as storage:
-                yield from _ACTIONS[run.opts.cache_verb](run, storage)
+            with ExitStack() as opened:
+                storages = dict(_opened(run, opened))
+                yield from _ACTIONS[run.opts.cache_verb](run, storages)
         except StorageError as error:
             run.warn(printable(str(error), 1000), _STORAGE_FAILED)
 
 
-def _list(run: Run, storage: Storage) -> Iterator[Line]:
-    known = list(storage.sites())
+def _list(run: Run, storages: _Storages) -> Iterator[Line]:
+    known = [(*each, robot) for robot, storage in storages.items() for each in storage.sites()]
+    known.sort(key=lambda each: (str(each[0]), each[2]))
     return _list_as_json(known) if run.opts.json else _list_as_text(known, run.ink, now=time())
 
 
-def _show(run: Run, storage: Storage) -> Iterator[Line]:
+def _show(run: Run, storages: _Storages) -> Iterator[Line]:
     name = run.opts.site
-    found = [(site, known) for site in _sites_named(name, storage) if (known := storage.get(site))]
+    found = [
+        (site, known, robot)
+        for robot, storage in storages.items()
+        for site in _sites_named(name, storage)
+        if (known := storage.get(site))
+    ]
     if not found:
         run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
-    for site, known in found:
+    for site, known, robot in found:
         if run.opts.json:
-            yield _show_as_json(site, known)
+            yield _show_as_json(site, known, robot)
         else:
-            yield from _show_as_text(site, known, run.ink, now=time())
+            yield from _show_as_text(site, known, robot, run.ink, now=time())
 
 
-def _forget(run: Run, storage: Storage) -> Iterator[Line]:
+def _forget(run: Run, storages: _Storages) -> Iterator[Line]:
     opts = run.opts
     if opts.all == bool(opts.sites):
         raise UsageError("name the sites to forget, or give --all")
     if opts.all:
-        named = [("", [site]) for site, _ in list(storage.sites())]
+        named = sorted({str(site) for each in storages.values() for site, _ in each.sites()})
     else:
-        named = [(name, _sites_named(name, storage)) for name in opts.sites]
-    for name, sites in named:
-        forgotten = [site for site in sites if storage.forget(site)]
+        named = opts.sites
+    for name in named:
+        forgotten = {
+            str(site): None
+            for storage in storages.values()
+            for site in _sites_named(name, storage)
+            if storage.forget(site)
+        }
         for site in forgotten:
-            yield f"forgotten: {printable(str(site))}"
+            yield f"forgotten: {printable(site)}"
         if not forgotten:
             run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
 
 
-_ACTIONS: dict[str, Callable[[Run, Storage], Iterator[Line]]] = {
+_ACTIONS: dict[str, Callable[[Run, _Storages], Iterator[Line]]] = {
     "list": _list,
     "show": _show,
     "forget": _forget,
 }
 
 
-def _open_storage(config: Config) -> closing[Storage]:
-    """Return the configured storage, to be used in a ``with`` statement.
-
-    A crawl makes the file of a storage; to look at it does not.
-    """
+def _opened(run: Run, opened: ExitStack) -> Iterator[tuple[str, Storage]]:
+    """Yield each robot that has copies, with its storage. A look at the storage makes no file."""
+    config, own = run.config, copies_of(run.crawler, run.config)
     in_file = issubclass(config.storage, SQLiteStorage)
     if in_file and not Path(config.sqlite_path).exists():
-        return closing(MemoryStorage(1))
-    return closing(config.open_storage())
+        yield own, MemoryStorage(1)
+        return
+    storage = opened.enter_context(closing(config.open_storage(own)))
+    yield own, storage
+    for robot in storage.robots():
+        if robot != own:
+            yield robot, opened.enter_context(closing(config.open_storage(robot)))
 
 
 def _sites_named(text: str, storage: Storage) -> list[Site]:
@@ -172,15 +192,15 @@ def _sites_named(text: str, storage: Storage) -> list[Site]:
     return [site for site, _ in storage.sites() if site.host == sites[0].host]
 
 
-def _list_as_text(known: list[tuple[Site, Known]], ink: Ink, *, now: float) -> Iterator[Line]:
+def _list_as_text(known: list[tuple[Site, Known, str]], ink: Ink, *, now: float) -> Iterator[Line]:
     """Yield a table of sites."""
     if not known:
         yield "nothing is stored"
         return
-    rows = [_row(site, about, now) for site, about in known]
+    rows = [(*_row(site, about, now), printable(robot)) for site, about, robot in known]
     widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
     yield ink.bold(_aligned(_COLUMNS, widths))
-    for row, (_, about) in zip(rows, known, strict=True):
+    for row, (_, about, _) in zip(rows, known, strict=True):
         line = _aligned(row, widths)
         yield ink.yellow(line) if isinstance(about, Failure) else line
 
@@ -198,16 +218,16 @@ def _row(site: Site, known: Known, now: float) -> tuple[str, ...]:
             return printable(str(site)), printable(reason, 40), "-", utc(asked), "-"
 
 
-def _list_as_json(known: list[tuple[Site, Known]]) -> Iterator[str]:
-    """Yield one JSON object a line for each site."""
-    for site, about in known:
-        yield json.dumps(_as_dict(site, about))
+def _list_as_json(known: list[tuple[Site, Known, str]]) -> Iterator[str]:
+    """Yield one JSON object a line for each site and robot."""
+    for site, about, robot in known:
+        yield json.dumps({**_as_dict(site, about), "robot": robot})
 
 
-def _show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator[Line]:
+def _show_as_text(site: Site, known: Known, robot: str, ink: Ink, *, now: float) -> Iterator[Line]:
     """Yield what is known of one site, and the file."""
     yield ink.bold(printable(str(site)))
-    for name, value in _facts(known, now):
+    for name, value in (("robot", printable(robot) or "-"), *_facts(known, now)):
         yield ink.line("  ", ink.dim(f"{name:<9}"), f" {value}")
     copy = last_copy(known)
     if copy is None or not copy.body:
@@ -220,12 +240,13 @@ def _show_as_text(site: Site, known: Known, ink: Ink, *, now: float) -> Iterator
         yield ink.line("  ", ink.dim(f"{number:>7}"), text)
 
 
-def _show_as_json(site: Site, known: Known) -> str:
+def _show_as_json(site: Site, known: Known, robot: str) -> str:
     """Return one JSON object in one line, with the file."""
     copy = last_copy(known)
     body = copy.in_utf8.decode(errors="backslashreplace") if copy else None
     sitemaps = sitemaps_in(copy.body) if copy else []
-    return json.dumps({**_as_dict(site, known), "sitemaps": sitemaps, "body": body})
+    facts = {**_as_dict(site, known), "robot": robot}
+    return json.dumps({**facts, "sitemaps": sitemaps, "body": body})
 
 
 def _facts(known: Known, now: float) -> Iterator[tuple[str, str]]:

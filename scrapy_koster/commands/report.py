@@ -11,6 +11,7 @@ from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser, unwritable
 from scrapy_koster.crawl.report import files_of, stored_files
+from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.report.database import DatabaseError, reading
 from scrapy_koster.report.numbers import csv_lines, read
 from scrapy_koster.report.page import write_page
@@ -71,7 +72,7 @@ class Report(Verb):
             if opts.output or not printed:
                 page = opts.output or _PAGE
                 run.try_output(page)
-                with stored_files(run.config) as body_of:
+                with stored_files(run.config, copies_of(run.crawler, run.config)) as body_of:
                     write_page(database, page, files=body_of, against=opts.against)
                 if not printed:
                     yield f"{page}: the report of {database}"

@@ -26,6 +26,7 @@ from scrapy_koster.commands.verb import (
 )
 from scrapy_koster.commands.verdicts import verdict_file
 from scrapy_koster.crawl.report import folder_of, stored_files
+from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveyReport, SurveySpider, survey_addons
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.report.database import DatabaseError
@@ -144,7 +145,7 @@ def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iter
     else:
         yield from _as_text(given, numbers, run.ink)
     if run.opts.output is not None:
-        with stored_files(run.config) as body_of:
+        with stored_files(run.config, copies_of(spider.crawler, run.config)) as body_of:
             write_page(database, run.opts.output, files=body_of)
 
 

@@ -20,7 +20,7 @@ from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.permits import Permits
 from scrapy_koster.crawl.fetching.retriever import Retriever
-from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.keeping.ahead import Ahead
 from scrapy_koster.crawl.keeping.keeper import Keeper
@@ -49,7 +49,7 @@ from scrapy_koster.crawl.replaying.replay import (
     policy_of_replay,
 )
 from scrapy_koster.crawl.report import CountedFetch, counts_of
-from scrapy_koster.crawl.robot import Robot
+from scrapy_koster.crawl.robot import Robot, copies_of
 from scrapy_koster.crawl.sitemaps import Sitemaps
 from scrapy_koster.crawl.sites import Sites
 
@@ -302,10 +302,11 @@ def announcer_of(
     return kind(config, stats, _log(crawler, Announcer), summary=summary, counts=counts)
 
 
-def storage_of(crawler: Crawler, config: Config) -> StorageBreaker:
+def storage_of(crawler: Crawler, config: Config) -> StorageCalls:
     """Return the storage of the settings, which is not open yet."""
-    log = ServerLog(StorageBreaker.__module__, crawler, _server_of(crawler, config.storage))
-    return StorageBreaker(config, Stats(crawler.stats), log, clock_of(crawler))
+    log = ServerLog(StorageCalls.__module__, crawler, _server_of(crawler, config.storage))
+    robot, stats = copies_of(crawler, config), Stats(crawler.stats)
+    return StorageCalls(config, robot, stats, log, clock_of(crawler))
 
 
 def _server_of(crawler: Crawler, storage: type[Storage]) -> str:

@@ -87,7 +87,7 @@ for usage preferences: "crawlers can cache a robots.txt file for up to 24 hours"
 
 _WRONG_CHARS = 500
 _PARSER = ("from_crawler", "allowed")
-_STORAGE = ("blocking", "from_settings", "get", "put", "sites", "forget", "close")
+_STORAGE = ("blocking", "from_settings", "get", "put", "sites", "robots", "forget", "close")
 _SCHEDULER = ("open", "close", "has_pending_requests", "enqueue_request", "next_request")
 
 
@@ -175,9 +175,14 @@ class Config:
             archive=read.folder_or_none("KOSTER_ARCHIVE"),
         )
 
-    def open_storage(self) -> Storage:
-        """Open the storage, which may take its time if it is ``blocking``."""
-        return self.storage.from_settings(self.storage_settings)
+    def open_storage(self, robot: str) -> Storage:
+        """Open the storage with the copies of *robot*; it may take its time if it is ``blocking``.
+
+        Sites may send each robot a file of its own, so each has its own copies.
+        """
+        settings = BaseSettings(self.storage_settings)
+        settings.set("ROBOTSTXT_USER_AGENT", robot, settings.maxpriority())
+        return self.storage.from_settings(settings)
 
 
 def _pace(read: SettingReader) -> Pace:

@@ -20,7 +20,7 @@ from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.messages.counting import Counts, Uncounted
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.robot import user_agent
+from scrapy_koster.crawl.robot import copies_of, user_agent
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
@@ -230,20 +230,20 @@ class RobotsReport:
         from scrapy_koster.report.page import write_page  # noqa: PLC0415
 
         self._writer.close()
-        with stored_files(self._config) as body_of:
+        with stored_files(self._config, copies_of(self._crawler, self._config)) as body_of:
             write_page(self.database, page, files=body_of)
 
 
 @contextmanager
-def stored_files(config: Config) -> Iterator[BodyOf]:
-    """Open the storage of the settings; what is given knows the stored file of a site.
+def stored_files(config: Config, robot: str) -> Iterator[BodyOf]:
+    """Open the storage of *robot*; what is given knows the stored file of a site.
 
     Where the storage fails it knows none.
     """
     with ExitStack() as stack:
         storage: Storage | None = None
         with suppress(Exception):  # a storage may be anybody's
-            storage = stack.enter_context(closing(config.open_storage()))
+            storage = stack.enter_context(closing(config.open_storage(robot)))
 
         def body_of(name: str) -> bytes | None:
             with suppress(Exception):

@@ -50,6 +50,14 @@ def user_agent(crawler: Crawler) -> str:
     return sent_user_agent(headers)
 
 
+def copies_of(crawler: Crawler, config: Config) -> str:
+    """Return the name of the robot whose copies the crawl uses: its name tokens, with commas.
+
+    Random User-Agent headers that begin alike, with ``Mozilla/5.0``, share their copies.
+    """
+    return ", ".join(names_of(config.robot or user_agent(crawler)))
+
+
 class Robot:
     """By which name a request is decided on, and whether sites know the robot by it.
 

@@ -8,12 +8,9 @@ from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import decoded, encoded, site_named
 from scrapy_koster.storage.latest import supersedes
 from scrapy_koster.storage.port import (
-    Batching,
     Claimed,
     Claiming,
-    Later,
     Pacing,
-    Pipelining,
     Settings,
     Storage,
     StorageError,
@@ -22,15 +19,12 @@ from scrapy_koster.storage.port import (
 from scrapy_koster.storage.setting import Setting
 
 __all__ = [
-    "Batching",
     "Claimed",
     "Claiming",
     "Copy",
     "Failure",
     "Known",
-    "Later",
     "Pacing",
-    "Pipelining",
     "Setting",
     "Settings",
     "Site",

@@ -11,10 +11,9 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.exchange import is_digest
@@ -33,32 +32,16 @@ OCTETS_MAX = BODY_MAX_BYTES + _HEAD_MAX_BYTES + 2**14
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 COPY_FIELDS = tuple(field.name for field in fields(Copy))
-_values_of_copy = attrgetter(*COPY_FIELDS)
 # The copy is beside the failure. A defect is the robot's own, and whether a name exists
 # each crawl finds out for itself.
 FAILURE_FIELDS = ("reason", "attempts", "since", "asked", "retry")
 
 
-def copy_fields(copy: Copy) -> dict[str, object]:
-    """Return *copy* by fields; StorageError where its body is one that would not be read back."""
-    if len(copy.body) > BODY_MAX_BYTES:
-        raise StorageError(
-            f"a robots.txt of {len(copy.body)} bytes is not stored, only up to "
-            f"{BODY_MAX_BYTES} are: lower KOSTER_MAX_BYTES"
-        )
-    return dict(zip(COPY_FIELDS, _values_of_copy(copy), strict=True))
-
-
-def failure_fields(failure: Failure) -> dict[str, object]:
-    """Return *failure* by fields, without its stale copy."""
-    return {name: getattr(failure, name) for name in FAILURE_FIELDS}
-
-
 def known_from(copy: Mapping[str, object] | None, failure: Mapping[str, object] | None) -> Known:
     """Return what these fields say is known; ValueError where one is not valid."""
-    stale = None if copy is None else _copy(**copy)
+    stale = None if copy is None else Copy(**_checked(copy, _OF_COPY))
     if failure is not None:
-        return _failure(stale, **failure)
+        return Failure(**_checked(failure, _OF_FAILURE), stale=stale)
     if stale is None:
         raise ValueError("neither a copy nor a failure")
     return stale
@@ -67,17 +50,22 @@ def known_from(copy: Mapping[str, object] | None, failure: Mapping[str, object] 
 def encoded(known: Known) -> bytes:
     """Return *known* as octets: a head in JSON, a line feed and the body, compressed by zlib.
 
-    Raises ValueError for a text that is not of Unicode, and StorageError as
-    ``copy_fields`` does.
+    Raises ValueError for a text that is not of Unicode, and StorageError for a body that would not
+    be read back.
     """
     head: dict[str, object] = {}
     body: object = b""
     copy = last_copy(known)
     if copy is not None:
-        head["copy"] = fields_of_copy = copy_fields(copy)
-        body = fields_of_copy.pop("body")
+        body = copy.body
+        if len(body) > BODY_MAX_BYTES:
+            raise StorageError(
+                f"a robots.txt of {len(body)} bytes is not stored, only up to {BODY_MAX_BYTES}"
+                " are: lower KOSTER_MAX_BYTES"
+            )
+        head["copy"] = {name: getattr(copy, name) for name in COPY_FIELDS if name != "body"}
     if isinstance(known, Failure):
-        head["failure"] = failure_fields(known)
+        head["failure"] = {name: getattr(known, name) for name in FAILURE_FIELDS}
     text = json.dumps(head, ensure_ascii=False, separators=(",", ":"))
     return zlib.compress(text.encode() + b"\n" + _typed(body, bytes), _ZLIB_LEVEL)
 
@@ -111,54 +99,6 @@ def site_named(name: object) -> Site | None:
     return site if str(site) == name else None
 
 
-def _copy(
-    *,
-    url: object,
-    status: object,
-    body: object,
-    etag: object,
-    last_modified: object,
-    fetched: object,
-    expires: object,
-    cut_bytes: object,
-    life_stated: object,
-    digest: object,
-    record_id: object,
-) -> Copy:
-    return Copy(
-        url=_line(url),
-        status=_count(status, range(100, 1000)),
-        body=_typed(body, bytes),
-        etag=None if etag is None else _line(etag),
-        last_modified=None if last_modified is None else _line(last_modified),
-        fetched=_time(fetched),
-        expires=_time(expires),
-        cut_bytes=None if cut_bytes is None else _count(cut_bytes, range(1, 2**63)),
-        life_stated=bool(_count(life_stated, range(2))),
-        digest=_digest(digest),
-        record_id=None if record_id is None else _line(record_id),
-    )
-
-
-def _failure(
-    stale: Copy | None,
-    *,
-    reason: object,
-    attempts: object,
-    since: object,
-    asked: object,
-    retry: object,
-) -> Failure:
-    return Failure(
-        reason=_text(reason),
-        attempts=_count(attempts, range(1, 2**31)),
-        since=_time(since),
-        asked=_time(asked),
-        retry=_time(retry),
-        stale=stale,
-    )
-
-
 def _typed(value: object, kind: type[_T]) -> _T:
     if isinstance(value, kind):
         return value
@@ -188,15 +128,54 @@ def _digest(value: object) -> str:
     return text
 
 
-def _count(value: object, allowed: range) -> int:
-    number = _typed(value, int)
-    if number not in allowed:
-        raise ValueError(f"{number} is not of {allowed}")
-    return number
+def _count(allowed: range) -> Callable[[object], int]:
+    def check(value: object) -> int:
+        number = _typed(value, int)
+        if number not in allowed:
+            raise ValueError(f"{number} is not of {allowed}")
+        return number
+
+    return check
 
 
 def _time(value: object) -> float:
-    time = _typed(value, float)
-    if not math.isfinite(time):
-        raise ValueError(f"{time} is not a time")
-    return time
+    if isinstance(value, (int, float)):
+        try:
+            time = float(value)
+        except OverflowError:
+            time = math.inf
+        if math.isfinite(time):
+            return time
+    raise ValueError("not a time")
+
+
+def _or_none(check: Callable[[object], _T]) -> Callable[[object], _T | None]:
+    return lambda value: None if value is None else check(value)
+
+
+_OF_COPY: Mapping[str, Callable[[object], Any]] = {
+    "url": _line,
+    "status": _count(range(100, 1000)),
+    "body": lambda value: _typed(value, bytes),
+    "etag": _or_none(_line),
+    "last_modified": _or_none(_line),
+    "fetched": _time,
+    "expires": _time,
+    "cut_bytes": _or_none(_count(range(1, 2**63))),
+    "life_stated": lambda value: bool(_count(range(2))(value)),
+    "digest": _digest,
+    "record_id": _or_none(_line),
+}
+_OF_FAILURE: Mapping[str, Callable[[object], Any]] = {
+    "reason": _text,
+    "attempts": _count(range(1, 2**31)),
+    "since": _time,
+    "asked": _time,
+    "retry": _time,
+}
+
+
+def _checked(fields: object, checks: Mapping[str, Callable[[object], Any]]) -> dict[str, Any]:
+    if not isinstance(fields, Mapping) or fields.keys() != checks.keys():
+        raise ValueError("other fields")
+    return {name: check(fields[name]) for name, check in checks.items()}

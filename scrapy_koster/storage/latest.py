@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from types import NoneType
 
 from scrapy_koster.protocol.access import (
     Copy,
@@ -17,14 +15,12 @@ from scrapy_koster.protocol.access import (
 from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.storage.encoding import COPY_FIELDS, FAILURE_FIELDS, known_from
 from scrapy_koster.storage.port import StorageError
 
 LATE_SECS = 86400.0
 """A time that is later by more was read off a wrong clock. See ``supersedes``."""
-
-
 _MOST = 1e15
-"""No time, status or count is larger: a number may have any number of digits."""
 
 
 def supersedes(new: Known, old: Known | None) -> bool:
@@ -50,18 +46,24 @@ def is_news(found: Known, known: Known | None, *, now: float) -> bool:
 
 
 def sound(found: object) -> Known | None:
-    """Return what a storage has *found*; StorageError if nobody could work with that."""
-    match found:
-        case None:
-            return None
-        case Copy():
-            _check(found, _COPY)
-        case Failure(stale=stale):
-            _check(found, _FAILURE)
-            sound(stale)
-        case _:
-            raise StorageError(f"it returned {_kind(found)} in place of a Copy, a Failure or None")
-    return found
+    """Return what a storage has *found*; StorageError if it is not a valid Copy or Failure."""
+    if found is None:
+        return None
+    try:
+        if isinstance(found, Copy):
+            return known_from(_fields(found, COPY_FIELDS), None)
+        if isinstance(found, Failure):
+            stale = None if found.stale is None else _fields(found.stale, COPY_FIELDS)
+            return known_from(stale, _fields(found, FAILURE_FIELDS))
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise StorageError(f"it returned an invalid {type(found).__name__}: {error}") from error
+    raise StorageError(
+        f"it returned a {type(found).__name__} in place of a Copy, a Failure or None"
+    )
+
+
+def _fields(known: object, names: tuple[str, ...]) -> dict[str, object]:
+    return {name: getattr(known, name) for name in names}
 
 
 def seconds(value: object) -> float:
@@ -69,45 +71,6 @@ def seconds(value: object) -> float:
     if isinstance(value, (int, float)) and 0 <= value <= _MOST:
         return value
     raise StorageError(f"it returned {printable(repr(value), 50)} in place of seconds")
-
-
-_TEXT, _TIME, _TEXT_OR_NONE = (str,), (int, float), (str, NoneType)
-_COPY: Mapping[str, tuple[type, ...]] = {
-    "url": _TEXT,
-    "status": (int,),
-    "body": (bytes,),
-    "etag": _TEXT_OR_NONE,
-    "last_modified": _TEXT_OR_NONE,
-    "fetched": _TIME,
-    "expires": _TIME,
-    "cut_bytes": (int, NoneType),
-    "digest": _TEXT,
-    "record_id": _TEXT_OR_NONE,
-}
-_FAILURE: Mapping[str, tuple[type, ...]] = {
-    "reason": _TEXT,
-    "attempts": (int,),
-    "since": _TIME,
-    "asked": _TIME,
-    "retry": _TIME,
-    "stale": (Copy, NoneType),
-}
-
-
-def _check(found: Known, types: Mapping[str, tuple[type, ...]]) -> None:
-    for name, kinds in types.items():
-        value = getattr(found, name)
-        if not isinstance(value, kinds) or not _is_sane(value):
-            raise StorageError(f"it returned {_kind(found)} whose {name} is {_kind(value)}")
-
-
-def _is_sane(value: object) -> bool:
-    """Return whether *value* is no number, or one that can be reckoned with: not NaN, say."""
-    return not isinstance(value, (int, float)) or abs(value) <= _MOST
-
-
-def _kind(value: object) -> str:
-    return f"a {type(value).__name__}" if _is_sane(value) else "no number that makes sense"
 
 
 def judged(known: Known, *, policy: Policy, max_bytes: int) -> Known | None:

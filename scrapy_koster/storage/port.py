@@ -7,14 +7,11 @@ without it still works.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
-
-_T_co = TypeVar("_T_co", covariant=True)
 
 
 class StorageError(Exception):
@@ -46,23 +43,26 @@ class Settings(Protocol):
 
 
 class Storage(Protocol):
-    """Keeps the copy, or the failure, of each site.
+    """Keeps the copy, or the failure, of each site for one robot.
 
-    Methods can be called from several threads at the same time. They raise StorageError if the
-    storage fails or is closed. Whatever they raise, the crawl continues without the storage.
+    Sites may send each robot a file of its own, so the storage of one robot never returns the copy
+    of another. Methods raise StorageError if the storage fails or is closed. Whatever they raise,
+    the crawl continues without the storage.
 
     A class may also have ``SETTINGS``, a mapping of names to ``Setting``. These settings are
     checked when a crawl starts.
     """
 
     blocking: ClassVar[bool]
-    """Whether a call may wait for a disk, a lock or a network. If so, a thread calls it."""
+    """Whether a call may wait for a lock or a network. If so, threads call it, several at the same
+    time. If not, the crawl calls it directly."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Storage:
-        """Open the storage, when it is first needed; in a thread if it is blocking.
+        """Open the storage, when it is first needed.
 
-        *settings* has a valid value for each name in ``SETTINGS``.
+        *settings* has a valid value for each name in ``SETTINGS``, and in ROBOTSTXT_USER_AGENT the
+        name of the robot whose copies the storage keeps: "" for a robot without a name.
         """
 
     def get(self, site: Site) -> Known | None:
@@ -72,7 +72,10 @@ class Storage(Protocol):
         """Store *copy* durably, unless the stored one ``supersedes`` it."""
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
-        """Iterate over all stored sites. Sites may be stored and forgotten meanwhile."""
+        """Iterate over the stored sites of the robot, while sites are stored and forgotten."""
+
+    def robots(self) -> list[str]:
+        """Return the robots that have stored sites, sorted."""
 
     def forget(self, site: Site) -> bool:
         """Forget *site*; return False if nothing was stored for it."""
@@ -122,47 +125,6 @@ class Pacing(Protocol):
         Visits must be *secs* apart. If the last one was more recent, nothing is recorded, and the
         remaining seconds are returned. With *begun*, the visit is recorded in any case. The call is
         atomic.
-        """
-
-
-@runtime_checkable
-class Batching(Protocol):
-    """A storage that can commit several calls together, for example in one transaction.
-
-    Without it, each call is committed separately.
-    """
-
-    def together(self) -> AbstractContextManager[object]:
-        """Return a context manager: calls inside it, in the same thread, are committed at its end.
-
-        Each call sees the effects of earlier calls. If a call raises, the others are kept. If the
-        context itself raises, on entry or exit, none of its calls is kept. Calls of other threads
-        wait. Contexts are not nested.
-        """
-
-
-class Later(Protocol[_T_co]):
-    """A call of a pipeline, whose result comes later. A ``concurrent.futures.Future`` is one."""
-
-    def result(self) -> _T_co:
-        """Return what the call returns, or raise what it raises. It may wait for the answer."""
-
-
-@runtime_checkable
-class Pipelining(Protocol):
-    """A storage that can send several calls before it waits for an answer.
-
-    A batch of calls then takes one round trip. Without it, each call waits for its own answer.
-    """
-
-    def pipeline(self) -> AbstractContextManager[Any]:
-        """Return a context manager, whose value has the methods of the storage.
-
-        These are ``get``, ``put``, and ``claim``, ``release`` and ``visit`` if the storage has
-        them. Each returns a ``Later``. Results are asked for within the context, after all calls
-        were made; more calls may follow. A call that fails concerns no other call. All calls have
-        been made when the context ends. They may have their effect in any order. If the context
-        ends with an error, calls that were not sent yet should not be sent.
         """
 
 

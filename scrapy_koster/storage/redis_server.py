@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from scrapy_koster.storage.port import StorageError
-from scrapy_koster.storage.redis_scripts import TEXTS
 
 try:
     import redis
     from redis.backoff import NoBackoff
-    from redis.exceptions import NoScriptError, ResponseError
+    from redis.exceptions import ResponseError
     from redis.retry import Retry
 except ImportError as error:
     raise ImportError("RedisStorage needs redis-py: pip install 'scrapy-koster[redis]'") from error
@@ -37,20 +36,7 @@ class RedisServer:
                 raise redis.ConnectionError("it answered PING, but not with PONG")
 
     def replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """Send *commands* in one message, and return the reply to each; an error if that failed.
-
-        A server that has been restarted does not know the scripts. Those commands are sent again
-        with the text of their script, after the others.
-        """
-        replies = self._sent(commands)
-        unknown = [n for n, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
-        if unknown:
-            texts = [("EVAL", TEXTS[commands[n][1]], *commands[n][2:]) for n in unknown]
-            for n, reply in zip(unknown, self._sent(texts), strict=True):
-                replies[n] = reply
-        return replies
-
-    def _sent(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        """Send *commands* in one message, and return the reply to each; an error if that failed."""
         try:
             self._need_open()
             with self._client.pipeline(transaction=False) as pipeline:

@@ -817,7 +817,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 @pytest.fixture
 def stored(place: Place) -> dict[str, Any]:
-    with closing(place.open()) as storage:
+    with closing(place.open("scrapy")) as storage:
         for url, known in KNOWN.items():
             site = site_of(url)
             assert site is not None
@@ -829,12 +829,12 @@ def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "list", **stored)
     assert (ran.status, ran.err) == (0, "")
     table = [re.split(r"  +", line) for line in ran.out.splitlines()]
-    assert table[0] == ["SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL"]
+    assert table[0] == ["SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL", "ROBOT"]
     assert sorted(table[1:]) == [
-        ["http://a.example:8001", "HTTP 404", "0", utc(1e9), f"{utc(1e9 + 60)} (stale)"],
-        ["http://down.example", "HTTP 503", "-", utc(1e9 + 5), "-"],
-        ["http://stale.example", "timeout", "-", utc(1e9), "-"],
-        [SITE, "HTTP 200", str(len(SECTION_4)), utc(NOW), utc(NOW + 9e8)],
+        ["http://a.example:8001", "HTTP 404", "0", utc(1e9), f"{utc(1e9 + 60)} (stale)", "scrapy"],
+        ["http://down.example", "HTTP 503", "-", utc(1e9 + 5), "-", "scrapy"],
+        ["http://stale.example", "timeout", "-", utc(1e9), "-", "scrapy"],
+        [SITE, "HTTP 200", str(len(SECTION_4)), utc(NOW), utc(NOW + 9e8), "scrapy"],
     ]
     starts = {line.find("HTTP") for line in ran.out.splitlines() if "HTTP" in line}
     assert len(starts) == 1
@@ -852,6 +852,7 @@ def test_cache_list_in_json(robots: Robots, stored: dict[str, Any]) -> None:
         "last_modified": "today",
         "fetched": utc(NOW),
         "expires": utc(NOW + 9e8),
+        "robot": "scrapy",
     }
     assert rows["http://stale.example"]["stale"] is True
     assert rows["http://down.example"]["reason"] == "HTTP 503"
@@ -862,6 +863,7 @@ def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     assert ran.status == 0
     assert ran.out.startswith(
         f"{SITE}\n"
+        "  robot     scrapy\n"
         f"  answer    {SITE}/robots.txt, HTTP 200\n"
         f"  size      {len(SECTION_4)} octets\n"
         f"  fetched   {utc(NOW)}\n"
@@ -879,7 +881,7 @@ def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
 
 def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, Any]) -> None:
     down = robots("cache", "show", "http://down.example/page", **stored)
-    assert (down.status, down.out.count("\n")) == (0, 6)
+    assert (down.status, down.out.count("\n")) == (0, 7)
     assert "  attempts  2\n" in down.out
     assert robots("cache", "show", "--json", "down.example", **stored).objects[0]["body"] is None
     stale = robots("cache", "show", "stale.example", **stored)

@@ -416,7 +416,7 @@ class Theirs(MemoryStorage):
 
 
 def test_a_storage_gets_its_own_settings_and_those_of_scrapy() -> None:
-    storage = config({"KOSTER_STORAGE": Theirs, "KOSTER_THEIR_SITES": "5"}).open_storage()
+    storage = config({"KOSTER_STORAGE": Theirs, "KOSTER_THEIR_SITES": "5"}).open_storage("fig")
     assert isinstance(storage, Theirs)
     folder, sites, bot = storage.read
     assert Path(folder).parts[-2:] == (".scrapy", "theirs")
@@ -428,7 +428,7 @@ def test_they_override_any_priority() -> None:
     settings.set("KOSTER_STORAGE", Theirs, 90)
     settings.set("KOSTER_THEIR_SITES", "6", 90)
     crawler: Any = SimpleNamespace(settings=settings, spider=None)
-    storage: Any = Config.from_crawler(crawler).open_storage()
+    storage: Any = Config.from_crawler(crawler).open_storage("fig")
     assert storage.read[1] == 6
 
 
@@ -465,7 +465,7 @@ def test_settings_that_are_not_declared_well(declared: object) -> None:
 
 def test_a_storage_that_cannot_be_built() -> None:
     names = dict.fromkeys(("get", "put", "sites", "forget", "close", "blocking"))
-    with pytest.raises(ValueError, match=r"is not a class with from_settings\. For"):
+    with pytest.raises(ValueError, match=r"is not a class with from_settings, robots\. For"):
         config({"KOSTER_STORAGE": type("Unbuilt", (), names)})
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from harness.clocks import JumpingClock
-from harness.crawling import STEADY_SLOT, Crawl, RecordingSpider
+from harness.crawling import STEADY_SLOT, Crawl
 from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from harness.storages import place_of
 from harness.virtual import TIME
-from scrapy.http import Response
 
 from scrapy_koster import RobotsUnavailable
 from scrapy_koster.storage import StorageError
@@ -83,40 +82,6 @@ async def test_one_that_is_cut_off_from_the_storage_visits_no_host_that_others_v
     for each, count in ((here, 20), (there, 3)):
         assert len((await each.result()).fetched) == count
     assert min(gaps(site)) >= 2 - EARLY_SECS, gaps(site)
-
-
-async def test_one_that_is_cut_off_asks_no_new_site_until_it_knows_whether_others_visit_it(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    class Away(SQLiteStorage):
-        is_away = False
-
-        def claim(self, site: Any, owner: str, **how: Any) -> Any:
-            if self.is_away:
-                raise StorageError("it is away")
-            return super().claim(site, owner, **how)
-
-    class Follows(RecordingSpider):
-        def page(self, response: Response) -> Any:
-            if response.url == plain.url():
-                Away.is_away = True
-                yield self.ask(paced.url("/there"))
-
-    settings = OBEY | place_of("sqlite", tmp_path).settings()
-    paced, plain = server.site(), server.site(host="127.0.0.2")
-    paced.robots = robots(2)
-    here = crawl.start(urls=paced.urls(12, "/here{}"), settings=settings)
-    await crawl.until(lambda: len(paced.pages_asked) >= 1)
-    cut_off = settings | {"KOSTER_STORAGE": Away}
-    there = crawl.start(Follows, urls=[plain.url()], settings=cut_off)
-    await crawl.until(lambda: Away.is_away)
-    asked = len(paced.pages_asked)
-    await crawl.until(lambda: len(paced.pages_asked) >= asked + 4)
-    Away.is_away = False
-    for each, count in ((here, 12), (there, 2)):
-        assert len((await each.result()).fetched) == count
-    assert paced.asked("/robots.txt") == 1
-    assert min(gaps(paced)) >= 2 - EARLY_SECS, gaps(paced)
 
 
 async def test_a_crawl_that_closes_while_a_page_waits_to_be_sent(

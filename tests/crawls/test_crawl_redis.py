@@ -92,7 +92,7 @@ async def test_nothing_is_wrong(crawl: Crawl, server: Server, prefix: str) -> No
 def fill(prefix: str, made: Sequence[Site], value: Callable[[Site], bytes]) -> None:
     with common_server().client() as client:
         for site in made:
-            client.set(f"{prefix}:1:known:{{{site.url('')}}}", value(site))
+            client.set(f"{prefix}:2:known:{{{site.url('')} scrapy}}", value(site))
 
 
 def opening(site: Site, fetched: float) -> bytes:

@@ -11,11 +11,8 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from threading import Event
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -35,12 +32,7 @@ MANY = 10**400
 """No float is as large."""
 COPY = Copy("http://h/robots.txt", 200, b"User-agent: *\nAllow: /\n", None, None, 1e9, 9e9)
 FAILURE = Failure("HTTP 503", 1, since=1e9, asked=1e9, retry=9e9, stale=None)
-PIPED = ("pipeline", "call", "result")
-"""What is called of a pipeline: `call` is any method of its value."""
-METHODS = (
-    *("from_settings", "get", "put", "claim", "release", "visit", "together", "close"),
-    *PIPED,
-)
+METHODS = ("from_settings", "get", "put", "claim", "release", "visit", "close")
 """All that a crawl calls; `get` of Strange, since Shared is asked by its `claim`."""
 
 
@@ -74,6 +66,9 @@ class Strange:
     def sites(self) -> Iterator[Any]:
         return self._storage.sites()
 
+    def robots(self) -> list[str]:
+        return self._storage.robots()
+
     def forget(self, site: Site) -> bool:
         return self._storage.forget(site)
 
@@ -96,37 +91,6 @@ class Shared(Strange):
         return self._call("visit", lambda: 0.0)
 
 
-class Batched(Shared):
-    """The same with batches."""
-
-    def together(self) -> Any:
-        return self._call("together", nullcontext)
-
-
-class Piped(Shared):
-    """The same with pipelines."""
-
-    def pipeline(self) -> Any:
-        return self._call("pipeline", lambda: nullcontext(Pipeline(self)))
-
-
-class Pipeline:
-    """Makes each call when its result is asked for."""
-
-    def __init__(self, storage: Piped) -> None:
-        self._storage = storage
-
-    def __getattr__(self, name: str) -> Any:
-        storage, method = self._storage, getattr(self._storage, name)
-
-        def call(*args: Any, **how: Any) -> Any:
-            made = partial(method, *args, **how)
-            later = SimpleNamespace(result=lambda: storage._call("result", made))
-            return storage._call("call", lambda: later)
-
-        return call
-
-
 class Released(Shared):
     """Another process learns each site between two claims of this one, which releases it."""
 
@@ -141,9 +105,7 @@ class Released(Shared):
 
 def kind_of(method: str) -> type[Strange]:
     """Return one of which a crawl calls *method*."""
-    kinds = {"get": Strange, "release": Released, "together": Batched}
-    kinds |= dict.fromkeys(PIPED, Piped)
-    return kinds.get(method, Shared)
+    return {"get": Strange, "release": Released}.get(method, Shared)
 
 
 def strange(kind: type[Strange], method: str, does: Callable[[], Any]) -> type[Strange]:
@@ -173,7 +135,7 @@ async def obeyed(crawl: Crawl, server: Server, storage: type[Strange]) -> Any:
 
 def the_warning(result: Any) -> str:
     """Return the one that there is."""
-    [line] = result.logged(logging.WARNING, "scrapy_koster.crawl.fetching.storage_breaker")
+    [line] = result.logged(logging.WARNING, "scrapy_koster.crawl.fetching.storage_calls")
     assert result.stats["koster/storage/error"] >= 1
     return str(line)
 
@@ -224,7 +186,7 @@ ERRORS: dict[str, BaseException] = {
         pytest.param(method, error, id=f"{method}-{name}")
         for method in METHODS
         for name, error in ERRORS.items()
-        if method in ("get", "claim", "result") or name in ("KeyError", "CancelledError of asyncio")
+        if method in ("get", "claim") or name in ("KeyError", "CancelledError of asyncio")
     ],
 )
 async def test_that_raise(crawl: Crawl, server: Server, method: str, error: BaseException) -> None:
@@ -233,63 +195,7 @@ async def test_that_raise(crawl: Crawl, server: Server, method: str, error: Base
     assert type(error).__name__ in the_warning(result)
 
 
-@contextmanager
-def _not_kept() -> Iterator[None]:
-    yield
-    raise StorageError("not kept")
-
-
-@pytest.mark.parametrize("does", [_not_kept, lambda: None, lambda: 7], ids=["lost", "None", "7"])
-async def test_that_keep_no_batch(crawl: Crawl, server: Server, does: Callable[[], Any]) -> None:
-    result = await obeyed(crawl, server, strange(Batched, "together", does))
-    assert "TheBatched: " in the_warning(result)
-
-
-@contextmanager
-def _not_sent() -> Iterator[Pipeline]:
-    yield Pipeline(Piped())
-    raise StorageError("not sent")
-
-
-@pytest.mark.parametrize(
-    ("does", "told"),
-    [
-        pytest.param(_not_sent, "not sent", id="lost"),
-        pytest.param(lambda: 7, "pipeline() returned a int", id="7"),
-        pytest.param(nullcontext, "of the context of pipeline() is a NoneType", id="of nothing"),
-        pytest.param(lambda: nullcontext(7), "of the context of pipeline() is a int", id="of 7"),
-    ],
-)
-async def test_that_have_no_pipeline(
-    crawl: Crawl, server: Server, does: Callable[[], Any], told: str
-) -> None:
-    result = await obeyed(crawl, server, strange(Piped, "pipeline", does))
-    assert "ThePiped: StorageError: " in the_warning(result)
-    assert told in the_warning(result)
-
-
-@pytest.mark.parametrize(
-    ("method", "returned", "told"),
-    [
-        ("call", 7, "claim() of the pipeline returned a int, which has no result()"),
-        ("call", None, "claim() of the pipeline returned a NoneType, which has no result()"),
-        ("call", SimpleNamespace(result=7), "'int' object is not callable"),
-        ("result", 7, "claim() returned a int"),
-        ("result", None, "claim() returned a NoneType"),
-    ],
-)
-async def test_of_pipelines_that_return_what_is_none(
-    crawl: Crawl, server: Server, method: str, returned: object, told: str
-) -> None:
-    result = await obeyed(crawl, server, strange(Piped, method, lambda: returned))
-    assert "ThePiped: " in the_warning(result)
-    assert told in the_warning(result)
-
-
-# In the thread of the crawl nothing is called together.
-@pytest.mark.parametrize(
-    "method", [name for name in METHODS if name not in ("close", "together", *PIPED)]
-)
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "close"])
 async def test_that_raise_in_the_thread_of_the_crawl(
     crawl: Crawl, server: Server, method: str
 ) -> None:
@@ -309,7 +215,6 @@ async def test_that_return_coroutines(crawl: Crawl, server: Server, method: str)
         warnings.simplefilter("error")
         result = await obeyed(crawl, server, strange(kind_of(method), method, _soon))
     name = f"The{kind_of(method).__name__}"
-    method = "claim" if method == "call" else method
     assert f"{name}: StorageError: {method}() returned a coroutine" in the_warning(result)
 
 

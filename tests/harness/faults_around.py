@@ -321,7 +321,7 @@ def _redis_value(value: Callable[[Site], bytes]) -> Callable[[Stage], Given]:
         prefix = f"test-{token_hex(6)}"
         with common_server().client() as client:
             for site in stage.sites:
-                client.set(f"{prefix}:1:known:{{{site.url('')}}}", value(site))
+                client.set(f"{prefix}:2:known:{{{site.url('')} scrapy}}", value(site))
         yield _redis(common_server().url(), prefix)
 
     return given

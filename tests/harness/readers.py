@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import sqlite3
 import zlib
-from contextlib import closing, suppress
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,8 +46,7 @@ from scrapy_koster.protocol.usage_page import (
     header_statements,
     page_statements,
 )
-from scrapy_koster.storage import StorageError, redis_calls, sqlite
-from scrapy_koster.storage.encoding import copy_fields, known_from, site_named
+from scrapy_koster.storage.encoding import COPY_FIELDS, decoded, known_from, site_named
 
 _ROBOTS = (
     "User-agent: *\n", "User-agent: figtree\n", "User-agent:", "user-agent", "Disallow: /",
@@ -140,7 +138,8 @@ _HEADS = {
     "zstd": b"(\xb5/\xfd\x04\x00",
 }
 _MAX_BYTES = 512_000
-_COPY = copy_fields(Copy("http://h/robots.txt", 200, b"", None, None, 1.0, 2.0))
+_KNOWN = Copy("http://h/robots.txt", 200, b"", None, None, 1.0, 2.0)
+_COPY = {name: getattr(_KNOWN, name) for name in COPY_FIELDS}
 _FAILURE: dict[str, object] = {
     "reason": "HTTP 503", "attempts": 1, "since": 1.0, "asked": 1.0, "retry": 2.0
 }  # fmt: skip
@@ -277,32 +276,18 @@ def _coded(text: str) -> None:
 
 
 def _value(text: str) -> None:
-    """What a Redis has of a site, and what a row of SQLite has, whoever wrote it."""
+    """What a storage has of a site, whoever wrote it."""
     octets = text.encode("latin-1")
-    for value in (octets, b"1.0 " + octets, b"1.0 " + zlib.compress(octets)):
-        with suppress(StorageError, ValueError):
-            redis_calls.known_in(value)
+    for value in (octets, zlib.compress(octets)):
+        with suppress(ValueError):
+            decoded(value)
     for name in ("url", "status", "body", "etag", "last_modified", "fetched", "expires"):
-        with suppress(StorageError, ValueError):
+        with suppress(ValueError):
             known_from({**_COPY, name: octets if name == "body" else text}, None)
     for name in ("reason", "attempts", "since", "asked", "retry"):
-        with suppress(StorageError, ValueError):
+        with suppress(ValueError):
             known_from(None, {**_FAILURE, name: text})
     site_named(text)
-
-
-def _row(text: str) -> None:
-    """What a file of SQLite has of a site."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        sqlite._prepare(connection)
-        site = Site("http", "h", 80)
-        for copy in (
-            Copy(text, 200, text.encode(), text, text, 1.0, 2.0),
-            Copy("http://h/robots.txt", 200, text.encode("latin-1"), None, None, 1.0, 2.0),
-        ):
-            connection.execute(sqlite._PUT, (str(site), *sqlite._row(copy)))
-            with suppress(StorageError, ValueError):
-                sqlite._read(connection, site)
 
 
 def _parked(text: str) -> None:
@@ -395,7 +380,6 @@ READERS = {
     "URL, overridden": Reader(_override, _URL),
     "Content-Encoding": Reader(_coded, _CODED, chars=4_000, most_chars=64_000),
     "stored value": Reader(_value, _STORED, most_chars=256_000),
-    "stored row": Reader(_row, _STORED, most_chars=256_000),
     "parked request": Reader(_parked, _STORED, most_chars=256_000),
     "log and terminal": Reader(_log, _SHOWN),
 }

@@ -36,8 +36,9 @@ class Place:
     redis_prefix: str = "koster"
     redis_ttl_secs: int = 3600
 
-    def open(self) -> Any:
-        return load_object(IMPLEMENTATIONS[self.name]).from_settings(self.settings())
+    def open(self, robot: str = "") -> Any:
+        settings = {**self.settings(), "ROBOTSTXT_USER_AGENT": robot}
+        return load_object(IMPLEMENTATIONS[self.name]).from_settings(settings)
 
     def settings(self) -> dict[str, Any]:
         """Those of a crawl that has its storage there."""

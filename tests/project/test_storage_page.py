@@ -13,17 +13,12 @@ from harness.crawling import Crawl
 from harness.documents import blocks_in, text
 from harness.server import Server
 
-from scrapy_koster.storage import Batching, Claiming, Pipelining, contract
-from scrapy_koster.storage.contract.check import Check
+from scrapy_koster.storage import Claiming, contract
+from scrapy_koster.storage.contract import Check
 
 PAGE = text("docs/storage.md")
-STORAGE, SETTINGS, TEST, SHARED, BATCHED, PIPELINED = blocks_in(PAGE, "python")
-NAMES = (
-    "TableStorage",
-    "SharedTableStorage",
-    "BatchedTableStorage",
-    "PipelinedTableStorage",
-)
+STORAGE, SETTINGS, TEST, SHARED = blocks_in(PAGE, "python")
+NAMES = ("TableStorage", "SharedTableStorage")
 RULES = "User-agent: *\nDisallow: /private\n"
 
 
@@ -31,7 +26,7 @@ RULES = "User-agent: *\nDisallow: /private\n"
 def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The module that a reader saves."""
     folder = tmp_path_factory.mktemp("project")
-    parts = (STORAGE, SHARED, BATCHED, PIPELINED)
+    parts = (STORAGE, SHARED)
     (folder / "robots_table.py").write_text("\n\n".join(parts), "utf-8")
     sys.path.insert(0, str(folder))
     try:
@@ -49,17 +44,9 @@ class _WithClaims(_Plain):
     claim = release = put = None
 
 
-class _WithBatches(_WithClaims):
-    together = None
-
-
-class _WithPipelines(_WithClaims):
-    pipeline = None
-
-
 CASES = [
     pytest.param(name, check, id=f"{name}: {what}")
-    for name, like in zip(NAMES, (_Plain, _WithClaims, _WithBatches, _WithPipelines), strict=True)
+    for name, like in zip(NAMES, (_Plain, _WithClaims), strict=True)
     for what, check in contract.checks(like).items()
 ]
 
@@ -67,14 +54,12 @@ CASES = [
 @pytest.mark.parametrize(("name", "check"), CASES)
 def test_it_passes_the_contract(module: Any, name: str, check: Check, tmp_path: Path) -> None:
     storage = getattr(module, name)
-    check(lambda: storage(str(tmp_path / "new" / "project.sqlite3")))
+    check(lambda robot: storage(str(tmp_path / "new" / "project.sqlite3"), robot))
 
 
 def test_which_of_them_claims(module: Any) -> None:
     kinds = [getattr(module, name) for name in NAMES]
-    assert [issubclass(kind, Claiming) for kind in kinds] == [False, True, True, True]
-    assert [issubclass(kind, Batching) for kind in kinds] == [False, False, True, False]
-    assert [issubclass(kind, Pipelining) for kind in kinds] == [False, False, False, True]
+    assert [issubclass(kind, Claiming) for kind in kinds] == [False, True]
 
 
 def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:
@@ -87,7 +72,7 @@ def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:
 
 def test_how_long_it_is() -> None:
     written = [line for line in STORAGE.splitlines() if line.strip()]
-    assert len(written) <= 70
+    assert len(written) <= 80
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -367,7 +367,7 @@ def stored(folder: Path, known: Known) -> Config:
 
 def test_the_stored_file_of_a_site(tmp_path: Path) -> None:
     config = stored(tmp_path, FILE)
-    with stored_files(config) as body_of:
+    with stored_files(config, "") as body_of:
         assert body_of("http://a.example") == FILE.body
         assert body_of("http://b.example") is None
         assert body_of("no site") is None
@@ -375,7 +375,7 @@ def test_the_stored_file_of_a_site(tmp_path: Path) -> None:
 
 def test_of_a_site_that_fails_it_is_the_last_good_one(tmp_path: Path) -> None:
     config = stored(tmp_path, Failure("timeout", 1, 0.0, 0.0, 1e10, FILE))
-    with stored_files(config) as body_of:
+    with stored_files(config, "") as body_of:
         assert body_of("http://a.example") == FILE.body
 
 
@@ -404,6 +404,6 @@ def test_a_storage_that_fails_knows_none(*, opens: bool, monkeypatch: pytest.Mon
     monkeypatch.setattr(Broken, "closed", 0)
     storage: Any = Broken
     config = replace(Config.from_crawler(crawler_of()), storage=storage)
-    with stored_files(config) as body_of:
+    with stored_files(config, "") as body_of:
         assert body_of("http://a.example") is None
     assert Broken.closed == opens

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FAST = "/dev/shm"
 _CRAWL = "scrapy_koster.crawl"
 _LOOKS_UP = "fetching.fetcher"
-TOKENS = ("parking.workers", "fetching.storage_breaker")
+TOKENS = ("parking.workers", "fetching.storage_calls")
 """The modules that name a process by chance."""
 
 
@@ -100,7 +100,7 @@ def machine() -> Iterator[Machine]:
         time = SimpleNamespace(monotonic=simulated.now)
         stack.enter_context(patch("scrapy.utils.asyncio.time", time))
         stack.enter_context(patch("scrapy.core.engine.Scraper", Scraper))
-        threads = patch(f"{_CRAWL}.fetching.storage_thread.Threads", SimulatedThreads)
+        threads = patch(f"{_CRAWL}.fetching.storage_calls.Threads", SimulatedThreads)
         stack.enter_context(threads)
         stack.enter_context(patch("threading.Thread.start", _no_thread))
         if Path(_FAST).is_dir():

@@ -38,7 +38,7 @@ from simulation.fakeredis import Server
 from simulation.loop import EPOCH, Loop
 from simulation.parts import Counts, Signals
 from simulation.queues import InMemory, InRedis, JobDir, OnDisk
-from simulation.store import BatchedStore, PipelinedStore, Store
+from simulation.store import BatchedStore, Store
 
 if TYPE_CHECKING:
     from scrapy_koster.crawl.sites import SiteState
@@ -375,11 +375,7 @@ class Process:
             return MemoryStorage
         process = self
 
-        kind = Store
-        if self.history.batches:
-            kind = BatchedStore
-        elif self.history.pipelines:
-            kind = PipelinedStore
+        kind = BatchedStore if self.history.batches else Store
 
         class Mine(kind):  # type: ignore[misc,valid-type]
             @classmethod

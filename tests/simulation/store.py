@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -204,6 +201,9 @@ class Store:
         if claim is not None and claim.owner == owner:
             del disk.claims[site]
 
+    def robots(self) -> list[str]:
+        return [""]
+
     def sites(self) -> Iterator[tuple[Site, Known]]:
         return iter(list(self._disk.known.items()))
 
@@ -215,75 +215,17 @@ class Store:
 
 
 class BatchedStore(Store):
-    """One that keeps what is called together in one step, or nothing of it."""
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        disk = self._call()
-        tables: tuple[dict[Any, Any], ...] = (disk.known, disk.claims, disk.visits)
-        before = [dict(each) for each in tables]
-        yield
-        try:
-            self._answer()
-        except Exception:
-            for table, rows in zip(tables, before, strict=True):
-                table.clear()
-                table.update(rows)
-            raise
-
-
-class PipelinedStore(Store):
     """One that gets several calls in one message, which may be lost."""
 
-    @contextmanager
-    def pipeline(self) -> Iterator[Pipeline]:
-        pipeline = Pipeline(self)
-        yield pipeline
-        pipeline.send()
-
-
-class Pipeline:
-    """Makes its calls when a result is asked for that is not there yet."""
-
-    def __init__(self, store: PipelinedStore) -> None:
-        self._store = store
-        self._unsent: list[tuple[Future[Any], Callable[[], Any]]] = []
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._store, name)
-
-        def call(*args: Any, **how: Any) -> Any:
-            future: Future[Any] = Future()
-            self._unsent.append((future, partial(method, *args, **how)))
-            return self._store._lie(_NOT_LATER, 0.1, _Later(self, future))
-
-        return call
-
-    def send(self) -> None:
-        """Make the calls, or none of them."""
-        unsent, self._unsent = self._unsent, []
+    def call_together(self, calls: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> Any:
         try:
-            self._store._call()
+            self._call()
         except StorageError as error:
-            for future, _ in unsent:
-                future.set_exception(error)
-            return
-        for future, call in unsent:
-            try:
-                future.set_result(call())
-            except Exception as error:  # noqa: BLE001  # the result raises it
-                future.set_exception(error)
+            return [error] * len(calls)
+        return [self._outcome(*call) for call in calls]
 
-
-@dataclass
-class _Later:
-    pipeline: Pipeline
-    future: Future[Any]
-
-    def result(self) -> Any:
-        if not self.future.done():
-            self.pipeline.send()
-        return self.future.result()
-
-
-_NOT_LATER: Sequence[Any] = (None, 0.0, Claimed(None, 0.0), "x")
+    def _outcome(self, method: str, args: tuple[Any, ...], how: dict[str, Any]) -> Any:
+        try:
+            return getattr(self, method)(*args, **how)
+        except Exception as error:  # noqa: BLE001  # the caller raises it
+            return error

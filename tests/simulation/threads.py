@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 class Called:
     """A call: it has its effect after a while, and is answered after another."""
 
-    def __init__(self, process: Process, call: Callable[[], Any]) -> None:
+    def __init__(self, process: Process, call: partial[Any]) -> None:
         self._process = process
         self._call = call
         # It may have waited for its turn.
-        self._asked = call.__self__.calls[0].made  # type: ignore[attr-defined]
+        self._asked = call.args[0][0].made
         self._ended: Callable[[Any], object] = lambda _: None
         self._answer: Any = None
         self.is_answered = False
@@ -48,20 +48,14 @@ class Called:
         self._process.history.disk.answered(secs)
         self._process.answered(secs)
 
-    def at_once(self) -> None:
-        """Do all of it while the loop is held."""
-        self._timer.cancel()
-        clock = self._process.history.clock
-        clock.now += self.before_secs
-        self.make()
-        clock.now += self.after_secs
-        self.answer()
-
     def tell(self, ended: Callable[[Any], object]) -> None:
         """Call *ended* with what it returns, or the Failure."""
         if self.is_answered:
             self._timer = self._process.loop.call_later(0, partial(ended, self._answer))
         self._ended = ended
+
+    def done(self) -> bool:
+        return self.is_answered
 
     def cancel(self) -> None:
         """Do not make it if it has no effect yet; tell nobody."""
@@ -77,20 +71,12 @@ class SimulatedThreads:
     def __init__(self, clock: ProcessClock, _most: int) -> None:
         self._process = clock.process
 
-    def submit(self, call: Callable[[], Any]) -> Called:
+    def submit(self, call: partial[Any]) -> Called:
         return Called(self._process, call)
 
     def tell(self, called: Called, ended: Callable[[Any], object]) -> Called:
         called.tell(ended)
         return called
-
-    def wait(self, called: Called, secs: float) -> bool:
-        """Hold the loop: the time passes for everybody."""
-        if called.before_secs + called.after_secs <= secs:
-            called.at_once()
-        else:
-            self._process.history.clock.now += secs
-        return called.is_answered
 
     def close(self) -> None:
         """There are no threads that would have to end."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,30 +17,22 @@ from scrapy.utils.misc import load_object
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import (
-    Batching,
-    Claimed,
-    Claiming,
-    Pacing,
-    Pipelining,
-    Storage,
-    contract,
-)
-from scrapy_koster.storage.contract.check import COPY, FAILURE, A, B, Check
+from scrapy_koster.storage import Claimed, Claiming, Pacing, Storage, contract
+from scrapy_koster.storage.contract import COPY, FAILURE, A, B, Check
 from scrapy_koster.storage.latest import is_news, judged
 from scrapy_koster.storage.memory import MemoryStorage
-from scrapy_koster.storage.port import GRANTED
-from scrapy_koster.storage.redis import RedisStorage
-from scrapy_koster.storage.sqlite import SQLiteStorage
 
 
-def opening(name: str, folder: Path) -> Callable[[], Storage]:
-    """Opens a storage again and again, as other processes do; that in memory is one for all."""
-    place = place_of(name, folder)
-    if name in SHARED:
-        return place.open
-    one = place.open()
-    return lambda: one
+def opening(name: str, folder: Path) -> Callable[[str], Storage]:
+    """Opens storages as other processes do; one in memory is the same for all of a robot."""
+    place, of_robots = place_of(name, folder), {}
+
+    def opens(robot: str) -> Any:
+        if name in SHARED or robot not in of_robots:
+            of_robots[robot] = place.open(robot)
+        return of_robots[robot]
+
+    return opens
 
 
 CASES = [
@@ -59,9 +50,7 @@ def test_the_contract(name: str, check: Check, tmp_path: Path) -> None:
 def test_the_part_of_the_contract_that_each_has() -> None:
     classes = {name: load_object(path) for name, path in IMPLEMENTATIONS.items()}
     count = {name: len(contract.checks(kind)) for name, kind in classes.items()}
-    assert min(count["sqlite"], count["redis"]) > count["memory"] > len(contract.checks(object))
-    assert issubclass(SQLiteStorage, Batching)
-    assert issubclass(RedisStorage, Pipelining)
+    assert count["sqlite"] == count["redis"] > count["memory"]
     assert issubclass(MemoryStorage, Pacing)
     assert not issubclass(MemoryStorage, Claiming)
 
@@ -98,6 +87,10 @@ class OfHosts(Keeps):
         super().put(replace(site, port=80), copy)
 
 
+class OfAllRobots(Keeps):
+    """The same for each robot."""
+
+
 class NeverClosed(Keeps):
     def close(self) -> None:
         pass
@@ -120,57 +113,6 @@ class HalfClaims(Keeps):
         return Claimed(self.get(site), 0.0)
 
 
-class LosesBatches(Keeps):
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        yield
-        for site, _ in self.sites():
-            self.forget(site)
-
-
-class ForgetsCalls(Keeps):
-    """Sends only calls whose result is asked for."""
-
-    @contextmanager
-    def pipeline(self) -> Iterator[Any]:
-        def later(name: str) -> Any:
-            return lambda *args: SimpleNamespace(result=lambda: getattr(self, name)(*args))
-
-        yield SimpleNamespace(get=later("get"), put=later("put"))
-
-
-class MixesResults(Keeps):
-    """Returns the results in the order in which they are asked for."""
-
-    @contextmanager
-    def pipeline(self) -> Iterator[Any]:
-        results: list[Any] = []
-
-        def later(name: str) -> Any:
-            def call(*args: Any) -> Any:
-                results.append(getattr(self, name)(*args))
-                return SimpleNamespace(result=lambda: results.pop(0))
-
-            return call
-
-        yield SimpleNamespace(get=later("get"), put=later("put"))
-
-
-class GrantsAllInPipelines(GrantsAll):
-    @contextmanager
-    def pipeline(self) -> Iterator[Any]:
-        def claim(site: Site, owner: str, **how: Any) -> Any:
-            return SimpleNamespace(result=lambda: GRANTED)
-
-        yield SimpleNamespace(claim=claim)
-
-
-class HastyInPipelines(Keeps):
-    @contextmanager
-    def pipeline(self) -> Iterator[Any]:
-        yield SimpleNamespace(visit=lambda host, **how: SimpleNamespace(result=lambda: 0.0))
-
-
 class Hasty(Keeps):
     def visit(self, host: str, **how: Any) -> float:
         return 0.0
@@ -179,27 +121,24 @@ class Hasty(Keeps):
 @pytest.mark.parametrize(
     ("defective", "found"),
     [
-        (Forgetful, "sites_are_all_that_was_put"),
-        (LastWins, "older_does_not_replace_later: copy, copy"),
-        (OfHosts, "each_scheme_host_and_port_is_a_site: http://a.example:8080"),
+        (Forgetful, "get_returns_the_value_that_was_put: copy"),
+        (LastWins, "the_later_value_is_kept: copy, copy"),
+        (OfHosts, "scheme_host_and_port_are_the_key: http://a.example:443"),
+        (OfAllRobots, "each_robot_has_its_own_values"),
         (NeverClosed, "a_call_after_close_fails"),
-        (Undecided, "its_class_says_what_a_crawl_needs"),
-        (HalfClaims, "its_class_says_what_a_crawl_needs"),
-        (GrantsAll, "of_eight_owners_one_succeeds"),
-        (GrantsAll, "a_claim_that_fails_says_for_how_long"),
-        (LosesBatches, "what_is_put_together_is_there_afterwards"),
-        (ForgetsCalls, "what_is_put_in_a_pipeline_is_there_afterwards"),
-        (MixesResults, "a_pipeline_returns_what_the_methods_return"),
-        (GrantsAllInPipelines, "of_eight_owners_with_pipelines_one_succeeds"),
-        (GrantsAllInPipelines, "a_claim_in_a_pipeline_ends"),
-        (HastyInPipelines, "of_visits_in_a_pipeline_one_may_begin"),
-        (Hasty, "of_eight_visits_at_once_one_may_begin"),
+        (Undecided, "declares_what_a_crawl_needs"),
+        (HalfClaims, "declares_what_a_crawl_needs"),
+        (GrantsAll, "one_of_eight_claims_succeeds"),
+        (GrantsAll, "a_claim_is_of_one_site_and_robot"),
+        (Hasty, "visits_are_as_far_apart_as_they_have_to_be"),
     ],
 )
 def test_the_contract_finds_a_defect(defective: type[Keeps], found: str) -> None:
-    one = defective()
+    of_robots = {"a": defective(), "b": defective()}
+    if defective is OfAllRobots:
+        of_robots["b"] = of_robots["a"]
     with pytest.raises(AssertionError):
-        contract.checks(defective)[found](lambda: one)
+        contract.checks(defective)[found](lambda robot: of_robots[robot])
 
 
 times = st.floats(allow_nan=False, allow_infinity=False)

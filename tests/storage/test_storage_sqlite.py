@@ -21,8 +21,7 @@ from harness.storages import output, start
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import StorageError
-from scrapy_koster.storage.port import Claimed
-from scrapy_koster.storage.sqlite import SQLiteStorage, _migrate
+from scrapy_koster.storage.sqlite import SQLiteStorage
 
 A = Site("http", "a.example", 80)
 B = Site("http", "b.example", 80)
@@ -112,7 +111,7 @@ def test_the_umask_binds(tmp_path: Path, umask: int) -> None:
 
 def test_the_file_says_what_it_is(storage: SQLiteStorage, path: Path) -> None:
     assert execute(path, "PRAGMA application_id") == [(0x4B6F7374,)]
-    assert execute(path, "PRAGMA user_version") == [(6,)]
+    assert execute(path, "PRAGMA user_version") == [(7,)]
     assert execute(path, "PRAGMA journal_mode") == [("wal",)]
 
 
@@ -181,75 +180,6 @@ def test_a_file_may_be_created_by_eight_at_once(tmp_path: Path) -> None:
         for n in range(50):
             for done in [pool.submit(create, tmp_path / f"{n}") for _ in range(openers)]:
                 done.result(timeout=BOUND_SECS)
-
-
-def test_a_file_that_was_migrated_meanwhile(storage: SQLiteStorage) -> None:
-    storage.put(A, COPY)
-    _migrate(storage._connection)
-    assert storage.get(A) == COPY
-
-
-VERSION_1 = (
-    """
-    CREATE TABLE known (
-        site TEXT NOT NULL PRIMARY KEY,
-        url TEXT, status INTEGER, body BLOB, etag TEXT, last_modified TEXT,
-        fetched REAL, expires REAL,
-        reason TEXT, attempts INTEGER, since REAL, asked REAL, retry REAL
-    )
-    """,
-    f"PRAGMA application_id = {0x4B6F7374}",
-    "PRAGMA user_version = 1",
-    f"""
-    INSERT INTO known (site, url, status, body, etag, last_modified, fetched, expires) VALUES
-    ('{A}', '{COPY.url}', 200, x'{COPY.body.hex()}', '{COPY.etag}', 'x', 1.0, 2.0)
-    """,
-    f"""
-    INSERT INTO known (site, reason, attempts, since, asked, retry) VALUES
-    ('{B}', '503', 1, 1.0, 2.0, 3.0)
-    """,
-)
-
-
-WITHOUT_DIGEST = [f"ALTER TABLE known DROP COLUMN {name}" for name in ("digest", "record_id")]
-
-
-def test_a_file_of_version_1_is_migrated_and_its_copies_are_misses(
-    path: Path,
-) -> None:
-    execute(path, *VERSION_1)
-    for _ in range(2):
-        with closing(SQLiteStorage(str(path))) as storage:
-            assert storage.get(A) is None
-            assert storage.get(B) == replace(FAILURE, stale=None)
-    assert execute(path, "PRAGMA user_version") == [(6,)]
-    with closing(SQLiteStorage(str(path))) as storage:
-        storage.put(A, replace(COPY, fetched=5.0, cut_bytes=10))
-        assert storage.get(A) == replace(COPY, fetched=5.0, cut_bytes=10)
-
-
-def test_a_file_of_version_2_is_migrated(path: Path) -> None:
-    added = ("cut_bytes", "life_stated")
-    execute(path, *VERSION_1, *(f"ALTER TABLE known ADD COLUMN {name} INTEGER" for name in added))
-    execute(path, "UPDATE known SET cut_bytes = 7, life_stated = 0", "PRAGMA user_version = 2")
-    with closing(SQLiteStorage(str(path))) as storage:
-        assert storage.claim(A, "a", now=1.0, secs=1.0, unless_known=True) == Claimed(None, 0.0)
-        storage.put(A, COPY, "a")
-        assert storage.get(A) == COPY
-    assert execute(path, "PRAGMA user_version") == [(6,)]
-
-
-def test_a_file_of_version_3_is_migrated(path: Path) -> None:
-    with closing(SQLiteStorage(str(path))) as storage:
-        storage.put(A, COPY)
-        storage.claim(B, "b", now=1.0, secs=60.0)
-    execute(path, "DROP TABLE visit", *WITHOUT_DIGEST, "PRAGMA user_version = 3")
-    with closing(SQLiteStorage(str(path))) as storage:
-        assert storage.visit("a.example", now=1.0, secs=9.0) == 0.0
-        assert storage.visit("a.example", now=2.0, secs=9.0) == 8.0
-        assert storage.get(A) is None
-        assert storage.claim(B, "a", now=2.0, secs=60.0).held_secs == 59.0
-    assert execute(path, "PRAGMA user_version") == [(6,)]
 
 
 CLAIMED = {
@@ -389,9 +319,9 @@ def test_a_file_that_lost_its_table(storage: SQLiteStorage, path: Path) -> None:
 
 def test_a_newer_version(path: Path) -> None:
     SQLiteStorage(str(path)).close()
-    execute(path, "PRAGMA user_version = 7")
+    execute(path, "PRAGMA user_version = 8")
     before = path.read_bytes()
-    assert "version 7, made by a newer scrapy-koster" in refusal(path)
+    assert "version 8, made by a newer scrapy-koster" in refusal(path)
     assert path.read_bytes() == before
 
 
@@ -437,7 +367,7 @@ def test_a_file_that_is_locked_against_readers(path: Path) -> None:
 
 
 FULL_DISK = """
-import resource, sys
+import os, resource, sys
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import StorageError
@@ -449,7 +379,7 @@ storage = SQLiteStorage(sys.argv[1])
 storage.put(site, small)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
 try:
-    storage.put(site, Copy("u", 200, b"x" * 500_000, None, None, 3.0, 4.0))
+    storage.put(site, Copy("u", 200, os.urandom(500_000), None, None, 3.0, 4.0))
 except StorageError as error:
     print(error)
 assert storage.get(site) == small
@@ -471,7 +401,7 @@ def test_no_room_in_the_database(storage: SQLiteStorage) -> None:
     storage.put(A, COPY)
     storage._connection.execute("PRAGMA max_page_count = 5")
     with pytest.raises(StorageError, match="full"):
-        storage.put(A, replace(COPY, body=b"x" * 500_000, fetched=9.0))
+        storage.put(A, replace(COPY, body=os.urandom(500_000), fetched=9.0))
     assert storage.get(A) == COPY
     storage.put(A, FAILURE)
     assert storage.get(A) == FAILURE
@@ -536,83 +466,43 @@ def test_a_file_that_may_not_be_written(public: Path, journal_mode: str) -> None
 
 # Rows that nobody put
 
+
 TAMPERED = {
-    "url of no text": "url = x'00'",
-    "no url": "url = NULL",
-    "url with a control character": "url = 'http://a/' || char(27) || '[2J'",
-    "url not of UTF-8": "url = CAST(x'ff' AS TEXT)",
-    "url too long": "url = hex(zeroblob(40000))",
-    "status of text": "status = 'ok'",
-    "status of fractions": "status = 200.5",
-    "status below": "status = -200",
-    "status above": "status = 1000",
-    "no status": "status = NULL",
-    "status beyond 64 bits": "status = 1e300",
-    "body of text": "body = 'Disallow:'",
-    "no body": "body = NULL",
-    "body too large": "body = zeroblob(10485761)",
-    "etag of a number": "etag = x'31'",
-    "etag with a new line": "etag = '\"1\"' || char(13, 10) || 'Cookie: a'",
-    "etag with a NUL": "etag = 'a' || char(0)",
-    "etag with DEL": "etag = char(127)",
-    "etag not of UTF-8": "etag = CAST(x'c328' AS TEXT)",
-    "last_modified with a new line": "last_modified = char(10)",
-    "last_modified of no text": "last_modified = x''",
-    "fetched of text": "fetched = 'now'",
-    "no fetched": "fetched = NULL",
-    "fetched never": "fetched = 9e999",
-    "expires never": "expires = 9e999",
-    "expires before all": "expires = -9e999",
-    "no expires": "expires = NULL",
-    "cut_bytes of text": "cut_bytes = 'all'",
-    "cut_bytes of zero": "cut_bytes = 0",
-    "life_stated of text": "life_stated = 'yes'",
-    "life_stated beyond": "life_stated = 2",
-    "no digest": "digest = NULL",
-    "a digest of another kind": "digest = 'sha1:0'",
-    "a record ID with a line end": "record_id = 'a' || char(10)",
-    "copy and half a failure": "reason = '503'",
-    "nothing at all": "url = NULL, status = NULL, body = NULL, etag = NULL, "
-    "last_modified = NULL, fetched = NULL, expires = NULL",
-}
-TAMPERED_FAILURE = {
-    "no reason": "reason = NULL",
-    "reason of no text": "reason = x'00'",
-    "reason not of UTF-8": "reason = CAST(x'ff' AS TEXT)",
-    "reason too long": "reason = hex(zeroblob(40000))",
-    "reason too long behind a NUL": "reason = 'a' || char(0) || hex(zeroblob(40000))",
-    "no attempts": "attempts = NULL",
-    "attempts of zero": "attempts = 0",
-    "attempts beyond count": "attempts = 4294967296",
-    "since of text": "since = 'a'",
-    "asked of text": "asked = 'a'",
-    "no asked": "asked = NULL",
-    "retry never": "retry = 9e999",
-    "stale copy not valid": "url = NULL",
-    "stale body too large": "body = zeroblob(10485761)",
+    "text": "'Disallow:'",
+    "nothing": "NULL",
+    "other octets": "x'00ff'",
+    "cut": "substr(known, 1, 50)",
+    "longer": "known || x'00'",
+    "too large": "zeroblob(13000000)",
 }
 
 
-@pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
-def test_a_tampered_copy(storage: SQLiteStorage, path: Path, change: str) -> None:
+@pytest.mark.parametrize("value", TAMPERED.values(), ids=TAMPERED)
+def test_a_tampered_value(storage: SQLiteStorage, path: Path, value: str) -> None:
     storage.put(A, COPY)
     storage.put(B, COPY)
-    execute(path, f"UPDATE known SET {change} WHERE site = '{A}'")
+    execute(path, f"UPDATE known SET known = {value} WHERE site = '{A}'")
     assert storage.get(A) is None
     assert dict(storage.sites()) == {B: COPY}
     storage.put(A, COPY)
     assert storage.get(A) == COPY
 
 
-@pytest.mark.parametrize("change", TAMPERED_FAILURE.values(), ids=TAMPERED_FAILURE)
-def test_a_tampered_failure(storage: SQLiteStorage, path: Path, change: str) -> None:
-    storage.put(A, FAILURE)
-    storage.put(B, FAILURE)
-    execute(path, f"UPDATE known SET {change} WHERE site = '{A}'")
-    assert storage.get(A) is None
-    assert dict(storage.sites()) == {B: FAILURE}
-    storage.put(A, FAILURE)
-    assert storage.get(A) == FAILURE
+@pytest.mark.parametrize("version", range(1, 7))
+def test_a_file_of_an_earlier_version_is_rebuilt(path: Path, version: int) -> None:
+    """Its copies are fetched again: they were those of any robot."""
+    execute(
+        path,
+        "CREATE TABLE known (site TEXT NOT NULL PRIMARY KEY, url TEXT, reason TEXT)",
+        f"PRAGMA application_id = {0x4B6F7374}",
+        f"PRAGMA user_version = {version}",
+        f"INSERT INTO known (site, url) VALUES ('{A}', '{COPY.url}')",
+    )
+    with closing(SQLiteStorage(str(path))) as storage:
+        assert storage.get(A) is None
+        storage.put(A, COPY)
+        assert storage.get(A) == COPY
+    assert execute(path, "PRAGMA user_version") == [(7,)]
 
 
 @pytest.mark.parametrize(
@@ -656,11 +546,10 @@ def test_a_body_that_would_not_be_read_back(storage: SQLiteStorage) -> None:
     "put",
     [
         lambda storage: storage.put(A, replace(FAILURE, reason="\udcff")),
-        lambda storage: storage.put(A, replace(FAILURE, attempts=2**64)),
         lambda storage: storage.put(Site("http", "\udcff", 80), COPY),
         lambda storage: storage.get(Site("http", "\udcff", 80)),
     ],
-    ids=["surrogate", "number beyond 64 bits", "site", "site asked for"],
+    ids=["surrogate", "site", "site asked for"],
 )
 def test_a_value_that_no_row_can_hold(
     storage: SQLiteStorage, put: Callable[[SQLiteStorage], object]
@@ -669,81 +558,3 @@ def test_a_value_that_no_row_can_hold(
         put(storage)
     storage.put(A, COPY)
     assert storage.get(A) == COPY
-
-
-# Several calls in one transaction.
-
-
-def test_a_batch_is_one_transaction(storage: SQLiteStorage, path: Path) -> None:
-    with storage.together():
-        storage.put(A, COPY)
-        assert storage.claim(B, "me", now=1.0, secs=30.0) == Claimed(None, 0.0)
-        storage.release(B, "me")
-        assert storage.visit("a.example", now=1.0, secs=2.0) == 0.0
-        assert execute(path, "SELECT site FROM known") == []
-    assert execute(path, "SELECT site FROM known") == [(str(A),)]
-    assert execute(path, "SELECT site FROM claim") == []
-    assert execute(path, "SELECT host FROM visit") == [("a.example",)]
-
-
-def test_a_batch_that_only_reads_waits_for_no_writer(storage: SQLiteStorage, path: Path) -> None:
-    storage.put(A, COPY)
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with storage.together():
-            assert storage.get(A) == COPY
-            assert storage.claim(A, "me", now=1.0, secs=30.0, unless_known=True).known == COPY
-
-
-def test_a_call_that_fails_leaves_the_rest_of_its_batch(storage: SQLiteStorage, path: Path) -> None:
-    execute(
-        path,
-        "CREATE TRIGGER odd BEFORE INSERT ON known WHEN NEW.site LIKE '%b.example%'"
-        " BEGIN SELECT RAISE(ABORT, 'odd'); END",
-    )
-    with storage.together():
-        storage.put(A, COPY)
-        with pytest.raises(StorageError, match="odd"):
-            storage.put(B, COPY)
-    assert execute(path, "SELECT site FROM known") == [(str(A),)]
-    storage.put(A, replace(COPY, fetched=9.0))  # outside a batch, as before
-
-
-def test_a_batch_that_sqlite_rolls_back_fails(storage: SQLiteStorage, path: Path) -> None:
-    """As it does when the disk is full: what was answered until then did not happen."""
-    execute(
-        path,
-        "CREATE TRIGGER full BEFORE INSERT ON known WHEN NEW.site LIKE '%b.example%'"
-        " BEGIN SELECT RAISE(ROLLBACK, 'full'); END",
-    )
-
-    def batch() -> None:
-        with storage.together():
-            storage.put(A, COPY)
-            with pytest.raises(StorageError, match="full"):
-                storage.put(B, COPY)
-            with pytest.raises(StorageError, match="rolled back"):
-                storage.put(A, COPY)
-
-    with pytest.raises(StorageError, match="rolled back"):
-        batch()
-    assert execute(path, "SELECT site FROM known") == []
-    storage.put(A, COPY)
-    assert storage.get(A) == COPY
-
-
-def test_a_batch_whose_caller_raises_is_undone(storage: SQLiteStorage) -> None:
-    def batch() -> None:
-        with storage.together():
-            storage.put(A, COPY)
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        batch()
-    assert storage.get(A) is None
-
-
-def test_a_batch_after_close(storage: SQLiteStorage) -> None:
-    storage.close()
-    with pytest.raises(StorageError), storage.together():
-        storage.put(A, COPY)

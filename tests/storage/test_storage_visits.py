@@ -122,7 +122,7 @@ def test_in_the_file(tmp_path: Path, visited: str) -> None:
 @pytest.mark.parametrize("kind", ["text", "list"])
 def test_in_redis(tmp_path: Path, kind: str, milliseconds: int | None) -> None:
     place = place_of("redis", tmp_path)
-    key = f"{place.redis_prefix}:1:visit:{{{HOST}}}"
+    key = f"{place.redis_prefix}:2:visit:{{{HOST}}}"
     client: Any = redis.Redis.from_url(place.redis_url)
     with closing(client), closing(place.open()) as storage:
         if kind == "text":
@@ -132,33 +132,18 @@ def test_in_redis(tmp_path: Path, kind: str, milliseconds: int | None) -> None:
         if milliseconds is not None:
             client.pexpire(key, milliseconds)
         assert visit(storage) == 0.0
-        kept, wanted = client.get(key).split()
-        assert client.pttl(key) == pytest.approx(int(kept), abs=5000)
-        assert wanted == b"0"
+        assert client.pttl(key) == pytest.approx(int(client.get(key)), abs=5000)
         assert visit(storage) > 0
 
 
-@pytest.mark.parametrize(
-    "value", ["60000", "60000 ", "60000 1e300", "1" * 60 + " 1", "60000 -5", "x 5", "-60000 5"]
-)
+@pytest.mark.parametrize("value", ["60000 ", "60000 5", "1" * 60, "-60000", "6e4", "0x7530", "x"])
 def test_in_redis_of_another_kind(tmp_path: Path, value: str) -> None:
     place = place_of("redis", tmp_path)
     client: Any = redis.Redis.from_url(place.redis_url)
     with closing(client), closing(place.open()) as storage:
-        client.set(f"{place.redis_prefix}:1:visit:{{{HOST}}}", value, px=30_000)
+        client.set(f"{place.redis_prefix}:2:visit:{{{HOST}}}", value, px=30_000)
         assert visit(storage) == 0.0
         assert visit(storage) > 0
-
-
-@pytest.mark.parametrize("wanted", ["'much'", "x'00'", "9e999", "-9e999", "NULL"])
-def test_a_delay_in_the_file(tmp_path: Path, wanted: str) -> None:
-    """However long it is: who keeps a shorter one gives way for ten times that."""
-    place = place_of("sqlite", tmp_path)
-    with closing(place.open()) as storage:
-        visit(storage)
-        with closing(sqlite3.connect(place.sqlite_path)) as connection, connection:
-            connection.execute(f"UPDATE visit SET wanted = {wanted}")
-        assert visit(storage) <= 10 * SECS
 
 
 def test_in_redis_it_ends_by_itself(tmp_path: Path) -> None:
@@ -168,7 +153,7 @@ def test_in_redis_it_ends_by_itself(tmp_path: Path) -> None:
         visit(storage, secs=0.2)
         storage.visit("b.example", now=0.0, secs=1e12)
         storage.put(Site("http", HOST, 80), Copy("u", 200, b"", None, None, 1.0, 2.0))
-        head = f"{place.redis_prefix}:1:visit:"
+        head = f"{place.redis_prefix}:2:visit:"
         keys = {key.decode() for key in client.scan_iter(f"{head}*")}
         assert keys <= {f"{head}{{a.example}}", f"{head}{{b.example}}"}
         assert client.pttl(f"{head}{{b.example}}") > 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import platform
-from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import scrapy
 from twisted.internet.defer import CancelledError
@@ -17,7 +17,7 @@ from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.writer import Writer
 from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
-from scrapy_koster.crawl.fetching.storage_thread import StorageThread
+from scrapy_koster.crawl.fetching.threads import Threads
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.verdict import Source
+
+_T = TypeVar("_T")
 
 # So long the end of a crawl waits for the last records and the index.
 _CLOSE_SECS = 30.0
@@ -60,7 +62,7 @@ class NoArchiver:
 
 
 class Archiver:
-    """Writes the archive in a thread; one attempt is one call, and calls gather to batches.
+    """Writes the archive in a thread; one attempt is one call.
 
     What is learnt is written before it is stored or obeyed, so every page that
     a crawl has fetched has its evidence on the disk. A write that fails is
@@ -77,7 +79,7 @@ class Archiver:
         self._stats = stats
         self._log = log
         self._clock = clock
-        self._thread = StorageThread(clock, secs=self._secs, together=nullcontext, hung=self._hung)
+        self._threads = Threads(clock, 1)
         began = clock.epoch()
         self._evidence = Evidence(Writer(config.archive, info, began=began), began=began)
         self._has_hung = False
@@ -99,12 +101,8 @@ class Archiver:
         if self._has_hung:
             return _without_record(known)
         attempt = Attempt(site, known, source.value, self._clock.epoch(), exchanges, stale)
-
-        async def add(_: object) -> tuple[Known, int]:
-            return self._evidence.add(attempt)
-
         try:
-            archived, records = await self._thread.run(add)
+            archived, records = await self._run(partial(self._evidence.add, attempt), self._secs)
         except CancelledError:  # the crawl ends, which is no failure; that of asyncio is not caught
             raise
         except Exception as error:  # noqa: BLE001  # no disk and no file may end the crawl
@@ -115,22 +113,29 @@ class Archiver:
 
     async def close(self) -> None:
         """End the file, and write its index."""
-
-        async def end(_: object) -> None:
-            self._evidence.close()
-
         if not self._has_hung:
             try:
-                await self._thread.run(end, is_last=True, secs=_CLOSE_SECS)
+                await self._run(self._evidence.close, _CLOSE_SECS)
             except CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001  # the same
                 self._failed(error)
-        self._thread.close()
+        self._threads.close()
 
-    def _hung(self) -> None:
-        self._has_hung = True
-        self._thread.close()  # the call that hangs may go on, and two at a time would mix records
+    async def _run(self, call: Callable[[], _T], secs: float) -> _T:
+        try:
+            return await self._clock.within(
+                secs, self._threads.run(partial(self._unless_hung, call))
+            )
+        except LateError:
+            self._has_hung = True
+            raise
+
+    def _unless_hung(self, call: Callable[[], _T]) -> _T:
+        """Make *call*, in the thread. Behind one that hung it would mix its records with others."""
+        if self._has_hung:
+            raise LateError
+        return call()
 
     def _failed(self, error: Exception) -> None:
         self._stats.archive_error()

@@ -42,7 +42,7 @@ class Fetch(Protocol):
 
 
 class Store(Protocol):
-    """What is kept between crawls; it never fails. See ``storage_breaker``."""
+    """What is kept between crawls; it never fails. See ``storage_calls``."""
 
     source: Source
 

@@ -6,9 +6,7 @@ Those of asyncio and Twisted are joined at the end: one call that hangs would ke
 from __future__ import annotations
 
 import asyncio
-from concurrent import futures
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from threading import Semaphore, Thread
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from scrapy.utils.asyncio import is_asyncio_available
 
-from scrapy_koster.crawl.engine.tasks import outcome, when_ended
+from scrapy_koster.crawl.engine.tasks import Told, outcome, when_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,13 +44,7 @@ class Threads:
         return future
 
     def tell(self, future: Future[Any], ended: Callable[[Any], object]) -> Begun:
-        """Call *ended* in the loop with what the call of *future* returns, or the Failure.
-
-        It costs less than a coroutine: whoever has many short calls pays for each hand-over. One
-        that has ended wakes no loop, which takes as long as a call.
-        """
-        if future.done():
-            return self._clock.call_later(0, ended, outcome(future))
+        """Call *ended* in the loop with the result of the call of *future*, or the Failure."""
         if is_asyncio_available():
             running = asyncio.wrap_future(future)
             when_ended(running, ended)
@@ -63,14 +55,14 @@ class Threads:
         future.add_done_callback(lambda future: loop.callFromThread(ended, outcome(future)))
         return future
 
-    def wait(self, future: Future[Any], secs: float) -> bool:
-        """Hold the loop until the call of *future* has ended, for *secs* seconds at most.
-
-        Return whether it has. Its thread has the interpreter for itself meanwhile.
-        """
-        with suppress(TimeoutError, futures.TimeoutError):
-            future.exception(secs)
-        return future.done()
+    async def run(self, call: Callable[[], _T]) -> _T:
+        """Return what *call* returns, which a thread calls."""
+        ended: Told[_T] = Told()
+        begun = self.tell(self.submit(call), ended.tell)
+        try:
+            return await ended
+        finally:
+            begun.cancel()
 
     def close(self) -> None:
         """Let the threads end, each when its call has."""

@@ -1,0 +1,302 @@
+"""The contract of a storage, as checks that you can run over yours with any test runner.
+
+    CHECKS = contract.checks(MyStorage)
+
+    @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+    def test_my_storage(check, tmp_path):
+        check(lambda robot: MyStorage(tmp_path / "robots", robot))
+
+A check opens two storages of the robot "a" and one of the robot "b" at one place that is empty, as
+three processes do, uses them, and closes them. It raises AssertionError if a promise is broken. A
+storage that processes cannot share, such as one in memory, returns the same object for each robot.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from threading import Barrier
+from typing import Any
+
+from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.exchange import digest_of
+from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.storage.latest import LATE_SECS
+from scrapy_koster.storage.port import Claimed, Claiming, Pacing, Storage, StorageError
+
+__all__ = ["Check", "checks"]
+
+A = Site("http", "a.example", 80)
+B = Site("http", "b.example", 80)
+COPY = Copy(
+    url="http://www.a.example/robots.txt",
+    status=200,
+    body=b"User-agent: *\nDisallow: /\n",
+    etag='W/"1"',
+    last_modified="Tue, 15 Nov 1994 12:45:26 GMT",
+    fetched=1000.25,
+    expires=605800.25,
+)
+NEWER = replace(COPY, body=b"", fetched=1001.25)
+FAILURE = Failure("503 Service Unavailable", 3, 2000.0, 2030.5, 2070.75, None)
+KNOWN: Mapping[str, Known] = {
+    "copy": COPY,
+    "copy without validators": replace(COPY, etag=None, last_modified=None),
+    "404 with an empty body": replace(COPY, status=404, body=b"", etag=""),
+    "512 kB": replace(COPY, body=b"Disallow: /1234\n" * 32000),
+    "every byte": replace(COPY, body=bytes(range(256))),
+    "text that reads as a number": replace(COPY, etag="12", last_modified="1e3"),
+    "text that is not ASCII": replace(COPY, etag='"\xe9\u20ac"'),
+    "before the epoch": replace(COPY, fetched=-1.5, expires=-0.5),
+    "cut, with a stated life": replace(COPY, cut_bytes=512_000, life_stated=True),
+    "archived, and decoded": replace(COPY, record_id="<urn:x>", digest=digest_of(b"received")),
+    "failure": replace(FAILURE, reason="a\nb\0c"),
+    "failure with a stale copy": replace(FAILURE, reason="", stale=COPY),
+}
+LATER: Mapping[str, tuple[Known, Known]] = {
+    "copy, copy": (COPY, NEWER),
+    "copy, failure": (COPY, replace(FAILURE, stale=COPY)),
+    "failure, copy": (FAILURE, replace(COPY, fetched=2031.0)),
+}
+URLS = ("http://a.example:443", "https://[2001:db8::1]:8443", "http://b\xfccher.example';--")
+THREADS, ROUNDS, SECS, SLOW_SECS, BOUND_SECS = 8, 25, 30.0, 5.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise of a storage: call it with a function that opens the storage of a robot."""
+
+    run: Callable[..., None]
+    """Takes two storages of the robot "a", one of "b", and the case."""
+    case: tuple[Any, ...] = ()
+
+    def __call__(self, opens: Callable[[str], Storage]) -> None:
+        """Run it; raises AssertionError if the promise is broken."""
+        with ExitStack() as opened:
+            three = [opened.enter_context(closing(opens(robot))) for robot in ("a", "a", "b")]
+            self.run(*three, *self.case)
+
+
+def checks(storage: type[object]) -> dict[str, Check]:
+    """Return the checks for the class *storage*, by name.
+
+    They are those of ``Storage``, and of ``Claiming`` and ``Pacing`` if it has their methods. A
+    storage that is neither ``blocking`` nor shared is not called in threads.
+    """
+    found = list(_OF_ALL)
+    if issubclass(storage, Claiming):
+        found += _OF_CLAIMS
+    if issubclass(storage, Pacing):
+        found.append(visits_are_as_far_apart_as_they_have_to_be)
+    if issubclass(storage, Claiming) or getattr(storage, "blocking", True):
+        found.append(eight_threads_lose_nothing)
+        found += [one_of_eight_visits_may_begin] if issubclass(storage, Pacing) else []
+    plain = {run.__name__: Check(run) for run in found}
+    return plain | {
+        f"{run.__name__}: {name}": Check(run, (case,))
+        for run, cases in _WITH_CASES
+        for name, case in cases.items()
+    }
+
+
+def declares_what_a_crawl_needs(one: Any, two: Any, other: Any) -> None:
+    assert isinstance(one.blocking, bool)
+    for setting in getattr(one, "SETTINGS", {}).values():
+        setting.read(setting.default)
+    assert hasattr(one, "claim") == hasattr(one, "release")
+
+
+def get_returns_the_value_that_was_put(one: Any, two: Any, other: Any, known: Known) -> None:
+    assert one.get(A) is None
+    one.put(A, known)
+    assert one.get(A) == two.get(A) == known
+
+
+def the_later_value_is_kept(one: Any, two: Any, other: Any, case: tuple[Known, Known]) -> None:
+    older, newer = case
+    one.put(A, older)
+    two.put(A, newer)
+    assert one.get(A) == newer
+    two.put(A, older)
+    assert one.get(A) == newer
+
+
+def a_time_of_a_wrong_clock_is_replaced(one: Any, two: Any, other: Any, ahead: float) -> None:
+    stored, put = replace(COPY, fetched=1000.0 + ahead), replace(COPY, fetched=1000.0)
+    one.put(A, stored)
+    two.put(A, put)
+    assert one.get(A) == (stored if ahead <= LATE_SECS else put)
+
+
+def scheme_host_and_port_are_the_key(one: Any, two: Any, other: Any, url: str) -> None:
+    site = site_of(url)
+    assert site is not None
+    sites = [site, Site("http", "a.example", 1), Site("http", "a.example", 2)]
+    for each in sites:
+        one.put(each, replace(COPY, url=each.robots_url))
+    assert dict(two.sites()) == {each: replace(COPY, url=each.robots_url) for each in sites}
+
+
+def each_robot_has_its_own_values(one: Any, _two: Any, other: Any) -> None:
+    one.put(A, NEWER)
+    other.put(A, COPY)
+    other.put(B, FAILURE)
+    assert (one.get(A), one.get(B), other.get(A)) == (NEWER, None, COPY)
+    assert dict(one.sites()) == {A: NEWER}
+    assert "a" in one.robots()
+    assert other.forget(A)
+    assert one.get(A) == NEWER
+
+
+def sites_can_be_forgotten_during_iteration(one: Any, two: Any, other: Any) -> None:
+    assert list(one.sites()) == []
+    one.put(A, FAILURE)
+    one.put(B, FAILURE)
+    assert [two.forget(site) for site, _ in one.sites()] == [True, True]
+    assert not one.forget(A)
+    one.put(A, COPY)
+    assert dict(two.sites()) == {A: COPY}
+
+
+def a_call_after_close_fails(one: Any, two: Any, other: Any) -> None:
+    one.close()
+    one.close()
+    for call in (lambda: one.get(A), lambda: one.put(A, COPY), lambda: list(one.sites())):
+        _fails(call)
+
+
+def eight_threads_lose_nothing(one: Any, two: Any, other: Any) -> None:
+    def use(thread: int, together: Barrier) -> None:
+        together.wait()
+        for n in range(ROUNDS):
+            (one, two)[thread % 2].put(Site("http", f"{thread}-{n}.example", 80), COPY)
+            one.put(A, replace(COPY, fetched=1000.0 + n))
+
+    _in_threads(use)
+    assert len(dict(one.sites())) == THREADS * ROUNDS + 1
+    assert one.get(A) == replace(COPY, fetched=1000.0 + ROUNDS - 1)
+
+
+def one_of_eight_claims_succeeds(one: Any, two: Any, other: Any) -> None:
+    def granted(thread: int, together: Barrier) -> list[int]:
+        won = []
+        for n in range(ROUNDS):
+            together.wait()
+            site = Site("http", f"{n}.example", 80)
+            if not _claim((one, two)[thread % 2], str(thread), site=site).held_secs:
+                won.append(n)
+        return won
+
+    assert sorted(n for won in _in_threads(granted) for n in won) == list(range(ROUNDS))
+
+
+def a_claim_is_of_one_site_and_robot(one: Any, two: Any, other: Any) -> None:
+    assert not _claim(one, "x").held_secs
+    assert not _claim(two, "y", site=B).held_secs
+    assert not _claim(other, "y").held_secs
+    assert SECS - SLOW_SECS < _claim(two, "y").held_secs <= SECS
+    assert list(one.sites()) == []
+
+
+def a_claim_ends(one: Any, two: Any, other: Any) -> None:
+    _claim(one, "x", secs=0.3)
+    began = time.monotonic()
+    while held := _claim(two, "y").held_secs:
+        assert time.monotonic() - began < BOUND_SECS
+        time.sleep(held)
+    two.release(A, "y")
+    two.release(A, "y")
+    assert not _claim(one, "x", secs=1).held_secs
+    assert not _claim(one, "x").held_secs  # it is prolonged
+    two.put(A, COPY, "y")
+    two.put(A, NEWER)
+    two.release(A, "")
+    claimed = _claim(two, "y")
+    assert claimed.held_secs > 1
+    assert claimed.known == NEWER
+    one.put(A, COPY, "x")  # superseded, and the claim ends
+    assert _claim(two, "y") == Claimed(NEWER, 0.0)
+
+
+def a_known_site_is_not_claimed_unless_it_is_unknown(one: Any, two: Any, other: Any) -> None:
+    def claim(storage: Any, owner: str) -> Claimed:
+        claimed: Claimed = storage.claim(A, owner, now=time.time(), secs=SECS, unless_known=True)
+        return claimed
+
+    assert claim(one, "x") == Claimed(None, 0.0)
+    assert claim(two, "y").held_secs > 0
+    one.put(A, COPY, "x")
+    assert claim(one, "x") == Claimed(COPY, 0.0)
+    assert not _claim(two, "y").held_secs
+
+
+def visits_are_as_far_apart_as_they_have_to_be(one: Any, two: Any, other: Any) -> None:
+    began = time.monotonic()
+    assert _visit(one, 0.3) == 0.0
+    assert _visit(two, 0.3, host="b.example") == 0.0
+    while left := _visit(two, 0.3):
+        assert time.monotonic() - began < BOUND_SECS
+        time.sleep(left)
+    assert time.monotonic() - began > 0.29
+    assert SECS - SLOW_SECS < _visit(one, SECS) <= SECS
+    assert _visit(one, SECS, begun=True) == 0.0
+    assert one.get(A) is None
+
+
+def one_of_eight_visits_may_begin(one: Any, two: Any, other: Any) -> None:
+    def begun(thread: int, together: Barrier) -> list[int]:
+        hosts = [f"{n}.example" for n in range(ROUNDS)]
+        together.wait()
+        storage = (one, two)[thread % 2]
+        return [n for n, host in enumerate(hosts) if not _visit(storage, SECS, host=host)]
+
+    assert sorted(n for won in _in_threads(begun) for n in won) == list(range(ROUNDS))
+
+
+def _claim(storage: Any, owner: str, *, secs: float = SECS, site: Site = A) -> Claimed:
+    claimed: Claimed = storage.claim(site, owner, now=time.time(), secs=secs)
+    return claimed
+
+
+def _visit(storage: Any, secs: float, *, host: str = A.host, begun: bool = False) -> float:
+    left: float = storage.visit(host, now=time.time(), secs=secs, begun=begun)
+    return left
+
+
+def _fails(call: Callable[[], object]) -> None:
+    try:
+        call()
+    except StorageError:
+        return
+    raise AssertionError("no StorageError was raised")
+
+
+def _in_threads(call: Callable[[int, Barrier], Any]) -> list[Any]:
+    """Call *call* in eight threads, each with its number and a barrier for all."""
+    together = Barrier(THREADS, timeout=BOUND_SECS)
+    with ThreadPoolExecutor(THREADS) as pool:
+        futures = [pool.submit(call, thread, together) for thread in range(THREADS)]
+        return [future.result(timeout=BOUND_SECS) for future in futures]
+
+
+_OF_ALL = (
+    declares_what_a_crawl_needs,
+    each_robot_has_its_own_values,
+    sites_can_be_forgotten_during_iteration,
+    a_call_after_close_fails,
+)
+_WITH_CASES: tuple[tuple[Callable[..., None], Mapping[str, Any]], ...] = (
+    (get_returns_the_value_that_was_put, KNOWN),
+    (the_later_value_is_kept, LATER),
+    (a_time_of_a_wrong_clock_is_replaced, {"a day": LATE_SECS, "more": LATE_SECS + 1}),
+    (scheme_host_and_port_are_the_key, {url: url for url in URLS}),
+)
+_OF_CLAIMS = [
+    one_of_eight_claims_succeeds,
+    a_claim_is_of_one_site_and_robot,
+    a_claim_ends,
+    a_known_site_is_not_claimed_unless_it_is_unknown,
+]

@@ -1,0 +1,221 @@
+"""For how long a storage that has failed is let alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from threading import Event
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+from harness.clocks import StillClock
+from harness.virtual import TestClock
+from scrapy import Spider
+from scrapy.utils.test import get_crawler
+
+from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.storage.memory import MemoryStorage
+from scrapy_koster.storage.port import GRANTED, Claimed, Settings
+
+SITE = Site("http", "a.example", 80)
+STEP_SECS = 0.25
+
+
+class Failing(MemoryStorage):
+    """Notes when it is called, and fails for as long as it is told to."""
+
+    clock: ClassVar[StillClock]
+    called: ClassVar[list[float]]
+    fails: ClassVar[bool]
+
+    def get(self, site: Site) -> Any:
+        self.called.append(self.clock.secs)
+        if self.fails:
+            raise OSError("it is away")
+        return super().get(site)
+
+
+@pytest.fixture
+def storage() -> type[Failing]:
+    members = {"clock": StillClock(0.0), "called": [], "fails": True}
+    return type("Storage", (Failing,), members)
+
+
+@pytest.fixture
+def breaker(storage: type[Failing]) -> Iterator[StorageCalls]:
+    with breaker_of(storage) as breaker:
+        yield breaker
+
+
+@contextmanager
+def breaker_of(storage: type[Failing], **settings: Any) -> Iterator[StorageCalls]:
+    crawler = get_crawler(Spider, {"KOSTER_STORAGE": storage, **settings})
+    crawler.spider = Spider("x")
+    silent: Any = SimpleNamespace(warning=lambda *_, **__: None, info=lambda *_, **__: None)
+    counts: Any = SimpleNamespace(
+        storage_error=lambda: None, storage_hit=lambda: None, storage_miss=lambda: None
+    )
+    breaker = StorageCalls(Config.from_crawler(crawler), "fig", counts, silent, storage.clock)
+    with closing(breaker._threads):
+        yield breaker
+
+
+async def asked_for(secs: float, breaker: StorageCalls, storage: type[Failing]) -> list[float]:
+    """Ask it again and again for so long; return when it was called, from the beginning of that."""
+    storage.called.clear()
+    began = storage.clock.secs
+    while storage.clock.secs < began + secs:
+        await breaker.get(SITE)
+        storage.clock.secs += STEP_SECS
+    return [at - began for at in storage.called]
+
+
+async def test_the_first_rest_is_short_and_each_is_longer_up_to_30_seconds(
+    breaker: StorageCalls, storage: type[Failing]
+) -> None:
+    assert await asked_for(100, breaker, storage) == [0, 1, 3, 7, 15, 31, 61, 91]
+
+
+async def test_one_that_is_back_is_called_at_once(
+    breaker: StorageCalls, storage: type[Failing]
+) -> None:
+    """A failover of less than a second."""
+    await breaker.get(SITE)
+    storage.fails = False
+    [first, *others] = await asked_for(10, breaker, storage)
+    assert first == 1
+    assert len(others) == (10 - 1) / STEP_SECS - 1
+
+
+async def test_one_that_fails_again_soon_rests_for_longer_and_later_as_at_first(
+    breaker: StorageCalls, storage: type[Failing]
+) -> None:
+    await asked_for(20, breaker, storage)  # it rests until 31
+    storage.fails = False
+    await asked_for(20, breaker, storage)
+    storage.fails = True
+    assert await asked_for(40, breaker, storage) == [0, 30]
+    storage.fails = False
+    await asked_for(65, breaker, storage)
+    storage.fails = True
+    assert await asked_for(5, breaker, storage) == [0, 1, 3]
+
+
+class Counted(Failing):
+    """Notes when it is opened."""
+
+    opened: ClassVar[list[float]]
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> MemoryStorage:
+        cls.opened.append(cls.clock.secs)
+        return super().from_settings(settings)
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_it_can_be_opened_before_it_is_needed(blocking: bool) -> None:
+    members = {"clock": StillClock(0.0), "called": [], "opened": [], "fails": False}
+    storage: type[Counted] = type("Storage", (Counted,), members | {"blocking": blocking})
+    with breaker_of(storage) as breaker:
+        await breaker.open()
+        assert (storage.opened, storage.called) == ([0], [])
+        storage.clock.secs = 5.0
+        await breaker.get(SITE)
+        assert (storage.opened, storage.called) == ([0], [5])
+
+
+class Hanging(Failing):
+    """Hangs in each call until it is let go, and notes when it is called."""
+
+    blocking = True
+    let_go: ClassVar[Event]
+
+    def get(self, site: Site) -> Any:
+        self.called.append(self.clock.secs)
+        self.let_go.wait(30)
+
+
+@pytest.mark.real_time  # a thread that hangs holds time still
+async def test_one_that_hangs_is_called_again_once_it_has_come_back() -> None:
+    """As a Redis that stalls now and then during a crawl of days."""
+    let_go = Event()
+    members = {"clock": StillClock(0.0), "called": [], "let_go": let_go}
+    storage: type[Hanging] = type("Storage", (Hanging,), members)
+    with breaker_of(storage, KOSTER_TIMEOUT_SECS=0.05) as breaker:
+        try:
+            assert await asked_for(200, breaker, storage) == [0, 30]
+        finally:
+            let_go.set()
+        storage.called.clear()
+        for _ in range(1000):
+            await breaker.get(SITE)
+            if storage.called:
+                break
+            await TestClock().sleep(0.01)
+        assert storage.called == [200]
+
+
+GAP_SECS = 10.0
+
+
+async def visited_for(secs: float, breaker: StorageCalls, storage: type[Failing]) -> list[float]:
+    """Want to visit a host for so long; return when that was let begin, from the beginning."""
+    began, visits = storage.clock.secs, []
+    while (at := storage.clock.secs - began) < secs:
+        left = await breaker.visit("a.example", GAP_SECS)
+        assert 0 <= left <= GAP_SECS
+        if not left:
+            visits.append(at)
+        storage.clock.secs += left or GAP_SECS
+    return visits
+
+
+class Away(Failing):
+    """Others share it, and may visit the host while it is away from here."""
+
+    def claim(self, site: Site, owner: str, **how: Any) -> Claimed:
+        if self.fails:
+            raise OSError("it is away")
+        return GRANTED
+
+    def release(self, site: Site, owner: str) -> None:
+        pass
+
+    def visit(self, host: str, **how: Any) -> float:
+        if self.fails:
+            raise OSError("it is away")
+        return super().visit(host, **how)
+
+
+@pytest.fixture
+def shared() -> type[Away]:
+    return type("Storage", (Away,), {"clock": StillClock(0.0), "called": [], "fails": False})
+
+
+async def test_no_visit_begins_while_the_storage_that_keeps_them_is_away(
+    shared: type[Away],
+) -> None:
+    with breaker_of(shared) as breaker:
+        assert await visited_for(20, breaker, shared) == [0, 10]
+        shared.fails = True
+        assert await visited_for(100, breaker, shared) == []
+        shared.fails = False
+        [first, *_] = await visited_for(100, breaker, shared)
+        assert first <= 30  # its rest is over by then
+
+
+async def test_visits_are_held_for_the_limit_and_no_longer(shared: type[Away]) -> None:
+    with breaker_of(shared, KOSTER_DEFER_LIMIT_SECS=60) as breaker:
+        await visited_for(10, breaker, shared)
+        shared.fails = True
+        assert await visited_for(100, breaker, shared) == [60, 70, 80, 90]
+
+
+async def test_nobody_waits_for_a_storage_that_never_kept_a_visit(shared: type[Away]) -> None:
+    with breaker_of(shared) as breaker:
+        await breaker.open()
+        shared.fails = True
+        assert await visited_for(30, breaker, shared) == [0, 10, 20]

@@ -1,0 +1,87 @@
+"""A copy belongs to a site and a robot: sites can send each robot an answer of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.crawling import Crawl, CrawlResult
+from harness.replies import Asked, Reply
+from harness.server import Server, Site
+from harness.storages import SHARED, place_of
+
+OPEN, CLOSED = "User-agent: *\nAllow: /\n", "User-agent: *\nDisallow: /\n"
+PATHS = ("/a", "/b", "/c")
+
+
+def by_robot(asked: Asked) -> Reply:
+    """What a web application firewall does: the answer depends on the User-Agent."""
+    return Reply(200, OPEN if (asked.header("User-Agent") or "").startswith("one/") else CLOSED)
+
+
+def restricted_for_two(asked: Asked) -> Reply:
+    is_two = (asked.header("User-Agent") or "").startswith("two/")
+    return Reply(403) if is_two else Reply(200, OPEN)
+
+
+async def crawled(crawl: Crawl, site: Site, robot: str, settings: dict[str, Any]) -> CrawlResult:
+    agent = {"USER_AGENT": f"{robot}/0.1 (+https://example.com)"}
+    return await crawl(urls=[site.url(path) for path in PATHS], settings=settings | agent)
+
+
+@pytest.fixture(params=SHARED)
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """Those of a crawl that shares its storage."""
+    return place_of(request.param, tmp_path).settings()
+
+
+@pytest.mark.parametrize("answer", [by_robot, restricted_for_two])
+@pytest.mark.parametrize("order", [("one", "two"), ("two", "one")], ids=",".join)
+async def test_each_robot_obeys_its_own_file(
+    crawl: Crawl, server: Server, settings: dict[str, Any], answer: Any, order: tuple[str, str]
+) -> None:
+    site = server.site()
+    site.robots = answer
+    for _ in range(2):  # the second time both have it from the storage
+        for robot in order:
+            result = await crawled(crawl, site, robot, settings)
+            assert len(result.fetched) == (len(PATHS) if robot == "one" else 0)
+    assert site.asked("/robots.txt") == len(order)
+
+
+async def test_a_fleet_of_two_robots_fetches_each_site_once_for_each(
+    crawl: Crawl, server: Server, settings: dict[str, Any]
+) -> None:
+    sites = [server.site() for _ in range(10)]
+    for site in sites:
+        site.robots = by_robot
+    urls = [site.url(path) for site in sites for path in PATHS]
+    robots = ("one", "two", "one", "two")
+    results = await crawl.together(
+        *(crawl(urls=urls, settings=settings | {"USER_AGENT": f"{each}/0.1"}) for each in robots)
+    )
+    assert {site.asked("/robots.txt") for site in sites} == {2}
+    fetched = [len(result.fetched) for result in results]
+    assert fetched == [len(urls) if robot == "one" else 0 for robot in robots]
+
+
+async def test_random_headers_that_begin_alike_share_a_copy(
+    crawl: Crawl, server: Server, settings: dict[str, Any]
+) -> None:
+    site = server.site()
+    site.robots = OPEN
+    for header in ("Mozilla/5.0 (X11; Linux)", "Mozilla/5.0 (Windows NT 10.0)"):
+        await crawl(urls=[site.url("/a")], settings=settings | {"USER_AGENT": header})
+    assert site.asked("/robots.txt") == 1
+
+
+async def test_a_request_with_a_name_of_its_own_uses_the_copy_of_its_crawl(
+    crawl: Crawl, server: Server, settings: dict[str, Any]
+) -> None:
+    site = server.site()
+    site.robots = "User-agent: other\nDisallow: /\n"
+    meta = {"robotstxt_user_agent": "other"}
+    result = await crawl(urls=[site.url("/a")], meta=meta, settings=settings)
+    assert [url for url, _ in result.refused] == [site.url("/a")]
+    assert site.asked("/robots.txt") == 1
