@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from scrapy.robotstxt import RobotParser
 
 from scrapy_koster.protocol.delay import Delay, delay_of
+from scrapy_koster.protocol.sitemap import sitemap_references_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scrapy.crawler import Crawler
     from typing_extensions import Self
 
@@ -19,6 +22,7 @@ class ScrapyParser(RobotParser):
     __slots__ = ()
 
     if TYPE_CHECKING:
+        _body: bytes
 
         def __init__(self, body: bytes) -> None: ...
 
@@ -38,3 +42,11 @@ class ScrapyParser(RobotParser):
         """Return the seconds of ``delay``, None if there is none."""
         delay = self.delay(user_agent)
         return None if delay is None else delay.secs
+
+    def sitemaps(self) -> Iterable[str]:
+        """Return the URL of each Sitemap line, once, in the order of the file.
+
+        A relative URL is returned as it is written. URLs that are neither http nor https, and
+        those of a robots.txt, are left out. Scrapy plans this method for its own parsers.
+        """
+        return sitemap_references_in(self._body)

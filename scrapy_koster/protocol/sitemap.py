@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import islice
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from scrapy_koster.protocol.line import lines_with
@@ -14,22 +15,36 @@ from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.wording import shown
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _LISTED = 100
 _CHARS = 1000
+_ANY_ROBOTS_TXT = "http://robots.invalid/robots.txt"
+"""A base for the lines of a file whose URL is unknown."""
+
+
+def _references(body: bytes, base: str) -> Iterator[tuple[str, str]]:
+    """Yield each Sitemap line's value with the URL it has on *base*, if a spider may request it.
+
+    Lines that lead to another scheme than http and https, or to a /robots.txt, are left out.
+    """
+    for line in lines_with(body, b"sitemap"):
+        with suppress(ValueError):
+            written = line.value.decode(errors="replace")
+            url = urljoin(base, written)
+            if site_of(url) is not None and not is_robots_txt(url):
+                yield written, url
 
 
 def sitemap_urls_in(body: bytes, base: str) -> list[str]:
-    """Return the URLs of all Sitemap lines of a file that was found at *base*, to be requested.
+    """Return the URL of each sitemap of a file that was found at *base*, once, to be requested."""
+    return list(dict.fromkeys(url for _, url in _references(body, base)))
 
-    Those that are no http or https URL are left out, those that are there twice, and /robots.txt.
-    """
-    found: dict[str, None] = {}
-    for line in lines_with(body, b"sitemap"):
-        with suppress(ValueError):
-            url = urljoin(base, line.value.decode(errors="replace"))
-            if site_of(url) is not None and not is_robots_txt(url):
-                found[url] = None
-    return list(found)
+
+def sitemap_references_in(body: bytes) -> list[str]:
+    """Return the URL of each sitemap of a file, once, as it is written: it may be relative."""
+    return list(dict.fromkeys(written for written, _ in _references(body, _ANY_ROBOTS_TXT)))
 
 
 def sitemaps_in(body: bytes) -> list[str]:

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
+from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.line import Line, lines, lines_with
-from scrapy_koster.protocol.sitemap import sitemaps_in
+from scrapy_koster.protocol.sitemap import sitemap_urls_in, sitemaps_in
 
 FILE = b"""\xef\xbb\xbfSitemap: http://h/1.xml
 # Sitemap: http://h/comment.xml
@@ -44,3 +47,45 @@ def test_the_number_is_that_of_the_line(body: bytes) -> None:
     text = body + b"\nSitemap: a\n" + body
     for line in lines_with(text, b"sitemap"):
         assert b"sitemap" in lines(text)[line.number - 1].lower()
+
+
+PARSERS = [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser]
+LISTED = b"""\
+Sitemap: http://h/1.xml
+User-agent: *
+Disallow: /a
+sitemap: /2.xml
+Sitemap: http://h/1.xml
+Sitemap: file:///etc/passwd
+Sitemap: data:text/xml,x
+Sitemap: http://h/robots.txt
+Sitemap: http://[h/
+Sitemap:
+User-agent: other
+Disallow: /
+Sitemap: https://other.example/3.xml
+"""
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_the_sitemaps_of_a_parser(parser: type[KosterRobotParser]) -> None:
+    """Scrapy's pull request 8069 joins them with the URL of a request."""
+    found = parser.from_crawler(None, LISTED).sitemaps()
+    assert list(found) == ["http://h/1.xml", "/2.xml", "https://other.example/3.xml"]
+    assert sitemap_urls_in(LISTED, "https://site.example/robots.txt") == [
+        "http://h/1.xml",
+        "https://site.example/2.xml",
+        "https://other.example/3.xml",
+    ]
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_a_file_without_sitemaps(parser: type[KosterRobotParser]) -> None:
+    assert list(parser.from_crawler(None, b"User-agent: *\nDisallow: /a").sitemaps()) == []
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@given(body=st.binary())
+def test_the_sitemaps_of_any_file(parser: type[KosterRobotParser], body: bytes) -> None:
+    for url in parser.from_crawler(None, b"Sitemap: " + body).sitemaps():
+        assert isinstance(url, str)
