@@ -10,7 +10,7 @@
 #   make test-floor   what depends on Python and Scrapy, and the first of the crawl tests on the other kinds of loop
 #   make test-middle  what depends on the Python, for those in between
 #   make test-ecosystem  real crawls beside other plugins; ecosystem-page writes docs/ecosystem.md from it
-#   make lint         ruff, import-linter and mypy
+#   make lint         ruff, import-linter, mypy, and zizmor for the workflows
 #   make docs         the site of docs/, in build/docs; a warning is an error
 #   make simulate     100,000 simulated histories; SEEDS=0-999: so many; SEED=42: one, told step by step
 #   make bench        the benchmarks
@@ -66,7 +66,7 @@ LOOP_TESTS ?=
 RUNS := test-reactor test-long-crawls test-reactorless-first test-reactorless-second test-covered-units \
 	test-long test-browser test-many
 
-.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types docs simulate bench mutants soak fleet-soak clean install
+.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench mutants soak fleet-soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -173,7 +173,7 @@ test-ecosystem: $(ECOSYSTEM)
 ecosystem-page: $(ECOSYSTEM)
 	$(PYTEST) -m beside --write-page tests/ecosystem tests/crawls tests/project
 
-lint: lint-rules lint-format lint-imports lint-types
+lint: lint-rules lint-format lint-imports lint-types lint-workflows
 
 lint-rules: $(LINT)
 	$(BIN)/ruff check
@@ -186,6 +186,10 @@ lint-imports: $(LINT)
 
 lint-types: $(LINT)
 	$(BIN)/mypy
+
+# Without a network, if GH_TOKEN is not set.
+lint-workflows: $(LINT)
+	$(BIN)/zizmor --quiet .github
 
 SEEDS ?= 0-99999
 SIMULATED = $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
