@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
     from typing_extensions import Self
+
+logger = logging.getLogger(__name__)
 _SCHEDULER = "scrapy_koster.DeferringScheduler"
 _QUEUE = "scrapy_koster.RoundRobinPriorityQueue"
 
@@ -75,8 +78,23 @@ def _enable(settings: BaseSettings) -> None:
     settings.setdefault_in_component_priority_dict("EXTENSIONS", RobotsReport, 100)
     _join_names(settings)
     _wrap_scheduler(settings)
-    if load_object(settings["SCHEDULER_PRIORITY_QUEUE"]) is DownloaderAwarePriorityQueue:
-        settings.set("SCHEDULER_PRIORITY_QUEUE", _QUEUE, "addon")
+    _choose_queue(settings)
+
+
+def _choose_queue(settings: BaseSettings) -> None:
+    name = "SCHEDULER_PRIORITY_QUEUE"
+    if load_object(settings[name]) is not DownloaderAwarePriorityQueue:
+        return
+    try:
+        load_object(_QUEUE)
+    except ImportError as error:
+        logger.warning(
+            "RoundRobinPriorityQueue does not work with this release of Scrapy, and is not used:"
+            " %s. A crawl of many sites takes more CPU time.",
+            error,
+        )
+    else:
+        settings.set(name, _QUEUE, "addon")
 
 
 def _join_names(settings: BaseSettings) -> None:
