@@ -25,6 +25,7 @@ from scrapy_koster.crawl.parking.lastrun import LastRun
 from scrapy_koster.crawl.parking.remaining import Remaining
 from scrapy_koster.crawl.parking.workers import server_of
 from scrapy_koster.crawl.parking.wrapped import Wrapped
+from scrapy_koster.crawl.scrapy_internals import check_internals, missing_internal
 
 if TYPE_CHECKING:
     from collections.abc import Sized
@@ -94,6 +95,9 @@ class DeferringScheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the wrapped scheduler. RuntimeError if the crawl would not obey robots.txt."""
+        if missing_internal(self._crawler) is not None:
+            self._scheduler.open(spider)  # what is closed after an error has to be open
+            check_internals(self._crawler)
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is not None and not self._parts.replay.is_on:
             is_by_hand = self._parts.engine.is_by_hand

@@ -150,8 +150,8 @@ class Engine:
     @property
     def scraped_count(self) -> int:
         """How many responses are being scraped, or are to be."""
-        scraped = self._crawler.engine.scraper.slot
-        return 0 if scraped is None else len(scraped.active) + len(scraped.queue)
+        slot = self._crawler.engine.scraper.slot
+        return len(getattr(slot, "active", ())) + len(getattr(slot, "queue", ()))
 
     def when_moving(self, call: Callable[[], object]) -> Callable[[], None]:
         """Call *call* at each signal that something was scheduled, fetched or scraped.

@@ -1,0 +1,254 @@
+"""Names of Scrapy that its documentation does not have, and what happens without each.
+
+A later release may rename or remove them. If a crawl needs a name and Scrapy does not have it, the
+crawl stops when it starts, with an error that names it: no page is fetched. Each other name is
+looked up when it is used, and without it one feature is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import scrapy
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+class Internal(NamedTuple):
+    """A name of Scrapy that is not public."""
+
+    name: str
+    """Its full name."""
+    purpose: str
+    """What it is used for."""
+    without: str = "The crawl stops when it starts."
+    """What happens if Scrapy does not have it."""
+    place: str = ""
+    """Where a crawler has it when its crawl starts, if a crawl needs it; else empty."""
+    since: str = ""
+    """The release that has it, if older supported ones do not."""
+    needed_with: str = ""
+    """The setting with which a crawl needs it; empty if each crawl does."""
+
+
+def _needed(owner: str, place: str, purpose: str, *, needed_with: str = "") -> Internal:
+    """Return the row of a name that a crawl needs, an attribute of the class *owner*."""
+    name = f"{owner}.{place.rpartition('.')[2]}"
+    return Internal(name, purpose, place=place, needed_with=needed_with)
+
+
+INTERNALS = (
+    # The engine
+    _needed(
+        "scrapy.core.engine.ExecutionEngine",
+        "engine._slot",
+        "whether a crawl closes; before 2.19 the scheduler",
+    ),
+    _needed(
+        "scrapy.core.engine.ExecutionEngine", "engine._start", "whether start() has more requests"
+    ),
+    Internal(
+        "scrapy.core.engine.ExecutionEngine._start_error",
+        "a finish reason that ours must not replace",
+        "A crawl whose start() failed may end with the reason robotstxt_forbidden.",
+        since="2.19",
+    ),
+    Internal(
+        "scrapy.core.engine.ExecutionEngine.scheduler",
+        "whether requests are queued",
+        "The scheduler of _slot is used, as with older releases.",
+        since="2.19",
+    ),
+    _needed(
+        "scrapy.core.engine.ExecutionEngine", "engine.downloader", "the attributes of its class"
+    ),
+    _needed("scrapy.core.engine.ExecutionEngine", "engine.scraper", "the attributes of its class"),
+    _needed("scrapy.core.engine.ExecutionEngine", "engine.paused", "a pause of the user"),
+    _needed("scrapy.core.engine.ExecutionEngine", "engine.pause", "the moment of a pause"),
+    _needed("scrapy.core.engine.ExecutionEngine", "engine.unpause", "the end of a pause"),
+    _needed(
+        "scrapy.core.engine.ExecutionEngine",
+        "engine.running",
+        "whether the spider is still being opened",
+    ),
+    _needed("scrapy.core.engine._Slot", "engine._slot.closing", "whether a crawl closes"),
+    _needed("scrapy.core.engine._Slot", "engine._slot.close_if_idle", "scrapy shell"),
+    _needed(
+        "scrapy.core.engine._Slot",
+        "engine._slot.inprogress",
+        "requests whose pages are not scraped yet",
+    ),
+    _needed(
+        "scrapy.core.engine._Slot", "engine._slot.nextcall", "to make the engine call the scheduler"
+    ),
+    _needed(
+        "scrapy.utils.reactor.CallLaterOnce",
+        "engine._slot.nextcall.schedule",
+        "to make the engine call the scheduler",
+    ),
+    # The downloader
+    _needed(
+        "scrapy.core.downloader.Downloader",
+        "engine.downloader.active",
+        "which requests are under way; places of requests that wait",
+    ),
+    _needed(
+        "scrapy.core.downloader.Downloader",
+        "engine.downloader.needs_backout",
+        "whether all places are taken",
+    ),
+    _needed(
+        "scrapy.core.downloader.Downloader",
+        "engine.downloader.handlers",
+        "to check a request when it is sent; to send that for a robots.txt",
+    ),
+    _needed(
+        "scrapy.core.downloader.Downloader",
+        "engine.downloader.middleware",
+        "to send the request for a robots.txt as pages are",
+    ),
+    _needed(
+        "scrapy.core.downloader.middleware.DownloaderMiddlewareManager",
+        "engine.downloader.middleware.download_async",
+        "to send the request for a robots.txt as pages are",
+    ),
+    _needed(
+        "scrapy.core.downloader.middleware.DownloaderMiddlewareManager",
+        "engine.downloader.middleware.methods",
+        "the same, without middlewares that its meta switches off",
+    ),
+    _needed(
+        "scrapy.core.downloader.handlers.DownloadHandlers",
+        "engine.downloader.handlers.download_request_async",
+        "to check a request when it is sent",
+    ),
+    _needed(
+        "scrapy.core.downloader.handlers.DownloadHandlers",
+        "engine.downloader.handlers._get_handler",
+        "the class of a handler",
+    ),
+    _needed(
+        "scrapy.core.downloader.handlers.DownloadHandlers",
+        "engine.downloader.handlers._handlers",
+        "handlers that are built when a crawl begins",
+    ),
+    Internal(
+        "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler._pool",
+        "connections whose bytes are counted",
+        "The headers of a robots.txt have no limit.",
+    ),
+    Internal(
+        "scrapy.core.downloader.handlers._aiohttp.AiohttpDownloadHandler._session",
+        "connections whose bytes are counted",
+        "The headers of a robots.txt have no limit.",
+        since="2.19",
+    ),
+    Internal(
+        "scrapy.core.downloader.handlers._aiohttp.AiohttpDownloadHandler._ssl_context",
+        "connections that pages can use too",
+        "The headers of a robots.txt have no limit.",
+        since="2.19",
+    ),
+    Internal(
+        "scrapy.core.downloader.handlers._httpx.HttpxDownloadHandler._make_client",
+        "connections whose bytes are counted",
+        "The headers of a robots.txt have no limit.",
+        since="2.18",
+    ),
+    Internal(
+        "scrapy.core.downloader.handlers._httpx.HttpxDownloadHandler._default_client",
+        "connections whose bytes are counted",
+        "The headers of a robots.txt have no limit.",
+        since="2.18",
+    ),
+    # The scraper
+    _needed(
+        "scrapy.core.scraper.Scraper", "engine.scraper.slot", "how many responses are being scraped"
+    ),
+    Internal(
+        "scrapy.core.scraper.Slot.active",
+        "how many responses are being scraped",
+        "While callbacks are slow, a request that waits in the downloader may be given up.",
+    ),
+    Internal(
+        "scrapy.core.scraper.Slot.queue",
+        "how many responses are to be scraped",
+        "While callbacks are slow, a request that waits in the downloader may be given up.",
+    ),
+    _needed(
+        "scrapy.core.scraper.Scraper",
+        "engine.scraper.call_spider_async",
+        "errbacks of filtered links",
+        needed_with="KOSTER_FILTER_LINKS",
+    ),
+    _needed(
+        "scrapy.core.scraper.Scraper",
+        "engine.scraper.handle_spider_error",
+        "errors of these errbacks",
+        needed_with="KOSTER_FILTER_LINKS",
+    ),
+    # Others
+    Internal(
+        "scrapy.core.scheduler.Scheduler.df",
+        "duplicates of parked requests in a JOBDIR",
+        "A request that waited when a crawl was killed may be fetched twice.",
+    ),
+    Internal(
+        "scrapy.spiders.SitemapSpider._parse_sitemap",
+        "the callback of sitemaps",
+        "A spider with RobotsSitemapMixin stops with an AttributeError.",
+    ),
+)
+
+QUEUE_INTERNALS = (
+    Internal(
+        "scrapy.pqueues.DownloaderInterface",
+        "to look at few hosts",
+        "RoundRobinPriorityQueue cannot be imported.",
+    ),
+    Internal(
+        "scrapy.pqueues.DownloaderAwarePriorityQueue.pqueues",
+        "the hosts with requests, in the order of their turns",
+        "RoundRobinPriorityQueue cannot be built.",
+    ),
+    Internal(
+        "scrapy.pqueues.DownloaderAwarePriorityQueue._downloader_interface",
+        "to look at few hosts",
+        "RoundRobinPriorityQueue cannot be built.",
+    ),
+    Internal(
+        "scrapy.pqueues.DownloaderAwarePriorityQueue._last_selected_slot",
+        "whose turn it was",
+        "RoundRobinPriorityQueue cannot be built.",
+    ),
+)
+"""Those that only RoundRobinPriorityQueue uses."""
+
+
+def missing_internal(crawler: Crawler) -> Internal | None:
+    """Return a name that the crawl needs and Scrapy does not have, None if there is none.
+
+    The spider of *crawler* is being opened.
+    """
+    for internal in INTERNALS:
+        if internal.needed_with and not crawler.settings.getbool(internal.needed_with):
+            continue
+        path, _, last = internal.place.rpartition(".")
+        owner: object = crawler
+        for step in path.split("."):
+            owner = getattr(owner, step, None)
+        if path and owner is not None and not hasattr(owner, last):
+            return internal
+    return None
+
+
+def check_internals(crawler: Crawler) -> None:
+    """Raise RuntimeError, which names it, if Scrapy lacks a name that the crawl needs."""
+    internal = missing_internal(crawler)
+    if internal is not None:
+        raise RuntimeError(
+            f"scrapy-koster does not work with Scrapy {scrapy.__version__}, which has no"
+            f" {internal.name}. The crawl stops, because it might not obey robots.txt. Upgrade"
+            " scrapy-koster, or install an older release of Scrapy."
+        )
