@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from scrapy.robotstxt import RobotParser
+    from twisted.python.failure import Failure
 
     from scrapy_koster.protocol.defect import Permission
     from scrapy_koster.protocol.hazard import Cause, Watch
@@ -43,6 +44,8 @@ class Facts(NamedTuple):
     """Finds pages that RFC 9309 forbids, if the draft decides and allows such pages."""
     usage: UsageLines | None = None
     """The statements in the file of what its pages may be used for, if there may be any."""
+    defect: Failure | None = None
+    """The error of a component of the crawl, if that made the last attempt fail."""
 
 
 class SiteState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import traceback
 from base64 import b64encode
 from hashlib import sha256
 from typing import Any
@@ -673,6 +674,37 @@ async def test_a_middleware_that_withholds_it(
     result = await crawl_site(crawl, site, settings=settings)
     assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
     assert why in str(result.refused[0][1])
+    assert site.requests == ()
+
+
+class Broken:
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            raise ZeroDivisionError("mine")
+
+
+@pytest.mark.parametrize("unavailable", ["defer", "allow", "disallow"])
+async def test_an_error_of_a_middleware_reaches_the_errback(
+    crawl: Crawl, server: Server, unavailable: str
+) -> None:
+    site = server.site()
+    running = crawl.start(
+        urls=site.urls(3),
+        settings={
+            "DOWNLOADER_MIDDLEWARES": {Broken: 600},
+            "KOSTER_UNAVAILABLE": unavailable,
+            "KOSTER_DEFER_FIRST_SECS": 0.1,
+            "KOSTER_DEFER_LIMIT_SECS": 0.3,
+        },
+    )
+    with pytest.raises(AssertionError, match="mine"):  # it is logged, with a traceback
+        await running.result()
+    spider = running.crawler.spider
+    assert isinstance(spider, RecordingSpider)
+    assert [str(error) for _, error in spider.refused] == ["mine"] * 3
+    for _, error in spider.refused:
+        frames = traceback.extract_tb(error.__traceback__)
+        assert [frame.name for frame in frames].count("_refuse") == 1
     assert site.requests == ()
 
 

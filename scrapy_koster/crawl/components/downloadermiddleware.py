@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from twisted.python.failure import Failure as TwistedFailure
     from typing_extensions import Self
 
     from scrapy_koster.crawl.assembly import Assembly
@@ -191,7 +192,7 @@ class KosterMiddleware:
         if verdict is None:
             self._passes(request, state, robot)
         else:
-            self._refuse(request, verdict)
+            self._refuse(request, verdict, _defect_of(state, step))
 
     def _verdict(
         self,
@@ -248,7 +249,10 @@ class KosterMiddleware:
         if hazard := watch.hazard(request.url, is_plain=plain):
             self._announcer.hazard_met(state, request, robot, hazard)
 
-    def _refuse(self, request: Request, verdict: Verdict) -> None:
+    def _refuse(
+        self, request: Request, verdict: Verdict, defect: TwistedFailure | None
+    ) -> None:
+        """Raise the exception of a refused *request*: that of *defect*, if there is one."""
         if self._config.filter_links:
             self._parts.seen.is_new(request.url)  # a link to it is not counted again
         self._count(request, verdict)
@@ -262,6 +266,8 @@ class KosterMiddleware:
         if verdict.ground is Ground.UNAVAILABLE:
             if self._config.policy.defers:
                 self._stats.request_dropped()
+            if defect is not None:
+                defect.raiseException()
             raise RobotsUnavailable(verdict)
         raise RobotsForbidden(verdict)
 
@@ -361,6 +367,11 @@ class KosterMiddleware:
         await self._keeper.close()
         await self._replay.close()
         self._announcer.sum_up()
+
+
+def _defect_of(state: SiteState, step: Step) -> TwistedFailure | None:
+    """Return the error of a component of the crawl that is the cause of *step*, if any."""
+    return state.facts.defect if isinstance(step, Refuse) and step.failure.is_defect else None
 
 
 def _elsewhere(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> Elsewhere:

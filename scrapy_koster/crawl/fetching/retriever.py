@@ -167,7 +167,7 @@ class Retriever:
             defect = NoAnswer(error_text(result.value), is_defect=True)
             known = self._after(defect, state.known, self._clock.epoch())
             known = _decisive(known, now=self._clock.epoch(), policy=self._config.policy)
-            state.learn(state.facts._replace(known=known, source=Source.FETCHED))
+            state.learn(state.facts._replace(known=known, source=Source.FETCHED, defect=result))
         self._retrieved(state)
 
     async def _attempt(self, state: SiteState, page: Request) -> None:
