@@ -16,11 +16,12 @@ from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
-from scrapy_koster.crawl.config import FALLBACK_SCHEDULER
+from scrapy_koster.crawl.config import FALLBACK_SCHEDULER, SCHEDULER_METHODS
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.protocol.nametoken import joined
+from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -106,10 +107,22 @@ def _join_names(settings: BaseSettings) -> None:
 
 def _wrap_scheduler(settings: BaseSettings) -> None:
     """Follow the Fallbacks section of Scrapy's documentation of add-ons."""
-    if load_object(settings["SCHEDULER"]) is DeferringScheduler:
+    scheduler = load_object(settings["SCHEDULER"])
+    if DeferringScheduler in getattr(scheduler, "__mro__", ()):
         return
     if not settings.get(FALLBACK_SCHEDULER):
+        _check_scheduler(settings, scheduler)
         settings.set(FALLBACK_SCHEDULER, settings["SCHEDULER"], "addon")
     # At the user's own priority: the user's scheduler is what is wrapped.
     priority = max(settings.getpriority("SCHEDULER") or 0, SETTINGS_PRIORITIES["addon"])
     settings.set("SCHEDULER", _SCHEDULER, priority)
+
+
+def _check_scheduler(settings: BaseSettings, scheduler: object) -> None:
+    """Raise TypeError, as Scrapy's engine does, if SCHEDULER is not a scheduler."""
+    missing = [name for name in SCHEDULER_METHODS if not hasattr(scheduler, name)]
+    if missing or not isinstance(scheduler, type):
+        raise TypeError(
+            f"Invalid SCHEDULER: {printable(repr(settings['SCHEDULER']))} does not fully implement"
+            " the scheduler interface. Use a subclass of scrapy.core.scheduler.BaseScheduler."
+        )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from scrapy_koster.storage.port import Storage
 
 FALLBACK_SCHEDULER = "KOSTER_FALLBACK_SCHEDULER"
+SCHEDULER_METHODS = ("open", "close", "has_pending_requests", "enqueue_request", "next_request")
 
 STORAGE_SETTINGS: Mapping[str, Setting] = {
     **MemoryStorage.SETTINGS,
@@ -88,7 +89,6 @@ for usage preferences: "crawlers can cache a robots.txt file for up to 24 hours"
 _WRONG_CHARS = 500
 _PARSER = ("from_crawler", "allowed")
 _STORAGE = ("blocking", "from_settings", "get", "put", "sites", "robots", "forget", "close")
-_SCHEDULER = ("open", "close", "has_pending_requests", "enqueue_request", "next_request")
 
 
 class PageSource(Enum):
@@ -144,7 +144,9 @@ class Config:
         for_storage = _for_storage(settings, declared)
         # Scrapy builds the scheduler so late that an error of it would not be shown.
         scheduler = read.cls(
-            FALLBACK_SCHEDULER, has=_SCHEDULER, is_not="scrapy_koster.crawl.components.scheduler"
+            FALLBACK_SCHEDULER,
+            has=SCHEDULER_METHODS,
+            is_not="scrapy_koster.crawl.components.scheduler",
         )
         parser = read.cls("KOSTER_PARSER", has=_PARSER)
         usage, policy = _usage(read), _policy(read)

@@ -126,10 +126,25 @@ def test_a_fallback_that_the_user_set_stays() -> None:
     assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is OtherScheduler
 
 
-def test_ours_named_by_the_user_is_not_wrapped_again() -> None:
-    settings = updated({"SCHEDULER": "scrapy_koster.DeferringScheduler"})
-    assert load_object(settings["SCHEDULER"]) is DeferringScheduler
+class OwnDeferringScheduler(DeferringScheduler):
+    """A subclass that a user has written."""
+
+
+@pytest.mark.parametrize("scheduler", [DeferringScheduler, OwnDeferringScheduler])
+def test_ours_named_by_the_user_is_not_wrapped_again(scheduler: type) -> None:
+    settings = updated({"SCHEDULER": scheduler})
+    assert load_object(settings["SCHEDULER"]) is scheduler
     assert settings.get("KOSTER_FALLBACK_SCHEDULER") is None
+
+
+def no_class() -> None:
+    """What SCHEDULER may name, and no scheduler."""
+
+
+@pytest.mark.parametrize("scheduler", [dict, f"{__name__}.no_class", no_class])
+def test_an_error_about_the_scheduler_names_the_setting_of_the_user(scheduler: Any) -> None:
+    with pytest.raises(TypeError, match=r"^Invalid SCHEDULER: .* the scheduler interface"):
+        updated({"SCHEDULER": scheduler})
 
 
 def test_a_scheduler_cannot_fall_back_to_itself() -> None:
