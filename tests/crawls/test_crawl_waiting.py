@@ -443,6 +443,17 @@ class Waiting(Spider):
 """
 
 
+def run_command(folder: Path, command: str, url: str) -> Any:
+    (folder / "project.py").write_text(PROJECT)
+    return forks.run(
+        [sys.executable, "-m", "scrapy", *(each.format(url) for each in COMMANDS[command])],
+        cwd=folder,
+        env={**os.environ, "SCRAPY_SETTINGS_MODULE": "project", "PYTHONPATH": str(folder)},
+        text=True,
+        timeout=forks.ENDS_SECS,
+    )
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_for_one_page_waits_for_one_answer(
     server: Server, tmp_path: Path, command: str
@@ -450,16 +461,8 @@ def test_a_command_for_one_page_waits_for_one_answer(
     """With the settings that are there without any."""
     site = server.site()
     site.robots = Reply(503)
-    (tmp_path / "project.py").write_text(PROJECT)
-    arguments = [each.format(site.url("/page")) for each in COMMANDS[command]]
     began = time.monotonic()
-    run = forks.run(
-        [sys.executable, "-m", "scrapy", *arguments],
-        cwd=tmp_path,
-        env={**os.environ, "SCRAPY_SETTINGS_MODULE": "project", "PYTHONPATH": str(tmp_path)},
-        text=True,
-        timeout=forks.ENDS_SECS,
-    )
+    run = run_command(tmp_path, command, site.url("/page"))
     assert time.monotonic() - began < 20
     assert site.asked("/robots.txt") == 1
     assert site.pages_asked == []
@@ -467,3 +470,13 @@ def test_a_command_for_one_page_waits_for_one_answer(
     giving_up = run.stderr.index(f"Giving up {site.url('')}")
     assert waiting < giving_up
     assert "a command that fetches one page waits for no second attempt" in run.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_for_one_page_of_a_host_that_does_not_exist_ends_as_scrapys(
+    tmp_path: Path, command: str
+) -> None:
+    run = run_command(tmp_path, command, "http://nosuch-host.invalid/page")
+    assert run.returncode == (1 if command.startswith("shell") else 0)
+    assert "scrapy.exceptions.CannotResolveHostError: " in run.stderr
+    assert "answered" not in run.stdout

@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
-from scrapy.exceptions import NotConfigured
+from scrapy.exceptions import CannotResolveHostError, NotConfigured
+from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.enabled import check_enabled
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-    from twisted.python.failure import Failure as TwistedFailure
     from typing_extensions import Self
 
     from scrapy_koster.crawl.assembly import Assembly
@@ -192,7 +192,7 @@ class KosterMiddleware:
         if verdict is None:
             self._passes(request, state, robot)
         else:
-            self._refuse(request, verdict, _defect_of(state, step))
+            self._refuse(request, verdict, self._own_error(state, step))
 
     def _verdict(
         self,
@@ -250,9 +250,9 @@ class KosterMiddleware:
             self._announcer.hazard_met(state, request, robot, hazard)
 
     def _refuse(
-        self, request: Request, verdict: Verdict, defect: TwistedFailure | None
+        self, request: Request, verdict: Verdict, error: TwistedFailure | None
     ) -> None:
-        """Raise the exception of a refused *request*: that of *defect*, if there is one."""
+        """Raise the exception of a refused *request*: *error*, if there is one."""
         if self._config.filter_links:
             self._parts.seen.is_new(request.url)  # a link to it is not counted again
         self._count(request, verdict)
@@ -266,10 +266,19 @@ class KosterMiddleware:
         if verdict.ground is Ground.UNAVAILABLE:
             if self._config.policy.defers:
                 self._stats.request_dropped()
-            if defect is not None:
-                defect.raiseException()
+            if error is not None:
+                error.raiseException()
             raise RobotsUnavailable(verdict)
         raise RobotsForbidden(verdict)
+
+    def _own_error(self, state: SiteState, step: Step) -> TwistedFailure | None:
+        """Return the error that a request ends with in place of RobotsUnavailable, None if none."""
+        if not isinstance(step, Refuse):
+            return None
+        if step.failure.no_such_host and self._parts.engine.is_by_hand:
+            # `scrapy shell` goes on after IgnoreRequest, with no response.
+            return TwistedFailure(CannotResolveHostError(step.failure.reason))
+        return state.facts.defect if step.failure.is_defect else None
 
     def _count(self, request: Request, verdict: Verdict) -> None:
         if verdict.ground is Ground.DELAY:
@@ -367,11 +376,6 @@ class KosterMiddleware:
         await self._keeper.close()
         await self._replay.close()
         self._announcer.sum_up()
-
-
-def _defect_of(state: SiteState, step: Step) -> TwistedFailure | None:
-    """Return the error of a component of the crawl that is the cause of *step*, if any."""
-    return state.facts.defect if isinstance(step, Refuse) and step.failure.is_defect else None
 
 
 def _elsewhere(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> Elsewhere:
