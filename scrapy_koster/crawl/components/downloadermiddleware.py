@@ -7,14 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
-from scrapy.exceptions import CannotResolveHostError, NotConfigured
-from twisted.python.failure import Failure as TwistedFailure
+from scrapy.exceptions import NotConfigured
 
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.enabled import check_enabled
 from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
-from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.exceptions import RobotsForbidden, unavailable
 from scrapy_koster.crawl.fetching.examiner import checked_watch
 from scrapy_koster.crawl.garbage import collected_less_often
 from scrapy_koster.crawl.messages.log import Log
@@ -192,7 +191,7 @@ class KosterMiddleware:
         if verdict is None:
             self._passes(request, state, robot)
         else:
-            self._refuse(request, verdict, self._own_error(state, step))
+            self._refuse(request, verdict, state, step)
 
     def _verdict(
         self,
@@ -249,10 +248,7 @@ class KosterMiddleware:
         if hazard := watch.hazard(request.url, is_plain=plain):
             self._announcer.hazard_met(state, request, robot, hazard)
 
-    def _refuse(
-        self, request: Request, verdict: Verdict, error: TwistedFailure | None
-    ) -> None:
-        """Raise the exception of a refused *request*: *error*, if there is one."""
+    def _refuse(self, request: Request, verdict: Verdict, state: SiteState, step: Step) -> None:
         if self._config.filter_links:
             self._parts.seen.is_new(request.url)  # a link to it is not counted again
         self._count(request, verdict)
@@ -266,19 +262,9 @@ class KosterMiddleware:
         if verdict.ground is Ground.UNAVAILABLE:
             if self._config.policy.defers:
                 self._stats.request_dropped()
-            if error is not None:
-                error.raiseException()
-            raise RobotsUnavailable(verdict)
+            is_by_hand = self._parts.engine.is_by_hand
+            raise unavailable(verdict, step, state.facts.defect, is_by_hand=is_by_hand)
         raise RobotsForbidden(verdict)
-
-    def _own_error(self, state: SiteState, step: Step) -> TwistedFailure | None:
-        """Return the error that a request ends with in place of RobotsUnavailable, None if none."""
-        if not isinstance(step, Refuse):
-            return None
-        if step.failure.no_such_host and self._parts.engine.is_by_hand:
-            # `scrapy shell` goes on after IgnoreRequest, with no response.
-            return TwistedFailure(CannotResolveHostError(step.failure.reason))
-        return state.facts.defect if step.failure.is_defect else None
 
     def _count(self, request: Request, verdict: Verdict) -> None:
         if verdict.ground is Ground.DELAY:
