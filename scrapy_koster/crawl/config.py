@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from scrapy_koster.storage.port import Storage
 
 FALLBACK_SCHEDULER = "KOSTER_FALLBACK_SCHEDULER"
-SCHEDULER_METHODS = ("open", "close", "has_pending_requests", "enqueue_request", "next_request")
+SCHEDULER_METHODS = ("has_pending_requests", "enqueue_request", "next_request")
+"""Those of Scrapy's scheduler interface that are not optional."""
 
 STORAGE_SETTINGS: Mapping[str, Setting] = {
     **MemoryStorage.SETTINGS,

@@ -124,3 +124,20 @@ async def test_one_without_a_length_crawls_with_a_jobdir(
     assert result.fetched == (good.url("/"),)
     assert [url for url, _ in result.refused] == [failing.url("/")]
     assert not list(tmp_path.glob("koster*"))
+
+
+class Minimal:
+    """What Scrapy requires of a scheduler: open() and close() are optional."""
+
+    has_pending_requests = Plain.has_pending_requests
+    enqueue_request = Plain.enqueue_request
+    next_request = Plain.next_request
+
+    def __init__(self) -> None:
+        self.queue: deque[Request] = deque()
+
+
+async def test_one_that_is_neither_opened_nor_closed(crawl: Crawl, good: Site) -> None:
+    result = await crawl(urls=good.urls(2), settings={"SCHEDULER": Minimal})
+    assert sorted(result.fetched) == sorted(good.urls(2))
+    assert result.finish_reason == "finished"

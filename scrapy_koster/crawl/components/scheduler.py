@@ -104,7 +104,8 @@ class DeferringScheduler(BaseScheduler):
             self._waiting.open(is_kept=self._wrapped.keeps_requests and not is_by_hand)
             if is_by_hand:
                 self._keeper.patience.have_none()
-        opened = self._scheduler.open(spider)  # what is closed after an error has to be open
+        # What is closed after an error has to be open.
+        opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
         if self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
             _check_built(self._crawler)
         self._crawler.signals.connect(self._spider_idle, signals.spider_idle)
@@ -145,7 +146,7 @@ class DeferringScheduler(BaseScheduler):
         waiting = self._parking.by_site()
         self._remaining.tell(waiting, self._hand_back())
         self._parking.close()
-        return self._scheduler.close(reason)
+        return self._scheduler.close(reason) if hasattr(self._scheduler, "close") else None
 
     def _hand_back(self) -> str:
         if self._journal.is_on:
