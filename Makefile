@@ -10,6 +10,7 @@
 #   make test-floor   what depends on Python and Scrapy, and the first of the crawl tests on the other kinds of loop
 #   make test-middle  what depends on the Python, for those in between
 #   make test-ecosystem  real crawls beside other plugins; ecosystem-page writes docs/ecosystem.md from it
+#   make test-scrapy  Scrapy's own tests, with the add-on in Scrapy's default settings
 #   make lint         ruff, import-linter, mypy, and zizmor for the workflows
 #   make docs         the site of docs/, in build/docs; a warning is an error
 #   make simulate     100,000 simulated histories; SEEDS=0-999: so many; SEED=42: one, told step by step
@@ -66,7 +67,7 @@ LOOP_TESTS ?=
 RUNS := test-reactor test-long-crawls test-reactorless-first test-reactorless-second test-covered-units \
 	test-long test-browser test-many
 
-.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench mutants soak fleet-soak clean install
+.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench mutants soak fleet-soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -164,6 +165,11 @@ test-floor: $(TEST)
 
 test-middle: $(TEST)
 	$(PYTEST) $(PARALLEL) -m '$(SHORT) and not slow' $(MIDDLE)
+
+# Scrapy's own tests with the add-on in Scrapy's default settings, in an environment of their own.
+test-scrapy:
+	@$(MAKE) --no-print-directory VENV=$(VENV)-scrapys $(VENV)-scrapys/.project-$(WANTED)
+	$(VENV)-scrapys/bin/python tests/scrapys_own.py
 
 # A real crawl beside each plugin, and beside what Scrapy has.
 test-ecosystem: $(ECOSYSTEM)
