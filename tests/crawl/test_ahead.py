@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -176,43 +175,6 @@ def test_there_is_no_such_moment_where_no_site_has_waited(clock: HandClock) -> N
     ahead.first_sent()
     assert not full(ahead)
     assert not clock.waiting
-
-
-@pytest.fixture
-def collecting() -> Iterator[None]:
-    """Collections of garbage are on, and are so again."""
-    assert gc.isenabled()
-    yield
-    gc.enable()
-
-
-ENDS: dict[str, Callable[[Ahead, HandClock], object]] = {
-    "begun": lambda ahead, clock: ahead.begun(),
-    "its time is over": lambda ahead, clock: clock.go_on(START_SECS),
-    "closed": lambda ahead, clock: ahead.close(),
-}
-
-
-@pytest.mark.usefixtures("collecting")
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-@pytest.mark.parametrize("is_on", [True, False])
-def test_no_garbage_is_collected_while_a_crawl_begins(
-    clock: HandClock, end: Callable[[Ahead, HandClock], object], *, is_on: bool
-) -> None:
-    """If nobody else has switched that off."""
-    (gc.enable if is_on else gc.disable)()
-    ahead = Ahead.of_crawl(clock, lambda: None, places=16, memory=10_000)
-    assert gc.isenabled() is is_on
-    one, two = sites(2)
-    ahead.begins(one)
-    ahead.begins(two)
-    assert not gc.isenabled()
-    end(ahead, clock)
-    assert gc.isenabled() is is_on
-    gc.disable()
-    ahead.begun()
-    ahead.close()
-    assert not gc.isenabled()  # by somebody else, later
 
 
 def test_one_that_has_begun_waits_for_no_time(clock: HandClock, room: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -120,19 +119,6 @@ async def test_no_other_site_is_asked_while_the_first_page_is_under_way_for_a_mo
     asked = sorted(site.requests[0].at for site in sites)
     pages = sorted(site.requests[1].at for site in sites)
     assert least <= asked[2] - pages[0] < most
-
-
-async def test_no_garbage_is_collected_before_the_first_page(crawl: Crawl, server: Server) -> None:
-    collecting = []
-
-    class Looks(RecordingSpider):
-        def page(self, response: Response) -> None:
-            collecting.append(gc.isenabled())
-
-    first, second = hosts(server, 2, Reply(404))
-    second.page("/page", Reply(delay=SECS))
-    await crawl(Looks, urls=[first.url("/page"), second.url("/page")])
-    assert collecting == [False, True]
 
 
 async def test_a_page_has_its_turn_however_many_sites_open(crawl: Crawl, server: Server) -> None:

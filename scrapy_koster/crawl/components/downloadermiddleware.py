@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsForbidden, unavailable
 from scrapy_koster.crawl.fetching.examiner import checked_watch
-from scrapy_koster.crawl.garbage import collected_less_often
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
 from scrapy_koster.crawl.replaying.replay import Replay
@@ -76,7 +74,6 @@ class KosterMiddleware:
         self._pacer = parts.pacer
         self._is_paced = False
         self._has_told_of_parser = False
-        self._crawling = ExitStack()
         check_enabled(crawler, parts.config)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
@@ -331,7 +328,6 @@ class KosterMiddleware:
 
     def _spider_opened(self) -> None:
         self._announcer.begin(self._name)
-        self._crawling.enter_context(collected_less_often())
         self._keeper.open()
         if not self._replay.is_on:
             self._keeper.prepare()
@@ -358,7 +354,6 @@ class KosterMiddleware:
         self._decide(request, state, self._robot.decided_by(request), self._keeper.closing())
 
     async def _spider_closed(self) -> None:
-        self._crawling.close()
         await self._keeper.close()
         await self._replay.close()
         self._announcer.sum_up()

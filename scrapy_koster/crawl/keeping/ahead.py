@@ -9,8 +9,7 @@ sites after it have their turn: 300 hanging sites delay the next one by less tha
 sites that wait, the hanging and the deferred ones too, have a limit of their own. In an outage the
 rest of the queue stays where it is until some of these have answered or were given up.
 
-A crawl begins with two sites. Each further one would delay the first page by what it costs, and so
-would a garbage collection. While that page is under way no other site begins, for a moment.
+A crawl begins with two sites. Each further one would delay the first page by what it costs. While that page is under way no other site begins, for a moment.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from __future__ import annotations
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.garbage import postponed
 from scrapy_koster.protocol.access import Failure
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ class Ahead:
     ) -> Ahead:
         """Return that of a crawl: *places* is CONCURRENT_REQUESTS, *memory* KOSTER_MEMORY_SITES."""
         first, waiting = max(_FIRST_PER_PLACE * places, _FIRST_LEAST), max(memory, _WAITING_LEAST)
-        return cls(clock, has_room, first=first, waiting=waiting, start=postponed)
+        return cls(clock, has_room, first=first, waiting=waiting)
 
     def begins(self, state: SiteState) -> None:
         """Count a site that begins to wait, or waits already."""
