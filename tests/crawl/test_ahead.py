@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred
 from scrapy_koster import DeferringScheduler
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
 from scrapy_koster.crawl.clock import set_clock
-from scrapy_koster.crawl.keeping.ahead import START_SECS, Ahead
+from scrapy_koster.crawl.keeping.ahead import Ahead
 from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.access import Failure, NoAnswer
 from scrapy_koster.protocol.site import Site

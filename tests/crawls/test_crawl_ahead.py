@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl
 from harness.replies import Hang, Reply
 from harness.server import Server, Site
 from harness.virtual import TIME
 from scrapy import Request
 from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 
 from scrapy_koster.crawl.assembly import Parts, assembly_of
 from scrapy_koster.crawl.keeping.ahead import Ahead

@@ -8,10 +8,9 @@ from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 from typing_extensions import Self
 
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
@@ -126,47 +125,28 @@ def _host(path: str, **settings: Any) -> Callable[[Crawl, Server], Awaitable[Non
 # Pauses.
 
 
-class Pictures(RecordingSpider):
-    """Each page has a picture, which is downloaded past the scheduler."""
-
-    picture = ""
-
-    async def parse(self, response: Response, **arguments: Any) -> None:
-        self.fetched.append(response.url)
-        await self.crawler.engine.download_async(Request(self.picture))
-        self.fetched.append(self.picture)
-
-
-def _paused(spider: type[RecordingSpider]) -> Callable[[Crawl, Server], Awaitable[None]]:
-    async def run(crawl: Crawl, server: Server) -> None:
-        site, failing = server.site(), server.site(host="127.0.0.2")
-        failing.robots = Reply(503)
-        in_place = spider is Pictures
-        running = crawl.start(
-            spider,
-            urls=site.urls(1) if in_place else failing.urls(5),
-            settings=SOON,
-            arguments={"picture": failing.url("/picture")} if in_place else {},
-        )
-        await crawl.until(lambda: failing.asked("/robots.txt") == 2, seconds=10)
-        await crawl.sleep(0.2)  # the answer is there
-        engine: Any = running.crawler.engine
-        engine.pause()
-        await crawl.sleep(2 * LIMIT_SECS)
-        assert failing.asked("/robots.txt") == 2
-        failing.robots = OPEN
-        engine.unpause()
-        result = await running.result()
-        assert result.refused == ()
-        assert len(result.fetched) == (2 if in_place else 5)
-
-    return run
+async def _paused(crawl: Crawl, server: Server) -> None:
+    failing = server.site(host="127.0.0.2")
+    failing.robots = Reply(503)
+    running = crawl.start(urls=failing.urls(5), settings=SOON)
+    await crawl.until(lambda: failing.asked("/robots.txt") == 2, seconds=10)
+    engine: Any = running.crawler.engine
+    engine.pause()
+    await crawl.sleep(2 * LIMIT_SECS)
+    assert engine.running
+    engine.unpause()
+    result = await running.result()
+    assert failing.pages_asked == []
+    assert len(result.refused) == 5
+    assert all(isinstance(error, RobotsUnavailable) for _, error in result.refused)
 
 
 _FIRST = "the page waits and is fetched; then the crawl begins"
 _NO_FIRST = "refused (RobotsUnavailable) after KOSTER_IDLE_LIMIT_SECS; then the crawl begins"
 _NOT_SENT = "refused (RobotsUnavailable) with advice"
-_LATER = "no retry during the pause; pages are fetched afterwards"
+_RUNS_ON = (
+    "the crawl does not end in the pause; afterwards requests are refused (RobotsUnavailable)"
+)
 FAULTS = (
     CrawlFault(
         "a page is downloaded while the spider opens: its robots.txt takes 1 s",
@@ -195,14 +175,5 @@ FAULTS = (
         _NOT_SENT,
         _host("/late", KOSTER_UNAVAILABLE="allow"),
     ),
-    CrawlFault(
-        "a pause of 2 times KOSTER_DEFER_LIMIT_SECS: requests are parked",
-        _LATER,
-        _paused(RecordingSpider),
-    ),
-    CrawlFault(
-        "a pause of 2 times KOSTER_DEFER_LIMIT_SECS: a request waits in place",
-        _LATER,
-        _paused(Pictures),
-    ),
+    CrawlFault("a pause of 2 times KOSTER_DEFER_LIMIT_SECS", _RUNS_ON, _paused),
 )

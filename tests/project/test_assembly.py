@@ -31,7 +31,7 @@ RECORDS: tuple[Any, ...] = (SiteState, Host, Lot, keeper._Awaited)
 
 OF_SCRAPY = {
     "engine/private.py": {
-        "handlers.download_request_async", "engine.pause", "engine.unpause",
+        "handlers.download_request_async",
     },
     "engine/handlers.py": {
         "metered._pool", "apart.settings", "apart.methods",

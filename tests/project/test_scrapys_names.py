@@ -45,7 +45,7 @@ OF_OTHERS = {
     "_network_backend": "httpcore: AsyncConnectionPool",
 }
 """Private names that are not Scrapy's."""
-OF_THE_ENGINE = {"downloader", "scraper", "scheduler", "paused", "running", "pause", "unpause"}
+OF_THE_ENGINE = {"downloader", "scraper", "scheduler", "paused", "running"}
 """Attributes of a crawl's engine that its documentation does not have."""
 SET = {
     "commands/robots.py": {"formatter_class", "epilog", "allow_abbrev", "set", "args"},
@@ -62,7 +62,7 @@ SET = {
         "setattr",
         "delattr",
     },
-    "crawl/engine/private.py": {"setattr", "pause", "unpause", "download_request_async"},
+    "crawl/engine/private.py": {"setattr", "download_request_async"},
     "commands/streams.py": {"setattr"},
 }
 """Attributes that are set on objects of others: of the standard library but for crawl/engine.

@@ -285,7 +285,6 @@ class History:
             process, secs = self.user.choice(running), self.user.choice((1.0, 6.0, 40.0, 100.0))
             self._tell(process, f"is paused by its user for {secs} s", "")
             asyncio._set_running_loop(process.loop)
-            process.waited_in_place = set(process.keeper.in_place._requests)
             process.crawler.engine.pause()
             self.at(self.clock.now + secs, partial(self._go_on_by_user, process))
 

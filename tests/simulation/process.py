@@ -301,8 +301,6 @@ class Process:
         """When it was last paused, or its clock put to another time."""
         self.resumed_at = -1000.0
         """When its user last had it go on after a pause."""
-        self.waited_in_place: set[Request] = set()
-        """What waited in place when its user paused it."""
         self.loop = Loop(history.clock, self._failed)
         self.redis = Server(history.redis, self)
         self.crawler = Crawler(self, self._settings())

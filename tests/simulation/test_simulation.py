@@ -197,15 +197,3 @@ def test_a_retry_that_is_forgotten_is_found(
     monkeypatch.setattr(Timetable, "set", forgets)
     # Which of them is seen first is a matter of chance.
     first_broken(simulated, "who waits has a site asked again", "nothing waits that could go")
-
-
-@pytest.mark.long
-def test_a_pause_that_is_not_minded_is_found(
-    simulated: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Keeper, "is_put_off", lambda *_: False)
-    first_broken(
-        simulated,
-        "no site that failed is asked in a pause",
-        "nobody who waits is refused in a pause",
-    )

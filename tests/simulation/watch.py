@@ -207,10 +207,6 @@ class Watch:
 
     def refused(self, process: Process, request: Request, failure: TwistedFailure) -> None:
         """A request was refused: is that what is known?"""
-        waited = process.is_paused_by_user and request in process.waited_in_place
-        if waited and failure.check(RobotsUnavailable):
-            said = f"{request}: {failure.value}"
-            self.broken("nobody who waits is refused in a pause", process, said)
         if not failure.check(RobotsForbidden) or failure.check(RobotsUnavailable):
             return
         known = [state.known for state in self._states(process, _origin(request.url))]
@@ -230,9 +226,6 @@ class Watch:
         flights[:] = [each for each in flights if not each.process.dead]
         if any(each.process is process for each in flights):
             self.broken("a site is asked once at a time", process, f"{site} by itself")
-        state = process.states.get(str(site))
-        if process.is_paused_by_user and state is not None and isinstance(state.known, Failure):
-            self.broken("no site that failed is asked in a pause", process, f"{site}")
         if self._clocks_differ():
             self._differed_at = self._now
         covered = not self._history.shares or self._is_its_own(process, site)
@@ -290,16 +283,15 @@ class Watch:
         if not engine.running or engine._start_request_processing_awaitable is None:
             return
         is_new = self._now - process.resumed_at <= _HEARTBEAT_SECS
-        if process.is_paused_by_user:
-            process.overdue.clear()
-        elif self._has_requests(process) and not engine.needs_backout() and not is_new:
+        is_asked = not process.is_paused_by_user and not is_new
+        if is_asked and self._has_requests(process) and not engine.needs_backout():
             self.broken("nothing waits that could go", process, "requests in the queue")
         keeper = process.keeper
         retriever = keeper._retriever
         if retriever._permits._all.open > len(retriever.under_way):
             self.broken("nothing is left at the end", process, "a permit that nobody has")
         self._counts(process, keeper)
-        for state in () if process.is_paused_by_user else keeper._sites:
+        for state in keeper._sites:
             if keeper.waiting_for(state) and state not in retriever.under_way:
                 self._waits(process, state)
             else:
@@ -316,8 +308,6 @@ class Watch:
     def _counts(self, process: Process, keeper: Any) -> None:
         """Is the queue left alone only while sites wait that are asked, and not for long?"""
         ahead = keeper.ahead
-        if keeper._pauses.is_on:
-            return
         counted = ahead._waiting - keeper._retriever.under_way - set(dict(keeper._retries))
         if counted:
             self.broken("nothing waits that could go", process, f"counted for ever: {counted}")

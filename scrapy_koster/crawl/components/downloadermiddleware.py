@@ -328,7 +328,6 @@ class KosterMiddleware:
 
     def _spider_opened(self) -> None:
         self._announcer.begin(self._name)
-        self._keeper.open()
         if not self._replay.is_on:
             self._keeper.prepare()
         self._parts.overridden.warn_of_expired()

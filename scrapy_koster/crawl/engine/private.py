@@ -213,24 +213,6 @@ class Engine:
             if raised is not error:  # else there is no errback, or it did not handle it
                 scraper.handle_spider_error(Failure(), request, failure)
 
-    def around_pauses(self, begun: Callable[[], None], ended: Callable[[], None]) -> None:
-        """Call *begun* when the user pauses the crawl, *ended* when it goes on.
-
-        No signal tells of that. Either may be called when nothing has changed.
-        """
-        engine = self._crawler.engine
-        pause, unpause = engine.pause, engine.unpause
-
-        def paused() -> None:
-            pause()
-            begun()
-
-        def unpaused() -> None:
-            unpause()
-            ended()
-
-        engine.pause, engine.unpause = paused, unpaused  # type: ignore[method-assign]
-
     def around_downloads(
         self, context: Callable[[Request], AbstractAsyncContextManager[None] | None]
     ) -> None:

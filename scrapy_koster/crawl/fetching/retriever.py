@@ -125,12 +125,6 @@ class Retriever:
         self._tasks.add(task)
         when_ended(task, partial(self._ended, ended, task))
 
-    def excuse(self, state: SiteState, secs: float) -> None:
-        """Count the last *secs* seconds out of those for which a site has failed."""
-        if isinstance(known := state.known, Failure):
-            since = min(known.since + secs, self._clock.epoch())
-            state.learn(state.facts._replace(known=replace(known, since=since)))
-
     def cancel(self) -> None:
         """End what is under way, and begin nothing any more."""
         self._cancelled = True

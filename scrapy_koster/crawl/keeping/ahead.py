@@ -9,7 +9,8 @@ sites after it have their turn: 300 hanging sites delay the next one by less tha
 sites that wait, the hanging and the deferred ones too, have a limit of their own. In an outage the
 rest of the queue stays where it is until some of these have answered or were given up.
 
-A crawl begins with two sites. Each further one would delay the first page by what it costs. While that page is under way no other site begins, for a moment.
+A crawl begins with two sites. Each further one would delay the first page by what it costs. While
+that page is under way no other site begins, for a moment.
 """
 
 from __future__ import annotations

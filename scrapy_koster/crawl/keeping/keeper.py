@@ -14,14 +14,11 @@ from twisted.internet.defer import Deferred
 from scrapy_koster.crawl.keeping.fate import Crawl, Fate, Place, fate
 from scrapy_koster.crawl.keeping.inplace import InPlace, Movement
 from scrapy_koster.crawl.keeping.patience import Patience
-from scrapy_koster.crawl.keeping.pauses import Pauses
 from scrapy_koster.crawl.timetable import Timetable
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, waits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scrapy import Request
 
     from scrapy_koster.crawl.clock import Clock
@@ -88,11 +85,6 @@ class Keeper:
             movement=Movement(engine, clock, config.idle_limit_secs),
             close=self._close,
         )
-        self._pauses = Pauses(clock, self._resume)
-
-    def open(self) -> None:
-        """Begin: the engine is there."""
-        self._engine.around_pauses(self._pause, self._pauses.end)
 
     def prepare(self) -> None:
         """Have ready what a retrieval needs, before a request waits for it."""
@@ -110,7 +102,7 @@ class Keeper:
 
     def is_awaited(self, state: SiteState) -> bool:
         """Whether the site is to be asked: requests wait for it, or have since it was settled."""
-        return state in self._awaited and not self.is_put_off(state)
+        return state in self._awaited
 
     def forget(self, state: SiteState) -> bool:
         """Forget who waited for a site that is to leave the memory; return False if it may not.
@@ -164,7 +156,7 @@ class Keeper:
             self.patience.busy()  # else nothing was fetched since the site was given up
         self.ask_for(state, request)
         _, step = self._decided(state, self.current_step(state), Place.IN_PLACE)
-        while waits(step) or (isinstance(step, Refuse) and self.is_put_off(state)):
+        while waits(step):
             told: Deferred[Step] = Deferred()
             # Again: what it waited for may have ended meanwhile, with nobody to wait for it.
             self._awaits(state, request).waiters.append(told)
@@ -185,9 +177,6 @@ class Keeper:
         """
         if self.patience.crawl is Crawl.CLOSING:  # a timer would stay behind
             return
-        if self.is_put_off(state):
-            self._pauses.put_off(state)
-            return
         match step:
             case Ask():
                 self.ahead.begins(state)
@@ -201,9 +190,6 @@ class Keeper:
 
     def retrieved(self, state: SiteState) -> None:
         """Tell those who wait for the site that its step may be another."""
-        if self.is_put_off(state):
-            self._pauses.put_off(state)
-            return
         self.ahead.ends(state)
         current = self.current_step(state)
         where = Place.KEPT if self._parked.is_kept else Place.PARKED
@@ -252,30 +238,6 @@ class Keeper:
     def _has_failed(self, state: SiteState) -> bool:
         """Whether the last attempt failed, and the site is not fetched from at this moment."""
         return isinstance(state.known, Failure) and not self._retriever.is_fetching(state)
-
-    # Pauses.
-
-    def is_put_off(self, state: SiteState) -> bool:
-        """Return whether what concerns the site has to wait until the crawl goes on.
-
-        While it is paused Scrapy finishes what it has begun. So a site is asked once for requests
-        that wait in place.
-        """
-        if not self._pauses.is_on or self.patience.crawl is Crawl.CLOSING:
-            return False
-        awaited = self._awaited.get(state)
-        return isinstance(state.known, Failure) or awaited is None or not awaited.waiters
-
-    def _pause(self) -> None:
-        self._pauses.begin()
-        self.patience.busy()
-
-    def _resume(self, secs: float, put_off: Iterable[SiteState]) -> None:
-        self.patience.busy()  # what was idle in the pause begins anew
-        for state in self._awaited:
-            self._retriever.excuse(state, secs)
-        for state in put_off:
-            self.retrieved(state)
 
     # The end of waiting.
 
