@@ -18,12 +18,14 @@ from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
+from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
 
+    from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.fetching.ports import Fetch, Store
     from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.protocol.access import Known, NoAnswer
@@ -49,6 +51,15 @@ class Learnt:
     """Of the body of the copy, where it has one."""
     content_type: str | None = None
     """As its site has answered now, "" for none; None where it was not asked."""
+
+    def usage(self, config: Config) -> UsageLines | None:
+        """Return the usage statements of the copy that is obeyed."""
+        match self.step:
+            case Obey(copy) if self.parser is not None:
+                body, labels = copy.in_utf8, config.usage.labels
+                return usage_lines(body, self.parser, labels=labels, digest=copy.digest)
+            case _:
+                return None
 
 
 class AskingSpider(Spider):

@@ -8,25 +8,24 @@ from time import time
 from typing import TYPE_CHECKING
 
 from scrapy_koster.commands.verb import NOT_RETRIEVED, site_named
+from scrapy_koster.crawl.decision import decide
 from scrapy_koster.crawl.fetching.examiner import checked_watch
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.delay import delay_or_limit
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.rfc9309 import Rfc9309
 from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.ruling import Ruling, Standard
 from scrapy_koster.protocol.standing import Ground
-from scrapy_koster.protocol.step import Obey
-from scrapy_koster.protocol.usage import Statement, Usage, UsageChoice
-from scrapy_koster.protocol.usage_lines import usage_lines
-from scrapy_koster.protocol.verdict import Verdict, forbidden_spelling, permission, verdict_on
+from scrapy_koster.protocol.usage import Usage
+from scrapy_koster.protocol.verdict import Verdict
 
 if TYPE_CHECKING:
     from scrapy_koster.commands.ask import Learnt
+    from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.delay import Delay, Pace
     from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.reading import Reading
@@ -99,9 +98,7 @@ def explain(
     robot: str,
     *,
     learnt: Learnt,
-    policy: Policy,
-    pace: Pace,
-    choice: UsageChoice,
+    config: Config,
     failed: Callable[[Exception], None],
     is_found: bool = False,
     now: float | None = None,
@@ -111,30 +108,25 @@ def explain(
     *failed* is called if the parser raises when it is asked for the delay. *is_found* is
     whether the name of the robot was found inside of a header.
     """
-    site, delay = site_named(url), delay_or_limit(learnt.parser, robot, pace=pace, failed=failed)
-    overrides = policy.overrides.of(site, time() if now is None else now)
-    allows = permission(learnt.step, learnt.parser, policy, overrides)
-    forbidden = forbidden_spelling(url, robot, allows)
-    statements = _statements(url, robot, learnt, choice) if forbidden is None else ()
-    refuses = choice.refuses and not is_robots_txt(url)
-    verdict = verdict_on(
+    pace = config.pace
+    delay = delay_or_limit(learnt.parser, robot, pace=pace, failed=failed)
+    verdict, statements = decide(
         url,
         robot,
-        site=site,
+        site=site_named(url),
         step=learnt.step,
         parser=learnt.parser,
         source=learnt.source,
-        policy=policy,
-        forbidden=forbidden,
-        too_long=None if is_robots_txt(url) else pace.too_long(delay),
-        overrides=overrides,
-        stated=choice.disallowed(statements) if refuses else None,
+        usage=learnt.usage(config),
+        delay=delay,
+        config=config,
+        now=time() if now is None else now,
     )
     rulings, hazard = _rulings(verdict, robot), None
     if verdict.allowed and rulings:
         watch = checked_watch(learnt.parser, robot)
         hazard = watch.hazard(url) if watch else None
-    usage = Usage(statements, labels=choice.labels)
+    usage = Usage(statements, labels=config.usage.labels)
     told = delay if delay and delay.secs else None
     return Explained(verdict, rulings, told, pace, hazard, is_found, usage)
 
@@ -146,17 +138,6 @@ def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
         return None
     readings = (RobotsTxt(verdict.known.body), Rfc9309(verdict.known.body))
     return {reading.standard: _ruling(reading, verdict.url, robot) for reading in readings}
-
-
-def _statements(url: str, robot: str, learnt: Learnt, choice: UsageChoice) -> tuple[Statement, ...]:
-    """Return what the copy that is obeyed states of *url*, which it allows."""
-    match learnt.step:
-        case Obey(copy) if learnt.parser is not None:
-            body, parser = copy.in_utf8, learnt.parser
-            lines = usage_lines(body, parser, labels=choice.labels, digest=copy.digest)
-            return lines.statements(url, robot) if lines is not None else ()
-        case _:
-            return ()
 
 
 def _ruling(reading: Reading, url: str, robot: str) -> Ruling:

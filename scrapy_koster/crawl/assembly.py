@@ -42,7 +42,6 @@ from scrapy_koster.crawl.parking.wrapped import folder_of
 from scrapy_koster.crawl.replaying.replay import (
     LastCopies,
     NoFetch,
-    NoReplay,
     QuietAnnouncer,
     Replay,
     is_replay,
@@ -87,10 +86,15 @@ class Assembly:
     pacer: Pacer | NoPacer
     parking: Parking
     waiting: Waiting
-    replay: Replay | NoReplay
+    replay: Replay | None
     stated: Stated
     folder: Path | None
     """The JOBDIR, if the scheduler that is wrapped keeps its requests there."""
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether pages come out of the HTTP cache alone, and no site is asked."""
+        return self.replay is not None and self.replay.is_on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +164,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         pacer=pacer,
         engine=engine,
     )
-    replay = _replay(crawler, config) if is_replay(crawler.settings) else NoReplay()
+    replay = _replay(crawler, config) if is_replay(crawler.settings) else None
     log = _log(crawler, Sitemaps)
     return Assembly(
         config=config,
@@ -172,14 +176,14 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         announcer=announcer,
         seen=UrlsSeen(),
         finish=Finish(crawler, config, engine.has_start_failed),
-        sitemaps=Sitemaps(config, log, keeper=keeper, robot=robot, replay=replay),
+        sitemaps=Sitemaps(config, log, clock, keeper=keeper, robot=robot, replay=replay),
         overridden=Overridden(config, clock, stats, _log(crawler, Overridden), counts=counts),
         keeper=keeper,
         pacer=pacer,
         parking=parked,
         waiting=waiting,
         replay=replay,
-        stated=Stated(config.usage),
+        stated=Stated(),
         folder=folder,
     )
 

@@ -1,4 +1,4 @@
-"""A request is looked at once more when it is sent, which may be long after it was decided on.
+"""Checks a request again when it is sent, which may be long after it was decided on.
 
 It has waited for the delay of its slot by then, and all downloader middlewares have seen it.
 """
@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 from scrapy import signals
 
-from scrapy_koster.protocol.access import Copy, Failure
+from scrapy_koster.crawl.decision import host_refusal
+from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.rewriting import is_plain
-from scrapy_koster.protocol.step import Refuse, waits
-from scrapy_koster.protocol.verdict import forbidden_spelling
+from scrapy_koster.protocol.step import waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,15 +21,14 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.enforcement import Enforcement
     from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.pages.stated import Stated
     from scrapy_koster.crawl.robot import Robot
-    from scrapy_koster.crawl.sites import SiteState
-    from scrapy_koster.protocol.step import Step
 
 
 class Sending:
-    """Refuses what may not be sent any more, or would reach another site than has decided."""
+    """Refuses a request if a newer file forbids it, or if its Host header names another site."""
 
     def __init__(
         self,
@@ -42,16 +39,15 @@ class Sending:
         keeper: Keeper,
         robot: Robot,
         stated: Stated,
-        decide: Callable[[Request, SiteState, str, Step, str | None], None],
+        enforcement: Enforcement,
     ) -> None:
-        """*decide* raises IgnoreRequest for a request that its site does not allow to the robot."""
         self._crawler = crawler
         self._epoch = clock.epoch
         self._around_downloads = around_downloads
         self._keeper = keeper
         self._robot = robot
         self._stated = stated
-        self._decide = decide
+        self._enforcement = enforcement
         self._has_begun = False
         crawler.signals.connect(self.begin, signal=signals.request_reached_downloader)
 
@@ -63,39 +59,25 @@ class Sending:
         if not self._has_begun:
             self._has_begun = True
             self._crawler.signals.disconnect(self.begin, signal=signals.request_reached_downloader)
-            self._around_downloads(self._look_again)
+            self._around_downloads(self.check)
 
-    def _look_again(self, request: Request) -> None:
+    def check(self, request: Request) -> None:
+        """Raise IgnoreRequest if *request* may not be sent."""
         if request.meta.get("dont_obey_robotstxt"):
             return
-        url = request.url
-        state = self._keeper.in_memory(url)
+        state = self._keeper.in_memory(request.url)
         if state is None:
             return
-        robot, now = self._robot.sends(request), self._epoch()
-        for host in dict.get(request.headers, b"Host") or ():
-            if not state.site.is_named_by(host.decode("latin-1")):
-                self._decide(request, state, robot, _of_another_site(host, now), None)
-        allowed = now < state.until_epoch and state.allows(url, robot)
-        if not (allowed and is_plain(url.removeprefix(state.origin))):
-            if not isinstance(state.known, Copy) or is_robots_txt(url):
+        enforcement, robot, now = self._enforcement, self._robot.sends(request), self._epoch()
+        if b"Host" in request.headers:
+            refusal = host_refusal(request.headers.getlist(b"Host"), state.site, now)
+            if refusal is not None:
+                enforcement.enforce(request, state, robot, refusal)
+        if now >= state.until_epoch:
+            # A file that has expired since decides no more; that of the decision was valid.
+            if waits(self._keeper.current_step(state)):
                 return
-            if now >= state.until_epoch and waits(self._keeper.current_step(state)):
-                return
-            forbidden = forbidden_spelling(url, robot, state.allows)
-            if forbidden is not None:
-                self._decide(request, state, robot, state.step, forbidden)
-        if (state.facts.usage is not None or self._stated.has_any) and self._stated.look(
-            request, state, robot, state.step
-        ):
-            self._decide(request, state, robot, state.step, None)
-
-
-def _of_another_site(host: bytes, now: float) -> Refuse:
-    """Return the step of a request whose Host header names another site than its URL."""
-    reason = (
-        f"the Host header of the request names {printable(host.decode('latin-1'))}, a site with a"
-        " robots.txt of its own: put that name into the URL, and the address that it is to go to"
-        " into a proxy or the DNS"
-    )
-    return Refuse(Failure(reason, 0, now, now, now, None), now)
+        elif enforcement.is_plainly_allowed(request, state, robot) and not self._stated.has_any:
+            return
+        if isinstance(state.known, Copy) and not is_robots_txt(request.url):
+            enforcement.check(request, state, robot)

@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request
 
+from scrapy_koster.crawl.decision import decide
 from scrapy_koster.crawl.exceptions import RobotsUnavailable
-from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.protocol.sitemap import sitemap_urls_in
-from scrapy_koster.protocol.step import Obey, waits
-from scrapy_koster.protocol.verdict import verdict_on
+from scrapy_koster.protocol.step import Obey, Refuse, waits
 
 if TYPE_CHECKING:
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.replaying.replay import NoReplay
+    from scrapy_koster.crawl.replaying.replay import Replay
     from scrapy_koster.crawl.robot import Robot
+    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.access import Failure
+    from scrapy_koster.protocol.verdict import Verdict
 
 
 class Sitemaps:
@@ -27,12 +30,14 @@ class Sitemaps:
         self,
         config: Config,
         log: Log,
+        clock: Clock,
         *,
         keeper: Keeper,
         robot: Robot,
-        replay: Replay | NoReplay,
+        replay: Replay | None,
     ) -> None:
-        self._policy = config.policy
+        self._config = config
+        self._epoch = clock.epoch
         self._log = log
         self._keeper = keeper
         self._robot = robot
@@ -44,24 +49,13 @@ class Sitemaps:
         if state is None:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(state.site.robots_url)
-        if isinstance(self._replay, Replay) and self._replay.is_on:  # no site is asked
+        if self._replay is not None and self._replay.is_on:  # no site is asked
             state, step = await self._replay.last_known(state, request)
             assert not waits(step)
         else:
             step = await self._keeper.wait(state, request)
         if not isinstance(step, Obey):
-            raise RobotsUnavailable(
-                verdict_on(
-                    request.url,
-                    self._robot.name,
-                    site=state.site,
-                    step=step,
-                    parser=state.parser,
-                    source=state.source,
-                    policy=self._policy,
-                    forbidden=request.url,
-                )
-            )
+            raise RobotsUnavailable(self._unavailable(state, step.failure))
         copy = step.copy
         if copy.cut_bytes is not None:
             self._log.warning(
@@ -72,3 +66,19 @@ class Sitemaps:
                 cut_bytes=copy.cut_bytes,
             )
         return sitemap_urls_in(copy.body, copy.url)
+
+    def _unavailable(self, state: SiteState, failure: Failure) -> Verdict:
+        """Return the verdict on the pages of a site, whatever KOSTER_UNAVAILABLE is."""
+        now = self._epoch()
+        return decide(
+            state.origin,
+            self._robot.name,
+            site=state.site,
+            step=Refuse(failure, now),
+            parser=None,
+            source=state.source,
+            usage=None,
+            delay=None,
+            config=self._config,
+            now=now,
+        ).verdict

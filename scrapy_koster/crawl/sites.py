@@ -6,10 +6,11 @@ from collections import OrderedDict
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from scrapy_koster.crawl.decision import rules_of
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.step import Ask, Step, next_step, waits
-from scrapy_koster.protocol.verdict import Source, permission
+from scrapy_koster.protocol.verdict import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,8 +64,8 @@ class SiteState:
     """
 
     __slots__ = (
-        "allows", "delay", "facts", "hazards", "is_deferred", "origin", "site", "standing", "step",
-        "until_epoch",
+        "allows", "delay", "facts", "hazards", "is_deferred", "origin", "site",
+        "standing", "step", "until_epoch",
     )  # fmt: skip
 
     def __init__(self, site: Site) -> None:
@@ -111,10 +112,9 @@ class SiteState:
             if waits(step):
                 self.allows, self.until_epoch = _nothing, 0.0
             else:
-                overrides = policy.overrides.of(self.site, now)
-                # Where access is by rules, learn() was given the parser.
-                self.allows = permission(step, self.parser, policy, overrides)
-                self.until_epoch = min([step.until, *(each.ends for each in overrides)])
+                self.allows, self.until_epoch = rules_of(
+                    self.site, step, self.parser, policy=policy, now=now
+                )
         return self.step
 
 

@@ -9,19 +9,20 @@ from harness.conformance import CASES
 from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.server import Server
-from scrapy import Request
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.explained import explain
+from scrapy_koster.crawl.config import config_of
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Copy
-from scrapy_koster.protocol.delay import CrawlDelay, Pace
-from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.step import Obey
-from scrapy_koster.protocol.usage import UsageChoice
 from scrapy_koster.protocol.verdict import Source, Verdict
+
+CONFIG = config_of(Crawler(Spider))
 
 
 def case_urls() -> list[tuple[str, bytes, str]]:
@@ -41,14 +42,11 @@ def explained(url: str, body: bytes, robot: str) -> Verdict:
     assert site is not None
     copy = Copy(site.robots_url, 200, body, None, None, time(), time())
     learnt = Learnt(Obey(copy, time()), Source.FILE, KosterRobotParser(body))
-    pace = Pace(choice=CrawlDelay.IGNORE, max_secs=60)
     return explain(
         Request(url).url,
         robot,
         learnt=learnt,
-        policy=Policy(),
-        pace=pace,
-        choice=UsageChoice(),
+        config=CONFIG,
         failed=lambda error: pytest.fail(repr(error)),
     ).verdict
 

@@ -166,7 +166,7 @@ async def test_a_dry_run_says_what_would_be(crawl: Crawl, server: Server) -> Non
     site.robots = RULES
     result = await crawled(crawl, site, path="/secret", KOSTER_DRY_RUN=True)
     assert result.fetched == (site.url("/secret"),)
-    said = result.logged(name="scrapy_koster.crawl.components.downloadermiddleware")
+    said = result.logged(name="scrapy_koster.crawl.enforcement")
     [line] = [line for line in said if "forbidden" in line]
     assert line.startswith(f"<GET {site.url('/secret')}> would be forbidden by ")
     assert "Requests that would be refused (KOSTER_DRY_RUN): 1." in summary(result)

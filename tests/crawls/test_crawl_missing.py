@@ -121,7 +121,7 @@ async def test_the_log_alone_says_why(crawl: Crawl, server: Server, answer: str,
     sites = sites_that_answer(server, {answer: MISSING[answer]})
     result = await crawl(urls=pages(sites), settings=DISALLOW)
     robots = sites[answer].url("/robots.txt")
-    [refusal] = result.logged(name="scrapy_koster.crawl.components.downloadermiddleware")
+    [refusal] = result.logged(name="scrapy_koster.crawl.enforcement")
     assert refusal.endswith(
         f"forbidden by {robots}: {said}, missing, which KOSTER_MISSING disallows (3.1)"
     )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import ClassVar
 
 import pytest
 from harness.crawling import Crawl, verdict_of
 from harness.replies import Hang, Reply
 from harness.server import Server
 from scrapy import Request
-from scrapy.robotstxt import ProtegoRobotParser
 from test_crawl_ending import SCHEDULERS, WITHOUT_STORAGE
 
 from scrapy_koster import KosterRobotParser, RobotsForbidden, RobotsUnavailable
@@ -19,7 +17,7 @@ from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.verdict import Source
 
-MIDDLEWARE = "scrapy_koster.crawl.components.downloadermiddleware"
+MIDDLEWARE = "scrapy_koster.crawl.enforcement"
 
 
 async def test_where_the_copy_came_from(crawl: Crawl, server: Server) -> None:
@@ -32,49 +30,6 @@ async def test_where_the_copy_came_from(crawl: Crawl, server: Server) -> None:
         verdict = error.verdict
         assert (verdict.source, verdict.ground, verdict.line) == (source, Ground.RULE, 2)
     assert site.asked("/robots.txt") == 1
-
-
-class YesOrNo(ProtegoRobotParser):
-    """A parser that cannot tell which line decided; it counts what it is asked."""
-
-    asked: ClassVar[list[str]] = []
-
-    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
-        self.asked.append(f"allowed {str(url).rpartition('/')[2]}")
-        return super().allowed(url, user_agent)
-
-
-class Explaining(KosterRobotParser):
-    """A parser that counts what it is asked."""
-
-    asked: ClassVar[list[str]] = []
-
-    def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
-        self.asked.append(f"allowed {str(url).rpartition('/')[2]}")
-        return super().allowed(url, robot)
-
-    def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
-        self.asked.append(f"ruling {str(url).rpartition('/')[2]}")
-        return super().ruling(url, robot)
-
-
-@pytest.mark.parametrize(
-    ("parser", "once"),
-    [(YesOrNo, ["allowed {}"]), (Explaining, ["allowed {}", "ruling {}"])],
-    ids=["yes or no", "explaining"],
-)
-async def test_a_refusal_evaluates_the_rules_once(
-    crawl: Crawl, server: Server, parser: type[YesOrNo | Explaining], once: list[str]
-) -> None:
-    site = server.site()
-    site.robots = "User-agent: *\nDisallow: /private\n"
-    parser.asked.clear()
-    urls = [site.url("/private1"), site.url("/private2")]  # before it is known, and after
-    result = await crawl(urls=urls, settings={"KOSTER_PARSER": parser})
-    assert sorted(url for url, _ in result.refused) == urls
-    assert sorted(parser.asked) == sorted(
-        each.format(name) for each in once for name in ("private1", "private2")
-    )
 
 
 class Raises(KosterRobotParser):

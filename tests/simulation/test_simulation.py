@@ -13,7 +13,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 import scrapy_koster.crawl
-from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.enforcement import Enforcement
 from scrapy_koster.crawl.fetching.permits import NoPermitError
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.keeping.fate import Place
@@ -139,13 +139,14 @@ def test_one_deferred_that_waiters_share_is_found(
                 step = await maybe_deferred_to_future(awaited.waiters[0])
         return step
 
-    class Credulous(KosterMiddleware):
-        def _decide(self, request: Any, state: Any, robot: Any, step: Any, *known: Any) -> None:
-            if step is not None:
-                super()._decide(request, state, robot, step, *known)
+    enforce = Enforcement.enforce
+
+    def believe(self: Any, request: Any, state: Any, robot: Any, step: Any) -> None:
+        if step is not None:
+            enforce(self, request, state, robot, step)
 
     monkeypatch.setattr(Keeper, "wait", wait)
-    monkeypatch.setattr("simulation.process.KosterMiddleware", Credulous)
+    monkeypatch.setattr(Enforcement, "enforce", believe)
     first_broken(simulated, "nothing is fetched that is not allowed")
 
 

@@ -176,11 +176,7 @@ class Watch:
 
     def _states(self, process: Process, origin: str) -> list[SiteState]:
         """Return what *process* may go by."""
-        last = process.crawler.koster._last
-        states = [process.states[origin]] if origin in process.states else []
-        if str(last.site) == origin:
-            states.append(last)  # the keeper may have no room for it any more
-        return states
+        return [process.states[origin]] if origin in process.states else []
 
     def _forbidden(self, process: Process, state: SiteState, request: Request) -> str:
         wall = process.wall()

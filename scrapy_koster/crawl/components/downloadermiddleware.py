@@ -1,4 +1,4 @@
-"""The downloader middleware, which decides about every request."""
+"""The downloader middleware, which has every request decided."""
 
 from __future__ import annotations
 
@@ -11,31 +11,27 @@ from scrapy.exceptions import NotConfigured
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.enabled import check_enabled
 from scrapy_koster.crawl.config import checked_robot
+from scrapy_koster.crawl.enforcement import Enforcement
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
-from scrapy_koster.crawl.exceptions import RobotsForbidden, unavailable
-from scrapy_koster.crawl.fetching.examiner import checked_watch
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
-from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.sending import Sending
-from scrapy_koster.crawl.sites import SiteState
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.rewriting import is_plain
-from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.standing import Ground
-from scrapy_koster.protocol.step import Obey, Refuse, Step, waits
-from scrapy_koster.protocol.verdict import forbidden_spelling, permission, verdict_on
+from scrapy_koster.protocol.site import site_of
+from scrapy_koster.protocol.step import Refuse, waits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from typing_extensions import Self
 
     from scrapy_koster.crawl.assembly import Assembly
-    from scrapy_koster.protocol.delay import Delay
+    from scrapy_koster.crawl.decision import Decision
+    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.verdict import Verdict
 
 
@@ -49,31 +45,22 @@ class KosterMiddleware:
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
         """See ``from_crawler``, which has the parts built."""
         self._log = Log(__name__, crawler)
+        self._parts = parts
         self._epoch = parts.clock.epoch
         self._config = parts.config
-        self._stats = parts.stats
         self._keeper = parts.keeper
-        self._waiting = parts.waiting
-        self._replay = parts.replay
-        self._announcer = parts.announcer
-        self._counts = parts.counts
-        self._parts = parts
-        self._stated = parts.stated
-        self._is_counting = parts.counts.is_on or parts.overridden.is_on
-        # Most requests are to the site of the one before.
-        self._last = SiteState(Site("http", "", 80))
-        self._origin = self._last.origin
         self._robot = parts.robot
-        self._name = parts.robot.name
-        if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
-            elsewhere = _elsewhere(crawler, parts, self._decide)
-            # A subclass may have one of its own.
-            own = getattr(self, "process_response", None)
-            self.process_response = elsewhere.before(own)
-        self._sending = _sending(crawler, parts, self._decide)
+        self._replay = parts.replay
         self._pacer = parts.pacer
         self._is_paced = False
         self._has_told_of_parser = False
+        self._enforcement = _enforcement(crawler, parts)
+        self._sending = _sending(crawler, parts, self._enforcement)
+        if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
+            elsewhere = _elsewhere(crawler, parts, self._enforcement)
+            # A subclass may have one of its own.
+            own = getattr(self, "process_response", None)
+            self.process_response = elsewhere.before(own)
         check_enabled(crawler, parts.config)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
@@ -88,41 +75,57 @@ class KosterMiddleware:
 
     def process_request(self, request: Request) -> Coroutine[None, None, Response | None] | None:
         """Allow or refuse *request*, after waiting for its robots.txt if necessary."""
-        meta = request.meta
-        if meta.get("dont_obey_robotstxt"):
+        if request.meta.get("dont_obey_robotstxt"):
             return None
-        url = request.url
-        path = url.removeprefix(self._origin)
-        if path != url:
-            state = self._last
+        state = self._keeper.state_of(request.url)
+        if state is None:
+            return None
+        robot = self._robot.name_of(request)
+        if self._epoch() >= state.until_epoch or self._has_to_wait(state, robot):
+            return self._wait(request, state, robot)
+        if self._enforcement.is_plainly_allowed(request, state, robot):
+            self._enforcement.count_allowed(request, state, robot)
         else:
-            found = self._keeper.state_of(url)
-            if found is None:
-                return None
-            state = self._last = found
-            self._origin = state.origin
-            path = url.removeprefix(self._origin)
-        # Not "in request.headers", which folds the case of the name each time.
-        if "robotstxt_user_agent" in meta or dict.__contains__(request.headers, b"User-Agent"):
-            robot = self._robot.name_of(request)
-        else:
-            robot = self._name
-        if self._epoch() >= state.until_epoch:
-            return self._wait(request, robot)
-        if self._is_paced and self._pacer.concerns(state, robot):
-            return self._wait(request, robot)
-        allowed = state.allows(url, robot)
-        if (
-            not (allowed and is_plain(path))
-            or "verbatim_url" in meta
-            or state.facts.usage is not None
-        ):
-            if isinstance(state.step, Refuse) and self._replay.is_on:
-                return self._wait(request, robot)
-            self._decide(request, state, robot, state.step, None if allowed else url)
-        elif self._is_counting or state.facts.watch is not None or robot is not self._name:
-            self._passes(request, state, robot)
+            self._enforcement.enforce(request, state, robot, state.step)
         return None
+
+    def _has_to_wait(self, state: SiteState, robot: str) -> bool:
+        """Whether a request to a known site may wait for a turn, or for the HTTP cache."""
+        if isinstance(state.step, Refuse) and self._parts.is_replay:
+            return True
+        return self._is_paced and self._pacer.concerns(state, robot)
+
+    async def _wait(self, request: Request, state: SiteState, robot: str) -> Response | None:
+        if is_robots_txt(request.url):
+            await self._take_turn(request, state, robot, state.step)
+            self._parts.counts.allowed(state, request.url, robot)
+            return None
+        if self._replay is not None and (page := self._replay.answer(request)):
+            last, step = await self._replay.last_known(state, request)
+            self._enforcement.enforce(request, last, robot, step)
+            return page
+        if failure := self._parts.waiting.given_up.pop(request, None):
+            step = Refuse(failure, 0.0)
+        elif self._epoch() < state.until_epoch:
+            step = state.step
+        else:
+            step = await self._keeper.wait(state, request)
+        step = await self._take_turn(request, state, robot, step)
+        self._enforcement.enforce(request, state, robot, step)
+        return None
+
+    async def _take_turn(self, request: Request, state: SiteState, robot: str, step: Step) -> Step:
+        """Wait in place until *request* has the turn of its host; return the step then."""
+        pacer = self._pacer
+        if not self._is_paced:
+            return step
+        while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
+            with self._keeper.in_place.waiting(request, gives_place=True):
+                if not await pacer.turn(state, host, request):
+                    return self._keeper.closing()
+            if self._epoch() >= state.until_epoch and not is_robots_txt(request.url):
+                step = await self._keeper.wait(state, request)
+        return step
 
     def process_exception(
         self,
@@ -140,136 +143,6 @@ class KosterMiddleware:
                 parser=self._config.parser.__qualname__,
             )
 
-    async def _wait(self, request: Request, robot: str) -> Response | None:
-        state = self._keeper.state_of(request.url)
-        if state is None:
-            return None
-        if is_robots_txt(request.url):
-            await self._take_turn(request, state, robot, state.step)
-            self._counts.allowed(state, request.url, robot)
-            return None
-        if isinstance(self._replay, Replay) and (page := self._replay.answer(request)):
-            last, step = await self._replay.last_known(state, request)
-            self._decide(request, last, robot, step)
-            return page
-        if failure := self._waiting.given_up.pop(request, None):
-            step = Refuse(failure, 0.0)
-        elif self._epoch() < state.until_epoch:
-            step = state.step
-        else:
-            step = await self._keeper.wait(state, request)
-        step = await self._take_turn(request, state, robot, step)
-        self._decide(request, state, robot, step)
-        return None
-
-    async def _take_turn(self, request: Request, state: SiteState, robot: str, step: Step) -> Step:
-        """Wait in place until *request* has the turn of its host; return the step then."""
-        pacer = self._pacer
-        if not self._is_paced:
-            return step
-        while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
-            with self._keeper.in_place.waiting(request, gives_place=True):
-                if not await pacer.turn(state, host, request):
-                    return self._keeper.closing()
-            if self._epoch() >= state.until_epoch and not is_robots_txt(request.url):
-                step = await self._keeper.wait(state, request)
-        return step
-
-    def _decide(
-        self,
-        request: Request,
-        state: SiteState,
-        robot: str,
-        step: Step,
-        forbidden: str | None = None,
-    ) -> None:
-        """Let *request* pass or refuse it; *forbidden* is a spelling that is known to be."""
-        verdict = self._verdict(request, state, robot, step, forbidden)
-        if verdict is None:
-            self._passes(request, state, robot)
-        else:
-            self._refuse(request, verdict, state, step)
-
-    def _verdict(
-        self,
-        request: Request,
-        state: SiteState,
-        robot: str,
-        step: Step,
-        forbidden: str | None = None,
-    ) -> Verdict | None:
-        """Return why *request* is refused, None if it is not."""
-        assert not waits(step)  # it has been waited for
-        policy = self._config.policy
-        overrides = policy.overrides.of(state.site, self._epoch())
-        if forbidden is None:
-            allows = permission(step, state.parser, policy, overrides)
-            forbidden = forbidden_spelling(request.url, robot, allows)
-        too_long = None if forbidden else self._too_long(request, state, robot)
-        stated = None
-        if forbidden is None and too_long is None:
-            stated = self._stated.look(request, state, robot, step)
-            if stated is None:
-                return None
-        return verdict_on(
-            request.url,
-            robot,
-            site=state.site,
-            step=step,
-            parser=state.parser,
-            source=state.source,
-            policy=policy,
-            forbidden=forbidden,
-            too_long=too_long,
-            overrides=overrides,
-            stated=stated,
-        )
-
-    def _too_long(self, request: Request, state: SiteState, robot: str) -> Delay | None:
-        return self._pacer.too_long(request, state, robot) if self._is_paced else None
-
-    def _passes(self, request: Request, state: SiteState, robot: str) -> None:
-        """Count a page that passes, and whether RFC 9309 forbids it: once."""
-        by_rules = not (
-            self._parts.overridden.is_on and self._parts.overridden.passes(request, state, robot)
-        )
-        self._counts.allowed(state, request.url, robot, by_rules=by_rules)
-        if not by_rules:
-            return
-        is_known = robot == self._name or self._replay.is_on
-        watch = state.facts.watch if is_known else checked_watch(state.parser, robot)
-        if watch is None or "retry_times" in request.meta or not isinstance(state.step, Obey):
-            return
-        path = request.url.removeprefix(state.origin)
-        plain = is_plain(path) and "verbatim_url" not in request.meta
-        if hazard := watch.hazard(request.url, is_plain=plain):
-            self._announcer.hazard_met(state, request, robot, hazard)
-
-    def _refuse(self, request: Request, verdict: Verdict, state: SiteState, step: Step) -> None:
-        if self._config.filter_links:
-            self._parts.seen.is_new(request.url)  # a link to it is not counted again
-        self._count(request, verdict)
-        if self._config.dry_run:
-            self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
-            self._stats.would_be_forbidden()
-            request.meta["koster_verdict"] = verdict
-            return
-        self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
-        self._stats.forbidden(verdict.ground)
-        if verdict.ground is Ground.UNAVAILABLE:
-            if self._config.policy.defers:
-                self._stats.request_dropped()
-            is_by_hand = self._parts.engine.is_by_hand
-            raise unavailable(verdict, step, state.facts.defect, is_by_hand=is_by_hand)
-        raise RobotsForbidden(verdict)
-
-    def _count(self, request: Request, verdict: Verdict) -> None:
-        if verdict.ground is Ground.DELAY:
-            self._stats.delay_refused()
-        elif verdict.ground is Ground.USAGE:
-            self._stats.usage_refused()
-        self._counts.refused(request, verdict)
-
     # What is known, for whoever asks before a request is made.
 
     def is_allowed(self, request: Request | str, robot: str | None = None) -> bool | None:
@@ -284,11 +157,30 @@ class KosterMiddleware:
         url = request.url
         if request.meta.get("dont_obey_robotstxt") or site_of(url) is None or is_robots_txt(url):
             return True
-        state = self._settled(url)
+        decision = self._known_decision(request, checked_robot(robot, "robot"))
+        return None if decision is None else decision.verdict.allowed
+
+    def refusal(self, request: Request) -> Verdict | None:
+        """Return the verdict on a *request* that is known to be forbidden, None for any other."""
+        if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
+            return None
+        decision = self._known_decision(request, None)
+        return None if decision is None or decision.verdict.allowed else decision.verdict
+
+    def _known_decision(self, request: Request, robot: str | None) -> Decision | None:
+        """Return the decision on *request* if the robots.txt of its site is known and fresh."""
+        state = self._keeper.in_memory(request.url)
         if state is None:
             return None
-        name = checked_robot(robot, "robot") or self._robot.name_of(request)
-        return self._verdict(request, state, name, state.step) is None
+        step = self._keeper.current_step(state)
+        if waits(step) or isinstance(step, Refuse):
+            return None
+        name = robot or self._robot.name_of(request)
+        return self._enforcement.decide(request, state, name, step)
+
+    def filtered(self, request: Request, verdict: Verdict) -> None:
+        """Count a request that was dropped before it was queued; each URL once as refused."""
+        self._enforcement.drop_link(request, verdict)
 
     async def sitemaps(self, url: str) -> list[str]:
         """Return the URLs of the sitemaps in the robots.txt of the site of *url*.
@@ -299,42 +191,18 @@ class KosterMiddleware:
         """
         return await self._parts.sitemaps.of(url)
 
-    def refusal(self, request: Request) -> Verdict | None:
-        """Return the verdict on a *request* that is known to be forbidden, None for any other."""
-        if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
-            return None
-        state = self._settled(request.url)
-        if state is None:
-            return None
-        return self._verdict(request, state, self._robot.name_of(request), state.step)
-
-    def filtered(self, request: Request, verdict: Verdict) -> None:
-        """Count a request that was dropped before it was queued; each URL once as refused."""
-        self._stats.link_filtered()
-        self._log.debug("Not queued: %(request)s is %(verdict)s", request=request, verdict=verdict)
-        if self._parts.seen.is_new(request.url):
-            self._count(request, verdict)
-            self._stats.forbidden(verdict.ground)
-
-    def _settled(self, url: str) -> SiteState | None:
-        """Return the state of the site of *url* if its robots.txt is known and fresh."""
-        state = self._keeper.in_memory(url)
-        if state is None:
-            return None
-        step = self._keeper.current_step(state)
-        return None if waits(step) or isinstance(step, Refuse) else state
-
     # The start and the end of the crawl.
 
     def _spider_opened(self) -> None:
-        self._announcer.begin(self._name)
-        if not self._replay.is_on:
+        self._parts.announcer.begin(self._robot.name)
+        if not self._parts.is_replay:
             self._keeper.prepare()
         self._parts.overridden.warn_of_expired()
-        if not self._config.pace.obeys or self._replay.is_on:
+        if not self._config.pace.obeys or self._parts.is_replay:
             return
-        if self._waiting.is_open:
+        if self._parts.waiting.is_open:
             self._is_paced = True
+            self._enforcement.keep_delays(self._pacer)
             if self._sending is not None:  # its look comes after the wait for a turn
                 self._sending.begin()
             waiting = partial(self._keeper.in_place.waiting, gives_place=True)
@@ -350,15 +218,32 @@ class KosterMiddleware:
         """Refuse *request*, which waits to be sent when the crawl closes."""
         state = self._keeper.state_of(request.url)
         assert state is not None  # its host has a turn
-        self._decide(request, state, self._robot.decided_by(request), self._keeper.closing())
+        robot = self._robot.decided_by(request)
+        self._enforcement.enforce(request, state, robot, self._keeper.closing())
 
     async def _spider_closed(self) -> None:
         await self._keeper.close()
-        await self._replay.close()
-        self._announcer.sum_up()
+        if self._replay is not None:
+            await self._replay.close()
+        self._parts.announcer.sum_up()
 
 
-def _elsewhere(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> Elsewhere:
+def _enforcement(crawler: Crawler, parts: Assembly) -> Enforcement:
+    return Enforcement(
+        parts.config,
+        Log(Enforcement.__module__, crawler),
+        parts.clock,
+        stats=parts.stats,
+        counts=parts.counts,
+        announcer=parts.announcer,
+        overridden=parts.overridden,
+        seen=parts.seen,
+        stated=parts.stated,
+        robot_name=parts.robot.name,
+    )
+
+
+def _elsewhere(crawler: Crawler, parts: Assembly, enforcement: Enforcement) -> Elsewhere:
     log = Log(Elsewhere.__module__, crawler)
     return Elsewhere(
         log,
@@ -367,20 +252,19 @@ def _elsewhere(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -
         robot=parts.robot,
         replay=parts.replay,
         stated=parts.stated,
-        decide=decide,
+        enforcement=enforcement,
     )
 
 
-def _sending(crawler: Crawler, parts: Assembly, decide: Callable[..., None]) -> Sending | None:
+def _sending(crawler: Crawler, parts: Assembly, enforcement: Enforcement) -> Sending | None:
     if parts.config.dry_run:  # which stops nothing
         return None
-    around, robot = parts.engine.around_downloads, parts.robot
     return Sending(
         crawler,
         parts.clock,
-        around,
+        parts.engine.around_downloads,
         keeper=parts.keeper,
-        robot=robot,
+        robot=parts.robot,
         stated=parts.stated,
-        decide=decide,
+        enforcement=enforcement,
     )

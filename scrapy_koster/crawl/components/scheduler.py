@@ -99,7 +99,7 @@ class DeferringScheduler(BaseScheduler):
             self._scheduler.open(spider)  # what is closed after an error has to be open
             check_internals(self._crawler)
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
-        if middleware is not None and not self._parts.replay.is_on:
+        if middleware is not None and not self._parts.is_replay:
             is_by_hand = self._parts.engine.is_by_hand
             self._waiting.open(is_kept=self._wrapped.keeps_requests and not is_by_hand)
             if is_by_hand:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scrapy_koster.protocol.step import waits
-from scrapy_koster.protocol.verdict import verdict_on
-
 if TYPE_CHECKING:
     from scrapy import Request
 
@@ -15,7 +12,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.counting import Uncounted
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.protocol.verdict import Verdict
 
 
 class Overridden:
@@ -29,8 +26,6 @@ class Overridden:
         self._stats = stats
         self._log = log
         self._counts = counts
-        self.is_on = bool(config.policy.overrides)
-        """Whether there are any."""
 
     def warn_of_expired(self) -> None:
         """Name those that are void."""
@@ -42,25 +37,8 @@ class Overridden:
                 override=override,
             )
 
-    def passes(self, request: Request, state: SiteState, robot: str) -> bool:
-        """Return whether *request*, which is let pass, passes by an override; count that."""
-        overrides = self._policy.overrides.of(state.site, self._clock.epoch())
-        if not overrides or waits(state.step):
-            return False
-        verdict = verdict_on(
-            request.url,
-            robot,
-            site=state.site,
-            step=state.step,
-            parser=state.parser,
-            source=state.source,
-            policy=self._policy,
-            forbidden=None,
-            overrides=overrides,
-        )
-        if verdict.override is None:
-            return False
+    def passes(self, request: Request, verdict: Verdict) -> None:
+        """Count a *request* that is allowed by an override, and log it."""
         self._stats.overridden()
         self._counts.overridden(verdict)
         self._log.debug("%(request)s passes, %(verdict)s", request=request, verdict=verdict)
-        return True

@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.step import Obey
-
 if TYPE_CHECKING:
     from scrapy import Request
 
-    from scrapy_koster.crawl.sites import SiteState
-    from scrapy_koster.protocol.step import Step
-    from scrapy_koster.protocol.usage import Statement, UsageChoice
+    from scrapy_koster.protocol.usage import Statement
 
 
 class Stated:
@@ -22,24 +17,18 @@ class Stated:
     Attach, 3.3: a crawler "uses the copy of robots.txt that is current at the time of the fetch".
     """
 
-    def __init__(self, choice: UsageChoice) -> None:
-        self._choice = choice
+    def __init__(self) -> None:
         self._found: WeakKeyDictionary[Request, tuple[Statement, ...]] = WeakKeyDictionary()
         self.has_any = False
         """Whether a site of this crawl has stated anything so far."""
 
-    def look(self, request: Request, state: SiteState, robot: str, step: Step) -> Statement | None:
-        """Note what applies to *request*, whose site allows it; return what refuses it."""
-        usage = state.facts.usage
-        if usage is None or not isinstance(step, Obey):
-            if self.has_any:
-                self._found.pop(request, None)
-            return None
-        self.has_any = True
-        statements = self._found[request] = usage.statements(request.url, robot)
-        if not self._choice.refuses or is_robots_txt(request.url):
-            return None
-        return self._choice.disallowed(statements)
+    def note(self, request: Request, statements: tuple[Statement, ...]) -> None:
+        """Note the *statements* that apply to *request*, in place of older ones."""
+        if statements:
+            self.has_any = True
+            self._found[request] = statements
+        elif self.has_any:
+            self._found.pop(request, None)
 
     def about(self, request: Request) -> tuple[Statement, ...]:
         """Return what applied to *request* when it was sent."""
@@ -47,4 +36,4 @@ class Stated:
 
     def ended_elsewhere(self, request: Request, ended: Request) -> None:
         """Have what applies to *ended* apply to *request*, whose page has come from there."""
-        self._found[request] = self.about(ended)
+        self.note(request, self.about(ended))

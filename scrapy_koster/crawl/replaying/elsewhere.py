@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import ensure_awaitable
 
-from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.protocol.path import is_robots_txt
 
 if TYPE_CHECKING:
@@ -22,13 +21,12 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.enforcement import Enforcement
     from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.pages.stated import Stated
-    from scrapy_koster.crawl.replaying.replay import NoReplay
+    from scrapy_koster.crawl.replaying.replay import Replay
     from scrapy_koster.crawl.robot import Robot
-    from scrapy_koster.crawl.sites import SiteState
-    from scrapy_koster.protocol.step import Step
 
 
 def may_end_elsewhere(crawler: Crawler) -> bool:
@@ -52,18 +50,17 @@ class Elsewhere:
         *,
         keeper: Keeper,
         robot: Robot,
-        replay: Replay | NoReplay,
+        replay: Replay | None,
         stated: Stated,
-        decide: Callable[[Request, SiteState, str, Step], None],
+        enforcement: Enforcement,
     ) -> None:
-        """*decide* raises IgnoreRequest for a request that its site does not allow to the robot."""
         self._log = log
         self._clock = clock
         self._keeper = keeper
         self._robot = robot
         self._replay = replay
         self._stated = stated
-        self._decide = decide
+        self._enforcement = enforcement
         self._warned = False
 
     def before(self, own: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -86,12 +83,12 @@ class Elsewhere:
         if state is None or is_robots_txt(response.url):
             return response
         ended, step = request.replace(url=response.url), state.step
-        if isinstance(self._replay, Replay) and self._replay.is_on:  # no site is asked
+        if self._replay is not None and self._replay.is_on:  # no site is asked
             state, step = await self._replay.last_known(state, ended)
         elif self._clock.epoch() >= state.until_epoch:
             step = await self._keeper.wait(state, request)
         try:
-            self._decide(ended, state, self._robot.name_of(request), step)
+            self._enforcement.enforce(ended, state, self._robot.name_of(request), step)
         except IgnoreRequest:
             self._warn(response, request)
             raise

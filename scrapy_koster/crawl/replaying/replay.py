@@ -39,18 +39,6 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.step import Step
 
 
-class NoReplay:
-    """Pages come from the network."""
-
-    is_on = False
-
-    def answer(self, _request: Request) -> None:
-        """Return None: the network is asked."""
-
-    async def close(self) -> None:
-        """Do nothing."""
-
-
 class Replay:
     """Answers requests out of the HTTP cache, and knows the last copies."""
 

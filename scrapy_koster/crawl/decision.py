@@ -1,0 +1,124 @@
+"""May a robot fetch a URL, and why? One function decides, whoever asks: ``decide``.
+
+The middleware asks before a request is downloaded, ``sending`` before it is sent, and
+``replaying.elsewhere`` when a page has come from another URL. ``KosterMiddleware.is_allowed``, the
+link filter, ``scrapy robots explain`` and ``survey``, and a crawl from the HTTP cache ask as well.
+
+One shortcut is in front of it, for the usual request: ``is_plainly_allowed`` says yes only if
+``decide`` would. No other module evaluates rules: ``tests/crawl/test_one_decision.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.path import is_robots_txt
+from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.rewriting import is_plain
+from scrapy_koster.protocol.step import Obey, Refuse
+from scrapy_koster.protocol.verdict import Verdict, forbidden_spelling, permission, verdict_on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.protocol.defect import Permission
+    from scrapy_koster.protocol.delay import Delay
+    from scrapy_koster.protocol.policy import Policy
+    from scrapy_koster.protocol.site import Site
+    from scrapy_koster.protocol.step import Settled
+    from scrapy_koster.protocol.usage import Statement
+    from scrapy_koster.protocol.usage_lines import UsageLines
+    from scrapy_koster.protocol.verdict import Parser, Source
+
+
+class Decision(NamedTuple):
+    """A verdict, and the statements about the use of the page."""
+
+    verdict: Verdict
+    statements: tuple[Statement, ...]
+    """The usage statements in the robots.txt about the URL; empty if its rules forbid the URL."""
+
+
+class Rules(NamedTuple):
+    """The permission that a site gives, and the time until which it is valid."""
+
+    allows: Permission
+    until_epoch: float
+
+
+def decide(
+    url: str,
+    robot: str,
+    *,
+    site: Site,
+    step: Settled,
+    parser: Parser | None,
+    source: Source,
+    usage: UsageLines | None,
+    delay: Delay | None,
+    config: Config,
+    now: float,
+) -> Decision:
+    """Return the decision on *url*, a URL of *site*, at the time *now*.
+
+    *step* says what is obeyed; *parser* has read the file, *usage* has its usage statements, and
+    *delay* is the delay that it requests. Raises ParserDefectError if the parser has a defect.
+    """
+    policy = config.policy
+    overrides = policy.overrides.of(site, now)
+    forbidden = forbidden_spelling(url, robot, permission(step, parser, policy, overrides))
+    statements: tuple[Statement, ...] = ()
+    if forbidden is None and usage is not None and isinstance(step, Obey):
+        statements = usage.statements(url, robot)
+    is_for_robots_txt = is_robots_txt(url)
+    refuses = config.usage.refuses and not is_for_robots_txt
+    verdict = verdict_on(
+        url,
+        robot,
+        site=site,
+        step=step,
+        parser=parser,
+        source=source,
+        policy=policy,
+        forbidden=forbidden,
+        too_long=None if is_for_robots_txt else config.pace.too_long(delay),
+        overrides=overrides,
+        stated=config.usage.disallowed(statements) if refuses else None,
+    )
+    return Decision(verdict, statements)
+
+
+def rules_of(
+    site: Site, step: Settled, parser: Parser | None, *, policy: Policy, now: float
+) -> Rules:
+    """Return the permission by which ``is_plainly_allowed`` answers for *site*.
+
+    Valid until the step is over, or an override expires.
+    """
+    overrides = policy.overrides.of(site, now)
+    until = min([step.until, *(override.ends for override in overrides)])
+    return Rules(permission(step, parser, policy, overrides), until)
+
+
+def is_plainly_allowed(url: str, robot: str, *, origin: str, allows: Permission) -> bool:
+    """Return whether *url* has one spelling, which the rules allow. Runs for each request.
+
+    *origin* is the site with a slash at its end.
+    """
+    return allows(url, robot) and is_plain(url.removeprefix(origin))
+
+
+def host_refusal(hosts: Iterable[bytes], site: Site, now: float) -> Refuse | None:
+    """Return the step of a request whose Host header names a site other than its URL, or None."""
+    for host in hosts:
+        name = host.decode("latin-1")
+        if not site.is_named_by(name):
+            reason = (
+                f"the Host header of the request names {printable(name)}, a site with a robots.txt"
+                " of its own: put that name into the URL, and the address that it is to go to into"
+                " a proxy or the DNS"
+            )
+            return Refuse(Failure(reason, 0, now, now, now, None), now)
+    return None

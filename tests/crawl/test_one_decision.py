@@ -1,0 +1,239 @@
+"""One function decides: whoever asks gets its answer, and nothing else evaluates rules."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from harness.crawling import Crawl
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.statscollectors import MemoryStatsCollector
+
+import scrapy_koster
+from scrapy_koster import KosterMiddleware
+from scrapy_koster.commands.ask import Learnt
+from scrapy_koster.commands.explained import explain
+from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
+from scrapy_koster.crawl.decision import is_plainly_allowed
+from scrapy_koster.crawl.pacing.pacer import NoPacer
+from scrapy_koster.protocol.access import Answer, Copy
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.step import waits
+from scrapy_koster.protocol.verdict import Verdict
+
+SOURCE = Path(scrapy_koster.__file__).parent
+SITE = "http://a.example"
+BODY = b"""User-agent: *
+Disallow: /private
+Disallow: /b/c
+Allow: /open
+Content-Usage: train-ai=y
+Content-Usage: /art train-ai=n
+Crawl-delay: 100
+"""
+PATHS = (
+    "", "/", "/open", "/private", "/private/x?y", "/privat", "/PRIVATE", "/b/c", "/b/./c",
+    "/b/x/../c", "/b/%2e/c", "/b%2Fc", "/b/c;x", "/b;/c", "/a;", "/b//c", "//b/c", "/?/private",
+    "/a?b=%2Fprivate", "/art", "/art/private", "/x/../art", "/robots.txt", "/robots.txt?a",
+    "/closed", "/x/../closed", "/open/../private", "/%70rivate", "/a#/private", "/\u00f6",
+    "/private%00",
+)  # fmt: skip
+OVERRIDE = {
+    "site": SITE,
+    "allow": ["/private/x"],
+    "disallow": ["/closed"],
+    "reason": "agreed",
+    "until": "2199-01-01",
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "as they are": {},
+    "overrides": {"KOSTER_OVERRIDES": [OVERRIDE]},
+    "usage": {"KOSTER_USAGE_PURPOSES": ["train-ai"], "KOSTER_USAGE_ACTION": "refuse"},
+    "delays": {"KOSTER_CRAWL_DELAY": "refuse"},
+    "the strictest": {"KOSTER_PARSER": "scrapy_koster.StrictestRobotParser"},
+    "restricted": {"status": 403},
+    "missing": {"status": 404, "KOSTER_MISSING": "disallow"},
+    "refused": {"status": 503, "KOSTER_UNAVAILABLE": "disallow"},
+    "let through": {"status": 503, "KOSTER_UNAVAILABLE": "allow"},
+}
+
+
+class Fetch:
+    """Every site has the same file."""
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+
+    async def fetch(self, site: Site, _page: Request, _stale: Copy | None, **_: object) -> Answer:
+        return Answer(site.robots_url, self._status, {}, BODY if self._status == 200 else b"")
+
+    def cancel(self) -> None:
+        """Nothing of it lasts."""
+
+
+class Asked(NamedTuple):
+    parts: Assembly
+    middleware: KosterMiddleware
+
+
+async def begun(name: str) -> Asked:
+    """Return a crawl with these settings, whose site is known."""
+    settings = dict(SETTINGS[name])
+    fetch = Fetch(settings.pop("status", 200))
+    crawler = Crawler(
+        Spider,
+        {
+            "ROBOTSTXT_OBEY": True,
+            "ROBOTSTXT_USER_AGENT": "figtree",
+            "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
+            "DOWNLOAD_HANDLERS": {"http": "a.handler"},  # it may follow redirects
+            "SPIDER_MIDDLEWARES": {"scrapy_koster.UsageMiddleware": 90},
+            **settings,
+        },
+    )
+    crawler.spider = Spider("asks")
+    crawler.stats = MemoryStatsCollector(crawler)
+    parts = assembly_of(crawler, Parts(fetch=fetch))
+    middleware = KosterMiddleware.from_crawler(crawler)
+    middleware._enforcement.keep_delays(parts.pacer)
+    state = parts.keeper.state_of(SITE)
+    assert state is not None
+    await parts.keeper.wait(state, Request(SITE))
+    return Asked(parts, middleware)
+
+
+def said(verdict: Verdict) -> tuple[Any, ...]:
+    return verdict.ground, verdict.line, verdict.section, verdict.spelling, str(verdict)
+
+
+async def answers(asked: Asked, url: str) -> dict[str, Any]:
+    """What each of those who ask is told about *url*: None if it is allowed."""
+    parts, middleware = asked.parts, asked.middleware
+    state = parts.keeper.state_of(url)
+    assert state is not None
+    assert not waits(state.step)
+    learnt = Learnt(state.step, state.source, state.parser)
+    explained = explain(
+        url,
+        "figtree",
+        learnt=learnt,
+        config=parts.config,
+        failed=lambda error: pytest.fail(repr(error)),
+    )
+    found: dict[str, Any] = {
+        "explain": None if explained.verdict.allowed else said(explained.verdict)
+    }
+
+    async def downloaded() -> None:
+        waiting = middleware.process_request(Request(url))
+        if waiting is not None:
+            await waiting
+
+    async def sent() -> None:
+        assert middleware._sending is not None
+        middleware._sending.check(Request(url))
+
+    async def ended_there() -> None:
+        process_response: Any = middleware.process_response
+        await process_response(Request("http://b.example/"), Response(url))
+
+    for name, ask in (("downloaded", downloaded), ("sent", sent), ("final URL", ended_there)):
+        try:
+            await ask()
+        except IgnoreRequest as error:
+            verdict: Any = getattr(error, "verdict", None)
+            found[name] = said(verdict)
+        else:
+            found[name] = None
+    if not isinstance(state.known, Copy):
+        del found["sent"]  # a site that has failed since was open when its requests were decided
+        assert middleware.is_allowed(url) in (None, found["explain"] is None)
+        return found
+    if url.endswith("/robots.txt"):
+        del found["final URL"]  # it has no other site to wait for
+    found["is_allowed"] = None if middleware.is_allowed(url) else found["explain"]
+    verdict = middleware.refusal(Request(url))
+    found["link filter"] = None if verdict is None else said(verdict)
+    return found
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+async def test_whoever_asks_is_told_the_same(crawl: Crawl, name: str) -> None:
+    asked, differ, refused = await begun(name), {}, 0
+    for path in PATHS:
+        url = Request(f"{SITE}{path}").url
+        told = await answers(asked, url)
+        refused += told["explain"] is not None
+        if len(set(told.values())) > 1:
+            differ[path] = told
+    await asked.parts.keeper.close()
+    assert differ == {}
+    assert (refused > 0) is (name != "let through")
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+async def test_the_shortcut_says_yes_only_to_what_is_allowed(crawl: Crawl, name: str) -> None:
+    asked, wrong = await begun(name), []
+    enforcement = asked.middleware._enforcement
+    if asked.parts.config.pace.obeys:  # a site with a delay is looked at before the shortcut
+        enforcement.keep_delays(NoPacer())
+    for path in PATHS:
+        request = Request(f"{SITE}{path}")
+        state = asked.parts.keeper.state_of(request.url)
+        assert state is not None
+        if enforcement.is_plainly_allowed(request, state, "figtree"):
+            verdict, statements = enforcement.decide(request, state, "figtree", state.step)
+            if not verdict.allowed or verdict.override is not None or statements:
+                wrong.append(path)
+    await asked.parts.keeper.close()
+    assert wrong == []
+
+
+def test_the_shortcut_is_taken() -> None:
+    """Else the comparison above would show nothing."""
+
+    def allows(url: str, _robot: str | bytes) -> bool:
+        return "private" not in url
+
+    origin = f"{SITE}/"
+    for path, is_taken in (("/open", True), ("/private", False), ("/a;", False), ("/./a", False)):
+        url = f"{SITE}{path}"
+        assert is_plainly_allowed(url, "figtree", origin=origin, allows=allows) is is_taken
+
+
+# Nothing else decides.
+
+DECIDES = {"verdict_on", "permission", "forbidden_spelling"}
+ASKS_FOR_A_TURN = {"crawl/pacing/pacer.py"}
+"""A request that the rules forbid waits for no turn of its host; it is decided after that."""
+
+
+def modules() -> list[Path]:
+    return [path for path in SOURCE.rglob("*.py") if "protocol" not in path.parts]
+
+
+def test_one_module_evaluates_rules() -> None:
+    found = {
+        path.relative_to(SOURCE).as_posix()
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and DECIDES & {name.name for name in node.names}
+    }
+    assert found == {"crawl/decision.py"}
+
+
+def test_nobody_else_asks_a_site_for_its_permission() -> None:
+    found = {
+        path.relative_to(SOURCE).as_posix()
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "allows"
+    }
+    assert found == ASKS_FOR_A_TURN
