@@ -25,7 +25,7 @@ from web import Web
 
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.pacing.hosts import Host, Hosts
-from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.crawl.timetable import Timetable
 from scrapy_koster.protocol.site import site_of
 

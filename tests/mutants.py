@@ -50,8 +50,8 @@ TESTS = {
         "parsers_strictest", "rfc9309", "rfc9309_protego", "delay",
     ],
     "crawl": [
-        "addon", "announcer", "retriever", "coding", "config", "counting", "keeper", "log", "meter",
-        "parking", "patience", "report_collect", "report_command", "report_files", "retry_timer",
+        "addon", "announcer", "retriever", "coding", "config", "counting", "sites", "log", "meter",
+        "parking", "idle", "states", "report_collect", "report_command", "report_files", "retry_timer",
         "robots_request", "simulation", "spidermiddleware", "summary", "permits", "workers",
         "wrapped", "crawl", "crawl_access", "crawl_announcer", "crawl_deferring", "crawl_ending",
         "crawl_fetch", "crawl_fleet", "crawl_floods", "crawl_freshness", "crawl_jobdir",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.fetching.ports import Fetch, Store
-    from scrapy_koster.crawl.keeping.keeper import Keeper
+    from scrapy_koster.crawl.sites import Sites
     from scrapy_koster.protocol.access import Known, NoAnswer
 
 QUIET: dict[str, Any] = {
@@ -134,7 +134,7 @@ class _Hearing:
         return result
 
 
-def asking_keeper(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) -> Keeper:
+def asking_keeper(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) -> Sites:
     """Return a keeper that asks a site once, and does not wait for a better answer.
 
     *types* gets the Content-Type of each answer.
@@ -152,7 +152,7 @@ def asking_keeper(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) ->
     )
 
 
-async def known_of(keeper: Keeper, url: str) -> Learnt | None:
+async def known_of(keeper: Sites, url: str) -> Learnt | None:
     """Return what a crawl would go by for *url*, an http or https URL.
 
     None where the crawl was told to end before that was known.

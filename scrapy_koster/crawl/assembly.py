@@ -23,8 +23,6 @@ from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.keeping.ahead import Ahead
-from scrapy_koster.crawl.keeping.keeper import Keeper
-from scrapy_koster.crawl.keeping.parked import NothingParked
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.messages.log import Log, ServerLog
@@ -49,8 +47,9 @@ from scrapy_koster.crawl.replaying.replay import (
 )
 from scrapy_koster.crawl.report import CountedFetch, counts_of
 from scrapy_koster.crawl.robot import Robot, copies_of
+from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.sitemaps import Sitemaps
-from scrapy_koster.crawl.sites import Sites
+from scrapy_koster.crawl.sites import NothingParked, Sites
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,8 +61,8 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.fetching.ports import Fetch, Store
-    from scrapy_koster.crawl.keeping.parked import Parked
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.sites import Parked
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.storage.port import Storage
 
 
@@ -82,7 +81,7 @@ class Assembly:
     seen: UrlsSeen
     finish: Finish
     sitemaps: Sitemaps
-    keeper: Keeper
+    keeper: Sites
     pacer: Pacer | NoPacer
     parking: Parking
     waiting: Waiting
@@ -104,7 +103,7 @@ class Parts:
     config: Config | None = None
     chance: Callable[[], float] = random.random
     """Returns numbers from 0 to 1."""
-    sites: Callable[[int, Callable[[SiteState], bool]], Sites] = Sites
+    records: Callable[[int, Callable[[SiteState], bool]], SiteRecords] = SiteRecords
     fetch: Fetch | None = None
     fetcher: type[Fetcher] = Fetcher
     """The class of it, where *fetch* is None."""
@@ -144,8 +143,8 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     def forget(state: SiteState) -> bool:
         return keeper.forget(state)
 
-    met = parts.sites(config.memory_sites, forget)
-    pacer = _pacer(crawler, config, robot, met, store, parked=parked, renew=renew)
+    records = parts.records(config.memory_sites, forget)
+    pacer = _pacer(crawler, config, robot, records, store, parked=parked, renew=renew)
     fetch = parts.fetch or parts.fetcher(crawler, config, stats, clock, pacer.needs_turn)
     waiting = Waiting(parked, engine=engine, pacer=pacer, ask_for=ask_for)
     keeper = build_keeper(
@@ -154,7 +153,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         announcer,
         fetch=CountedFetch(fetch, counts) if counts.is_on else fetch,
         store=store,
-        sites=met,
+        records=records,
         chance=parts.chance,
         permits=parts.permits,
         ahead=parts.ahead,
@@ -192,7 +191,7 @@ def _pacer(
     crawler: Crawler,
     config: Config,
     robot: Robot,
-    sites: Sites,
+    records: SiteRecords,
     store: Store,
     *,
     parked: Parking,
@@ -217,7 +216,7 @@ def _pacer(
         clock=clock,
         engine=engine,
         robot=robot,
-        sites=sites,
+        sites=records,
         store=store,
         delays=delays,
         hosts=hosts,
@@ -233,7 +232,7 @@ def build_keeper(
     fetch: Fetch,
     store: Store,
     chance: Callable[[], float] = random.random,
-    sites: Sites | None = None,
+    records: SiteRecords | None = None,
     permits: Permits | None = None,
     ahead: Callable[[Clock, Callable[[], object]], Ahead] | None = None,
     examiner: Examiner | NoExaminer | None = None,
@@ -241,7 +240,7 @@ def build_keeper(
     parked: Parked | None = None,
     pacer: Pacer | NoPacer | None = None,
     engine: Engine | None = None,
-) -> Keeper:
+) -> Sites:
     """Return a keeper; one that nobody parks requests for, and that keeps no delay, by itself."""
     clock, pacer = clock_of(crawler), pacer or NoPacer()
     concurrent = crawler.settings.getint("CONCURRENT_REQUESTS")
@@ -252,8 +251,8 @@ def build_keeper(
     def is_awaited(state: SiteState) -> bool:
         return keeper.is_awaited(state)
 
-    def retrieved(state: SiteState) -> None:
-        keeper.retrieved(state)
+    def ended(state: SiteState) -> None:
+        keeper.ended(state)
 
     retriever = Retriever(
         crawler,
@@ -268,14 +267,14 @@ def build_keeper(
         archive=archiver or NoArchiver(),
         examiner=examiner or NoExaminer(),
         is_awaited=is_awaited,
-        retrieved=retrieved,
+        retrieved=ended,
     )
     engine = engine or Engine(crawler)
-    keeper = Keeper(
+    keeper = Sites(
         config,
         clock=clock,
         engine=engine,
-        sites=Sites(config.memory_sites, forget) if sites is None else sites,
+        records=SiteRecords(config.memory_sites, forget) if records is None else records,
         retriever=retriever,
         announcer=announcer,
         parked=parked or NothingParked(),

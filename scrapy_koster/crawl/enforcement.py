@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.urlsseen import UrlsSeen
     from scrapy_koster.crawl.pacing.pacer import Pacer
     from scrapy_koster.crawl.pages.stated import Stated
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.verdict import Verdict
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.enforcement import Enforcement
-    from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.pages.stated import Stated
     from scrapy_koster.crawl.robot import Robot
+    from scrapy_koster.crawl.sites import Sites
 
 
 class Sending:
@@ -36,7 +36,7 @@ class Sending:
         clock: Clock,
         around_downloads: Callable[[Callable[[Request], None]], None],
         *,
-        keeper: Keeper,
+        keeper: Sites,
         robot: Robot,
         stated: Stated,
         enforcement: Enforcement,

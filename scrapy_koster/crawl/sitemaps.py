@@ -14,11 +14,11 @@ from scrapy_koster.protocol.step import Obey, Refuse, waits
 if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.replaying.replay import Replay
     from scrapy_koster.crawl.robot import Robot
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.sites import Sites
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.access import Failure
     from scrapy_koster.protocol.verdict import Verdict
 
@@ -32,7 +32,7 @@ class Sitemaps:
         log: Log,
         clock: Clock,
         *,
-        keeper: Keeper,
+        keeper: Sites,
         robot: Robot,
         replay: Replay | None,
     ) -> None:

@@ -1,189 +1,321 @@
-"""The sites of a crawl, and what is known of each."""
+"""Runs the table of ``states``: has sites retrieved, and tells the requests that wait for them.
+
+``site_records`` has what is known of each site, and ``fetching.retriever`` learns what is not.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Protocol
 
-from scrapy_koster.crawl.decision import rules_of
-from scrapy_koster.protocol.access import Known
-from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.step import Ask, Step, next_step, waits
-from scrapy_koster.protocol.verdict import Source
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from scrapy_koster.crawl.idle import Crawl, IdleTimeout, InPlace
+from scrapy_koster.crawl.states import TABLE, Action, Event, Fate, Place, State, event_of, fate
+from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.step import Defer, Refuse, waits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from scrapy import Request
 
-    from scrapy.robotstxt import RobotParser
-    from twisted.python.failure import Failure
+    from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.engine.private import Engine
+    from scrapy_koster.crawl.fetching.retriever import Retriever
+    from scrapy_koster.crawl.keeping.ahead import Ahead
+    from scrapy_koster.crawl.messages.announcer import Announcer
+    from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
+    from scrapy_koster.crawl.site_records import SiteRecords
+    from scrapy_koster.crawl.states import SiteState
+    from scrapy_koster.protocol.step import Settled, Step
 
-    from scrapy_koster.protocol.defect import Permission
-    from scrapy_koster.protocol.hazard import Cause, Watch
-    from scrapy_koster.protocol.policy import Policy
-    from scrapy_koster.protocol.standing import Standing
-    from scrapy_koster.protocol.usage_lines import UsageLines
-
-# Sites that requests wait for stay; so many are passed over for each new one.
-_EVICTED_AT_ONCE = 16
-_SPELLINGS_KEPT = 1000
-_SPELLING_CHARS = 300
-
-
-def _nothing(_url: str, _robot: str | bytes) -> bool:
-    return False
+# Some loops cannot set a timer for longer. A site is looked at again then.
+_TIMER_MOST_SECS = 86400.0
 
 
-class Facts(NamedTuple):
-    """What is known of a site, learnt at one moment."""
-
-    known: Known | None = None
-    source: Source = Source.FETCHED
-    parser: RobotParser | None = None
-    """The parser of the copy that is known, if that has rules."""
-    watch: Watch | None = None
-    """Finds pages that RFC 9309 forbids, if the draft decides and allows such pages."""
-    usage: UsageLines | None = None
-    """The statements in the file of what its pages may be used for, if there may be any."""
-    defect: Failure | None = None
-    """The error of a component of the crawl, if that made the last attempt fail."""
-
-
-class SiteState:
-    """What is known of one site, and what follows from it.
-
-    ``allows(url, robot)`` answers for the site until ``until_epoch``, in seconds since the
-    epoch; from then on ``take_step`` has to be called first.
-
-    Each field has one writer:
-
-    - ``facts``: ``learn``, which the retriever calls;
-    - ``step``, ``allows``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
-    - ``delay``: ``pacing.delays``;
-    - ``standing``, ``is_deferred``, ``hazards``: the announcer.
-    """
-
-    __slots__ = (
-        "allows", "delay", "facts", "hazards", "is_deferred", "origin", "site",
-        "standing", "step", "until_epoch",
-    )  # fmt: skip
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        self.origin = f"{site}/"
-        self.facts = Facts()
-        self.step: Step = Ask(None)
-        self.allows: Permission = _nothing
-        self.until_epoch = 0.0
-        self.delay: float | None = None
-        """How far apart visits are to be, in seconds; None if the file has not been read for it."""
-        self.standing: Standing | None = None
-        """What the site was last announced as."""
-        self.is_deferred = False
-        """Whether it was announced that visits to it are deferred, and nothing else since."""
-        self.hazards: frozenset[Cause] = frozenset()
-        """Why RFC 9309 forbids pages of it that were let through."""
+class Parked(Protocol):
+    """The requests that wait in the scheduler. See ``parking.waiting``."""
 
     @property
-    def known(self) -> Known | None:
-        """What is known of the site: a copy of its robots.txt, a failure, or nothing."""
-        return self.facts.known
+    def is_open(self) -> bool:
+        """Whether the scheduler of the crawl holds requests back."""
 
     @property
-    def source(self) -> Source:
-        """Where that was learnt from."""
-        return self.facts.source
+    def is_kept(self) -> bool:
+        """Whether what is parked when the crawl ends is there for the next run."""
 
-    @property
-    def parser(self) -> RobotParser | None:
-        """The parser of the copy that is known, if that has rules."""
-        return self.facts.parser
+    def count(self, state: SiteState) -> int:
+        """Return how many requests wait for the site."""
 
-    def learn(self, facts: Facts) -> None:
-        """Take what is known now."""
-        self.facts = facts
-        self.delay = None
-        self.until_epoch = 0.0
+    def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
+        """Take note of what becomes of them, and of the step by which they are decided."""
 
-    def take_step(self, *, now: float, policy: Policy) -> Step:
-        """Return what to do *now* with a request to the site."""
-        if now >= self.until_epoch:
-            step = self.step = next_step(self.known, now=now, policy=policy)
-            if waits(step):
-                self.allows, self.until_epoch = _nothing, 0.0
-            else:
-                self.allows, self.until_epoch = rules_of(
-                    self.site, step, self.parser, policy=policy, now=now
-                )
-        return self.step
+
+class NothingParked:
+    """No scheduler holds anything back."""
+
+    is_open = is_kept = False
+
+    def count(self, state: SiteState) -> int:  # noqa: ARG002
+        """Return 0."""
+        return 0
+
+    def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
+        """Do nothing: no request waits."""
 
 
 class Sites:
-    """The states of *limit* sites (KOSTER_MEMORY_SITES): least recently used out first.
+    """The sites of a crawl, and the requests that wait for them."""
 
-    *forget* is told of a site that is to go, and says whether it may: one that is busy stays.
-    """
-
-    def __init__(self, limit: int, forget: Callable[[SiteState], bool]) -> None:
-        self._limit = limit
-        self._forget = forget
-        self._states: OrderedDict[str, SiteState] = OrderedDict()
-        """By origin, without a default port; the most recently used is last."""
-
-    def __len__(self) -> int:
-        return len(self._states)
-
-    def __iter__(self) -> Iterator[SiteState]:
-        return iter(list(self._states.values()))
-
-    def state_of(self, url: str) -> SiteState | None:
-        """Return the state of the site of *url*, None if robots.txt is not for it.
-
-        Raises ValueError for an http or https URL that names no site.
+    def __init__(
+        self,
+        config: Config,
+        *,
+        clock: Clock,
+        engine: Engine,
+        records: SiteRecords,
+        retriever: Retriever,
+        announcer: Announcer,
+        parked: Parked,
+        pacer: Pacer | NoPacer,
+        ahead: Ahead,
+    ) -> None:
+        """*parked* has the requests that wait in the scheduler, *pacer* those that wait for a turn
+        of their host.
         """
-        end = url.find("/", 8)
-        origin = url if end < 0 else url[:end]
-        state = self._states.get(origin)
-        if state is None:
-            return self._found(origin)
-        self._states.move_to_end(origin)
-        return state
+        self._policy = config.policy
+        self._clock = clock
+        self._engine = engine
+        self._records = records
+        self._retriever = retriever
+        self._announcer = announcer
+        self._parked = parked
+        self._pacer = pacer
+        self.ahead = ahead
+        self.state_of = records.state_of
+        self.in_memory = records.in_memory
+        self.patience = IdleTimeout(clock, config.idle_limit_secs, self._give_up_waiting)
+        self.in_place = InPlace(
+            engine,
+            clock,
+            timeout=self.patience,
+            limit_secs=config.idle_limit_secs,
+            close=self._close,
+        )
 
-    def in_memory(self, url: str) -> SiteState | None:
-        """Return the state of the site of *url* if there is one; nothing is made or moved."""
-        end = url.find("/", 8)
-        origin = url if end < 0 else url[:end]
-        return self._states.get(origin) or self._states.get(str(site_of(origin)))
+    def prepare(self) -> None:
+        """Have ready what a retrieval needs, before a request waits for it."""
+        self._retriever.open()
 
-    def met(self, url: str) -> SiteState | None:
-        """Return what ``in_memory`` does, and None for a URL that names no site."""
-        try:
-            return self.in_memory(url)
-        except ValueError:
+    def current_step(self, state: SiteState) -> Step:
+        """Return what to do now with a request to the site."""
+        return state.take_step(now=self._clock.epoch(), policy=self._policy)
+
+    # Which requests wait.
+
+    def waiting_for(self, state: SiteState) -> int:
+        """Return how many requests wait for the site."""
+        # Parked requests are counted by site: one that left the memory may have a new state.
+        return 0 if state.page is None else self._parked.count(state) + len(state.waiters)
+
+    def is_awaited(self, state: SiteState) -> bool:
+        """Return whether requests wait for the site, or have since it was last looked at."""
+        return state.page is not None
+
+    def is_retrieving(self) -> bool:
+        """Return whether an answer is on its way that requests wait for."""
+        under_way = self._retriever.under_way
+        return any(self.waiting_for(each) and not self._has_failed(each) for each in under_way)
+
+    def _has_failed(self, state: SiteState) -> bool:
+        """Return whether the last attempt failed, and the site is not being fetched from."""
+        return isinstance(state.known, Failure) and not self._retriever.is_fetching(state)
+
+    # Requests begin to wait.
+
+    def ask_for(self, state: SiteState, request: Request) -> None:
+        """Have the site retrieved, now or when it is due: *request* is parked for it.
+
+        It waits because of the step that was taken last.
+        """
+        self._announcer.begins_to_wait(state)
+        state.page = request
+        self._need(state, state.step)
+        if self.patience.is_by_hand and state.state is State.FETCHING:
+            self._announcer.awaited(state)
+        if self.patience.crawl is Crawl.OVER:
+            self.look(state)
+
+    async def wait(self, state: SiteState, request: Request) -> Settled:
+        """Wait in place until requests to the site can be decided; return the step then.
+
+        At the latest until KOSTER_DEFER_LIMIT_SECS have passed since it first failed, or until the
+        crawl closes.
+        """
+        if self.patience.crawl is not Crawl.OVER or not isinstance(state.known, Failure):
+            self.patience.busy()  # else nothing was fetched since the site was given up
+        self.ask_for(state, request)
+        step = self.current_step(state)
+        if (ending := self._ending(state, step)) is not None:
+            step = self._refusal(state, ending)
+        while waits(step):
+            told: Deferred[Step] = Deferred()
+            # Again: what it waited for may have ended meanwhile, with no request that waited.
+            state.page = request
+            state.waiters = (*state.waiters, told)
+            self._need(state, step)
+            with self.in_place.waiting(request, gives_place=self._parked.is_open):
+                step = await maybe_deferred_to_future(told)
+        return step
+
+    def renew(self, state: SiteState) -> None:
+        """Have a site retrieved for which requests wait, or set the time of its next attempt."""
+        self._need(state, self.current_step(state))
+
+    def _need(self, state: SiteState, step: Step) -> None:
+        """Start an attempt or a timer for the requests that wait because of *step*.
+
+        By now the step may be another: time may have decided it. What is started here looks at the
+        site when it ends.
+        """
+        if self.patience.crawl is Crawl.CLOSING or not waits(step):
+            return
+        self.ahead.begins(state)
+        if state.state is not State.FETCHING:
+            self.happens(state, event_of(step))
+        self.happens(state, Event.NEEDED)
+
+    # The table.
+
+    def happens(self, state: SiteState, event: Event) -> Action:
+        """Move the site, and start what the table says. Return the action.
+
+        KeyError if the table has no such move.
+        """
+        state.state, action = TABLE[state.state, event]
+        if state.state is not State.DEFERRED:
+            self._stop_timer(state)
+        if action is Action.FETCH:
+            assert state.page is not None  # a request needs it
+            self._retriever.retrieve(state, state.page)
+        elif action is Action.SET_TIMER and state.timer is None and isinstance(state.step, Defer):
+            secs = max(0.0, state.step.until - self._clock.epoch())
+            state.timer = self._clock.call_later(min(secs, _TIMER_MOST_SECS), self._due, state)
+        return action
+
+    @staticmethod
+    def _stop_timer(state: SiteState) -> None:
+        if state.timer is not None:
+            state.timer.cancel()
+            state.timer = None
+
+    def _due(self, state: SiteState) -> None:
+        state.timer = None
+        self.look(state)
+
+    def ended(self, state: SiteState) -> None:
+        """Tell the requests that wait what the attempt has led to."""
+        self.ahead.ends(state)
+        self._look(state, self.happens(state, event_of(self.current_step(state))))
+
+    def look(self, state: SiteState) -> None:
+        """Tell the requests that wait for the site if time or the crawl has decided about them."""
+        self.ahead.ends(state)
+        step, action = self.current_step(state), Action.NOTHING
+        if state.state is not State.FETCHING:
+            action = self.happens(state, event_of(step))
+        self._look(state, action)
+
+    def _look(self, state: SiteState, action: Action) -> None:
+        step = told = state.step
+        if (ending := self._ending(state, step)) is not None:
+            action = self.happens(state, ending)
+            told = self._refusal(state, ending)
+        in_place = fate(action, Place.IN_PLACE)
+        parked = fate(action, Place.KEPT if self._parked.is_kept else Place.PARKED)
+        announced = step if parked is Fate.KEEP else told
+        self._announcer.announce(state, announced, self.waiting_for(state))
+        if in_place is not Fate.WAIT:
+            waiters, state.waiters = state.waiters, ()
+            for waiter in waiters:
+                waiter.callback(told)
+        if self.patience.crawl is not Crawl.CLOSING:
+            self._parked.settled(state, parked, told)
+        if self.waiting_for(state):
+            # A failure is tried again in its time, which may have come already.
+            self._need(state, step)
+        else:
+            state.page = None
+
+    # The end of waiting.
+
+    def _ending(self, state: SiteState, step: Step) -> Event | None:
+        """Return the event by which the crawl ends the wait for the site, if it does."""
+        if not waits(step):
             return None
+        if self.patience.crawl is Crawl.CLOSING:
+            return Event.CLOSING
+        if self.patience.crawl is Crawl.OVER and self._has_failed(state):
+            return Event.IDLE
+        return None
 
-    def _found(self, origin: str) -> SiteState | None:
-        site = _site_of(origin) if len(origin) <= _SPELLING_CHARS else site_of(origin)
-        if site is None:
-            return None
-        name = str(site)
-        state = self._states.get(name)
-        if state is None:
-            self._make_room()
-            state = self._states[name] = SiteState(site)
-        self._states.move_to_end(name)
-        return state
+    def _refusal(self, state: SiteState, ending: Event) -> Refuse:
+        """Return the step of the requests that do not wait any longer."""
+        if ending is Event.CLOSING:
+            return self.closing()
+        assert isinstance(state.known, Failure)  # it has failed
+        return Refuse(self.patience.given_up(state.known), self._clock.epoch())
 
-    def _make_room(self) -> None:
-        for _ in range(_EVICTED_AT_ONCE):
-            if len(self._states) < self._limit:
-                return
-            name, state = next(iter(self._states.items()))
-            if self._forget(state):
-                del self._states[name]
-            else:
-                self._states.move_to_end(name)
+    def closing(self) -> Refuse:
+        """Return the step of a site that is not known when the crawl closes."""
+        now = self._clock.epoch()
+        return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
 
+    def _give_up_waiting(self) -> None:
+        if self._engine.is_paused:
+            self.patience.busy()
+            return
+        self._engine.when_fetching(self.patience.busy)
+        for state in self._records:
+            if self.waiting_for(state):
+                self.look(state)
 
-# Links spell a site in few ways ("http://a.com:80", "HTTP://A.com").
-_site_of = lru_cache(maxsize=_SPELLINGS_KEPT)(site_of)
+    def _close(self) -> None:
+        self.patience.close()
+        self.ahead.close()
+        self._retriever.cancel()
+        self._pacer.close()
+        for state in self._records:
+            self._stop_timer(state)
+            if state.waiters:
+                self.look(state)
+
+    async def close(self) -> None:
+        """End what is under way and close the storage. Nothing is left behind."""
+        self._close()
+        await self._retriever.close()
+
+    # Eviction.
+
+    def forget(self, state: SiteState) -> bool:
+        """Return whether a site may leave the memory; if so, nothing of it is left here.
+
+        Later the site has another state, for which requests may wait.
+        """
+        if self._is_busy(state):
+            return False
+        state.page = None
+        self._stop_timer(state)
+        return True
+
+    def _is_busy(self, state: SiteState) -> bool:
+        return (
+            state.state is State.FETCHING
+            or self.waiting_for(state) > 0
+            or self._pacer.is_waited_for(state)
+            or self._is_under_way(state)
+        )
+
+    def _is_under_way(self, state: SiteState) -> bool:
+        """Return whether the downloader has a request to the site, which is checked once more."""
+        return any(self._records.met(request.url) is state for request in self._engine.under_way)

@@ -19,7 +19,7 @@ from scrapy_koster import DeferringScheduler
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
 from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.keeping.ahead import Ahead
-from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
 

@@ -15,7 +15,7 @@ from scrapy_koster.crawl.assembly import announcer_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.counting import Uncounted
-from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Standing

@@ -13,7 +13,7 @@ from scrapy import Request
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.messages.counting import Counts, Uncounted
 from scrapy_koster.crawl.messages.summary import Retrieval
-from scrapy_koster.crawl.sites import Facts, SiteState
+from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.hazard import Cause, Hazard

@@ -11,7 +11,7 @@ from harness.clocks import StillClock, sleep
 
 from scrapy_koster.crawl.pacing.host_turns import HostTurns
 from scrapy_koster.crawl.pacing.hosts import Host, Hosts
-from scrapy_koster.crawl.sites import Facts, SiteState
+from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.verdict import Source

@@ -23,7 +23,7 @@ from scrapy.utils.test import get_crawler
 from scrapy_koster import KosterRobotParser, RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.replaying.replay import Replay
-from scrapy_koster.crawl.sites import Facts, SiteState
+from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.step import Obey

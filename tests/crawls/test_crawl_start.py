@@ -29,7 +29,7 @@ from scrapy_koster import (
 )
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.compat import robots_parsed
-from scrapy_koster.crawl.keeping.keeper import Keeper
+from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.storage.memory import MemoryStorage
 
@@ -174,7 +174,7 @@ SUBCLASS = {"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, Subclass: 100}}
         (DeferringScheduler, "__init__", {}),
         (Wrapped, "from_crawler", {"SCHEDULER": Wrapped}),
         (Config, "from_crawler", {}),
-        (Keeper, "__init__", {}),
+        (Sites, "__init__", {}),
         (KosterRobotParser, "from_crawler", {}),
         (Parser, "from_crawler", PARSED),
         (Parser, "__init__", PARSED),

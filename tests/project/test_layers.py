@@ -31,9 +31,7 @@ BROKEN = (
     pytest.param(
         "storage/memory.py", "from scrapy_koster.crawl import config", id="storage and crawl"
     ),
-    pytest.param(
-        "crawl/keeping/keeper.py", "import scrapy_koster.commands.robots", id="crawl, commands"
-    ),
+    pytest.param("crawl/sites.py", "import scrapy_koster.commands.robots", id="crawl, commands"),
     pytest.param("novelty.py", "import re", id="a new module that no layer lists"),
     pytest.param("protocol/site.py", "from scrapy_koster import Addon", id="the package itself"),
     pytest.param("protocol/site.py", "import scrapy", id="Scrapy in the protocol"),
@@ -48,15 +46,11 @@ BROKEN = (
     pytest.param(
         "parsers/koster.py", "import scrapy_koster.crawl.engine.private", id="parsers, crawl"
     ),
-    pytest.param(
-        "crawl/messages/stats.py", "import scrapy_koster.crawl.keeping.keeper", id="a circle"
-    ),
+    pytest.param("crawl/messages/stats.py", "import scrapy_koster.crawl.sites", id="a circle"),
     pytest.param(
         "crawl/fetching/fetcher.py", "import scrapy_koster.crawl.pacing.delays", id="back up"
     ),
-    pytest.param(
-        "crawl/keeping/fate.py", "import scrapy_koster.crawl.assembly", id="up to the assembly"
-    ),
+    pytest.param("crawl/states.py", "import scrapy_koster.crawl.assembly", id="up to the assembly"),
     pytest.param("crawl/novelty.py", "import re", id="a new file in crawl/ that no room lists"),
     pytest.param("crawl/engine/meter.py", "import scrapy_koster.crawl.clock", id="engine, clock"),
     pytest.param("archive/record.py", "import logging", id="archive, log"),

@@ -21,6 +21,7 @@ ASSEMBLERS = {"crawl.assembly"}
 FAN_IN_MOST = 12
 FOUNDATIONS = {
     "crawl.clock", "crawl.config", "crawl.messages.log", "crawl.messages.stats", "crawl.sites",
+    "crawl.states",
     "crawl.robot", "crawl.engine.private",
 }  # fmt: skip
 """Modules of crawl/ that any room may use."""

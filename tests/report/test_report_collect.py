@@ -23,7 +23,7 @@ from scrapy.http import Response
 from scrapy_koster import RobotsReport
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.messages.counting import Counts
-from scrapy_koster.crawl.sites import Facts, SiteState
+from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Standing

@@ -30,7 +30,7 @@ from scrapy_koster.crawl.keeping.ahead import Ahead
 from scrapy_koster.crawl.parking.file import ParkedFile
 from scrapy_koster.crawl.parking.parking import Parking
 from scrapy_koster.crawl.parking.wrapped import folder_of
-from scrapy_koster.crawl.sites import Sites
+from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import given_up_at
 from scrapy_koster.storage.memory import MemoryStorage
@@ -41,7 +41,7 @@ from simulation.queues import InMemory, InRedis, JobDir, OnDisk
 from simulation.store import BatchedStore, Store
 
 if TYPE_CHECKING:
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
     from scrapy_koster.protocol.site import Site
     from simulation.history import History
@@ -192,7 +192,7 @@ class ProcessClock(Clock):
         return Instant(self.process.history.clock.now)
 
 
-class WatchedSites(Sites):
+class WatchedSites(SiteRecords):
     """The real ones; the process keeps those that it has met."""
 
     def __init__(self, process: Process, limit: int, forget: Any) -> None:
@@ -354,7 +354,7 @@ class Process:
             Parts(
                 config=config,
                 chance=history.chance.random,
-                sites=partial(WatchedSites, self),
+                records=partial(WatchedSites, self),
                 fetcher=WatchedFetcher,
                 permits=Permits(clock, at_once=history.turns, sockets=history.sockets, secs=0.3),
                 ahead=partial(Ahead, first=history.first, waiting=history.waiting),

@@ -16,10 +16,9 @@ import scrapy_koster.crawl
 from scrapy_koster.crawl.enforcement import Enforcement
 from scrapy_koster.crawl.fetching.permits import NoPermitError
 from scrapy_koster.crawl.fetching.retriever import Retriever
-from scrapy_koster.crawl.keeping.fate import Place
-from scrapy_koster.crawl.keeping.keeper import Keeper
-from scrapy_koster.crawl.timetable import Timetable
-from scrapy_koster.protocol.access import last_copy
+from scrapy_koster.crawl.sites import Sites
+from scrapy_koster.crawl.states import Action, Event, State
+from scrapy_koster.protocol.access import Failure, last_copy
 from scrapy_koster.protocol.step import waits
 from scrapy_koster.protocol.verdict import Source
 from simulation.__main__ import told
@@ -130,13 +129,12 @@ def test_one_deferred_that_waiters_share_is_found(
     async def wait(self: Any, state: Any, request: Any) -> Any:
         self.patience.busy()
         self.ask_for(state, request)
-        _, step = self._decided(state, self.current_step(state), Place.IN_PLACE)
+        step = self.current_step(state)
         if waits(step):
-            awaited = self._awaits(state, request)
-            awaited.waiters = awaited.waiters or [Deferred()]
+            state.waiters = state.waiters or (Deferred(),)
             self.renew(state)
             with self.in_place.waiting(request, gives_place=self._parked.is_open):
-                step = await maybe_deferred_to_future(awaited.waiters[0])
+                step = await maybe_deferred_to_future(state.waiters[0])
         return step
 
     enforce = Enforcement.enforce
@@ -145,7 +143,7 @@ def test_one_deferred_that_waiters_share_is_found(
         if step is not None:
             enforce(self, request, state, robot, step)
 
-    monkeypatch.setattr(Keeper, "wait", wait)
+    monkeypatch.setattr(Sites, "wait", wait)
     monkeypatch.setattr(Enforcement, "enforce", believe)
     first_broken(simulated, "nothing is fetched that is not allowed")
 
@@ -188,13 +186,15 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
 def test_a_retry_that_is_forgotten_is_found(
     simulated: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One timer for all, and what comes while it runs is not noted."""
-    put = Timetable.set
+    """A second failure sets no timer."""
+    happens = Sites.happens
 
-    def forgets(self: Any, item: Any, when: Any) -> None:
-        if self._timer is None:
-            put(self, item, when)
+    def forgets(self: Any, state: Any, event: Any) -> Any:
+        failed_again = isinstance(state.known, Failure) and state.known.attempts > 1
+        if event is Event.NEEDED and state.state is State.DEFERRED and failed_again:
+            return Action.NOTHING
+        return happens(self, state, event)
 
-    monkeypatch.setattr(Timetable, "set", forgets)
+    monkeypatch.setattr(Sites, "happens", forgets)
     # Which of them is seen first is a matter of chance.
     first_broken(simulated, "who waits has a site asked again", "nothing waits that could go")

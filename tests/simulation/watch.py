@@ -19,7 +19,7 @@ from scrapy_koster.protocol.step import Defer, waits
 from simulation.web import delay_of, forbids
 
 if TYPE_CHECKING:
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.site import Site
     from simulation.history import History
     from simulation.process import Process
@@ -155,7 +155,7 @@ class Watch:
         that is in neither, and was never met as far as the process knows.
         """
         hosts = process.crawler.koster._parts.pacer._hosts
-        return state in list(process.keeper._sites) or state.site.host in {
+        return state in list(process.keeper._records) or state.site.host in {
             site.site.host for host in hosts for site in host.states
         }
 
@@ -287,7 +287,7 @@ class Watch:
         if retriever._permits._all.open > len(retriever.under_way):
             self.broken("nothing is left at the end", process, "a permit that nobody has")
         self._counts(process, keeper)
-        for state in keeper._sites:
+        for state in keeper._records:
             if keeper.waiting_for(state) and state not in retriever.under_way:
                 self._waits(process, state)
             else:
@@ -304,7 +304,11 @@ class Watch:
     def _counts(self, process: Process, keeper: Any) -> None:
         """Is the queue left alone only while sites wait that are asked, and not for long?"""
         ahead = keeper.ahead
-        counted = ahead._waiting - keeper._retriever.under_way - set(dict(keeper._retries))
+        counted = (
+            ahead._waiting
+            - keeper._retriever.under_way
+            - {state for state in keeper._records if state.timer}
+        )
         if counted:
             self.broken("nothing waits that could go", process, f"counted for ever: {counted}")
         secs = FIRST_SECS + _LATE_SECS
@@ -357,10 +361,10 @@ class Watch:
             "tasks": process.loop.tasks(),
             "sites that are asked": keeper._retriever.under_way | keeper._retriever._fetching,
             "attempts": keeper._retriever._tasks,
-            "retries": list(keeper._retries),
+            "retries": [state for state in keeper._records if state.timer],
             "requests in place": len(keeper.in_place),
             "an open file": process.parked_file and process.parked_file._connection,
-            "waiters": [each for each in keeper._awaited.values() if each.waiters],
+            "waiters": [state for state in keeper._records if state.waiters],
         }
         for what, there in left.items():
             if there:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.decision import Decision
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.verdict import Verdict
 

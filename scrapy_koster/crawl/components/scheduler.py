@@ -17,7 +17,7 @@ from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import config_of
-from scrapy_koster.crawl.keeping.fate import Crawl
+from scrapy_koster.crawl.idle import Crawl
 from scrapy_koster.crawl.messages.log import Log, ServerLog
 from scrapy_koster.crawl.parking.choosing import Choosing
 from scrapy_koster.crawl.parking.journal import Journal, NoJournal, journal_of

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.messages.counting import Uncounted
     from scrapy_koster.crawl.robot import Robot
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.usage_lines import UsageLines
 
 

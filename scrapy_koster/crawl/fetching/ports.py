@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scrapy import Request
 
     from scrapy_koster.crawl.fetching.permits import TurnNeededError
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer
     from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site

@@ -15,7 +15,7 @@ from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED, has_receivers
 from scrapy_koster.crawl.engine.tasks import Told, begin, when_ended
 from scrapy_koster.crawl.fetching.permits import NoPermitError, Order, TurnNeededError
-from scrapy_koster.crawl.sites import Facts
+from scrapy_koster.crawl.states import Facts
 from scrapy_koster.protocol.access import (
     Answer,
     Copy,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.fetching.permits import Permits
     from scrapy_koster.crawl.fetching.ports import Archive, Fetch, FetchPacer, Store
     from scrapy_koster.crawl.messages.announcer import Announcer
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.policy import Policy
     from scrapy_koster.protocol.step import Step
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scrapy.utils.asyncio import CallLaterResult
 
     from scrapy_koster.crawl.clock import Clock, Instant
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
 
 # Sites that are asked for the first time, for each request that the crawl may have under way.
 _FIRST_PER_PLACE = 2

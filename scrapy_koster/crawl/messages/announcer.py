@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.messages.summary import Retrieval
-from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
 from scrapy_koster.protocol.html_page import is_html, page_in_place
 from scrapy_koster.protocol.line import is_wide

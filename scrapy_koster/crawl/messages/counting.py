@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scrapy import Request
 
     from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.reading import Record
     from scrapy_koster.protocol.site import Site

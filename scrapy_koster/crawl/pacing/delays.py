@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.robot import Robot
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.site import Site
 
 # What a delay counts as that is longer.

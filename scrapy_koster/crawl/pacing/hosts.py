@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.pacing.delays import Delays
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.site import Site
 
 _EVICTED_AT_ONCE = 16

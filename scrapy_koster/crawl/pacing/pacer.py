@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.pacing.delays import Delays
     from scrapy_koster.crawl.pacing.hosts import Host, Hosts
     from scrapy_koster.crawl.robot import Robot
-    from scrapy_koster.crawl.sites import Sites, SiteState
+    from scrapy_koster.crawl.site_records import SiteRecords
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.delay import Delay
 
@@ -67,7 +68,7 @@ class Pacer:
         clock: Clock,
         engine: Engine,
         robot: Robot,
-        sites: Sites,
+        sites: SiteRecords,
         store: Store,
         delays: Delays,
         hosts: Hosts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.clock import LONG_AGO
-from scrapy_koster.crawl.keeping.fate import Crawl
+from scrapy_koster.crawl.idle import Crawl
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import waits
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.engine.private import Engine
-    from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.parking.lastrun import LastRun
     from scrapy_koster.crawl.parking.parking import Parking
     from scrapy_koster.crawl.parking.waiting import Waiting
     from scrapy_koster.crawl.parking.wrapped import Wrapped
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.sites import Sites
+    from scrapy_koster.crawl.states import SiteState
 
 # Requests that are parked in one call, and for how long, before the loop goes on. A queue may need
 # milliseconds for each request, as Scrapy's own does with 10,000 hosts in it.
@@ -44,7 +44,7 @@ class Choosing:
         clock: Clock,
         engine: Engine,
         *,
-        keeper: Keeper,
+        keeper: Sites,
         parking: Parking,
         waiting: Waiting,
         wrapped: Wrapped,

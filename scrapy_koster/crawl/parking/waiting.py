@@ -6,7 +6,7 @@ from operator import setitem
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from scrapy_koster.crawl.keeping.fate import Fate
+from scrapy_koster.crawl.states import Fate
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Refuse
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
     from scrapy_koster.crawl.parking.parking import Parking
-    from scrapy_koster.crawl.sites import SiteState
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
 
     AskFor: TypeAlias = Callable[[SiteState, Request], None]

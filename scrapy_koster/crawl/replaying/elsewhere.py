@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.enforcement import Enforcement
-    from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.pages.stated import Stated
     from scrapy_koster.crawl.replaying.replay import Replay
     from scrapy_koster.crawl.robot import Robot
+    from scrapy_koster.crawl.sites import Sites
 
 
 def may_end_elsewhere(crawler: Crawler) -> bool:
@@ -48,7 +48,7 @@ class Elsewhere:
         log: Log,
         clock: Clock,
         *,
-        keeper: Keeper,
+        keeper: Sites,
         robot: Robot,
         replay: Replay | None,
         stated: Stated,

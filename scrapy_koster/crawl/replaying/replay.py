@@ -19,7 +19,7 @@ from scrapy.http import Response
 
 from scrapy_koster.crawl.fetching.ports import Unshared
 from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, last_copy
 from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.step import Pass
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.fetching.ports import Store
-    from scrapy_koster.crawl.keeping.keeper import Keeper
     from scrapy_koster.crawl.messages.log import Log
+    from scrapy_koster.crawl.sites import Sites
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.policy import Policy
     from scrapy_koster.protocol.site import Site
@@ -43,7 +43,7 @@ class Replay:
     """Answers requests out of the HTTP cache, and knows the last copies."""
 
     def __init__(
-        self, crawler: Crawler, log: Log, clock: Clock, *, policy: Policy, keeper: Keeper
+        self, crawler: Crawler, log: Log, clock: Clock, *, policy: Policy, keeper: Sites
     ) -> None:
         """*policy* and *keeper* are as ``policy_of_replay`` and ``LastCopies`` have them."""
         self._crawler = crawler

@@ -24,7 +24,7 @@ from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.pacing.pacer import NoPacer
-from scrapy_koster.crawl.sites import SiteState
+from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Refuse
@@ -224,7 +224,7 @@ def test_the_spellings_of_a_site_cost_bounded_memory(driven: Callable[..., Drive
     gc.collect()
     before = sys.getallocatedblocks()
     states = {keeper.state_of(f"http://user{n}@a.com/") for n in range(20_000)}
-    assert len(states) == len(keeper.keeper._sites) == 1
+    assert len(states) == len(keeper.keeper._records) == 1
     assert sys.getallocatedblocks() - before < 15_000
 
 
@@ -463,6 +463,6 @@ async def test_memory_is_flat(
             gc.collect()
             blocks.append(sys.getallocatedblocks())
     await keeper.keeper.close()
-    assert len(keeper.keeper._sites) == ROOM
+    assert len(keeper.keeper._records) == ROOM
     assert keeper.stats.get_value("koster/storage/miss") == sites
     assert max(blocks) - blocks[0] < sites / 10  # one object for each site would be ten times that

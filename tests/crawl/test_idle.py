@@ -6,8 +6,8 @@ import pytest
 from harness.crawling import Crawl
 
 from scrapy_koster.crawl.clock import Clock
-from scrapy_koster.crawl.keeping.fate import Crawl as State
-from scrapy_koster.crawl.keeping.patience import Patience
+from scrapy_koster.crawl.idle import Crawl as State
+from scrapy_koster.crawl.idle import IdleTimeout
 from scrapy_koster.protocol.access import Failure
 
 FAILURE = Failure("HTTP 503", 1, since=1, asked=2, retry=3, stale=None)
@@ -25,7 +25,7 @@ def nobody() -> None:
     ],
 )
 def test_why_a_site_is_given_up(by_hand: bool, why: str) -> None:
-    patience = Patience(Clock(), 9.5, nobody)
+    patience = IdleTimeout(Clock(), 9.5, nobody)
     if by_hand:
         patience.have_none()
     assert patience.given_up(FAILURE).reason == f"HTTP 503; {why}"
@@ -33,13 +33,13 @@ def test_why_a_site_is_given_up(by_hand: bool, why: str) -> None:
 
 def test_a_long_reason_leaves_room_for_that() -> None:
     long = Failure("x" * 999, 1, since=1, asked=2, retry=3, stale=None)
-    reason = Patience(Clock(), 9.5, nobody).given_up(long).reason
+    reason = IdleTimeout(Clock(), 9.5, nobody).given_up(long).reason
     assert reason.startswith("x" * 97 + "...; there was nothing")
 
 
 async def test_it_is_over_once_and_begins_anew(crawl: Crawl) -> None:
     over: list[State] = []
-    patience = Patience(Clock(), 0.02, lambda: over.append(patience.crawl))
+    patience = IdleTimeout(Clock(), 0.02, lambda: over.append(patience.crawl))
     assert patience.crawl is State.BUSY
     for _ in range(3):
         patience.idle()
@@ -53,14 +53,14 @@ async def test_it_is_over_once_and_begins_anew(crawl: Crawl) -> None:
 
 
 async def test_who_is_busy_again_is_not_over() -> None:
-    patience = Patience(Clock(), 60.0, nobody)
+    patience = IdleTimeout(Clock(), 60.0, nobody)
     patience.idle()
     patience.busy()  # or a timer would be left behind
     assert patience.crawl is State.BUSY
 
 
 def test_by_hand_it_is_over_whatever_comes() -> None:
-    patience = Patience(Clock(), 60.0, nobody)
+    patience = IdleTimeout(Clock(), 60.0, nobody)
     patience.have_none()
     patience.idle()
     patience.busy()

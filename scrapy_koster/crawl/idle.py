@@ -1,0 +1,198 @@
+"""When a crawl has nothing else to do but wait for sites, and when it closes.
+
+A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. For requests that are
+parked in the scheduler Scrapy says when the crawl is idle (``spider_idle``). It does not say so
+while a request waits in place, inside the downloader: those of media pipelines and of
+``engine.download_async`` never pass the scheduler. So while there are some ``InPlace`` looks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from scrapy_koster.crawl.clock import LONG_AGO
+from scrapy_koster.protocol.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from scrapy import Request
+    from scrapy.utils.asyncio import CallLaterResult
+
+    from scrapy_koster.crawl.clock import Clock, Ticks
+    from scrapy_koster.crawl.engine.private import Engine
+    from scrapy_koster.protocol.access import Failure
+
+# Of the reason of a failure, so that there is room for the reason why it is given up.
+_REASON_CHARS = 100
+# Scrapy sends no signal when a crawl begins to close, either.
+_LOOK_SECS = 0.5
+
+
+class Crawl(Enum):
+    """What a crawl has to do besides waiting for sites."""
+
+    BUSY = "busy"
+    """There are requests to download, or pages to scrape."""
+    IDLE = "idle"
+    """There is nothing else to do, for less than KOSTER_IDLE_LIMIT_SECS."""
+    OVER = "over"
+    """There has been nothing else to do for KOSTER_IDLE_LIMIT_SECS."""
+    CLOSING = "closing"
+    """The crawl has begun to close."""
+
+
+class IdleTimeout:
+    """Knows what the crawl has to do: OVER once it was idle for KOSTER_IDLE_LIMIT_SECS.
+
+    ``idle`` and ``busy`` may be called at any time. When there is something else to do, the time
+    begins anew.
+    """
+
+    def __init__(self, clock: Clock, limit_secs: float, over: Callable[[], None]) -> None:
+        """*over* is called when the time is over."""
+        self._clock = clock
+        self._limit_secs = limit_secs
+        self._over = over
+        self._timer: CallLaterResult | None = None
+        self.crawl = Crawl.BUSY
+        self.is_by_hand = False
+        """Whether a command fetches one page for a person who waits for it."""
+
+    def given_up(self, failure: Failure) -> Failure:
+        """Return *failure* with the reason why its site is given up."""
+        if self.is_by_hand:
+            why = "a command that fetches one page waits for no second attempt"
+        else:
+            secs = self._limit_secs
+            why = f"there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {secs:g} s"
+        return replace(failure, reason=f"{printable(failure.reason, _REASON_CHARS)}; {why}")
+
+    def have_none(self) -> None:
+        """Be over from the start: a person waits for one page, and may ask again."""
+        self.is_by_hand = True
+        self.crawl = Crawl.OVER
+
+    def idle(self) -> None:
+        """Start the time: there is nothing else to do."""
+        if self.crawl is Crawl.BUSY:
+            self.crawl = Crawl.IDLE
+            self._timer = self._clock.call_later(self._limit_secs, self._end)
+
+    def busy(self) -> None:
+        """Stop the time: there is something else to do."""
+        if self.crawl in (Crawl.IDLE, Crawl.OVER):
+            self._stop()
+            self.crawl = Crawl.OVER if self.is_by_hand else Crawl.BUSY
+
+    def close(self) -> None:
+        """Stop the time for good: the crawl has begun to close."""
+        self._stop()
+        self.crawl = Crawl.CLOSING
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end(self) -> None:
+        self._timer = None
+        self.crawl = Crawl.OVER
+        self._over()
+
+
+class InPlace:
+    """The requests that wait in the downloader. The crawl can go on, be idle and close meanwhile.
+
+    A response is being scraped while its item waits for the picture of another item, and while its
+    callback waits for another callback: neither can be told from work. So if no request is
+    scheduled, fetched or scraped for *limit_secs*, it is no work any more.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        *,
+        timeout: IdleTimeout,
+        limit_secs: float,
+        close: Callable[[], None],
+    ) -> None:
+        """*close* is called when the crawl has begun to close."""
+        self._engine = engine
+        self._clock = clock
+        self._timeout = timeout
+        self._limit_secs = limit_secs
+        self._close = close
+        self._requests: Counter[Request] = Counter()
+        """How many times each waits: the same one may be downloaded twice at once."""
+        self._ticks: Ticks | None = None
+        self._end_watch: Callable[[], None] | None = None
+        self._moved_at = LONG_AGO
+        self._has_moved = True
+        """Whether a request has moved since the last look."""
+        self._scraped_count = 0
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    @contextmanager
+    def waiting(self, request: Request, *, gives_place: bool) -> Iterator[None]:
+        """Have *request* wait meanwhile.
+
+        With *gives_place* it holds no place of CONCURRENT_REQUESTS. In a crawl whose scheduler
+        holds nothing back those places are all that bounds how many requests wait.
+        """
+        self._requests[request] += 1
+        if self._ticks is None:
+            self._ticks = self._clock.every(_LOOK_SECS, self._look)
+            self._end_watch = self._engine.when_moving(self._moved)
+            self._moved()
+        try:
+            with self._engine.place_given_up(request) if gives_place else nullcontext():
+                yield
+        finally:
+            self._requests[request] -= 1
+            if not self._requests[request]:
+                del self._requests[request]
+            if not self._requests:
+                self._end()
+
+    def _end(self) -> None:
+        if self._ticks is not None and self._end_watch is not None:
+            self._ticks.stop()
+            self._end_watch()
+            self._ticks = self._end_watch = None
+
+    def _look(self) -> None:
+        if self._engine.is_closing:
+            self._close()
+        elif not self._engine.has_nothing_else(self._requests):
+            self._moved()
+            self._timeout.busy()
+        elif self._has_come_to_rest():
+            self._timeout.idle()
+        else:
+            self._timeout.busy()
+
+    def _moved(self) -> None:
+        self._moved_at = self._clock.now()
+        self._has_moved = True
+
+    def _has_come_to_rest(self) -> bool:
+        """Return whether no request has moved since the last look, and nothing is scraped.
+
+        Each request that waits has a response that is being scraped; others may be work.
+        """
+        if (scraped_count := self._engine.scraped_count) != self._scraped_count:
+            self._scraped_count = scraped_count
+            self._moved()
+        has_moved, self._has_moved = self._has_moved, False
+        if has_moved:
+            return False
+        waited_secs = self._clock.now() - self._moved_at
+        return scraped_count <= len(self._requests) or waited_secs >= self._limit_secs
