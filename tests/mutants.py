@@ -51,7 +51,8 @@ TESTS = {
     ],
     "crawl": [
         "addon", "announcer", "retriever", "coding", "config", "counting", "sites", "log", "meter",
-        "parking", "idle", "states", "report_collect", "report_command", "report_files", "retry_timer",
+        "parking", "idle", "states", "report_collect", "report_command", "report_files",
+        "retry_timer",
         "robots_request", "simulation", "spidermiddleware", "summary", "permits", "workers",
         "wrapped", "crawl", "crawl_access", "crawl_announcer", "crawl_deferring", "crawl_ending",
         "crawl_fetch", "crawl_fleet", "crawl_floods", "crawl_freshness", "crawl_jobdir",

@@ -26,7 +26,6 @@ from scrapy_koster.crawl.keeping.ahead import Ahead
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.messages.log import Log, ServerLog
-from scrapy_koster.crawl.messages.overridden import Overridden
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.messages.summary import Summary
 from scrapy_koster.crawl.messages.urlsseen import UrlsSeen
@@ -77,7 +76,6 @@ class Assembly:
     robot: Robot
     counts: Uncounted
     announcer: Announcer
-    overridden: Overridden
     seen: UrlsSeen
     finish: Finish
     sitemaps: Sitemaps
@@ -176,7 +174,6 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         seen=UrlsSeen(),
         finish=Finish(crawler, config, engine.has_start_failed),
         sitemaps=Sitemaps(config, log, clock, keeper=keeper, robot=robot, replay=replay),
-        overridden=Overridden(config, clock, stats, _log(crawler, Overridden), counts=counts),
         keeper=keeper,
         pacer=pacer,
         parking=parked,

@@ -23,24 +23,10 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
 
-    class Instant:
-        """A point of time of the monotonic clock, in seconds.
-
-        To a type checker it is not a number, so that it cannot be mixed with seconds since the
-        epoch: a NewType of float could still be compared with any float. When the program runs it
-        is a float, and costs nothing.
-        """
-
-        def __init__(self, secs: float, /) -> None: ...
-        def __add__(self, secs: float, /) -> Instant: ...
-        def __sub__(self, other: Instant, /) -> float: ...
-        def __lt__(self, other: Instant, /) -> bool: ...
-        def __le__(self, other: Instant, /) -> bool: ...
-        def __gt__(self, other: Instant, /) -> bool: ...
-        def __ge__(self, other: Instant, /) -> bool: ...
-
-else:
-    Instant = float
+Instant = float
+"""A point of time of the monotonic clock, in seconds; the name tells it from seconds since the
+epoch.
+"""
 
 _MOMENT_SECS = 0.1
 _T = TypeVar("_T")
@@ -57,7 +43,7 @@ class Clock:
 
     epoch = staticmethod(time)
     """The seconds since the epoch. Without a call between: it is read several times a request."""
-    now: Callable[[], Instant] = staticmethod(monotonic)  # type: ignore[assignment]
+    now: Callable[[], Instant] = staticmethod(monotonic)
     """The time of the clock that never goes back; also without a call between."""
 
     def call_later(

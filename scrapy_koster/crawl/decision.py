@@ -1,8 +1,8 @@
 """May a robot fetch a URL, and why? One function decides, whoever asks: ``decide``.
 
-The middleware asks before a request is downloaded, ``sending`` before it is sent, and
-``replaying.elsewhere`` when a page has come from another URL. ``KosterMiddleware.is_allowed``, the
-link filter, ``scrapy robots explain`` and ``survey``, and a crawl from the HTTP cache ask as well.
+``enforcement`` asks before a request is downloaded, before it is sent, and when a page has come
+from another URL. ``KosterMiddleware.is_allowed``, the link filter, ``scrapy robots explain`` and
+``survey``, and a crawl from the HTTP cache ask as well.
 
 One shortcut is in front of it, for the usual request: ``is_plainly_allowed`` says yes only if
 ``decide`` would. No other module evaluates rules: ``tests/crawl/test_one_decision.py``.

@@ -1,69 +1,67 @@
-"""Acts on decisions: a request is allowed and counted, or refused, counted and logged."""
+"""Has requests decided at each point of their way, and acts: counts, logs, refuses.
+
+A request is decided before it is downloaded (``enforce``). It is checked again when it is sent,
+which may be long after that: it has waited for the delay of its slot, and all downloader
+middlewares have seen it. And it is decided once more if its page has come from another URL: Scrapy
+makes a request of each redirect, but a browser follows redirects by itself.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.decision import decide, is_plainly_allowed
+from scrapy.exceptions import IgnoreRequest
+
+from scrapy_koster.crawl.decision import decide, host_refusal, is_plainly_allowed
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.fetching.examiner import checked_watch
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.pacer import NoPacer
+from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain
 from scrapy_koster.protocol.standing import Ground
-from scrapy_koster.protocol.step import Obey, waits
+from scrapy_koster.protocol.step import Obey, Refuse, waits
 
 if TYPE_CHECKING:
     from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
 
-    from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.decision import Decision
-    from scrapy_koster.crawl.messages.announcer import Announcer
-    from scrapy_koster.crawl.messages.counting import Uncounted
-    from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.messages.overridden import Overridden
-    from scrapy_koster.crawl.messages.stats import Stats
-    from scrapy_koster.crawl.messages.urlsseen import UrlsSeen
     from scrapy_koster.crawl.pacing.pacer import Pacer
-    from scrapy_koster.crawl.pages.stated import Stated
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.verdict import Verdict
 
 
-class Enforcement:
-    """Has requests decided, and acts: counts, logs, raises."""
+def may_end_elsewhere(crawler: Crawler) -> bool:
+    """Return whether the project has download handlers of its own choice.
 
-    def __init__(
-        self,
-        config: Config,
-        log: Log,
-        clock: Clock,
-        *,
-        stats: Stats,
-        counts: Uncounted,
-        announcer: Announcer,
-        overridden: Overridden,
-        seen: UrlsSeen,
-        stated: Stated,
-        robot_name: str,
-    ) -> None:
-        """*robot_name* is the name of a request that has none of its own."""
-        self._config = config
-        self._log = log
-        self._epoch = clock.epoch
-        self._stats = stats
-        self._counts = counts
-        self._announcer = announcer
-        self._overridden = overridden
-        self._seen = seen
-        self._stated = stated
-        self._robot_name = robot_name
+    Scrapy's own handlers follow no redirect.
+    """
+    return any(crawler.settings.getdict("DOWNLOAD_HANDLERS").values())
+
+
+class Enforcement:
+    """Asks ``decide`` about requests, and acts on the verdict."""
+
+    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
+        self._log = Log(__name__, crawler)
+        self._parts = parts
+        self._config = parts.config
+        self._epoch = parts.clock.epoch
+        self._sites = parts.keeper
+        self._robot = parts.robot
         self._pacer: Pacer | NoPacer = NoPacer()
+        self._has_warned_of_final_url = False
 
     def keep_delays(self, pacer: Pacer | NoPacer) -> None:
         """Refuse sites by the delays of *pacer* from now on."""
         self._pacer = pacer
+
+    # Decisions.
 
     def decide(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
         """Return the decision on *request*, to the site of *state*, by *step*."""
@@ -81,33 +79,18 @@ class Enforcement:
             now=self._epoch(),
         )
 
-    def enforce(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
-        """Count *request* if it is allowed; otherwise raise RobotsForbidden or RobotsUnavailable.
-
-        With KOSTER_DRY_RUN nothing is raised.
-        """
-        verdict = self._verdict(request, state, robot, step)
-        if not verdict.allowed:
-            self.refuse(request, verdict)
-        elif verdict.override is not None:
-            self._counts.allowed(state, request.url, robot, by_rules=False)
-            self._overridden.passes(request, verdict)
-        else:
-            self.count_allowed(request, state, robot)
-
-    def check(self, request: Request, state: SiteState, robot: str) -> None:
-        """Raise what ``enforce`` raises for a request that was counted as allowed before."""
-        verdict = self._verdict(request, state, robot, state.step)
-        if not verdict.allowed:
-            self.refuse(request, verdict)
-
-    def _verdict(self, request: Request, state: SiteState, robot: str, step: Step) -> Verdict:
-        verdict, statements = self.decide(request, state, robot, step)
-        self._stated.note(request, statements)
-        return verdict
+    def known_verdict(self, request: Request, robot: str | None = None) -> Verdict | None:
+        """Return the verdict on *request* if the robots.txt of its site is known and fresh."""
+        state = self._sites.in_memory(request.url)
+        if state is None:
+            return None
+        step = self._sites.current_step(state)
+        if waits(step) or isinstance(step, Refuse):
+            return None
+        return self.decide(request, state, robot or self._robot.name_of(request), step).verdict
 
     def is_plainly_allowed(self, request: Request, state: SiteState, robot: str) -> bool:
-        """Return whether ``enforce`` would allow *request* and note nothing about it but a count.
+        """Return whether ``enforce`` would allow *request*, and note nothing about its page.
 
         Valid while the state is. Runs for each request.
         """
@@ -118,47 +101,142 @@ class Enforcement:
             and not self._config.policy.overrides
         )
 
+    def _noted_verdict(self, request: Request, state: SiteState, robot: str, step: Step) -> Verdict:
+        """Return the verdict on *request*, after noting what is stated about its page."""
+        verdict, statements = self.decide(request, state, robot, step)
+        self._parts.stated.note(request, statements)
+        return verdict
+
+    # Points on the way of a request.
+
+    def enforce(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
+        """Count *request* if it is allowed; otherwise raise RobotsForbidden or RobotsUnavailable.
+
+        With KOSTER_DRY_RUN nothing is raised.
+        """
+        verdict = self._noted_verdict(request, state, robot, step)
+        if not verdict.allowed:
+            self._refuse(request, verdict)
+        elif verdict.override is None:
+            self.count_allowed(request, state, robot)
+        else:
+            self._parts.counts.allowed(state, request.url, robot, by_rules=False)
+            self._parts.counts.overridden(verdict)
+            self._parts.stats.overridden()
+            self._log.debug("%(request)s passes, %(verdict)s", request=request, verdict=verdict)
+
+    def check_before_sending(self, request: Request) -> None:
+        """Raise IgnoreRequest if *request*, which was allowed, may not be sent."""
+        if request.meta.get("dont_obey_robotstxt"):
+            return
+        state = self._sites.in_memory(request.url)
+        if state is None:
+            return
+        robot, now = self._robot.sends(request), self._epoch()
+        if b"Host" in request.headers:
+            refusal = host_refusal(request.headers.getlist(b"Host"), state.site, now)
+            if refusal is not None:
+                self.enforce(request, state, robot, refusal)
+        if now >= state.until_epoch:
+            # A file that has expired since decides no more: it was valid at the decision.
+            if waits(self._sites.current_step(state)):
+                return
+        elif self.is_plainly_allowed(request, state, robot) and not self._parts.stated.has_any:
+            return
+        if isinstance(state.known, Copy) and not is_robots_txt(request.url):
+            verdict = self._noted_verdict(request, state, robot, state.step)
+            if not verdict.allowed:
+                self._refuse(request, verdict)
+
+    async def check_final_url(self, request: Request, response: Response) -> Response:
+        """Return *response* if the robot may visit its URL; ask its site first if need be.
+
+        The page has been fetched by then: the first refusal is logged as a warning.
+        """
+        if response.url == request.url or request.meta.get("dont_obey_robotstxt"):
+            return response
+        state = self._sites.state_of(response.url)
+        if state is None or is_robots_txt(response.url):
+            return response
+        ended, step, replay = request.replace(url=response.url), state.step, self._parts.replay
+        if replay is not None and replay.is_on:  # no site is asked
+            state, step = await replay.last_known(state, ended)
+        elif self._epoch() >= state.until_epoch:
+            step = await self._sites.wait(state, request)
+        try:
+            self.enforce(ended, state, self._robot.name_of(request), step)
+        except IgnoreRequest:
+            self._warn_of_final_url(request, response)
+            raise
+        self._parts.stated.ended_elsewhere(request, ended)
+        return response
+
+    def _warn_of_final_url(self, request: Request, response: Response) -> None:
+        if self._has_warned_of_final_url:
+            return
+        self._has_warned_of_final_url = True
+        self._log.warning(
+            "%(request)s ended at %(url)s, which its robots.txt does not allow. The page was"
+            " fetched, because the download handler follows redirects by itself, as a browser"
+            " does. Its response is refused. This is logged once. See docs/ecosystem.md",
+            request=request,
+            url=response.url,
+        )
+
+    # Actions.
+
     def count_allowed(self, request: Request, state: SiteState, robot: str) -> None:
         """Count an allowed request, and once whether RFC 9309 forbids it."""
-        self._counts.allowed(state, request.url, robot)
-        is_own = robot == self._robot_name
+        self._parts.counts.allowed(state, request.url, robot)
+        is_own = robot == self._robot.name
         watch = state.facts.watch if is_own else checked_watch(state.parser, robot)
         if watch is None or "retry_times" in request.meta or not isinstance(state.step, Obey):
             return
         path = request.url.removeprefix(state.origin)
         plain = is_plain(path) and "verbatim_url" not in request.meta
         if hazard := watch.hazard(request.url, is_plain=plain):
-            self._announcer.hazard_met(state, request, robot, hazard)
+            self._parts.announcer.hazard_met(state, request, robot, hazard)
 
-    def refuse(self, request: Request, verdict: Verdict) -> None:
+    def _refuse(self, request: Request, verdict: Verdict) -> None:
         """Log, count and refuse *request*, unless KOSTER_DRY_RUN is set."""
+        stats = self._parts.stats
         if self._config.filter_links:
-            self._seen.is_new(request.url)  # a link to it is not counted again
+            self._parts.seen.is_new(request.url)  # a link to it is not counted again
         self._count_refused(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
-            self._stats.would_be_forbidden()
+            stats.would_be_forbidden()
             request.meta["koster_verdict"] = verdict
             return
         self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
-        self._stats.forbidden(verdict.ground)
+        stats.forbidden(verdict.ground)
         if verdict.ground is Ground.UNAVAILABLE:
             if self._config.policy.defers:
-                self._stats.request_dropped()
+                stats.request_dropped()
             raise RobotsUnavailable(verdict)
         raise RobotsForbidden(verdict)
 
     def drop_link(self, request: Request, verdict: Verdict) -> None:
         """Count a request that is dropped before it is queued; each URL once as refused."""
-        self._stats.link_filtered()
+        self._parts.stats.link_filtered()
         self._log.debug("Not queued: %(request)s is %(verdict)s", request=request, verdict=verdict)
-        if self._seen.is_new(request.url):
+        if self._parts.seen.is_new(request.url):
             self._count_refused(request, verdict)
-            self._stats.forbidden(verdict.ground)
+            self._parts.stats.forbidden(verdict.ground)
 
     def _count_refused(self, request: Request, verdict: Verdict) -> None:
         if verdict.ground is Ground.DELAY:
-            self._stats.delay_refused()
+            self._parts.stats.delay_refused()
         elif verdict.ground is Ground.USAGE:
-            self._stats.usage_refused()
-        self._counts.refused(request, verdict)
+            self._parts.stats.usage_refused()
+        self._parts.counts.refused(request, verdict)
+
+    def warn_of_expired_overrides(self) -> None:
+        """Name the entries of KOSTER_OVERRIDES that are void."""
+        for override in self._config.policy.overrides.expired(self._epoch()):
+            self._log.warning(
+                "An entry of KOSTER_OVERRIDES has expired and is void: %(site)s (%(override)s)."
+                " Remove it, or give it a later date if the reason still holds",
+                site=override.site,
+                override=override,
+            )

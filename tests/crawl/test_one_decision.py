@@ -135,8 +135,7 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
             await waiting
 
     async def sent() -> None:
-        assert middleware._sending is not None
-        middleware._sending.check(Request(url))
+        middleware._enforcement.check_before_sending(Request(url))
 
     async def ended_there() -> None:
         process_response: Any = middleware.process_response

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
+from scrapy.utils.defer import ensure_awaitable
 
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.enabled import check_enabled
 from scrapy_koster.crawl.config import checked_robot
-from scrapy_koster.crawl.enforcement import Enforcement
+from scrapy_koster.crawl.enforcement import Enforcement, may_end_elsewhere
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.replaying.elsewhere import Elsewhere, may_end_elsewhere
-from scrapy_koster.crawl.sending import Sending
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
-from scrapy_koster.protocol.step import Refuse, waits
+from scrapy_koster.protocol.step import Refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from typing_extensions import Self
 
     from scrapy_koster.crawl.assembly import Assembly
-    from scrapy_koster.crawl.decision import Decision
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.verdict import Verdict
@@ -54,14 +52,13 @@ class KosterMiddleware:
         self._pacer = parts.pacer
         self._is_paced = False
         self._has_told_of_parser = False
-        self._enforcement = _enforcement(crawler, parts)
-        self._sending = _sending(crawler, parts, self._enforcement)
+        self._enforcement = Enforcement(crawler, parts)
+        own = getattr(self, "process_response", None)  # of a subclass
         if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
-            elsewhere = _elsewhere(crawler, parts, self._enforcement)
-            # A subclass may have one of its own.
-            own = getattr(self, "process_response", None)
-            self.process_response = elsewhere.before(own)
+            self.process_response = _after(self._enforcement.check_final_url, own)
         check_enabled(crawler, parts.config)
+        self._is_checking = parts.config.dry_run  # which stops nothing
+        crawler.signals.connect(self._check_when_sent, signal=signals.request_reached_downloader)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
@@ -157,26 +154,15 @@ class KosterMiddleware:
         url = request.url
         if request.meta.get("dont_obey_robotstxt") or site_of(url) is None or is_robots_txt(url):
             return True
-        decision = self._known_decision(request, checked_robot(robot, "robot"))
-        return None if decision is None else decision.verdict.allowed
+        verdict = self._enforcement.known_verdict(request, checked_robot(robot, "robot"))
+        return None if verdict is None else verdict.allowed
 
     def refusal(self, request: Request) -> Verdict | None:
         """Return the verdict on a *request* that is known to be forbidden, None for any other."""
         if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
             return None
-        decision = self._known_decision(request, None)
-        return None if decision is None or decision.verdict.allowed else decision.verdict
-
-    def _known_decision(self, request: Request, robot: str | None) -> Decision | None:
-        """Return the decision on *request* if the robots.txt of its site is known and fresh."""
-        state = self._keeper.in_memory(request.url)
-        if state is None:
-            return None
-        step = self._keeper.current_step(state)
-        if waits(step) or isinstance(step, Refuse):
-            return None
-        name = robot or self._robot.name_of(request)
-        return self._enforcement.decide(request, state, name, step)
+        verdict = self._enforcement.known_verdict(request)
+        return None if verdict is None or verdict.allowed else verdict
 
     def filtered(self, request: Request, verdict: Verdict) -> None:
         """Count a request that was dropped before it was queued; each URL once as refused."""
@@ -197,14 +183,13 @@ class KosterMiddleware:
         self._parts.announcer.begin(self._robot.name)
         if not self._parts.is_replay:
             self._keeper.prepare()
-        self._parts.overridden.warn_of_expired()
+        self._enforcement.warn_of_expired_overrides()
         if not self._config.pace.obeys or self._parts.is_replay:
             return
         if self._parts.waiting.is_open:
             self._is_paced = True
             self._enforcement.keep_delays(self._pacer)
-            if self._sending is not None:  # its look comes after the wait for a turn
-                self._sending.begin()
+            self._check_when_sent()  # the check comes after the wait for a turn
             waiting = partial(self._keeper.in_place.waiting, gives_place=True)
             self._pacer.open(waiting, self._refuse_closing)
             return
@@ -213,6 +198,15 @@ class KosterMiddleware:
             ' SCHEDULER = "scrapy_koster.DeferringScheduler", or use the add-on.',
             choice=self._config.pace.choice.value,
         )
+
+    def _check_when_sent(self) -> None:
+        """Have requests checked when they are sent, from the first on: there was no engine before.
+
+        What else is around downloads later is outside of this.
+        """
+        if not self._is_checking:
+            self._is_checking = True
+            self._parts.engine.around_downloads(self._enforcement.check_before_sending)
 
     def _refuse_closing(self, request: Request) -> None:
         """Refuse *request*, which waits to be sent when the crawl closes."""
@@ -228,43 +222,14 @@ class KosterMiddleware:
         self._parts.announcer.sum_up()
 
 
-def _enforcement(crawler: Crawler, parts: Assembly) -> Enforcement:
-    return Enforcement(
-        parts.config,
-        Log(Enforcement.__module__, crawler),
-        parts.clock,
-        stats=parts.stats,
-        counts=parts.counts,
-        announcer=parts.announcer,
-        overridden=parts.overridden,
-        seen=parts.seen,
-        stated=parts.stated,
-        robot_name=parts.robot.name,
-    )
+def _after(check: Callable[..., Any], own: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return *check*, a ``process_response``, followed by the *own* one of a subclass, if any."""
+    if own is None:
+        return check
 
+    @wraps(own)  # Scrapy gives it the arguments that *own* takes
+    async def both(request: Request, response: Response, **named: Any) -> Any:
+        response = await check(request, response)
+        return await ensure_awaitable(own(request=request, response=response, **named))
 
-def _elsewhere(crawler: Crawler, parts: Assembly, enforcement: Enforcement) -> Elsewhere:
-    log = Log(Elsewhere.__module__, crawler)
-    return Elsewhere(
-        log,
-        parts.clock,
-        keeper=parts.keeper,
-        robot=parts.robot,
-        replay=parts.replay,
-        stated=parts.stated,
-        enforcement=enforcement,
-    )
-
-
-def _sending(crawler: Crawler, parts: Assembly, enforcement: Enforcement) -> Sending | None:
-    if parts.config.dry_run:  # which stops nothing
-        return None
-    return Sending(
-        crawler,
-        parts.clock,
-        parts.engine.around_downloads,
-        keeper=parts.keeper,
-        robot=parts.robot,
-        stated=parts.stated,
-        enforcement=enforcement,
-    )
+    return both
