@@ -16,12 +16,11 @@ from scrapy_koster.crawl.decision import decide, host_refusal, is_plainly_allowe
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.fetching.examiner import checked_watch
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pacing.pacer import NoPacer
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain
 from scrapy_koster.protocol.standing import Ground
-from scrapy_koster.protocol.step import Obey, Refuse, waits
+from scrapy_koster.protocol.step import Ask, Defer, Obey, Refuse, waits
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.decision import Decision
-    from scrapy_koster.crawl.pacing.pacer import Pacer
+    from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.verdict import Verdict
@@ -54,7 +53,7 @@ class Enforcement:
         self._epoch = parts.clock.epoch
         self._sites = parts.keeper
         self._robot = parts.robot
-        self._pacer: Pacer | NoPacer = NoPacer()
+        self._pacer: Pacer | NoPacer | None = None
         self._has_warned_of_final_url = False
 
     def keep_delays(self, pacer: Pacer | NoPacer) -> None:
@@ -65,16 +64,17 @@ class Enforcement:
 
     def decide(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
         """Return the decision on *request*, to the site of *state*, by *step*."""
-        assert not waits(step)
+        assert not isinstance(step, (Ask, Defer))
+        facts, pacer = state.facts, self._pacer
         return decide(
             request.url,
             robot,
             site=state.site,
             step=step,
-            parser=state.parser,
-            source=state.source,
-            usage=state.facts.usage,
-            delay=self._pacer.too_long(request, state, robot),
+            parser=facts.parser,
+            source=facts.source,
+            usage=facts.usage,
+            delay=None if pacer is None else pacer.too_long(request, state, robot),
             config=self._config,
             now=self._epoch(),
         )
@@ -90,9 +90,9 @@ class Enforcement:
         return self.decide(request, state, robot or self._robot.name_of(request), step).verdict
 
     def is_plainly_allowed(self, request: Request, state: SiteState, robot: str) -> bool:
-        """Return whether ``enforce`` would allow *request*, and note nothing about its page.
+        """Return whether ``decide`` would allow *request*, and say nothing about its page.
 
-        Valid while the state is. Runs for each request.
+        Valid while the state is.
         """
         return (
             is_plainly_allowed(request.url, robot, origin=state.origin, allows=state.allows)
@@ -104,10 +104,18 @@ class Enforcement:
     def _noted_verdict(self, request: Request, state: SiteState, robot: str, step: Step) -> Verdict:
         """Return the verdict on *request*, after noting what is stated about its page."""
         verdict, statements = self.decide(request, state, robot, step)
-        self._parts.stated.note(request, statements)
+        if statements or self._parts.stated.has_any:
+            self._parts.stated.note(request, statements)
         return verdict
 
     # Points on the way of a request.
+
+    def enforce_now(self, request: Request, state: SiteState, robot: str) -> None:
+        """Do what ``enforce`` does, to a site whose state is valid. Runs for each request."""
+        if self.is_plainly_allowed(request, state, robot):
+            self.count_allowed(request, state, robot)
+        else:
+            self.enforce(request, state, robot, state.step)
 
     def enforce(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
         """Count *request* if it is allowed; otherwise raise RobotsForbidden or RobotsUnavailable.
@@ -229,7 +237,8 @@ class Enforcement:
             self._parts.stats.delay_refused()
         elif verdict.ground is Ground.USAGE:
             self._parts.stats.usage_refused()
-        self._parts.counts.refused(request, verdict)
+        if self._parts.counts.is_on:
+            self._parts.counts.refused(request, verdict)
 
     def warn_of_expired_overrides(self) -> None:
         """Name the entries of KOSTER_OVERRIDES that are void."""

@@ -20,7 +20,6 @@ from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.explained import explain
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
 from scrapy_koster.crawl.decision import is_plainly_allowed
-from scrapy_koster.crawl.pacing.pacer import NoPacer
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
@@ -180,7 +179,7 @@ async def test_the_shortcut_says_yes_only_to_what_is_allowed(crawl: Crawl, name:
     asked, wrong = await begun(name), []
     enforcement = asked.middleware._enforcement
     if asked.parts.config.pace.obeys:  # a site with a delay is looked at before the shortcut
-        enforcement.keep_delays(NoPacer())
+        enforcement._pacer = None
     for path in PATHS:
         request = Request(f"{SITE}{path}")
         state = asked.parts.keeper.state_of(request.url)

@@ -80,10 +80,7 @@ class KosterMiddleware:
         robot = self._robot.name_of(request)
         if self._epoch() >= state.until_epoch or self._has_to_wait(state, robot):
             return self._wait(request, state, robot)
-        if self._enforcement.is_plainly_allowed(request, state, robot):
-            self._enforcement.count_allowed(request, state, robot)
-        else:
-            self._enforcement.enforce(request, state, robot, state.step)
+        self._enforcement.enforce_now(request, state, robot)
         return None
 
     def _has_to_wait(self, state: SiteState, robot: str) -> bool:
