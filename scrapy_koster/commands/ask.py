@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 
-from scrapy_koster.crawl.assembly import announcer_of, build_keeper, storage_of
+from scrapy_koster.crawl.assembly import announcer_of, build_sites, storage_of
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
@@ -81,17 +81,17 @@ class AskingSpider(Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Ask. There are no start_urls: a generator has to yield something."""
-        keeper = asking_keeper(self.crawler, refresh=self._refresh, types=self._types)
+        sites = asking_sites(self.crawler, refresh=self._refresh, types=self._types)
         try:
             for url in self._urls:
-                learnt = await known_of(keeper, url)
+                learnt = await known_of(sites, url)
                 if learnt is None:
                     return
                 site = site_of(url)
                 said = self._types.get(site) if site else None
                 self._learnt[url] = replace(learnt, content_type=said)
         finally:
-            await keeper.close()
+            await sites.close()
         for request in self.start_urls:
             yield request
 
@@ -134,8 +134,8 @@ class _Hearing:
         return result
 
 
-def asking_keeper(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) -> Sites:
-    """Return a keeper that asks a site once, and does not wait for a better answer.
+def asking_sites(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) -> Sites:
+    """Return the sites of a crawl that asks each once, and does not wait for a better answer.
 
     *types* gets the Content-Type of each answer.
     """
@@ -143,7 +143,7 @@ def asking_keeper(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) ->
     config = replace(config, policy=replace(config.policy, defer_limit_secs=0.0))
     fetcher = Fetcher(crawler, config, Stats(crawler.stats), clock_of(crawler))
     store: Store = storage_of(crawler, config)
-    return build_keeper(
+    return build_sites(
         crawler,
         config,
         announcer_of(crawler, config, Uncounted()),
@@ -152,13 +152,13 @@ def asking_keeper(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) ->
     )
 
 
-async def known_of(keeper: Sites, url: str) -> Learnt | None:
+async def known_of(sites: Sites, url: str) -> Learnt | None:
     """Return what a crawl would go by for *url*, an http or https URL.
 
     None where the crawl was told to end before that was known.
     """
-    state = keeper.state_of(url)
+    state = sites.state_of(url)
     assert state is not None
-    step = await keeper.wait(state, Request(url))
+    step = await sites.wait(state, Request(url))
     # Told to end, it is refused while its site still waits.
     return None if waits(state.step) else Learnt(step, state.source, state.parser)

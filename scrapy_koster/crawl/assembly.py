@@ -79,7 +79,7 @@ class Assembly:
     seen: UrlsSeen
     finish: Finish
     sitemaps: Sitemaps
-    keeper: Sites
+    sites: Sites
     pacer: Pacer | NoPacer
     parking: Parking
     waiting: Waiting
@@ -131,21 +131,21 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     if parked is None:
         parked = Parking(crawler, folder=folder)
 
-    # The keeper and those whom it tells know each other: these find it when they are called.
+    # Sites and those whom it tells know each other: these find it when they are called.
     def ask_for(state: SiteState, request: Request) -> None:
-        keeper.ask_for(state, request)
+        sites.ask_for(state, request)
 
     def renew(state: SiteState) -> None:
-        keeper.renew(state)
+        sites.renew(state)
 
     def forget(state: SiteState) -> bool:
-        return keeper.forget(state)
+        return sites.forget(state)
 
     records = parts.records(config.memory_sites, forget)
     pacer = _pacer(crawler, config, robot, records, store, parked=parked, renew=renew)
     fetch = parts.fetch or parts.fetcher(crawler, config, stats, clock, pacer.needs_turn)
     waiting = Waiting(parked, engine=engine, pacer=pacer, ask_for=ask_for)
-    keeper = build_keeper(
+    sites = build_sites(
         crawler,
         config,
         announcer,
@@ -173,8 +173,8 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         announcer=announcer,
         seen=UrlsSeen(),
         finish=Finish(crawler, config, engine.has_start_failed),
-        sitemaps=Sitemaps(config, log, clock, keeper=keeper, robot=robot, replay=replay),
-        keeper=keeper,
+        sitemaps=Sitemaps(config, log, clock, sites=sites, robot=robot, replay=replay),
+        sites=sites,
         pacer=pacer,
         parking=parked,
         waiting=waiting,
@@ -213,7 +213,7 @@ def _pacer(
         clock=clock,
         engine=engine,
         robot=robot,
-        sites=records,
+        records=records,
         store=store,
         delays=delays,
         hosts=hosts,
@@ -221,7 +221,7 @@ def _pacer(
     )
 
 
-def build_keeper(
+def build_sites(
     crawler: Crawler,
     config: Config,
     announcer: Announcer,
@@ -238,18 +238,18 @@ def build_keeper(
     pacer: Pacer | NoPacer | None = None,
     engine: Engine | None = None,
 ) -> Sites:
-    """Return a keeper; one that nobody parks requests for, and that keeps no delay, by itself."""
+    """Build the sites of a crawl. By default nothing defers requests and no delays apply."""
     clock, pacer = clock_of(crawler), pacer or NoPacer()
     concurrent = crawler.settings.getint("CONCURRENT_REQUESTS")
 
     def forget(state: SiteState) -> bool:
-        return keeper.forget(state)
+        return sites.forget(state)
 
     def is_awaited(state: SiteState) -> bool:
-        return keeper.is_awaited(state)
+        return sites.is_awaited(state)
 
     def ended(state: SiteState) -> None:
-        keeper.ended(state)
+        sites.ended(state)
 
     retriever = Retriever(
         crawler,
@@ -267,7 +267,7 @@ def build_keeper(
         retrieved=ended,
     )
     engine = engine or Engine(crawler)
-    keeper = Sites(
+    sites = Sites(
         config,
         clock=clock,
         engine=engine,
@@ -280,18 +280,18 @@ def build_keeper(
             clock, engine.wake
         ),
     )
-    return keeper
+    return sites
 
 
 def _replay(crawler: Crawler, config: Config) -> Replay:
-    """Return the replay of a crawl: a keeper of its own, which asks no site."""
+    """Return the replay of a crawl, with sites of its own, of which none is asked."""
     clock = clock_of(crawler)
     config = replace(config, policy=policy_of_replay(config.policy))
     announcer = announcer_of(crawler, config, Uncounted(), kind=QuietAnnouncer)
     store = LastCopies(storage_of(crawler, config), clock)
-    keeper = build_keeper(crawler, config, announcer, fetch=NoFetch(), store=store)
+    sites = build_sites(crawler, config, announcer, fetch=NoFetch(), store=store)
     log = _log(crawler, Replay)
-    return Replay(crawler, log, clock, policy=config.policy, keeper=keeper)
+    return Replay(crawler, log, clock, policy=config.policy, sites=sites)
 
 
 def announcer_of(

@@ -51,7 +51,7 @@ class Enforcement:
         self._parts = parts
         self._config = parts.config
         self._epoch = parts.clock.epoch
-        self._sites = parts.keeper
+        self._sites = parts.sites
         self._robot = parts.robot
         self._pacer: Pacer | NoPacer | None = None
         self._has_warned_of_final_url = False

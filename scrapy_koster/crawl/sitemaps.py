@@ -32,20 +32,20 @@ class Sitemaps:
         log: Log,
         clock: Clock,
         *,
-        keeper: Sites,
+        sites: Sites,
         robot: Robot,
         replay: Replay | None,
     ) -> None:
         self._config = config
         self._epoch = clock.epoch
         self._log = log
-        self._keeper = keeper
+        self._sites = sites
         self._robot = robot
         self._replay = replay
 
     async def of(self, url: str) -> list[str]:
         """Return the URLs of the sitemaps of the site of *url*; RobotsUnavailable if not known."""
-        state = self._keeper.state_of(url)
+        state = self._sites.state_of(url)
         if state is None:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(state.site.robots_url)
@@ -53,7 +53,7 @@ class Sitemaps:
             state, step = await self._replay.last_known(state, request)
             assert not waits(step)
         else:
-            step = await self._keeper.wait(state, request)
+            step = await self._sites.wait(state, request)
         if not isinstance(step, Obey):
             raise RobotsUnavailable(self._unavailable(state, step.failure))
         copy = step.copy

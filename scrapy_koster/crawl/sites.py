@@ -94,11 +94,11 @@ class Sites:
         self.ahead = ahead
         self.state_of = records.state_of
         self.in_memory = records.in_memory
-        self.patience = IdleTimeout(clock, config.idle_limit_secs, self._give_up_waiting)
+        self.idle_timeout = IdleTimeout(clock, config.idle_limit_secs, self._give_up_waiting)
         self.in_place = InPlace(
             engine,
             clock,
-            timeout=self.patience,
+            timeout=self.idle_timeout,
             limit_secs=config.idle_limit_secs,
             close=self._close,
         )
@@ -141,9 +141,9 @@ class Sites:
         self._announcer.begins_to_wait(state)
         state.page = request
         self._need(state, state.step)
-        if self.patience.is_by_hand and state.state is State.FETCHING:
+        if self.idle_timeout.is_by_hand and state.state is State.FETCHING:
             self._announcer.awaited(state)
-        if self.patience.crawl is Crawl.OVER:
+        if self.idle_timeout.crawl is Crawl.OVER:
             self.look(state)
 
     async def wait(self, state: SiteState, request: Request) -> Settled:
@@ -152,8 +152,8 @@ class Sites:
         At the latest until KOSTER_DEFER_LIMIT_SECS have passed since it first failed, or until the
         crawl closes.
         """
-        if self.patience.crawl is not Crawl.OVER or not isinstance(state.known, Failure):
-            self.patience.busy()  # else nothing was fetched since the site was given up
+        if self.idle_timeout.crawl is not Crawl.OVER or not isinstance(state.known, Failure):
+            self.idle_timeout.busy()  # else nothing was fetched since the site was given up
         self.ask_for(state, request)
         step = self.current_step(state)
         if (ending := self._ending(state, step)) is not None:
@@ -178,7 +178,7 @@ class Sites:
         By now the step may be another: time may have decided it. What is started here looks at the
         site when it ends.
         """
-        if self.patience.crawl is Crawl.CLOSING or not waits(step):
+        if self.idle_timeout.crawl is Crawl.CLOSING or not waits(step):
             return
         self.ahead.begins(state)
         if state.state is not State.FETCHING:
@@ -239,7 +239,7 @@ class Sites:
             waiters, state.waiters = state.waiters, ()
             for waiter in waiters:
                 waiter.callback(told)
-        if self.patience.crawl is not Crawl.CLOSING:
+        if self.idle_timeout.crawl is not Crawl.CLOSING:
             self._parked.settled(state, parked, told)
         if self.waiting_for(state):
             # A failure is tried again in its time, which may have come already.
@@ -253,9 +253,9 @@ class Sites:
         """Return the event by which the crawl ends the wait for the site, if it does."""
         if not waits(step):
             return None
-        if self.patience.crawl is Crawl.CLOSING:
+        if self.idle_timeout.crawl is Crawl.CLOSING:
             return Event.CLOSING
-        if self.patience.crawl is Crawl.OVER and self._has_failed(state):
+        if self.idle_timeout.crawl is Crawl.OVER and self._has_failed(state):
             return Event.IDLE
         return None
 
@@ -264,7 +264,7 @@ class Sites:
         if ending is Event.CLOSING:
             return self.closing()
         assert isinstance(state.known, Failure)  # it has failed
-        return Refuse(self.patience.given_up(state.known), self._clock.epoch())
+        return Refuse(self.idle_timeout.given_up(state.known), self._clock.epoch())
 
     def closing(self) -> Refuse:
         """Return the step of a site that is not known when the crawl closes."""
@@ -273,15 +273,15 @@ class Sites:
 
     def _give_up_waiting(self) -> None:
         if self._engine.is_paused:
-            self.patience.busy()
+            self.idle_timeout.busy()
             return
-        self._engine.when_fetching(self.patience.busy)
+        self._engine.when_fetching(self.idle_timeout.busy)
         for state in self._records:
             if self.waiting_for(state):
                 self.look(state)
 
     def _close(self) -> None:
-        self.patience.close()
+        self.idle_timeout.close()
         self.ahead.close()
         self._retriever.cancel()
         self._pacer.close()

@@ -785,7 +785,7 @@ class ClosingKeeper:
 async def test_a_crawl_that_was_told_to_end_learns_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ask, "asking_keeper", lambda *_, **__: ClosingKeeper())
+    monkeypatch.setattr(ask, "asking_sites", lambda *_, **__: ClosingKeeper())
     learnt: dict[str, ask.Learnt] = {}
     crawler = Crawler(ask.AskingSpider, {})
     spider = ask.AskingSpider.from_crawler(

@@ -293,7 +293,7 @@ def opened(
     scheduler = DeferringScheduler.from_crawler(crawler)
     assembly.waiting.open(is_kept=False)
     if has_begun:
-        assembly.keeper.ahead.begun()
+        assembly.sites.ahead.begun()
     return scheduler, assembly
 
 
@@ -307,7 +307,7 @@ async def test_the_scheduler_takes_requests_for_milliseconds_and_until_enough_wa
     woken: list[bool] = []
     scheduler, assembly = opened(Queue, clock, lambda: woken.append(True))
     taken = []
-    while not assembly.keeper.ahead.is_full:
+    while not assembly.sites.ahead.is_full:
         before = Queue.number
         assert scheduler.next_request() is None
         taken.append(Queue.number - before)
@@ -315,7 +315,7 @@ async def test_the_scheduler_takes_requests_for_milliseconds_and_until_enough_wa
     assert len(woken) == 2  # when enough sites wait an answer wakes it
     assert scheduler.next_request() is None
     assert Queue.number == 10
-    await assembly.keeper.close()
+    await assembly.sites.close()
 
 
 async def test_the_loop_goes_on_after_some_requests_however_quick_they_are(
@@ -328,7 +328,7 @@ async def test_the_loop_goes_on_after_some_requests_however_quick_they_are(
     scheduler, assembly = opened(Queue, clock, int, first=100)
     assert scheduler.next_request() is None
     assert Queue.number == 16
-    await assembly.keeper.close()
+    await assembly.sites.close()
 
 
 async def test_whether_there_are_more_is_not_asked_where_it_is_about_to_look(
@@ -351,7 +351,7 @@ async def test_whether_there_are_more_is_not_asked_where_it_is_about_to_look(
     scheduler.next_request()
     assert Queue.number == 5
     assert (Queue.asked, scheduler.has_pending_requests(), Queue.asked) == (0, False, 1)
-    await assembly.keeper.close()
+    await assembly.sites.close()
 
 
 class Few(BaseScheduler):
@@ -402,7 +402,7 @@ async def test_with_each_page_a_new_site_is_asked_while_all_places_are_taken(
         # The last one leaves a place free: Scrapy asks again.
         assert len(assembly.parking) == left + min(6 - left, 5)
     assert taken == ready
-    await assembly.keeper.close()
+    await assembly.sites.close()
 
 
 async def test_no_new_site_is_looked_for_while_places_stay_free(clock: HandClock) -> None:
@@ -416,7 +416,7 @@ async def test_no_new_site_is_looked_for_while_places_stay_free(clock: HandClock
     assembly.parking.open("ready")
     assert scheduler.next_request() is not None
     assert Queue.urls == ["http://a.example/new"]
-    await assembly.keeper.close()
+    await assembly.sites.close()
 
 
 async def test_new_requests_and_those_that_are_ready_come_by_turns(clock: HandClock) -> None:
@@ -430,7 +430,7 @@ async def test_new_requests_and_those_that_are_ready_come_by_turns(clock: HandCl
         assembly.parking.open(url)
     known, *ready = "http://a.example/known", "http://ready0.example/", "http://ready1.example/"
     assert taken_by(scheduler) == [known, ready[0], known, ready[1], known, known]
-    await assembly.keeper.close()
+    await assembly.sites.close()
 
 
 async def test_a_crawl_has_begun_when_its_first_page_was_scraped(clock: HandClock) -> None:
@@ -447,4 +447,4 @@ async def test_a_crawl_has_begun_when_its_first_page_was_scraped(clock: HandCloc
     in_progress.remove(first)
     assert scheduler.next_request() is None
     assert not Queue.urls
-    await assembly.keeper.close()
+    await assembly.sites.close()

@@ -100,9 +100,9 @@ async def begun(name: str) -> Asked:
     parts = assembly_of(crawler, Parts(fetch=fetch))
     middleware = KosterMiddleware.from_crawler(crawler)
     middleware._enforcement.keep_delays(parts.pacer)
-    state = parts.keeper.state_of(SITE)
+    state = parts.sites.state_of(SITE)
     assert state is not None
-    await parts.keeper.wait(state, Request(SITE))
+    await parts.sites.wait(state, Request(SITE))
     return Asked(parts, middleware)
 
 
@@ -113,7 +113,7 @@ def said(verdict: Verdict) -> tuple[Any, ...]:
 async def answers(asked: Asked, url: str) -> dict[str, Any]:
     """What each of those who ask is told about *url*: None if it is allowed."""
     parts, middleware = asked.parts, asked.middleware
-    state = parts.keeper.state_of(url)
+    state = parts.sites.state_of(url)
     assert state is not None
     assert not waits(state.step)
     learnt = Learnt(state.step, state.source, state.parser)
@@ -169,7 +169,7 @@ async def test_whoever_asks_is_told_the_same(crawl: Crawl, name: str) -> None:
         refused += told["explain"] is not None
         if len(set(told.values())) > 1:
             differ[path] = told
-    await asked.parts.keeper.close()
+    await asked.parts.sites.close()
     assert differ == {}
     assert (refused > 0) is (name != "let through")
 
@@ -182,13 +182,13 @@ async def test_the_shortcut_says_yes_only_to_what_is_allowed(crawl: Crawl, name:
         enforcement._pacer = None
     for path in PATHS:
         request = Request(f"{SITE}{path}")
-        state = asked.parts.keeper.state_of(request.url)
+        state = asked.parts.sites.state_of(request.url)
         assert state is not None
         if enforcement.is_plainly_allowed(request, state, "figtree"):
             verdict, statements = enforcement.decide(request, state, "figtree", state.step)
             if not verdict.allowed or verdict.override is not None or statements:
                 wrong.append(path)
-    await asked.parts.keeper.close()
+    await asked.parts.sites.close()
     assert wrong == []
 
 

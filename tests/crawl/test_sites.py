@@ -1,4 +1,4 @@
-"""The keeper, driven with a fetch that asks nobody: sites, waiters, memory."""
+"""Sites, driven with a fetch that asks nobody: sites, requests that wait, memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
-from scrapy_koster.crawl.assembly import announcer_of, build_keeper, storage_of
+from scrapy_koster.crawl.assembly import announcer_of, build_sites, storage_of
 from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine
@@ -63,7 +63,7 @@ class Waited(NoPacer):
 
 
 class Driven:
-    """A keeper whose fetches are answered by a function, and nobody's crawl."""
+    """The sites of a crawl whose fetches are answered by a function, and nobody's crawl."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Driven:
         self.announcer = announcer_of(crawler, config, Uncounted())
         self.engine = Open(crawler)
         self.pacer = Waited()
-        self.keeper = build_keeper(
+        self.sites = build_sites(
             crawler,
             config,
             self.announcer,
@@ -91,7 +91,7 @@ class Driven:
             engine=self.engine,
             pacer=self.pacer,
         )
-        self.keeper.ahead.begun()
+        self.sites.ahead.begun()
         self.asked: list[str] = []
         self._answer = fetch
 
@@ -106,13 +106,13 @@ class Driven:
         """Nothing of it lasts."""
 
     def state_of(self, url: str) -> SiteState:
-        state = self.keeper.state_of(url)
+        state = self.sites.state_of(url)
         assert state is not None
         return state
 
     async def wait(self, url: str) -> SiteState:
         state = self.state_of(url)
-        await self.keeper.wait(state, Request(url))
+        await self.sites.wait(state, Request(url))
         return state
 
 
@@ -130,10 +130,10 @@ A_COM = ("http://a.com/", "http://a.com", "http://a.com:80/x", "http://A.Com/x",
 
 @pytest.mark.parametrize("first", A_COM)
 def test_one_site_in_all_its_spellings(driven: Callable[..., Driven], first: str) -> None:
-    keeper = driven()
-    state = keeper.state_of(first)
+    driver = driven()
+    state = driver.state_of(first)
     for url in (*A_COM, "http://u@a.com/", "http://u:p@a.com:80/?x", "http://a.com?x=/y", first):
-        assert keeper.state_of(url) is state
+        assert driver.state_of(url) is state
     assert str(state.site) == "http://a.com"
 
 
@@ -141,34 +141,34 @@ def test_one_site_in_all_its_spellings(driven: Callable[..., Driven], first: str
 def test_the_site_of_a_request_under_way_stays_in_memory(
     driven: Callable[..., Driven], spelt: str
 ) -> None:
-    keeper = driven(KOSTER_MEMORY_SITES=1)
-    state = keeper.state_of("http://a.com/")
-    keeper.engine.under_way = [Request("http:///x"), Request("data:,"), Request(spelt)]
-    keeper.state_of("http://b.com/")
-    assert keeper.state_of("http://a.com/") is state
-    keeper.engine.under_way = [Request("http:///x")]
-    keeper.state_of("http://c.com/")
-    assert keeper.state_of("http://a.com/") is not state
+    driver = driven(KOSTER_MEMORY_SITES=1)
+    state = driver.state_of("http://a.com/")
+    driver.engine.under_way = [Request("http:///x"), Request("data:,"), Request(spelt)]
+    driver.state_of("http://b.com/")
+    assert driver.state_of("http://a.com/") is state
+    driver.engine.under_way = [Request("http:///x")]
+    driver.state_of("http://c.com/")
+    assert driver.state_of("http://a.com/") is not state
 
 
 def test_the_site_of_a_host_whose_turn_is_waited_for_stays_in_memory(
     driven: Callable[..., Driven],
 ) -> None:
-    keeper = driven(KOSTER_MEMORY_SITES=1)
-    keeper.pacer.site = "http://a.com"
-    state = keeper.state_of("http://a.com/")
-    keeper.state_of("http://b.com/")
-    assert keeper.state_of("http://a.com/") is state
+    driver = driven(KOSTER_MEMORY_SITES=1)
+    driver.pacer.site = "http://a.com"
+    state = driver.state_of("http://a.com/")
+    driver.state_of("http://b.com/")
+    assert driver.state_of("http://a.com/") is state
 
 
 async def test_nobody_waits_for_a_state_that_left_the_memory(driven: Callable[..., Driven]) -> None:
     """What waits for a turn of its host is asked for once more, and comes out without a word."""
-    keeper = driven(KOSTER_MEMORY_SITES=1)
-    state = await keeper.wait("http://a.com/")
-    keeper.keeper.ask_for(state, Request("http://a.com/"))
-    keeper.state_of("http://b.com/")
-    assert not keeper.keeper.is_awaited(state)
-    await keeper.keeper.close()
+    driver = driven(KOSTER_MEMORY_SITES=1)
+    state = await driver.wait("http://a.com/")
+    driver.sites.ask_for(state, Request("http://a.com/"))
+    driver.state_of("http://b.com/")
+    assert not driver.sites.is_awaited(state)
+    await driver.sites.close()
 
 
 OTHERS = (
@@ -188,43 +188,43 @@ OTHERS = (
 
 @pytest.mark.parametrize("order", ["it first", "the others first"])
 def test_other_sites(driven: Callable[..., Driven], order: str) -> None:
-    keeper = driven()
+    driver = driven()
     urls = [*A_COM, *OTHERS] if order == "it first" else [*OTHERS, *A_COM]
-    state = {url: keeper.state_of(url) for url in urls}
+    state = {url: driver.state_of(url) for url in urls}
     assert len({state[url] for url in OTHERS}) == len(OTHERS)
     assert state["http://a.com/"] not in {state[url] for url in OTHERS}
     for url in reversed(urls):
-        assert keeper.state_of(url) is state[url]
+        assert driver.state_of(url) is state[url]
 
 
 @pytest.mark.parametrize("shorter", ["http://a.co", "http://a.com:8"])
 def test_a_url_without_a_path_is_not_cut_short(driven: Callable[..., Driven], shorter: str) -> None:
     """http://a.com is not http://a.co, nor a.com:80 a.com:8."""
-    keeper = driven()
-    other = keeper.state_of(f"{shorter}/")
+    driver = driven()
+    other = driver.state_of(f"{shorter}/")
     for url in ("http://a.com", "http://a.com:80"):
-        assert keeper.state_of(url) is not other
-    assert keeper.state_of(f"{shorter}/") is other
-    assert keeper.state_of(shorter) is other
+        assert driver.state_of(url) is not other
+    assert driver.state_of(f"{shorter}/") is other
+    assert driver.state_of(shorter) is other
 
 
 @pytest.mark.parametrize("url", ["data:,/robots.txt", "ftp://a.com/x", "file:///x", "s3://b/x"])
 def test_what_no_robots_txt_is_for(driven: Callable[..., Driven], url: str) -> None:
-    assert driven().keeper.state_of(url) is None
+    assert driven().sites.state_of(url) is None
 
 
 @pytest.mark.parametrize("url", ["http:///x", "http://a.com:x/", "https://", "http://:80/"])
 def test_no_site(driven: Callable[..., Driven], url: str) -> None:
     with pytest.raises(ValueError, match="no site in the URL"):
-        driven().keeper.state_of(url)
+        driven().sites.state_of(url)
 
 
 def test_the_spellings_of_a_site_cost_bounded_memory(driven: Callable[..., Driven]) -> None:
-    keeper = driven()
+    driver = driven()
     gc.collect()
     before = sys.getallocatedblocks()
-    states = {keeper.state_of(f"http://user{n}@a.com/") for n in range(20_000)}
-    assert len(states) == len(keeper.keeper._records) == 1
+    states = {driver.state_of(f"http://user{n}@a.com/") for n in range(20_000)}
+    assert len(states) == len(driver.sites._records) == 1
     assert sys.getallocatedblocks() - before < 15_000
 
 
@@ -232,50 +232,50 @@ def test_the_spellings_of_a_site_cost_bounded_memory(driven: Callable[..., Drive
 
 
 async def test_all_who_wait_are_told(driven: Callable[..., Driven], crawl: Crawl) -> None:
-    keeper = driven()
-    waited = await crawl.together(*(keeper.wait(f"http://a.com/{n}") for n in range(200)))
+    driver = driven()
+    waited = await crawl.together(*(driver.wait(f"http://a.com/{n}") for n in range(200)))
     assert {type(state.step) for state in waited} == {Obey}
-    assert keeper.asked == ["http://a.com"]
-    await keeper.keeper.close()
+    assert driver.asked == ["http://a.com"]
+    await driver.sites.close()
 
 
 async def test_what_is_known_asks_for_nothing(driven: Callable[..., Driven]) -> None:
-    keeper = driven()
+    driver = driven()
     for _ in range(3):
-        state = await keeper.wait("http://a.com/x")
+        state = await driver.wait("http://a.com/x")
     assert isinstance(state.known, Copy)
     assert state.source is Source.FETCHED
     assert not state.allows("http://a.com/directory/7/x", "figtree")
     assert state.allows("http://a.com/x", "figtree")
-    assert keeper.asked == ["http://a.com"]
-    await keeper.keeper.close()
+    assert driver.asked == ["http://a.com"]
+    await driver.sites.close()
 
 
 async def test_a_failure_is_waited_out(driven: Callable[..., Driven]) -> None:
     answers = iter([NoAnswer("gone"), Answer("http://a.com/robots.txt", 503, {})])
-    keeper = driven(
+    driver = driven(
         lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
     )
-    state = await keeper.wait("http://a.com/x")
+    state = await driver.wait("http://a.com/x")
     assert isinstance(state.step, Obey)
-    assert keeper.asked == ["http://a.com"] * 3
-    assert keeper.stats.get_value("koster/deferred/sites") == 1
-    await keeper.keeper.close()
+    assert driver.asked == ["http://a.com"] * 3
+    assert driver.stats.get_value("koster/deferred/sites") == 1
+    await driver.sites.close()
 
 
 async def test_a_clock_that_is_put_back_lengthens_no_wait(
     driven: Callable[..., Driven], crawl: Crawl
 ) -> None:
     answers = iter([NoAnswer("gone")])
-    keeper = driven(
+    driver = driven(
         lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
     )
-    waiting = deferred_from_coro(keeper.wait("http://a.com/x"))
-    await crawl.until(lambda: keeper.asked)
-    keeper.clock.ahead = -3600
+    waiting = deferred_from_coro(driver.wait("http://a.com/x"))
+    await crawl.until(lambda: driver.asked)
+    driver.clock.ahead = -3600
     state = await maybe_deferred_to_future(waiting)
     assert isinstance(state.step, Obey)
-    await keeper.keeper.close()
+    await driver.sites.close()
 
 
 async def test_each_request_that_is_deferred_is_counted_once(
@@ -283,31 +283,31 @@ async def test_each_request_that_is_deferred_is_counted_once(
 ) -> None:
     """Whenever it comes: one in each turn of the loop."""
     answers = iter([NoAnswer("gone"), NoAnswer("gone")])
-    keeper = driven(
+    driver = driven(
         lambda site, stale: next(answers, None) or found(site, stale), KOSTER_DEFER_FIRST_SECS=0.05
     )
     waits = []
-    while len(keeper.asked) < 2:
-        waits.append(deferred_from_coro(keeper.wait("http://a.com/x")))
+    while len(driver.asked) < 2:
+        waits.append(deferred_from_coro(driver.wait("http://a.com/x")))
         await sleep(0)
     waited = await crawl.together(*map(maybe_deferred_to_future, waits))
     assert {type(state.step) for state in waited} == {Obey}
-    assert keeper.stats.get_value("koster/deferred/requests") == len(waits)
-    await keeper.keeper.close()
+    assert driver.stats.get_value("koster/deferred/requests") == len(waits)
+    await driver.sites.close()
 
 
 async def test_a_failure_is_given_up(driven: Callable[..., Driven]) -> None:
-    keeper = driven(
+    driver = driven(
         lambda site, stale: NoAnswer("gone"),
         KOSTER_DEFER_FIRST_SECS=0.05,
         KOSTER_DEFER_LIMIT_SECS=0.2,
     )
-    state = await keeper.wait("http://a.com/x")
+    state = await driver.wait("http://a.com/x")
     assert isinstance(state.step, Refuse)
     assert isinstance(state.known, Failure)
     assert not state.allows("http://a.com/x", "figtree")
     assert state.allows("http://a.com/robots.txt", "figtree")
-    await keeper.keeper.close()
+    await driver.sites.close()
 
 
 class PassingClock(JumpingClock):
@@ -329,20 +329,20 @@ async def test_who_waits_is_told_whenever_the_time_is_over(
     clock = PassingClock()
 
     def gone(site: Site, stale: Copy | None) -> NoAnswer:
-        if len(keeper.asked) == 1:
+        if len(driver.asked) == 1:
             clock.readings_left = reading
         return NoAnswer("gone")
 
-    keeper = driven(
+    driver = driven(
         gone,
         lambda: clock,
         KOSTER_DEFER_FIRST_SECS=0.001,
         KOSTER_DEFER_MAX_SECS=10,
         KOSTER_DEFER_LIMIT_SECS=0.1,
     )
-    state = await clock.within(5, keeper.wait("http://a.com/x"))
+    state = await clock.within(5, driver.wait("http://a.com/x"))
     assert isinstance(state.step, Refuse)
-    await keeper.keeper.close()
+    await driver.sites.close()
 
 
 async def test_an_error_of_ours_is_a_failure_and_is_logged(
@@ -351,24 +351,24 @@ async def test_an_error_of_ours_is_a_failure_and_is_logged(
     def broken(site: Site, stale: Copy | None) -> Answer:
         raise ZeroDivisionError
 
-    keeper = driven(broken, KOSTER_DEFER_LIMIT_SECS=0)
-    state = await keeper.wait("http://a.com/x")
+    driver = driven(broken, KOSTER_DEFER_LIMIT_SECS=0)
+    state = await driver.wait("http://a.com/x")
     assert isinstance(state.step, Refuse)
     [record] = [r for r in caplog.records if r.levelno >= logging.ERROR]
     said = "Error while fetching or reading the robots.txt of http://a.com: "
     assert record.getMessage().startswith(said)
     assert record.exc_info
-    await keeper.keeper.close()
+    await driver.sites.close()
 
 
 async def test_a_copy_is_found_in_the_storage(driven: Callable[..., Driven]) -> None:
     for source in (Source.FETCHED, Source.STORAGE):
-        keeper = driven(KOSTER_STORAGE=SQLITE)
-        state = await keeper.wait("http://a.com/x")
+        driver = driven(KOSTER_STORAGE=SQLITE)
+        state = await driver.wait("http://a.com/x")
         assert state.source is source
-        await keeper.keeper.close()
-    assert keeper.asked == []
-    assert keeper.stats.get_value("koster/storage/hit") == 1
+        await driver.sites.close()
+    assert driver.asked == []
+    assert driver.stats.get_value("koster/storage/hit") == 1
 
 
 async def test_a_copy_of_no_use_today_is_asked_for_by_one(
@@ -384,13 +384,13 @@ async def test_a_copy_of_no_use_today_is_asked_for_by_one(
     now = time.time()
     cut = Copy("http://a.com/robots.txt", 200, RULES, None, None, now, now + 60, cut_bytes=100)
     storage.put(Site("http", "a.com", 80), cut)
-    keeper = driven(fetch, KOSTER_STORAGE=SQLITE)
-    await keeper.wait("http://a.com/x")
-    assert keeper.asked == ["http://a.com"]
+    driver = driven(fetch, KOSTER_STORAGE=SQLITE)
+    await driver.wait("http://a.com/x")
+    assert driver.asked == ["http://a.com"]
     assert claims[0].held_secs > 0
-    assert keeper.stats.get_value("koster/storage/miss") == 1
+    assert driver.stats.get_value("koster/storage/miss") == 1
     storage.close()
-    await keeper.keeper.close()
+    await driver.sites.close()
 
 
 async def test_a_stale_copy_is_given_to_the_fetch(driven: Callable[..., Driven]) -> None:
@@ -400,14 +400,14 @@ async def test_a_stale_copy_is_given_to_the_fetch(driven: Callable[..., Driven])
         stales.append(stale)
         return found(site, stale)
 
-    keeper = driven(fetch)
-    state = await keeper.wait("http://a.com/x")
+    driver = driven(fetch)
+    state = await driver.wait("http://a.com/x")
     copy = state.known
     assert isinstance(copy, Copy)
-    keeper.clock.ahead = copy.expires + 1 - time.time()
-    await keeper.wait("http://a.com/x")
+    driver.clock.ahead = copy.expires + 1 - time.time()
+    await driver.wait("http://a.com/x")
     assert stales == [None, copy]
-    await keeper.keeper.close()
+    await driver.sites.close()
 
 
 # Memory.
@@ -447,7 +447,7 @@ async def test_memory_is_flat(
     3.10 MB after 20,000.
     """
     caplog.set_level(logging.WARNING)  # what it would keep is not ours
-    keeper = driven(
+    driver = driven(
         answer_by_turns,
         KOSTER_MEMORY_SITES=ROOM,
         KOSTER_STORAGE=storage,
@@ -456,13 +456,13 @@ async def test_memory_is_flat(
     blocks = []
     for first in range(0, sites, BATCH):
         urls = [f"http://s{number}.example/page" for number in range(first, first + BATCH)]
-        for state in await crawl.together(*map(keeper.wait, urls)):
+        for state in await crawl.together(*map(driver.wait, urls)):
             state.allows(str(state.site), "figtree")
-        keeper.asked.clear()
+        driver.asked.clear()
         if not (first + BATCH) % EVERY:
             gc.collect()
             blocks.append(sys.getallocatedblocks())
-    await keeper.keeper.close()
-    assert len(keeper.keeper._records) == ROOM
-    assert keeper.stats.get_value("koster/storage/miss") == sites
+    await driver.sites.close()
+    assert len(driver.sites._records) == ROOM
+    assert driver.stats.get_value("koster/storage/miss") == sites
     assert max(blocks) - blocks[0] < sites / 10  # one object for each site would be ten times that

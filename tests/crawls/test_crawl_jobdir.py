@@ -249,7 +249,7 @@ async def test_an_answer_that_comes_after_the_close_leaves_the_file_alone(
         def close(self, reason: str) -> Any:
             super().close(reason)
             closed.set()
-            return deferred_from_coro(crawl.until(lambda: not keeper.is_retrieving()))
+            return deferred_from_coro(crawl.until(lambda: not sites.is_retrieving()))
 
     site = server.site()
     site.robots = OPEN
@@ -262,7 +262,7 @@ async def test_an_answer_that_comes_after_the_close_leaves_the_file_alone(
             and running.crawler.stats.get_value("scheduler/enqueued") == 5
         )
     )
-    keeper = assembly_of(running.crawler).keeper
+    sites = assembly_of(running.crawler).sites
     await running.stop()
     assert site.pages_asked == []
     result = await crawl(settings=jobdir)

@@ -144,5 +144,5 @@ def test_components_share_their_parts_in_whichever_order(order: int, tmp_path: P
     kinds: list[Any] = [KosterMiddleware, DeferringScheduler][::order]
     components = {kind: kind.from_crawler(crawler) for kind in kinds}
     parts = assembly_of(crawler)
-    assert components[KosterMiddleware]._keeper is parts.keeper
-    assert components[DeferringScheduler]._keeper is parts.keeper
+    assert components[KosterMiddleware]._sites is parts.sites
+    assert components[DeferringScheduler]._sites is parts.sites

@@ -327,7 +327,7 @@ class Process:
 
     def moments(self) -> list[float]:
         """Return when time alone decides what is done with requests, in seconds since the epoch."""
-        policy = self.keeper._policy
+        policy = self.sites._policy
         moments = []
         for state in self.states.values():
             if isinstance(state.known, Failure):
@@ -363,8 +363,8 @@ class Process:
                 ),
             ),
         )
-        self.keeper = self.parts.keeper
-        self.store: Any = self.keeper._retriever._store
+        self.sites = self.parts.sites
+        self.store: Any = self.sites._retriever._store
         crawler.koster = KosterMiddleware(crawler, self.parts)
         self.main = self.loop.create_task(crawler.crawl())
 

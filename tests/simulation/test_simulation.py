@@ -31,7 +31,7 @@ CRAWL = Path(scrapy_koster.crawl.__file__).parent
 FOUND = {
     34: "the watch: a copy is fresh by a clock that is behind",
     684: "the pipeline: a process that was killed asks for no more pictures",
-    6376: "the watch: a refusal by a copy that the keeper has no room for any more",
+    6376: "the watch: a refusal by a copy that the crawl has no room for any more",
     7569: "the watch: a copy says nothing by a clock that is far behind",
     15485: "the chance of the simulation: a pause that a clock jumps in lasts as long",
     1301: "the ledger: what is in Scrapy's queue is not parked",
@@ -43,7 +43,7 @@ FOUND = {
     96339: "the ledger: what came out for its site and waits for a turn, unknown to Redis",
     97787: "the watch: the clock of a process that has ended",
     31950: "the ledger: a redirect that died on its way, while its page was still in the journal",
-    6777: "the keeper: the timer of a state that left the memory, when its site has another one",
+    6777: "the sites: the timer of a state that left the memory, when its site has another one",
     34447: "the sites: one left the memory while a request waited in place for its turn",
     1291: "the sites: one left the memory while its host was visited, and another state waited",
     607: "the hosts: a redirect to one that a copy in memory names a delay for was no visit",
@@ -127,7 +127,7 @@ def test_one_deferred_that_waiters_share_is_found(
     """As in Scrapy's own middleware: who waits later is told None, and takes that for a yes."""
 
     async def wait(self: Any, state: Any, request: Any) -> Any:
-        self.patience.busy()
+        self.idle_timeout.busy()
         self.ask_for(state, request)
         step = self.current_step(state)
         if waits(step):

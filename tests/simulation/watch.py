@@ -155,7 +155,7 @@ class Watch:
         that is in neither, and was never met as far as the process knows.
         """
         hosts = process.crawler.koster._parts.pacer._hosts
-        return state in list(process.keeper._records) or state.site.host in {
+        return state in list(process.sites._records) or state.site.host in {
             site.site.host for host in hosts for site in host.states
         }
 
@@ -180,7 +180,7 @@ class Watch:
 
     def _forbidden(self, process: Process, state: SiteState, request: Request) -> str:
         wall = process.wall()
-        policy, known = process.keeper._policy, state.known
+        policy, known = process.sites._policy, state.known
         copy, until = known, math.inf
         if isinstance(known, Failure):
             copy, until = known.stale, -math.inf
@@ -282,13 +282,13 @@ class Watch:
         is_asked = not process.is_paused_by_user and not is_new
         if is_asked and self._has_requests(process) and not engine.needs_backout():
             self.broken("nothing waits that could go", process, "requests in the queue")
-        keeper = process.keeper
-        retriever = keeper._retriever
+        sites = process.sites
+        retriever = sites._retriever
         if retriever._permits._all.open > len(retriever.under_way):
             self.broken("nothing is left at the end", process, "a permit that nobody has")
-        self._counts(process, keeper)
-        for state in keeper._records:
-            if keeper.waiting_for(state) and state not in retriever.under_way:
+        self._counts(process, sites)
+        for state in sites._records:
+            if sites.waiting_for(state) and state not in retriever.under_way:
                 self._waits(process, state)
             else:
                 process.overdue.pop(state, None)
@@ -296,18 +296,18 @@ class Watch:
     def _has_requests(self, process: Process) -> bool:
         scheduler: Any = process.scheduler
         is_ours = self._history.defers
-        if is_ours and (self._history.queue_kind == "redis" or process.keeper.ahead.is_full):
+        if is_ours and (self._history.queue_kind == "redis" or process.sites.ahead.is_full):
             # Nobody is told that another has pushed; or what is in the queue may wait there.
             return bool(scheduler._parking.has_next or scheduler._waiting.has_turn)
         return bool(scheduler.has_pending_requests())
 
-    def _counts(self, process: Process, keeper: Any) -> None:
+    def _counts(self, process: Process, sites: Any) -> None:
         """Is the queue left alone only while sites wait that are asked, and not for long?"""
-        ahead = keeper.ahead
+        ahead = sites.ahead
         counted = (
             ahead._waiting
-            - keeper._retriever.under_way
-            - {state for state in keeper._records if state.timer}
+            - sites._retriever.under_way
+            - {state for state in sites._records if state.timer}
         )
         if counted:
             self.broken("nothing waits that could go", process, f"counted for ever: {counted}")
@@ -317,7 +317,7 @@ class Watch:
             self.broken("nothing waits that could go", process, f"behind late sites: {late}")
 
     def _waits(self, process: Process, state: SiteState) -> None:
-        step = process.keeper.current_step(state)
+        step = process.sites.current_step(state)
         known = state.known
         # A site whose copy is not fresh any more is asked when the turn comes.
         waiting = process.parts.parking.waiting_for_turn(str(state.site))
@@ -331,7 +331,7 @@ class Watch:
             if not process.parts.waiting.is_kept:
                 self._due(process, state, "nothing waits that could go", "open", 0.0)
         elif isinstance(known, Failure):
-            longest = process.keeper._policy.defer_max_secs * 1.25 + _SKEW_SECS
+            longest = process.sites._policy.defer_max_secs * 1.25 + _SKEW_SECS
             secs = min(max(known.retry - process.wall(), 0.0), longest)
             self._due(process, state, "who waits has a site asked again", known, secs)
         else:
@@ -355,16 +355,16 @@ class Watch:
 
     def ended(self, process: Process) -> None:
         """The crawl of *process* has ended: is nothing left of it?"""
-        keeper: Any = process.keeper
+        sites: Any = process.sites
         left = {
             "timers": process.loop.timers(),
             "tasks": process.loop.tasks(),
-            "sites that are asked": keeper._retriever.under_way | keeper._retriever._fetching,
-            "attempts": keeper._retriever._tasks,
-            "retries": [state for state in keeper._records if state.timer],
-            "requests in place": len(keeper.in_place),
+            "sites that are asked": sites._retriever.under_way | sites._retriever._fetching,
+            "attempts": sites._retriever._tasks,
+            "retries": [state for state in sites._records if state.timer],
+            "requests in place": len(sites.in_place),
             "an open file": process.parked_file and process.parked_file._connection,
-            "waiters": [state for state in keeper._records if state.waiters],
+            "waiters": [state for state in sites._records if state.waiters],
         }
         for what, there in left.items():
             if there:

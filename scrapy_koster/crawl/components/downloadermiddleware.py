@@ -46,7 +46,7 @@ class KosterMiddleware:
         self._parts = parts
         self._epoch = parts.clock.epoch
         self._config = parts.config
-        self._keeper = parts.keeper
+        self._sites = parts.sites
         self._robot = parts.robot
         self._replay = parts.replay
         self._pacer = parts.pacer
@@ -74,7 +74,7 @@ class KosterMiddleware:
         """Allow or refuse *request*, after waiting for its robots.txt if necessary."""
         if request.meta.get("dont_obey_robotstxt"):
             return None
-        state = self._keeper.state_of(request.url)
+        state = self._sites.state_of(request.url)
         if state is None:
             return None
         robot = self._robot.name_of(request)
@@ -103,7 +103,7 @@ class KosterMiddleware:
         elif self._epoch() < state.until_epoch:
             step = state.step
         else:
-            step = await self._keeper.wait(state, request)
+            step = await self._sites.wait(state, request)
         step = await self._take_turn(request, state, robot, step)
         self._enforcement.enforce(request, state, robot, step)
         return None
@@ -114,11 +114,11 @@ class KosterMiddleware:
         if not self._is_paced:
             return step
         while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
-            with self._keeper.in_place.waiting(request, gives_place=True):
+            with self._sites.in_place.waiting(request, gives_place=True):
                 if not await pacer.turn(state, host, request):
-                    return self._keeper.closing()
+                    return self._sites.closing()
             if self._epoch() >= state.until_epoch and not is_robots_txt(request.url):
-                step = await self._keeper.wait(state, request)
+                step = await self._sites.wait(state, request)
         return step
 
     def process_exception(
@@ -179,7 +179,7 @@ class KosterMiddleware:
     def _spider_opened(self) -> None:
         self._parts.announcer.begin(self._robot.name)
         if not self._parts.is_replay:
-            self._keeper.prepare()
+            self._sites.prepare()
         self._enforcement.warn_of_expired_overrides()
         if not self._config.pace.obeys or self._parts.is_replay:
             return
@@ -187,7 +187,7 @@ class KosterMiddleware:
             self._is_paced = True
             self._enforcement.keep_delays(self._pacer)
             self._check_when_sent()  # the check comes after the wait for a turn
-            waiting = partial(self._keeper.in_place.waiting, gives_place=True)
+            waiting = partial(self._sites.in_place.waiting, gives_place=True)
             self._pacer.open(waiting, self._refuse_closing)
             return
         self._log.warning(
@@ -207,13 +207,13 @@ class KosterMiddleware:
 
     def _refuse_closing(self, request: Request) -> None:
         """Refuse *request*, which waits to be sent when the crawl closes."""
-        state = self._keeper.state_of(request.url)
+        state = self._sites.state_of(request.url)
         assert state is not None  # its host has a turn
         robot = self._robot.decided_by(request)
-        self._enforcement.enforce(request, state, robot, self._keeper.closing())
+        self._enforcement.enforce(request, state, robot, self._sites.closing())
 
     async def _spider_closed(self) -> None:
-        await self._keeper.close()
+        await self._sites.close()
         if self._replay is not None:
             await self._replay.close()
         self._parts.announcer.sum_up()

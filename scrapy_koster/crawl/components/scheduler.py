@@ -56,7 +56,7 @@ class DeferringScheduler(BaseScheduler):
         self._scheduler = scheduler
         self._parts = parts
         self._log = Log(__name__, crawler)
-        self._keeper = parts.keeper
+        self._sites = parts.sites
         self._parking = parts.parking
         self._waiting = parts.waiting
         self._wrapped = Wrapped(crawler, scheduler, folder=parts.folder)
@@ -65,7 +65,7 @@ class DeferringScheduler(BaseScheduler):
             crawler,
             parts.clock,
             parts.engine,
-            keeper=parts.keeper,
+            sites=parts.sites,
             parking=parts.parking,
             waiting=parts.waiting,
             wrapped=self._wrapped,
@@ -103,7 +103,7 @@ class DeferringScheduler(BaseScheduler):
             is_by_hand = self._parts.engine.is_by_hand
             self._waiting.open(is_kept=self._wrapped.keeps_requests and not is_by_hand)
             if is_by_hand:
-                self._keeper.patience.have_none()
+                self._sites.idle_timeout.have_none()
         # What is closed after an error has to be open.
         opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
         if self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
@@ -178,11 +178,13 @@ class DeferringScheduler(BaseScheduler):
         """Keep the crawl open while the time of requests that wait may come."""
         if not self._waiting.is_open:
             return
-        keeper, patience = self._keeper, self._keeper.patience
-        if len(self._parking) or len(keeper.in_place):
-            patience.idle()
+        sites, idle_timeout = self._sites, self._sites.idle_timeout
+        if len(self._parking) or len(sites.in_place):
+            idle_timeout.idle()
             is_paced = self._parts.pacer.has_waiting()
-            is_over = patience.crawl is Crawl.OVER and not keeper.is_retrieving() and not is_paced
+            is_over = (
+                idle_timeout.crawl is Crawl.OVER and not sites.is_retrieving() and not is_paced
+            )
             if not (self._waiting.is_kept and is_over):
                 raise DontCloseSpider
         if self._journal.others_wait():

@@ -40,7 +40,7 @@ _SWITCHED_OFF = {
     RetryMiddleware,
 }
 _SCHEMES = {"http", "https"}
-# No bound: how many sites are asked at the same time is the keeper's to decide.
+# No bound: how many sites are asked at the same time is for permits to decide.
 _CONNECTIONS = 100_000
 
 

@@ -1,4 +1,4 @@
-"""What the keeper is given: what asks sites, and what is kept between crawls."""
+"""What the retriever is given: what asks sites, and what is kept between crawls."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Pacer:
         clock: Clock,
         engine: Engine,
         robot: Robot,
-        sites: SiteRecords,
+        records: SiteRecords,
         store: Store,
         delays: Delays,
         hosts: Hosts,
@@ -78,7 +78,7 @@ class Pacer:
         self._log = log
         self._engine = engine
         self._robot = robot
-        self._sites = sites
+        self._records = records
         self._clock = clock
         self._renew = renew
         self._dry_run = config.dry_run
@@ -136,7 +136,7 @@ class Pacer:
         now on.
         """
         try:
-            state = self._sites.state_of(request.url)
+            state = self._records.state_of(request.url)
             if state is None or (state.delay is NO_DELAY and not self._hosts):
                 return None
             host = self.held(request, state, self._robot.name_of(request))
@@ -255,7 +255,7 @@ class Pacer:
         return self._host_of(url) is not None
 
     def _host_of(self, url: str) -> Host | None:
-        state = self._sites.met(url)
+        state = self._records.met(url)
         if state is not None:
             # An old copy names it as well. A page may have been in its slot before there was one.
             self._hosts.of_site(state, self._robot.name)

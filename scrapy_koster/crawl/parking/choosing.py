@@ -44,7 +44,7 @@ class Choosing:
         clock: Clock,
         engine: Engine,
         *,
-        keeper: Sites,
+        sites: Sites,
         parking: Parking,
         waiting: Waiting,
         wrapped: Wrapped,
@@ -54,9 +54,9 @@ class Choosing:
         self._epoch = clock.epoch
         self._now = clock.now
         self._engine = engine
-        self._keeper = keeper
-        self._ahead = keeper.ahead
-        self._patience = keeper.patience
+        self._sites = sites
+        self._ahead = sites.ahead
+        self._idle_timeout = sites.idle_timeout
         self._parking = parking
         self._waiting = waiting
         self._wrapped = wrapped
@@ -137,8 +137,8 @@ class Choosing:
         waiting = self._waiting
         if not waiting.is_open or (waiting.has_given_up and request in waiting.given_up):
             return True
-        if self._patience.crawl is not Crawl.BUSY:
-            self._patience.busy()
+        if self._idle_timeout.crawl is not Crawl.BUSY:
+            self._idle_timeout.busy()
         if (state := self._held_back(request)) is not None:
             waiting.park(state, request)
             return False
@@ -161,21 +161,21 @@ class Choosing:
                 self._engine.wake()
                 break
             site, request = self._last_run.take_first()
-            state = self._keeper.state_of(request.url) if self._waiting.is_open else None
-            if state is None or not waits(self._keeper.current_step(state)):
+            state = self._sites.state_of(request.url) if self._waiting.is_open else None
+            if state is None or not waits(self._sites.current_step(state)):
                 self._parking.open(site)
             elif self._parking.waiting_for(site):  # else it was asked and has opened since
-                self._keeper.ask_for(state, request)
+                self._sites.ask_for(state, request)
 
     def _held_back(self, request: Request) -> SiteState | None:
         """Return the site for which *request* has to wait, None if for none."""
         if request.meta.get("dont_obey_robotstxt"):
             return None
         try:
-            state = self._keeper.state_of(request.url)
+            state = self._sites.state_of(request.url)
         except ValueError:  # the middleware says so to the request's errback
             return None
         # In this order: most requests are to a site that is open.
         if state is None or self._epoch() < state.until_epoch or is_robots_txt(request.url):
             return None
-        return state if waits(self._keeper.current_step(state)) else None
+        return state if waits(self._sites.current_step(state)) else None

@@ -43,14 +43,14 @@ class Replay:
     """Answers requests out of the HTTP cache, and knows the last copies."""
 
     def __init__(
-        self, crawler: Crawler, log: Log, clock: Clock, *, policy: Policy, keeper: Sites
+        self, crawler: Crawler, log: Log, clock: Clock, *, policy: Policy, sites: Sites
     ) -> None:
-        """*policy* and *keeper* are as ``policy_of_replay`` and ``LastCopies`` have them."""
+        """*policy* and *sites* are as ``policy_of_replay`` and ``LastCopies`` have them."""
         self._crawler = crawler
         self._log = log
         self._clock = clock
         self._policy = policy
-        self._keeper = keeper
+        self._sites = sites
         self._said = False
 
     @property
@@ -91,15 +91,15 @@ class Replay:
             last = SiteState(state.site)
             last.learn(state.facts._replace(known=_without_end(copy, now), watch=None))
             return last, last.take_step(now=now, policy=self._policy)
-        stored = self._keeper.state_of(request.url)
+        stored = self._sites.state_of(request.url)
         assert stored is not None  # it has a site
         if now < stored.until_epoch:
             return stored, stored.step
-        return stored, await self._keeper.wait(stored, request)
+        return stored, await self._sites.wait(stored, request)
 
     async def close(self) -> None:
         """Close the storage."""
-        await self._keeper.close()
+        await self._sites.close()
 
 
 def is_replay(settings: BaseSettings) -> bool:
