@@ -767,7 +767,7 @@ def test_a_crawl_that_cannot_start_is_told(sites: Sites) -> None:
         assert "the crawl ended before robots.txt was fetched" in ran.err
 
 
-class ClosingKeeper:
+class ClosingSites:
     """A keeper of a crawl that was told to end."""
 
     step = Ask(None)
@@ -785,7 +785,7 @@ class ClosingKeeper:
 async def test_a_crawl_that_was_told_to_end_learns_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ask, "asking_sites", lambda *_, **__: ClosingKeeper())
+    monkeypatch.setattr(ask, "asking_sites", lambda *_, **__: ClosingSites())
     learnt: dict[str, ask.Learnt] = {}
     crawler = Crawler(ask.AskingSpider, {})
     spider = ask.AskingSpider.from_crawler(

@@ -57,8 +57,11 @@ class KosterMiddleware:
         if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
             self.process_response = _after(self._enforcement.check_final_url, own)
         check_enabled(crawler, parts.config)
+        self._crawler = crawler
         self._is_checking = parts.config.dry_run  # which stops nothing
-        crawler.signals.connect(self._check_when_sent, signal=signals.request_reached_downloader)
+        if not self._is_checking:
+            first = signals.request_reached_downloader
+            crawler.signals.connect(self._check_when_sent, signal=first)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
@@ -203,6 +206,8 @@ class KosterMiddleware:
         """
         if not self._is_checking:
             self._is_checking = True
+            first = signals.request_reached_downloader
+            self._crawler.signals.disconnect(self._check_when_sent, signal=first)
             self._parts.engine.around_downloads(self._enforcement.check_before_sending)
 
     def _refuse_closing(self, request: Request) -> None:
