@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest
 
 from scrapy_koster.crawl.decision import decide, host_refusal, is_plainly_allowed
-from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+from scrapy_koster.crawl.exceptions import RobotsForbidden, unavailable
 from scrapy_koster.crawl.fetching.examiner import checked_watch
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import Copy
@@ -124,7 +124,7 @@ class Enforcement:
         """
         verdict = self._noted_verdict(request, state, robot, step)
         if not verdict.allowed:
-            self._refuse(request, verdict)
+            self._refuse(request, verdict, state, step)
         elif verdict.override is None:
             self.count_allowed(request, state, robot)
         else:
@@ -154,7 +154,7 @@ class Enforcement:
         if isinstance(state.known, Copy) and not is_robots_txt(request.url):
             verdict = self._noted_verdict(request, state, robot, state.step)
             if not verdict.allowed:
-                self._refuse(request, verdict)
+                self._refuse(request, verdict, state, state.step)
 
     async def check_final_url(self, request: Request, response: Response) -> Response:
         """Return *response* if the robot may visit its URL; ask its site first if need be.
@@ -205,7 +205,7 @@ class Enforcement:
         if hazard := watch.hazard(request.url, is_plain=plain):
             self._parts.announcer.hazard_met(state, request, robot, hazard)
 
-    def _refuse(self, request: Request, verdict: Verdict) -> None:
+    def _refuse(self, request: Request, verdict: Verdict, state: SiteState, step: Step) -> None:
         """Log, count and refuse *request*, unless KOSTER_DRY_RUN is set."""
         stats = self._parts.stats
         if self._config.filter_links:
@@ -221,7 +221,8 @@ class Enforcement:
         if verdict.ground is Ground.UNAVAILABLE:
             if self._config.policy.defers:
                 stats.request_dropped()
-            raise RobotsUnavailable(verdict)
+            is_by_hand = self._parts.engine.is_by_hand
+            raise unavailable(verdict, step, state.facts.defect, is_by_hand=is_by_hand)
         raise RobotsForbidden(verdict)
 
     def drop_link(self, request: Request, verdict: Verdict) -> None:

@@ -65,8 +65,6 @@ INTERNALS = (
     ),
     _needed("scrapy.core.engine.ExecutionEngine", "engine.scraper", "the attributes of its class"),
     _needed("scrapy.core.engine.ExecutionEngine", "engine.paused", "a pause of the user"),
-    _needed("scrapy.core.engine.ExecutionEngine", "engine.pause", "the moment of a pause"),
-    _needed("scrapy.core.engine.ExecutionEngine", "engine.unpause", "the end of a pause"),
     _needed(
         "scrapy.core.engine.ExecutionEngine",
         "engine.running",

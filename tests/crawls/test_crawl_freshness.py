@@ -25,7 +25,7 @@ from harness.virtual import time
 from scrapy import Request
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.asyncio import call_later
-from scrapy_koster.crawl.fetching.storage_breaker import StorageBreaker
+from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.engine.compat import robots_parsed
@@ -691,13 +691,13 @@ async def test_a_storage_that_is_opened_while_the_crawl_ends_is_closed(
             super().close()
             closed.set()
 
-    close = StorageBreaker.close
+    close = StorageCalls.close
 
-    async def close_while_opening(store: StorageBreaker) -> None:
+    async def close_while_opening(store: StorageCalls) -> None:
         call_later(0, closing.set)
         await close(store)
 
-    monkeypatch.setattr(StorageBreaker, "close", close_while_opening)
+    monkeypatch.setattr(StorageCalls, "close", close_while_opening)
     running = crawl.start(urls=server.site().urls(1), settings={"KOSTER_STORAGE": Opened})
     await crawl.until(opening.is_set)
     await running.stop()
