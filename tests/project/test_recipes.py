@@ -104,7 +104,9 @@ async def test_the_first_crawl_says_what_the_page_says(
 
 def test_the_first_crawl_is_what_the_readme_enables() -> None:
     [enabled] = [block for block in blocks_in(text("README.md"), "python") if "ADDONS" in block]
-    assert "".join(blocks_in(text("docs/start.md"), "python")[:2]) == enabled
+    assert blocks_in(text("docs/start.md"), "python")[0] == enabled
+    coming = blocks_in(text("docs/coming-from-scrapy.md"), "python")[0]
+    assert coming == f"{enabled}KOSTER_DRY_RUN = True\n"
 
 
 # docs/recipes.md
