@@ -48,7 +48,7 @@ OF_OTHERS = {
 OF_THE_ENGINE = {"downloader", "scraper", "scheduler", "paused", "running"}
 """Attributes of a crawl's engine that its documentation does not have."""
 SET = {
-    "commands/robots.py": {"formatter_class", "epilog", "allow_abbrev", "set", "args"},
+    "commands/robots.py": {"formatter_class", "epilog", "allow_abbrev", "set"},
     "report/database.py": {"text_factory", "row_factory"},
     "storage/sqlite.py": {"text_factory"},
     "protocol/hazard.py": {"_value_"},

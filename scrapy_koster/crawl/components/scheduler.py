@@ -96,7 +96,8 @@ class DeferringScheduler(BaseScheduler):
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the wrapped scheduler. RuntimeError if the crawl would not obey robots.txt."""
         if missing_internal(self._crawler) is not None:
-            self._scheduler.open(spider)  # what is closed after an error has to be open
+            if hasattr(self._scheduler, "open"):
+                self._scheduler.open(spider)  # what is closed after an error has to be open
             check_internals(self._crawler)
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is not None and not self._parts.is_replay:
