@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-import pytest
-
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.storage.memory import MemoryStorage
 
@@ -151,7 +149,7 @@ def failures(
         env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""},
         check=False,
     )
-    if ran.returncode not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+    if ran.returncode not in (0, 1):  # pytest: all tests passed, some tests failed
         sys.exit(f"pytest could not run the tests in {folder}.")
     counts = ElementTree.parse(folder / "results.xml").getroot()[0].attrib
     failed = sum(int(counts[each]) for each in ("failures", "errors", "skipped"))
