@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 from harness.crawling import Crawl
@@ -24,6 +25,9 @@ from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import waits
 from scrapy_koster.protocol.verdict import Verdict
+
+if TYPE_CHECKING:
+    from scrapy.core.engine import ExecutionEngine
 
 SOURCE = Path(scrapy_koster.__file__).parent
 SITE = "http://a.example"
@@ -97,6 +101,7 @@ async def begun(name: str) -> Asked:
     )
     crawler.spider = Spider("asks")
     crawler.stats = MemoryStatsCollector(crawler)
+    crawler.engine = cast("ExecutionEngine", SimpleNamespace(_slot=None))
     parts = assembly_of(crawler, Parts(fetch=fetch))
     middleware = KosterMiddleware.from_crawler(crawler)
     middleware._enforcement.keep_delays(parts.pacer)

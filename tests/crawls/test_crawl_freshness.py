@@ -25,10 +25,10 @@ from harness.virtual import time
 from scrapy import Request
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.asyncio import call_later
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.engine.compat import robots_parsed
+from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage import StorageError

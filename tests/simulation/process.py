@@ -126,6 +126,9 @@ class Downloader:
         self._places: int = crawler.settings.getint("CONCURRENT_REQUESTS")
         self.active: set[Request] = set()
         self.handlers = self.middleware = self
+        # What a crawl looks for when it starts: there are no other middlewares and handlers.
+        self.methods: dict[str, Any] = {}
+        self._handlers: dict[str, Any] = {}
 
     def needs_backout(self) -> bool:
         return len(self.active) >= self._places
