@@ -380,11 +380,11 @@ async def test_a_copy_of_no_use_today_is_asked_for_by_one(
         claims.append(storage.claim(site, "another", now=time.time(), secs=60))
         return found(site, stale)
 
-    storage = SQLiteStorage(str(tmp_path / "robots.sqlite3"))
+    storage = SQLiteStorage(str(tmp_path / "robots.sqlite3"), "figtree")
     now = time.time()
     cut = Copy("http://a.com/robots.txt", 200, RULES, None, None, now, now + 60, cut_bytes=100)
     storage.put(Site("http", "a.com", 80), cut)
-    driver = driven(fetch, KOSTER_STORAGE=SQLITE)
+    driver = driven(fetch, KOSTER_STORAGE=SQLITE, ROBOTSTXT_USER_AGENT="figtree")
     await driver.wait("http://a.com/x")
     assert driver.asked == ["http://a.com"]
     assert claims[0].held_secs > 0
