@@ -1082,7 +1082,7 @@ NASTY_HOST = "a\u2028b\u202e\x9b31m\x1bc.example"
 
 
 def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str, Any]) -> None:
-    with closing(place.open()) as storage:
+    with closing(place.open("scrapy")) as storage:
         site = site_of(f"http://{NASTY_HOST}/")
         assert site is not None
         storage.put(site, Failure("\x1b[2J", 1, NOW, NOW, NOW, None))
@@ -1179,7 +1179,7 @@ def test_streams_that_are_closed_or_full(tmp_path: Path, in_a_process: Robots) -
 
 
 def test_what_nobody_reads_is_done_all_the_same(tmp_path: Path, in_a_process: Robots) -> None:
-    storage = SQLiteStorage(str(tmp_path / "robots.sqlite3"))
+    storage = SQLiteStorage(str(tmp_path / "robots.sqlite3"), "scrapy")
     for number in range(3000):
         site = site_of(f"http://{number}.example")
         assert site is not None

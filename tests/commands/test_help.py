@@ -37,7 +37,7 @@ def folder(tmp_path: Path, server: Server) -> Path:
     stored = tmp_path / ".scrapy" / "koster"
     (stored / "reports").mkdir(parents=True)
     report_written(stored / "reports" / "web-20261121T170000-1.sqlite3", every_kind())
-    storage = SQLiteStorage(str(stored / "robots.sqlite3"))
+    storage = SQLiteStorage(str(stored / "robots.sqlite3"), "scrapy")
     site = site_of("https://example.com")
     assert site is not None
     storage.put(site, Copy("https://example.com/robots.txt", 200, FIRST, None, None, 0.0, 1e10))

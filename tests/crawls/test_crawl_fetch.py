@@ -37,7 +37,7 @@ def robots_request(site: Site) -> Any:
 
 async def stored(crawl: Crawl, site: Site) -> Copy:
     """What a crawl has kept of the site."""
-    storage = SQLiteStorage(str(crawl.folder / "robots.sqlite3"))
+    storage = SQLiteStorage(str(crawl.folder / "robots.sqlite3"), "scrapy")
     home = site_of(site.url())
     assert home is not None
     known = storage.get(home)

@@ -198,6 +198,7 @@ async def test_a_crawl_that_waits_for_another_can_be_stopped(
 class Late(SQLiteStorage):
     """A storage whose first answer to a claim comes when nobody waits for it any more."""
 
+    blocking = True
     asked, answers = Event(), Event()
 
     def claim(self, site: KosterSite, owner: str, **how: Any) -> Claimed:
@@ -224,7 +225,7 @@ async def test_a_claim_that_is_granted_while_the_crawl_closes(
     assert not result.logged(logging.WARNING, "scrapy_koster")
     koster_site = site_of(site.url(""))
     assert koster_site is not None
-    with closing(place.open()) as storage:
+    with closing(place.open("scrapy")) as storage:
         assert not storage.claim(koster_site, "another", now=time.time(), secs=30).held_secs
 
 
@@ -235,7 +236,7 @@ async def test_what_a_killed_crawl_claimed_is_waited_for(
     place, site = place_of("sqlite", tmp_path), server.site()
     koster_site, now = site_of(site.url("")), time.time()
     assert koster_site is not None
-    with closing(place.open()) as storage:
+    with closing(place.open("scrapy")) as storage:
         storage.put(koster_site, Failure("HTTP 503", 1, now - 2, now - 2, now - 1, None))
         storage.claim(koster_site, "killed", now=now, secs=4)
     short = {"KOSTER_IDLE_LIMIT_SECS": 1, "KOSTER_TIMEOUT_SECS": 2}
@@ -264,6 +265,9 @@ class Unclaimed:
 
     def sites(self) -> Iterator[tuple[KosterSite, Known]]:
         return iter(list(self.known.items()))
+
+    def robots(self) -> list[str]:
+        return ["scrapy"]
 
     def forget(self, site: KosterSite) -> bool:
         return self.known.pop(site, None) is not None

@@ -9,6 +9,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -422,7 +423,7 @@ def path_of(crawl: Crawl) -> Path:
 
 
 def stored(crawl: Crawl, site: Site) -> Copy:
-    storage = SQLiteStorage(str(path_of(crawl)))
+    storage = SQLiteStorage(str(path_of(crawl)), "scrapy")
     home = site_of(site.url())
     assert home is not None
     copy = storage.get(home)
@@ -438,8 +439,12 @@ def sites_stored(path: Path) -> set[str]:
 
 
 def expire_all(path: Path) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE known SET fetched = fetched - 1e6, expires = expires - 1e6")
+    with closing(SQLiteStorage(str(path), "scrapy")) as storage:
+        for site, known in list(storage.sites()):
+            assert isinstance(known, Copy)
+            storage.forget(site)
+            fetched, expires = known.fetched - 1e6, known.expires - 1e6
+            storage.put(site, replace(known, fetched=fetched, expires=expires))
 
 
 def three_hundred(server: Server) -> list[Site]:
@@ -595,7 +600,7 @@ def corrupt(path: Path) -> Any:
 
 
 def corrupted_later(path: Path) -> Any:
-    storage = SQLiteStorage(str(path))
+    storage = SQLiteStorage(str(path), "scrapy")
     storage.close()
     content = bytearray(path.read_bytes())
     content[1000:] = b"\xff" * (len(content) - 1000)
@@ -658,7 +663,7 @@ async def obeys_all_the_same(crawl: Crawl, server: Server, **settings: Any) -> C
 
 
 async def test_a_locked_storage_holds_nobody_up(crawl: Crawl, server: Server) -> None:
-    """One time-out for the whole crawl, not one for each site."""
+    """One time-out, and one more after a rest; not one for each site."""
     opened: list[str] = []
 
     class Opened(SQLiteStorage):
@@ -673,7 +678,8 @@ async def test_a_locked_storage_holds_nobody_up(crawl: Crawl, server: Server) ->
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
         await obeys_all_the_same(crawl, server, KOSTER_STORAGE=Opened)
-    assert opened == [str(path)]
+    assert set(opened) == {str(path)}
+    assert len(opened) <= 2
 
 
 async def test_a_storage_that_is_opened_while_the_crawl_ends_is_closed(
@@ -682,10 +688,12 @@ async def test_a_storage_that_is_opened_while_the_crawl_ends_is_closed(
     opening, closing, closed = Event(), Event(), Event()
 
     class Opened(SQLiteStorage):
-        def __init__(self, path: str) -> None:
+        blocking = True
+
+        def __init__(self, path: str, robot: str) -> None:
             opening.set()
             assert closing.wait(10)
-            super().__init__(path)
+            super().__init__(path, robot)
 
         def close(self) -> None:
             super().close()

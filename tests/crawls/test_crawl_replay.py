@@ -25,6 +25,7 @@ from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.replaying.replay import Replay
 from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.verdict import Source
@@ -72,7 +73,7 @@ class Recorded:
     def store(self, known: Known) -> None:
         site = site_of(self.site.url())
         assert site is not None
-        storage = SQLiteStorage(str(self.crawl.folder / "robots.sqlite3"))
+        storage = SQLiteStorage(str(self.crawl.folder / "robots.sqlite3"), "scrapy")
         storage.put(site, known)
         storage.close()
 
@@ -368,7 +369,7 @@ async def test_a_copy_that_cannot_be_read_closes_the_site(recorded: Recorded) ->
     await recorded.record()
     recorded.store(recorded.copy())
     result = await recorded.run(KOSTER_PARSER=FailingParser, LOG_LEVEL="CRITICAL")
-    assert refused(result) == dict.fromkeys(recorded.urls, RobotsUnavailable)
+    assert refused(result) == dict.fromkeys(recorded.urls, ParserDefectError)
     assert recorded.site.asked("/robots.txt") == 0
 
 

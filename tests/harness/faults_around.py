@@ -219,7 +219,7 @@ def _opening(url: str, fetched: float) -> Copy:
 @contextmanager
 def _of_a_later_clock(stage: Stage) -> Iterator[Mapping[str, Any]]:
     stage.path.parent.mkdir()
-    with closing(SQLiteStorage(str(stage.path))) as storage:
+    with closing(SQLiteStorage(str(stage.path), "scrapy")) as storage:
         for site in stage.sites:
             known = site_of(site.url())
             assert known is not None

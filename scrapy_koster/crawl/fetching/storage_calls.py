@@ -195,7 +195,8 @@ class StorageCalls:
                 await self._all_ended
             for site in list(self._claims):
                 await self._release(site)
-            await self._call("close")
+            if self._storage is not None:
+                await self._call("close")
         self._fail_all()
         self._threads.close()
 
@@ -280,6 +281,8 @@ class StorageCalls:
         if isinstance(outcomes, Failure):
             outcomes = [outcomes.value] * len(running.calls)
         for call, outcome in zip(running.calls, outcomes, strict=True):
+            if call.answered.is_over and isinstance(outcome, Exception):  # the crawl has ended
+                self._failed(outcome)
             call.answered.tell(outcome)
         self._begin()
 
