@@ -170,7 +170,7 @@ def _opened(run: Run, opened: ExitStack) -> Iterator[tuple[str, Storage]]:
         return
     storage = opened.enter_context(closing(config.open_storage(own)))
     yield own, storage
-    for robot in storage.robots():
+    for robot in getattr(storage, "robots", list)():
         if robot != own:
             yield robot, opened.enter_context(closing(config.open_storage(robot)))
 

@@ -89,7 +89,7 @@ for usage preferences: "crawlers can cache a robots.txt file for up to 24 hours"
 
 _WRONG_CHARS = 500
 _PARSER = ("from_crawler", "allowed")
-_STORAGE = ("blocking", "from_settings", "get", "put", "sites", "robots", "forget", "close")
+_STORAGE = ("blocking", "from_settings", "get", "put", "sites", "forget", "close")
 
 
 class PageSource(Enum):

@@ -465,7 +465,7 @@ def test_settings_that_are_not_declared_well(declared: object) -> None:
 
 def test_a_storage_that_cannot_be_built() -> None:
     names = dict.fromkeys(("get", "put", "sites", "forget", "close", "blocking"))
-    with pytest.raises(ValueError, match=r"is not a class with from_settings, robots\. For"):
+    with pytest.raises(ValueError, match=r"is not a class with from_settings\. For"):
         config({"KOSTER_STORAGE": type("Unbuilt", (), names)})
 
 

@@ -94,9 +94,7 @@ class StorageCalls:
     async def get(self, site: Site) -> Known | None:
         """Return what is stored of *site*; None if the storage fails."""
         known = await self._known(site)
-        if known is None:
-            self._stats.storage_miss()
-        else:
+        if known is not None:  # a miss is counted when the site is claimed
             self._stats.storage_hit()
         return known
 
