@@ -9,7 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
+from scrapy.utils.spider import DefaultSpider
 
 from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands.ask import QUIET
@@ -25,6 +27,7 @@ from scrapy_koster.commands.verb import (
     robot_in,
 )
 from scrapy_koster.commands.verdicts import verdict_file
+from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.report import folder_of, stored_files
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveyReport, SurveySpider, survey_addons
@@ -108,12 +111,19 @@ def _read(run: Run, seeds: Seeds) -> None:
 
 
 def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
+    robot = _fetching_robot(run)
     _set(run)
     with (
         verdict_file(run.opts.verdicts) as verdicts,
         progress_of(len(seeds), run.streams.warn) as progress,
     ):
-        crawler = run.crawl(SurveySpider, seeds=seeds, progress=progress, verdicts=verdicts)
+        crawler = run.crawl(
+            SurveySpider,
+            seeds=seeds,
+            progress=progress,
+            verdicts=verdicts,
+            robot_of_copies=robot,
+        )
     spider = crawler.spider
     if not isinstance(spider, SurveySpider) or not spider.began:
         run.warn("the survey could not start", FAILED)
@@ -147,6 +157,15 @@ def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iter
     if run.opts.output is not None:
         with stored_files(run.config, copies_of(spider.crawler, run.config)) as body_of:
             write_page(database, run.opts.output, files=body_of)
+
+
+def _fetching_robot(run: Run) -> str:
+    """Return the robot that fetches: the project's, whichever robot --agent names."""
+    crawler = Crawler(DefaultSpider, run.settings.copy())
+    try:
+        return copies_of(crawler, config_of(crawler))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _set(run: Run) -> None:

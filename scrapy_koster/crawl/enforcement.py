@@ -56,8 +56,8 @@ class Enforcement:
         self._pacer: Pacer | NoPacer | None = None
         self._has_warned_of_final_url = False
 
-    def keep_delays(self, pacer: Pacer | NoPacer) -> None:
-        """Refuse sites by the delays of *pacer* from now on."""
+    def keep_delays(self, pacer: Pacer | NoPacer | None) -> None:
+        """Refuse sites by the delays of *pacer* from now on, None: by no delay."""
         self._pacer = pacer
 
     # Decisions.

@@ -53,8 +53,11 @@ def user_agent(crawler: Crawler) -> str:
 def copies_of(crawler: Crawler, config: Config) -> str:
     """Return the name of the robot whose copies the crawl uses: its name tokens, with commas.
 
-    Random User-Agent headers that begin alike, with ``Mozilla/5.0``, share their copies.
+    Random User-Agent headers that begin alike, with ``Mozilla/5.0``, share their copies. A survey
+    for another robot names its own, which is the robot that fetches.
     """
+    if named := getattr(crawler.spider, "robot_of_copies", None):
+        return str(named)
     return ", ".join(names_of(config.robot or user_agent(crawler)))
 
 

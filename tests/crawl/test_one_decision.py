@@ -184,7 +184,7 @@ async def test_the_shortcut_says_yes_only_to_what_is_allowed(crawl: Crawl, name:
     asked, wrong = await begun(name), []
     enforcement = asked.middleware._enforcement
     if asked.parts.config.pace.obeys:  # a site with a delay is looked at before the shortcut
-        enforcement._pacer = None
+        enforcement.keep_delays(None)
     for path in PATHS:
         request = Request(f"{SITE}{path}")
         state = asked.parts.sites.state_of(request.url)
