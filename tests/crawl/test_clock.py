@@ -1,8 +1,6 @@
-"""One clock for each crawl, whose two kinds of time cannot be mixed."""
+"""One clock for each crawl."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from harness.clocks import StillClock
@@ -11,8 +9,6 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, Clock, Instant, clock_of, set_clock
-
-BEGIN = ("from scrapy_koster.crawl.clock import Clock, Instant", "clock = Clock()")
 
 
 def test_each_crawl_has_one() -> None:
@@ -45,24 +41,3 @@ async def test_what_is_called_every_so_often(crawl: Crawl) -> None:
     seen = len(calls)
     await Clock().sleep(0.02)
     assert len(calls) == seen
-
-
-MIXED = (
-    "when: Instant = clock.epoch()",
-    "secs: float = clock.now()",
-    "late = clock.now() < clock.epoch()",
-    "secs = clock.now() - clock.epoch()",
-    "late = clock.epoch() > clock.now()",
-)
-RIGHT = ("until: Instant = clock.now() + 3.0", "secs = until - clock.now()", "clock.now() < until")
-
-
-@pytest.mark.long
-def test_mypy_refuses_to_mix_the_two(tmp_path: Path) -> None:
-    mypy = pytest.importorskip("mypy.api", reason="pip install mypy")
-    file = tmp_path / "mixed.py"
-    file.write_text("\n".join([*BEGIN, *MIXED, *RIGHT, ""]))
-    said, _, _ = mypy.run(["--strict", "--cache-dir", str(tmp_path), str(file)])
-    lines = {int(line.split(":")[1]) for line in said.splitlines() if ": error:" in line}
-    first = len(BEGIN) + 1
-    assert lines == set(range(first, first + len(MIXED))), said

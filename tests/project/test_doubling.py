@@ -139,7 +139,6 @@ def test_of_patterns_made_up(name: str) -> None:
         pytest.param("stored value", Pattern("", '{"url":', ""), id="objects in objects"),
         pytest.param("stored value", Pattern("", "9", ""), id="digits"),
         pytest.param("stored value", Pattern('{"url":"', "\\u0000", '"}'), id="escapes"),
-        pytest.param("stored row", Pattern("", "\0", ""), id="octets NUL"),
         pytest.param("log and terminal", Pattern("", "\x1b", ""), id="escapes"),
         pytest.param("log and terminal", Pattern("", "\ud800", ""), id="surrogates"),
         pytest.param("log and terminal", Pattern("", "%(value)s", ""), id="formats"),
