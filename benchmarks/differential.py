@@ -10,7 +10,7 @@ from harness import oracle
 from harness.strategies import PIECES
 from report import Table
 
-from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.reading import RobotsTxt
 
 PAIRS = 1_000_000
 ROBOTS = ["figtree", "googlebot", "bot", "a", ""]

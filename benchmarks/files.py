@@ -13,8 +13,8 @@ from report import Table
 from timing import Times, by_turns, micros
 
 from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.protocol.line import with_line_feeds
-from scrapy_koster.protocol.robotstxt import obeyed_rules, parse
+from scrapy_koster.protocol.reading import RobotsTxt
+from scrapy_koster.protocol.records import parse
 
 
 class Goal(NamedTuple):
@@ -79,7 +79,7 @@ def _parsing(everyone: list[Peer], found: Corpus) -> dict[str, Callable[[], None
         KosterRobotParser.from_crawler(None, body).allowed("", ROBOT)
 
     return {
-        KOSTER.name: over_all(lambda body: obeyed_rules(with_line_feeds(body), ROBOT)),
+        KOSTER.name: over_all(lambda body: RobotsTxt(body).obeyed(ROBOT)),
         f"{KOSTER.name}, in order": over_all(ready),
         **{peer.name: over_all(peer.read) for peer in everyone if peer is not KOSTER},
         f"{KOSTER.name}, all records": over_all(parse),

@@ -10,7 +10,7 @@ from harness.hostile import HOSTILE, harmless
 from report import Table
 from timing import by_turns
 
-from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.reading import RobotsTxt
 
 SIZE = 512_000
 URL = "http://www.fict.org/" + "a" * 200

@@ -11,9 +11,8 @@ from scrapy_koster.audit.kept import Kept
 from scrapy_koster.protocol.delay import delay_of
 from scrapy_koster.protocol.line import AGENT_LINE, with_line_feeds
 from scrapy_koster.protocol.path import origin_and_path
-from scrapy_koster.protocol.reading import Reading, Record
-from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
+from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.standing import Access, Standing, standing_stated
 from scrapy_koster.protocol.wording import text_of

@@ -7,9 +7,8 @@ from bisect import bisect_right
 from scrapy_koster.checker.seen import Seen
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import name_token
-from scrapy_koster.protocol.reading import Record
-from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import instructions
+from scrapy_koster.protocol.reading import Rfc9309
+from scrapy_koster.protocol.records import Record, instructions
 
 HAZARDS = {"K023", "K024", "K026", "K033", "K042", "K043", "K047", "K049"}
 """The codes of what RFC 9309 takes otherwise, by other lines that it has."""

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from scrapy_koster.checker.seen import AGENT, NAME_TOKEN, RULES, Seen, SourceLine
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.reading import Record
-from scrapy_koster.protocol.robotstxt import instructions
+from scrapy_koster.protocol.records import Record, instructions
 from scrapy_koster.protocol.usage_lines import CONTENT_SIGNAL, CONTENT_USAGE
 
 _COMPARED_BYTES = 16_000

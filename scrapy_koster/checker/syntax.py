@@ -18,8 +18,8 @@ from scrapy_koster.checker.usage import seen_in_usage
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide, lines, whole_lines
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import RobotsTxt, parse
+from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
+from scrapy_koster.protocol.records import parse
 from scrapy_koster.protocol.ruling import Standard
 
 FINDINGS_LISTED = 20

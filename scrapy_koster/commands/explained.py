@@ -15,9 +15,8 @@ from scrapy_koster.protocol.delay import delay_or_limit
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide
 from scrapy_koster.protocol.path import is_robots_txt
+from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.ruling import Ruling, Standard
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.usage import Usage

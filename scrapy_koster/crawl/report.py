@@ -24,7 +24,7 @@ from scrapy_koster.crawl.robot import copies_of, user_agent
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.reading import Rfc9309
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.database import DatabaseError, Writer
 from scrapy_koster.report.writing import try_writing

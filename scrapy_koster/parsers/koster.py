@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from scrapy_koster.parsers.scrapy_parser import ScrapyParser
 from scrapy_koster.protocol.hazard import Watch, watch_of
-from scrapy_koster.protocol.reading import ROBOTS_KEPT
-from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.reading import RobotsTxt, kept
 
 
 class KosterRobotParser(RobotsTxt, ScrapyParser):
@@ -24,9 +23,5 @@ class KosterRobotParser(RobotsTxt, ScrapyParser):
 
     def watch(self, robot: str | bytes) -> Watch | None:
         """Return a finder of allowed URLs that RFC 9309 forbids, None if the file has none."""
-        if robot not in self._watches:
-            if len(self._watches) >= ROBOTS_KEPT:
-                self._watches.clear()
-            # Not by a method of this: a subclass may have any, and none of them is needed.
-            self._watches[robot] = watch_of(self._body, RobotsTxt(self._body), robot)
-        return self._watches[robot]
+        # Not by a method of this: a subclass may have any, and none of them is needed.
+        return kept(self._watches, robot, lambda: watch_of(self._body, robot))

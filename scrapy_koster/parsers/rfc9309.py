@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scrapy_koster.parsers.scrapy_parser import ScrapyParser
-from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.reading import Rfc9309
 
 
 class Rfc9309RobotParser(Rfc9309, ScrapyParser):

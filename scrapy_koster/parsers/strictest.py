@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scrapy_koster.parsers.scrapy_parser import ScrapyParser
-from scrapy_koster.protocol.strictest import Strictest
+from scrapy_koster.protocol.reading import Strictest
 
 
 class StrictestRobotParser(Strictest, ScrapyParser):

@@ -17,7 +17,7 @@ from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import narrow
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotstxt import has_record
+from scrapy_koster.protocol.records import has_record
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
 

@@ -8,15 +8,11 @@ from typing import Any, TypeAlias, TypeVar
 
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.reading import Decider
-from scrapy_koster.protocol.strictest import Strictest
 
 _T = TypeVar("_T")
 
 Permission: TypeAlias = Callable[[str, str | bytes], bool]
 """Whether a robot (the second) may fetch a URL (the first) of one site."""
-
-_OURS = (Decider.allowed, Strictest.allowed)
-"""These return a bool. They run for every request, so nothing checks them."""
 
 
 class ParserDefectError(TypeError):
@@ -58,7 +54,8 @@ def checked_parser(kind: type, made: Any) -> Any:
 def bools_of(parser: Any) -> Permission:
     """Return ``allowed`` of *parser*, which raises ParserDefectError unless it returns a bool."""
     allowed: Permission = parser.allowed
-    if getattr(allowed, "__func__", None) in _OURS:
+    # Ours returns a bool. It runs for every request, so nothing checks it.
+    if getattr(allowed, "__func__", None) is Decider.allowed:
         return allowed
 
     def checked(url: str, robot: str | bytes) -> bool:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.line import Line, names_any
-from scrapy_koster.protocol.reading import lines_of
 
 # "1/10", "30/1m", "1/5m 0600-0845": it holds at all times of the day, since that is not read.
 _RATE = re.compile(rb"([0-9]{1,9})[ \t]*/[ \t]*([0-9]{1,9})[ \t]*([smh]?)(?:[ \t].*)?", re.DOTALL)
@@ -63,12 +62,21 @@ class Pace:
         return min(secs, self.max_secs)
 
 
+@runtime_checkable
+class LinesParser(Protocol):
+    """A parser that returns the lines of a field."""
+
+    def lines(self, robot: str | bytes, /, *fields: bytes) -> Iterable[Line]:
+        """Return the lines with one of *fields*, in lower case, that *robot* obeys."""
+        ...
+
+
 def delay_of(parser: Any, robot: str | bytes) -> Delay | None:
     """Return the longest delay that *robot* is asked to keep, None if there is none.
 
     Without a line if *parser* has no ``lines``, but the ``crawl_delay`` of Scrapy 2.18.
     """
-    lines = guarded(parser, "lines", lambda: lines_of(parser, robot, *FIELDS))
+    lines = guarded(parser, "lines", lambda: _lines_of(parser, robot))
     if isinstance(lines, Iterable):
         return guarded(parser, "lines", lambda: longest_delay(lines))
     if lines is not None:
@@ -94,6 +102,10 @@ def delay_or_limit(
     except Exception as error:  # noqa: BLE001
         failed(error)
         return Delay(pace.max_secs, None)
+
+
+def _lines_of(parser: Any, robot: str | bytes) -> Iterable[Line] | None:
+    return parser.lines(robot, *FIELDS) if isinstance(parser, LinesParser) else None
 
 
 def names_delay(body: bytes) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scrapy_koster.protocol.line import narrow
-from scrapy_koster.protocol.robotstxt import has_record
+from scrapy_koster.protocol.records import has_record
 
 _HTML = re.compile(
     rb"\s*<(?:!--|(?:!doctype|\?xml|html|head|title|meta|link|script|style|body|div|h1|p)\b)",

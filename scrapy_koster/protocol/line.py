@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_koster.protocol.nametoken import TOKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-_F = TypeVar("_F", bound="Callable[..., Any]")
+    from collections.abc import Iterable, Iterator
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # B3: of an encoding with characters of two octets or four; the longer marks first.
@@ -36,8 +34,6 @@ _ZEROS: dict[tuple[bool, ...], str] = {
 }
 """Where the zeros are in the first four octets, if these are ASCII."""
 _LOOKED_AT = 1000
-_REMEMBERED_CHARS = 65_536
-"""Of a hundred robots.txt files one is longer than a quarter of this."""
 
 # One line, behind a line end. B7, B8: with space before the field and the colon.
 # Each takes a time that is linear in the length of the line: where two repeated
@@ -135,31 +131,6 @@ def with_line_feeds(body: bytes) -> str:
 def in_lower_case(text: str) -> str:
     """Return the text of a file in lower case."""
     return text.lower()
-
-
-def remembered(results: int) -> Callable[[_F], _F]:
-    """Return a decorator for functions of the text of a file: the last *results* are kept.
-
-    Those of a long file are not: they may take a hundred times its size. Nobody may change what
-    such a function returns.
-    """
-
-    def decorated(read: _F) -> _F:
-        cached = lru_cache(maxsize=results)(read)
-
-        @wraps(read)
-        def remembering(text: str, *args: Any) -> Any:
-            return (cached if len(text) <= _REMEMBERED_CHARS else read)(text, *args)
-
-        return cast("_F", remembering)
-
-    return decorated
-
-
-@remembered(1)  # in most files both standards have the same record for a robot
-def path_lines(text: str, start: int, end: int) -> list[tuple[str, str]]:
-    """Return what ``PATH_LINE`` finds between *start* and *end*: "d" or "", and the path."""
-    return PATH_LINE.findall(text, start, end)
 
 
 def names_any(body: bytes, fields: Iterable[bytes]) -> bool:

@@ -1,93 +1,125 @@
-"""Whether a robot may access a URL, and why: what the readings by both standards share."""
+"""Whether a robot may access a URL, and which line decides: by the draft, RFC 9309, or both."""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from scrapy_koster.protocol.line import Line, names_any, with_line_feeds
-from scrapy_koster.protocol.nametoken import names_of
+from scrapy_koster.protocol.line import (
+    AGENT_LINE,
+    ANY_CASE,
+    LINE,
+    PATH_LINE,
+    RULE_LINE,
+    SP,
+    Line,
+    in_lower_case,
+    line_around,
+    names_any,
+    with_line_feeds,
+)
+from scrapy_koster.protocol.misspelling import as_written, corrected
+from scrapy_koster.protocol.nametoken import names_of, other_tokens
 from scrapy_koster.protocol.path import origin_and_path
-from scrapy_koster.protocol.precedence import starts_with_odd
+from scrapy_koster.protocol.records import (
+    Found,
+    Group,
+    Record,
+    groups_of_rfc9309,
+    heading,
+    record_of_draft,
+    records,
+)
+from scrapy_koster.protocol.rules import (
+    NO_RULE,
+    Rule,
+    Rules,
+    is_special,
+    rules_of_draft,
+    rules_of_rfc9309,
+)
 from scrapy_koster.protocol.ruling import Ruling, Standard
 
-# As many prefixes, none within another, as are tried at once in less time than
-# the one that matters is found.
-_FEW = 64
+_T = TypeVar("_T")
 
-# A crawl that sends many User-agent headers costs no more than this a file.
-ROBOTS_KEPT = 8
-
-Decision: TypeAlias = tuple[tuple[str, ...], Callable[[str], bool] | None]
-"""What disallows a path that has lost its first slash: one of the prefixes, or the function."""
+_ROBOTS_KEPT = 8
 
 
-def by_prefixes(prefixes: tuple[str, ...], nested: dict[str, str]) -> Decision:
-    """Return what decides where *prefixes* and *nested* are as ``flatten`` returns them."""
-    outer = tuple([prefix for prefix in prefixes if prefix not in nested]) if nested else prefixes
-    if len(outer) > _FEW:
-        return (), lambda path: starts_with_odd(path, prefixes, nested)
-    if nested:
-        return (), lambda path: path.startswith(outer) and starts_with_odd(path, prefixes, nested)
-    return prefixes, None
+def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T]) -> _T:
+    """Return what is *found* for a robot, or *make* it. For so many robots at most it is kept.
+
+    So a crawl that sends many User-agent headers costs no more than that a file.
+    """
+    if robot not in found:
+        if len(found) >= _ROBOTS_KEPT:
+            found.clear()
+        found[robot] = make()
+    return found[robot]
 
 
-def by_any(decisions: Sequence[Decision]) -> Decision:
-    """Return what disallows whatever one of *decisions* does."""
-    if len(decisions) == 1:
-        return decisions[0]
-    prefixes = dict.fromkeys(prefix for prefixes, _ in decisions for prefix in prefixes)
-    functions = [function for _, function in decisions if function]
-    if len(functions) < 2:
-        return tuple(prefixes), functions[0] if functions else None
-    return tuple(prefixes), lambda path: any(function(path) for function in functions)
+class _Places(NamedTuple):
+    """The places of the rules that a robot obeys by a name in the text of a file."""
+
+    groups: list[Group]
+    starts: array[int]
+    """Of the path of each rule, in the order of the file."""
 
 
 class Decider(ABC):
-    """Answers whether a robot may access a URL of one site.
+    """A /robots.txt file that has been read.
 
-    A robot is given by its name token or by a whole User-agent header (A10).
-    What decides is kept for each robot that asked.
+    A robot is given by its name token or by a whole User-agent header (A10). Its rules are kept,
+    for eight robots at a time.
     """
 
-    __slots__ = ("_decisions", "_origin")
+    __slots__ = ("_origin", "_rules")
 
     def __init__(self) -> None:
         self._origin = ""
-        self._decisions: dict[str | bytes, Decision] = {}
+        self._rules: dict[str | bytes, list[Rules]] = {}
 
     def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
         """Whether *robot* may access *url*."""
         try:
-            prefixes, disallow = self._decisions[robot]
+            found = self._rules[robot]
             # A file speaks for one site: a URL's path is what follows the origin,
             # which is the same as that of the URL before.
             path: Any = url.removeprefix(self._origin)  # type: ignore[arg-type]
         except (KeyError, TypeError):  # a robot not asked of before, a URL of octets
-            prefixes, disallow = self.decision(robot)
+            found = self.rules(robot)
             path = url
-        if path == url or "#" in path or not path.isascii():
-            path = self._locate(url)
-        elif "%" in path:
-            path = self._unescape(path)
-        if path.startswith(prefixes) or (disallow is not None and disallow(path)):
-            # "The /robots.txt URL is always allowed"
-            return bool(path == "robots.txt")
+        if path == url or path[:1] != "/" or "#" in path or not path.isascii():
+            path = self._located(url)
+        for rules in found:
+            compared = rules.unescape(path) if "%" in path else path
+            if rules.disallow(compared):
+                # "The /robots.txt URL is always allowed"
+                return bool(compared == "/robots.txt")
         return True
 
-    def knows(self, robot: str | bytes) -> bool:
-        """Whether what decides for *robot* is known already."""
-        return robot in self._decisions
+    def rules(self, robot: str | bytes) -> list[Rules]:
+        """Return the rules that *robot* obeys: each of the list must allow a URL."""
+        return kept(self._rules, robot, lambda: self._read(robot))
 
-    def decision(self, robot: str | bytes) -> Decision:
-        """Return what disallows paths for *robot*."""
-        if robot not in self._decisions:
-            if len(self._decisions) >= ROBOTS_KEPT:
-                self._decisions.clear()
-            self._decisions[robot] = self._decide(robot)
-        return self._decisions[robot]
+    def _located(self, url: str | bytes) -> str:
+        """Return the path of *url*, and keep its origin."""
+        origin, path = origin_and_path(url)
+        if "//" in origin:  # that of "http:/path" would be the start of many other URLs
+            self._origin = origin
+        return path
+
+    @abstractmethod
+    def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
+        """Return what ``allowed`` returns, with the line that decided."""
+
+    @abstractmethod
+    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
+        """Return the lines with one of *fields*, in lower case, that *robot* obeys."""
 
     @abstractmethod
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
@@ -96,117 +128,100 @@ class Decider(ABC):
         Apart are those that decide by themselves: of each standard, and of each name of the robot.
         """
 
-    @staticmethod
     @abstractmethod
-    def _unescape(path: str) -> str:
-        """Return a path as it is compared."""
-
-    @abstractmethod
-    def _decide(self, robot: str | bytes) -> Decision:
-        """Return what decides for *robot*."""
-
-    def _locate(self, url: str | bytes) -> str:
-        """Return the path of *url* without the first slash, and keep its origin."""
-        origin, path = origin_and_path(url)
-        # Of "http:/path" it would be the start of many other URLs.
-        self._origin = f"{origin}/" if "//" in origin else ""
-        return self._unescape(path)[1:]
+    def _read(self, robot: str | bytes) -> list[Rules]:
+        """Return the rules that *robot* obeys."""
 
 
-class Record(NamedTuple):
-    """3.2: User-agent lines, followed by the instructions to those robots."""
+class _By(NamedTuple):
+    """How a standard reads a file."""
 
-    agents: list[Line]
-    rules: list[Line]
-    """3.3: ruleline = (disallowline | allowline | extension)."""
-
-
-@runtime_checkable
-class LinesParser(Protocol):
-    """A parser that returns the lines of a field."""
-
-    def lines(self, robot: str | bytes, /, *fields: bytes) -> Iterable[Line]:
-        """Return the lines with one of *fields*, in lower case, that *robot* obeys."""
-        ...
-
-
-def lines_of(parser: Any, robot: str | bytes, *fields: bytes) -> Iterable[Line] | None:
-    """Return the ``lines`` of *parser*, None if it is a class that has no such method.
-
-    Any class may be a parser: this may raise any exception.
-    """
-    return parser.lines(robot, *fields) if isinstance(parser, LinesParser) else None
-
-
-class Index(Protocol):
-    """Where the rules that a robot must obey stand in a file."""
-
-    def ruling(self, text: str, path: str, /) -> Ruling:
-        """Return what *text*, the file, says of *path*, which has lost its first slash."""
-        ...
+    find: Callable[[str, str, re.Pattern[str]], Found]
+    """Returns the records that a robot obeys by a name."""
+    rules_of: Callable[[Sequence[Rule]], Rules]
+    rule_line: re.Pattern[str]
+    """The line that ends the User-agent lines of a record."""
+    usage_line: re.Pattern[str]
+    """The same if Content-Usage lines are rules as well (attach, 3)."""
+    section: str
+    """By which a rule decides."""
+    section_of_agents: str
+    section_of_special: str
+    """By which a rule with "*" or "$" decides."""
 
 
 class Reading(Decider):
     """A /robots.txt file as one of the standards reads it.
 
-    What is kept are the octets of the file, for each robot that asked the paths
-    that decide, and where a ruling was asked for, where its rules stand.
+    The octets of the file are kept. If a ruling is asked for, the places of the rules are, too.
     """
 
-    __slots__ = ("_body", "_indexes")
+    __slots__ = ("_body", "_places")
 
     standard: ClassVar[Standard]
-    agents_section: ClassVar[str]
-    """Which says whose record is obeyed."""
+    _by: ClassVar[_By]
 
     def __init__(self, body: bytes) -> None:
         super().__init__()
         self._body = body
-        self._indexes: dict[str | bytes, list[Index]] = {}
+        self._places: dict[str | bytes, list[_Places]] = {}
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line that decided."""
-        ruling = self._ruling(url, robot)
-        several = len(names_of(robot)) > 1
-        return replace(ruling, name=self.name_of(robot)) if several else ruling
+        path = origin_and_path(url)[1]
+        found = kept(self._places, robot, lambda: list(map(self._places_of, self.names(robot))))
+        rulings = [
+            self._ruling(rules, places, path)
+            for rules, places in zip(self.rules(robot), found, strict=True)
+            if places.groups
+        ]
+        nothing = Ruling(
+            allowed=True,
+            section=self._by.section_of_agents,
+            record=None,
+            rule=None,
+            standard=self.standard,
+        )
+        ruling = min(rulings, key=lambda each: each.allowed, default=nothing)
+        return replace(ruling, name=self.name_of(robot)) if len(names_of(robot)) > 1 else ruling
 
-    def _ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
-        indexes = self._indexed(robot)
-        if not indexes:
-            return Ruling(
-                allowed=True,
-                section=self.agents_section,
-                record=None,
-                rule=None,
-                standard=self.standard,
-            )
-        path = self._unescape(origin_and_path(url)[1])[1:]
+    def _ruling(self, rules: Rules, places: _Places, path: str) -> Ruling:
         text = with_line_feeds(self._body)
-        rulings = [index.ruling(text, path) for index in indexes]
-        return next((ruling for ruling in rulings if not ruling.allowed), rulings[0])
+        path = rules.unescape(path)
+        # "The /robots.txt URL is always allowed". "If no match is found, the default assumption is
+        # that the URL is allowed." RFC 9309 says the same.
+        rank = NO_RULE if path == "/robots.txt" else rules.deciding(path)
+        group, rule, section = places.groups[0], None, self._by.section
+        if rank != NO_RULE:
+            start = places.starts[rules.places[rank]]
+            group = places.groups[bisect_right(places.groups, (start,)) - 1]
+            rule = line_around(text, start)
+            if is_special(rule.value.decode("latin-1")):
+                section = self._by.section_of_special
+        return Ruling(
+            allowed=rule is None or rule.field == b"allow",
+            section=section,
+            record=heading(text, group),
+            rule=rule,
+            standard=self.standard,
+        )
+
+    def record(self, robot: str | bytes) -> Record | None:
+        """Return the first record that *robot* must obey, None if there is none."""
+        return next(iter(self.records(robot)), None)
+
+    def records(self, robot: str | bytes) -> list[Record]:
+        """Return the records that *robot* must obey, with all their lines."""
+        found = {group for name in self.names(robot) for group in self._groups(name)}
+        return list(records(with_line_feeds(self._body), sorted(found)))
 
     def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
         """Return the lines with one of *fields*, in lower case, that *robot* obeys.
 
         They are those of its records, in the order of the file.
         """
-        records = self.records(robot) if names_any(self._body, fields) else []
-        return [line for record in records for line in record.rules if line.field in fields]
-
-    def name_of(self, robot: str | bytes) -> str:
-        """Return the name by which *robot* finds its record: of several the first that has one.
-
-        If none has one, it is the first of all.
-        """
-        names = names_of(robot)
-        if len(names) > 1:
-            text = with_line_feeds(self._body)
-            return next((name for name in names if self._is_named(text, name)), names[0])
-        return names[0]
-
-    def names(self, robot: str | bytes) -> list[str]:
-        """Return the names whose records *robot* obeys, in lower case."""
-        return [self.name_of(robot)]
+        found = self.records(robot) if names_any(self._body, fields) else []
+        return [line for record in found for line in record.rules if line.field in fields]
 
     def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
         """Return the lines with one of *fields*, in lower case, that *robot* obeys as rules.
@@ -216,42 +231,140 @@ class Reading(Decider):
         if not names_any(self._body, fields):
             return []
         text = with_line_feeds(self._body)
+        apart = [self._groups(name, self._by.usage_line) for name in self.names(robot)]
         return [
-            [line for record in found for line in record.rules if line.field in fields]
-            for name in self.names(robot)
-            if (found := self._records_of_preferences(text, name))
+            [line for each in records(text, found) for line in each.rules if line.field in fields]
+            for found in apart
+            if found
         ]
 
-    @abstractmethod
-    def _records_of_preferences(self, text: str, token: str) -> list[Record]:
-        """Return the records of *token* if Content-Usage lines are rules as well (attach, 3)."""
+    def name_of(self, robot: str | bytes) -> str:
+        """Return the name by which *robot* finds its record: of several the first that has one.
 
-    @abstractmethod
-    def records(self, robot: str | bytes) -> list[Record]:
-        """Return the records that *robot* must obey, with all their lines."""
+        If none has one, it is the first of all.
+        """
+        names = names_of(robot)
+        if len(names) == 1:
+            return names[0]
+        text, by = with_line_feeds(self._body), self._by
+        named = (name for name in names if by.find(text, name, by.rule_line).named)
+        return next(named, names[0])
 
-    @abstractmethod
-    def _read(self, text: str, token: str) -> Decision:
-        """Return what *text*, the file, lets decide for the robot *token*."""
+    def names(self, robot: str | bytes) -> list[str]:
+        """Return the names whose records *robot* obeys, in lower case."""
+        return [self.name_of(robot)]
 
-    @abstractmethod
-    def _find(self, text: str, token: str) -> Index | None:
-        """Return where the rules stand for the robot *token*, None where it has none."""
-
-    @staticmethod
-    @abstractmethod
-    def _is_named(text: str, token: str) -> bool:
-        """Whether *text*, the file, has a record for the robot *token* by its name."""
-
-    def _decide(self, robot: str | bytes) -> Decision:
+    def obeyed(self, name: str) -> list[Rule]:
+        """Return the Allow and Disallow lines that a robot obeys by *name*."""
         text = with_line_feeds(self._body)
-        return by_any([self._read(text, name) for name in self.names(robot)])
+        groups = self._groups(name)
+        return [rule for each in groups for rule in PATH_LINE.findall(text, each.rules, each.end)]
 
-    def _indexed(self, robot: str | bytes) -> list[Index]:
-        if robot not in self._indexes:
-            if len(self._indexes) >= ROBOTS_KEPT:
-                self._indexes.clear()
-            text = with_line_feeds(self._body)
-            found = (self._find(text, name) for name in self.names(robot))
-            self._indexes[robot] = [index for index in found if index]
-        return self._indexes[robot]
+    def _read(self, robot: str | bytes) -> list[Rules]:
+        return [self._by.rules_of(self.obeyed(name)) for name in self.names(robot)]
+
+    def _groups(self, name: str, rule_line: re.Pattern[str] | None = None) -> list[Group]:
+        found = self._by.find(with_line_feeds(self._body), name, rule_line or self._by.rule_line)
+        return found.named or found.default
+
+    def _places_of(self, name: str) -> _Places:
+        text, groups = with_line_feeds(self._body), self._groups(name)
+        lines = (line for each in groups for line in PATH_LINE.finditer(text, each.rules, each.end))
+        return _Places(groups, array("I", [line.start(2) for line in lines]))
+
+
+class RobotsTxt(Reading):
+    """A /robots.txt file as the draft reads it."""
+
+    __slots__ = ()
+
+    standard = Standard.DRAFT
+    _by = _By(
+        find=record_of_draft,
+        rules_of=rules_of_draft,
+        rule_line=LINE,  # 3.3: ruleline = (disallowline | allowline | extension)
+        usage_line=LINE,
+        section="3.2.2",
+        section_of_agents="3.2.1",
+        section_of_special="3.2.2",
+    )
+
+
+class Rfc9309(Reading):
+    """A /robots.txt file as RFC 9309 reads it.
+
+    Its lines are those of the draft (``line``). If RFC 9309 is silent, docs/semantics.md decides
+    for both standards; if parsers of today go beyond its text (misspelt fields, lines without a
+    colon), this does not.
+    """
+
+    __slots__ = ()
+
+    standard = Standard.RFC_9309
+    _by = _By(
+        find=groups_of_rfc9309,
+        rules_of=rules_of_rfc9309,
+        rule_line=RULE_LINE,
+        # Attach, 3: "rule =/ content-usage". No other field ends the agent lines (2.2.4: "other
+        # records" such as Content-Signal).
+        usage_line=re.compile(f"\n{SP}(?:disallow|allow|content-usage){SP}:", ANY_CASE),
+        section="2.2.2",
+        section_of_agents="2.2.1",
+        section_of_special="2.2.3",
+    )
+
+    def names(self, robot: str | bytes) -> list[str]:
+        """Return the names whose groups *robot* obeys, in lower case."""
+        # Which token of a header is the product token cannot be told. The groups of the others
+        # may only forbid more: none of them takes the place of those of the name token, or of "*".
+        names = [self.name_of(robot)]
+        if others := other_tokens(robot):
+            agents = AGENT_LINE.findall(in_lower_case(with_line_feeds(self._body)))
+            names += [agent for agent in dict.fromkeys(agents) if agent in others]
+        return names
+
+
+class Strictest(Decider):
+    """A /robots.txt file as both standards read it, and as parsers of today read its misspellings.
+
+    What one of these readings forbids is forbidden. The third reading is by RFC 9309. Only a file
+    with misspelt lines has it.
+    """
+
+    __slots__ = ("_body", "_readings")
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__()
+        self._body = body
+        self._readings: list[Reading] = [RobotsTxt(body), Rfc9309(body)]
+        if (right := corrected(body)) is not None:
+            self._readings.append(Rfc9309(right))
+
+    def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
+        """Return what ``allowed`` returns, with the line of the standard that decided.
+
+        That is the draft if both say the same; if both forbid the URL the ruling
+        has that of RFC 9309 as ``also``. If neither does, a misspelt line may forbid it.
+        """
+        draft, rfc9309, *misspelt = [each.ruling(url, robot) for each in self._readings]
+        if not draft.allowed:
+            return draft if rfc9309.allowed else replace(draft, also=rfc9309)
+        if not rfc9309.allowed:
+            return rfc9309
+        for ruling in misspelt:
+            if not ruling.allowed and ruling.rule:
+                rule = as_written(self._body, ruling.rule)
+                return replace(ruling, rule=rule, is_misspelt=True)
+        return draft
+
+    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
+        """Return the lines of the draft's record, then those of the groups of RFC 9309."""
+        lines = [line for each in self._readings for line in each.lines(robot, *fields)]
+        return list(dict.fromkeys(lines))
+
+    def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
+        """Return the lines of each reading apart."""
+        return [apart for each in self._readings for apart in each.lines_apart(robot, *fields)]
+
+    def _read(self, robot: str | bytes) -> list[Rules]:
+        return [rules for each in self._readings for rules in each.rules(robot)]

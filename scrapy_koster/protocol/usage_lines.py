@@ -22,10 +22,9 @@ from scrapy_koster.protocol.line import (
     with_line_feeds,
 )
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
-from scrapy_koster.protocol.pattern import Matcher, matcher_of, octets_of_rule
-from scrapy_koster.protocol.reading import Decider
+from scrapy_koster.protocol.reading import Decider, Rfc9309, kept
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
-from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.rules import Matcher, matcher_of, octets_of_rule
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     Origin,
@@ -43,7 +42,6 @@ CONTENT_USAGE, CONTENT_SIGNAL, LICENSE = b"content-usage", b"content-signal", b"
 _IN_RECORDS = (CONTENT_USAGE, CONTENT_SIGNAL)
 # Most files have none, and every file is searched for one.
 _ANY = re.compile(f"\n{SP}(?:content-usage|content-signal|license){SP}:", ANY_CASE)
-_ROBOTS_KEPT = 8
 _LICENSES = 10
 _LISTED = 100
 _SETS_KEPT = 16
@@ -87,7 +85,7 @@ class _Rules:
         self._longest_first = [list(rules) for _, rules in groupby(rules, lambda r: r.octets)]
 
     def lines_for(self, path: str) -> Iterator[Line]:
-        """Yield the lines that apply to a path without its first slash."""
+        """Yield the lines that apply to a path."""
         for rules in self._longest_first:
             # "Content-Usage rules that have identical paths [...] apply separately".
             if found := [line for rule in rules if rule.matches(path) for line in rule.lines]:
@@ -128,7 +126,7 @@ class UsageLines:
         """
         path = origin_and_path(url)[1]
         paths = [path] if is_plain(path[1:]) else [origin_and_path(u)[1] for u in sent_as(url)]
-        requested, *others = dict.fromkeys(unescape_by_rfc9309(each)[1:] for each in paths)
+        requested, *others = dict.fromkeys(unescape_by_rfc9309(each) for each in paths)
         found = list(self._lines_for(requested, robot))
         for each in others:  # a download handler might send it so: that may only disallow
             found += filter(self._disallows, self._lines_for(each, robot))
@@ -144,11 +142,8 @@ class UsageLines:
         return list(self._read([*islice(lines, _LISTED), *self._for_all()])[:_LISTED])
 
     def _lines_for(self, path: str, robot: str | bytes) -> Iterator[Line]:
-        if robot not in self._rules:
-            if len(self._rules) >= _ROBOTS_KEPT:
-                self._rules.clear()
-            self._rules[robot] = [_Rules(lines) for lines in self._apart(robot)]
-        for rules in self._rules[robot]:
+        made = kept(self._rules, robot, lambda: list(map(_Rules, self._apart(robot))))
+        for rules in made:
             yield from rules.lines_for(path)
 
     def _apart(self, robot: str | bytes) -> list[list[Line]]:

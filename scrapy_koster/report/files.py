@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy_koster.checker.checks import Severity
 from scrapy_koster.checker.syntax import check
 from scrapy_koster.protocol.line import lines
-from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.reading import RobotsTxt
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.wording import shown
 

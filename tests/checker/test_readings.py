@@ -11,9 +11,7 @@ from harness.real_files import File
 
 from scrapy_koster.checker.checks import BOTH, CHECKS, Severity
 from scrapy_koster.checker.syntax import check
-from scrapy_koster.protocol.reading import Reading
-from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.ruling import Standard
 
 READERS: dict[Standard, type[Reading]] = {Standard.DRAFT: RobotsTxt, Standard.RFC_9309: Rfc9309}

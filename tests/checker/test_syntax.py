@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from scrapy_koster.checker.checks import BOTH, CHECKS, Severity
 from scrapy_koster.checker.syntax import MAX_BYTES, check
-from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import RobotsTxt, instructions, parse
+from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
+from scrapy_koster.protocol.records import instructions, parse
 
 ROOT = Path(__file__).parents[2]
 

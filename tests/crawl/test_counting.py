@@ -18,7 +18,7 @@ from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.hazard import Cause, Hazard
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.reading import Record
+from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.standing import Access, Ground, Standing

@@ -24,8 +24,8 @@ from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.protocol.path import url_path
+from scrapy_koster.protocol.reading import RobotsTxt
 from scrapy_koster.protocol.rewriting import sent_as
-from scrapy_koster.protocol.robotstxt import RobotsTxt
 from scrapy_koster.protocol.site import Site as SiteName
 from scrapy_koster.protocol.site import site_of
 

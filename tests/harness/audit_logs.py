@@ -15,9 +15,7 @@ from functools import cache
 from random import Random
 from typing import TypeAlias
 
-from scrapy_koster.protocol.reading import Reading
-from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 
 HOST = "www.fict.org"
 DAY = 86400

@@ -33,9 +33,9 @@ from scrapy_koster.protocol.metatags import Syntax, part_to_read
 from scrapy_koster.protocol.override import choice, overrides_of
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
+from scrapy_koster.protocol.records import has_record, parse
 from scrapy_koster.protocol.robotsmeta import directives_of_headers, directives_of_page
-from scrapy_koster.protocol.robotstxt import RobotsTxt, has_record, parse
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.sitemap import sitemap_urls_in, sitemaps_in
 from scrapy_koster.protocol.usage import Usage, preferences_in, signals_in

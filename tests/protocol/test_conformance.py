@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.conformance import CASES, Case, each_case
 
-from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.reading import RobotsTxt
 
 
 def test_all_cases_are_here() -> None:

@@ -16,6 +16,7 @@ from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import (
     CrawlDelay,
     Delay,
+    LinesParser,
     Pace,
     delay_of,
     delay_or_limit,
@@ -23,10 +24,7 @@ from scrapy_koster.protocol.delay import (
     names_delay,
 )
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.reading import LinesParser
-from scrapy_koster.protocol.rfc9309 import Rfc9309
-from scrapy_koster.protocol.robotstxt import RobotsTxt
-from scrapy_koster.protocol.strictest import Strictest
+from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt, Strictest
 
 DELAY, RATE = b"crawl-delay", b"request-rate"
 NUMBERS = {

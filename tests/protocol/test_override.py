@@ -10,10 +10,10 @@ import pytest
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.override import Override, Overrides, choice, overrides_of
 from scrapy_koster.protocol.policy import Missing, Policy
+from scrapy_koster.protocol.reading import Strictest
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled
-from scrapy_koster.protocol.strictest import Strictest
 from scrapy_koster.protocol.verdict import (
     Parser,
     Source,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.robotstxt import ProtegoRobotParser
 
-from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.reading import Rfc9309
 from scrapy_koster.protocol.ruling import Standard
 
 SITE = "https://www.example.com"
@@ -503,14 +503,6 @@ def test_many_rules(rules: int) -> None:
                     or (path[0] in "ex" and not (path[0] == "x" and n < rules))
                     or (path[0] == "p" and (n == rules or path.endswith("y")))
                 )
-        decide_often(reading)
-
-
-def decide_often(reading: Rfc9309) -> None:
-    """Have so many decisions that from now on many patterns are found by their octets."""
-    for _ in range(101):
-        assert reading.allowed(f"{SITE}/nothing", "a")
-        assert reading.ruling(f"{SITE}/nothing", "a").allowed
 
 
 def test_many_prefixes_within_each_other() -> None:
@@ -539,7 +531,6 @@ def test_many_patterns_of_one_octet_over_and_over() -> None:
             assert not reading.allowed(f"{SITE}/{path}", "a")
         for path in ("aaa", "xabaaay", "w99/"):
             assert reading.allowed(f"{SITE}/{path}", "a")
-        decide_often(reading)
 
 
 def test_groups_of_all_tokens_as_records() -> None:

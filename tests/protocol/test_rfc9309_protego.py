@@ -11,7 +11,7 @@ from harness.real_files import File
 from scrapy.robotstxt import ProtegoRobotParser
 
 from scrapy_koster.parsers.strictest import StrictestRobotParser
-from scrapy_koster.protocol.rfc9309 import Rfc9309
+from scrapy_koster.protocol.reading import Rfc9309
 
 OTHER_RECORDS = re.compile(rb"(?im)^(?![ \t]*(user-agent|allow|disallow)[ \t]*:)[^\r\n]*")
 AGENT = re.compile(rb"(?im)^[ \t]*user-agent[ \t]*:[ \t]*([^#\r\n]*?)[ \t]*(?=#|\r|\n|\Z)")

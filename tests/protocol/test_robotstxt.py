@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from scrapy_koster.protocol.line import Line, is_wide, lines, narrow, whole_lines
 from scrapy_koster.protocol.path import unescape, url_path
-from scrapy_koster.protocol.reading import Record
-from scrapy_koster.protocol.robotstxt import RobotsTxt, has_record, instructions, parse
+from scrapy_koster.protocol.reading import RobotsTxt
+from scrapy_koster.protocol.records import Record, has_record, instructions, parse
 from scrapy_koster.protocol.ruling import Heading, Ruling
 
 EXAMPLES = settings().max_examples
@@ -813,8 +813,8 @@ def test_many_robots_cost_no_more_than_a_few() -> None:
     for n in range(100):
         assert not robots.allowed("http://h/a", f"robot{n}")
         assert not robots.ruling("http://h/a", f"robot{n}").allowed
-    assert len(robots._decisions) <= 8
-    assert len(robots._indexes) <= 8
+    assert len(robots._rules) <= 8
+    assert len(robots._places) <= 8
 
 
 def test_a_ruling_names_no_more_agents_than_tell_records_apart() -> None:

@@ -20,12 +20,11 @@ from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.delay import Delay, delay_of
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
-from scrapy_koster.protocol.robotstxt import RobotsTxt
+from scrapy_koster.protocol.reading import RobotsTxt, Strictest
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, Settled
-from scrapy_koster.protocol.strictest import Strictest
 from scrapy_koster.protocol.verdict import (
     Source,
     Verdict,

@@ -10,7 +10,7 @@ from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
 from scrapy_koster.protocol.html_page import is_html, page_in_place
 from scrapy_koster.protocol.line import is_wide
-from scrapy_koster.protocol.robotstxt import has_record
+from scrapy_koster.protocol.records import has_record
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
 from scrapy_koster.protocol.wording import because_of, utc

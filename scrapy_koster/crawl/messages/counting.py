@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.hazard import Hazard
-    from scrapy_koster.protocol.reading import Record
+    from scrapy_koster.protocol.records import Record
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.usage import Statement
     from scrapy_koster.protocol.verdict import Verdict

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy_koster.protocol.access import last_copy
-from scrapy_koster.protocol.delay import CrawlDelay, Delay, delay_or_limit, names_delay
-from scrapy_koster.protocol.reading import LinesParser
+from scrapy_koster.protocol.delay import CrawlDelay, Delay, LinesParser, delay_or_limit, names_delay
 
 if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config

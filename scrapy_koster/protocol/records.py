@@ -1,0 +1,178 @@
+"""3.2, 3.2.1: the records of a /robots.txt file, which RFC 9309 calls groups (2.1, 2.2.1).
+
+The letters and numbers in the comments (A1, B12, ...) are the rows of the
+decision table in docs/semantics.md, for what the draft leaves open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from scrapy_koster.protocol.line import (
+    AGENT_LINE,
+    LINE,
+    LINE_OR_NONE,
+    Line,
+    in_lower_case,
+    with_line_feeds,
+)
+from scrapy_koster.protocol.path import unescape
+from scrapy_koster.protocol.ruling import Heading
+
+# Section 6: a record can have as many agent lines as a file has room for.
+_AGENTS_NAMED = 100
+
+
+class Record(NamedTuple):
+    """3.2: User-agent lines, followed by the instructions to those robots."""
+
+    agents: list[Line]
+    rules: list[Line]
+    """3.3: ruleline = (disallowline | allowline | extension)."""
+
+
+class Group(NamedTuple):
+    """The place of a record in the text of a file."""
+
+    start: int
+    """Of the first User-agent line."""
+    rules: int
+    """Of the line after the last User-agent line."""
+    end: int
+
+
+class Found(NamedTuple):
+    """The records of a file that a robot can obey. The second are used if the first are none."""
+
+    named: list[Group]
+    default: list[Group]
+
+
+def parse(body: bytes) -> list[Record]:
+    """Return the records of a file, in their order. Never raises."""
+    text = with_line_feeds(body)
+    return list(records(text, (group for _, group in _with_rules(text))))
+
+
+@lru_cache(maxsize=16)  # each request to a site that has none asks again
+def has_record(body: bytes) -> bool:
+    """Whether a file has a record: of an empty one, an HTML page and the like it is false."""
+    return next(_with_rules(with_line_feeds(body)), None) is not None
+
+
+def groups(text: str, rule_line: re.Pattern[str]) -> Iterator[tuple[list[str], Group]]:
+    """Yield the groups of a file, each with the values of its agent lines.
+
+    A group is one or more agent lines and all up to the next agent line that
+    has a *rule_line* before it (B13). B12: a blank line inside it is ignored. B6,
+    B11: so is a line that has no colon or whose field is no token. B14: rules
+    before any agent line are in no group.
+    """
+    agents: list[str] = []
+    start = rules = 0
+    for agent in AGENT_LINE.finditer(text):
+        if agents and rule_line.search(text, rules, agent.start()):
+            yield agents, Group(start, rules, agent.start())
+            agents = []
+        if not agents:
+            start = agent.start()
+        agents.append(agent[1])
+        rules = agent.end()
+    if agents:
+        yield agents, Group(start, rules, len(text))
+
+
+def _with_rules(text: str, rule_line: re.Pattern[str] = LINE) -> Iterator[tuple[list[str], Group]]:
+    """Yield the records of the draft, as ``groups`` does."""
+    for agents, group in groups(text, rule_line):
+        # B15: a record has 1*ruleline. Only the last one can lack it.
+        if group.end < len(text) or rule_line.search(text, group.rules):
+            yield agents, group
+
+
+def record_of_draft(text: str, token: str, rule_line: re.Pattern[str] = LINE) -> Found:
+    """Return the record that the robot *token* must obey (3.2.1).
+
+    "If no record satisfied either condition, or no records are present at all, access is
+    unlimited."
+    """
+    # Most files name few robots: then the first record for all is enough.
+    is_named = token not in ("", "*") and token in in_lower_case(text)  # A10
+    default: list[Group] = []
+    for agents, group in _with_rules(text, rule_line):
+        # "The robot must obey the first record in /robots.txt that contains a
+        # User-Agent line whose value contains the name token of the robot as a
+        # substring. The name comparisons are case-insensitive."
+        if is_named and token in "\n".join(agents).lower():
+            return Found([group], default)
+        # "If no such record exists, it should obey the first record with a
+        # User-agent line with a "*" value, if present."
+        if not default and "*" in agents:
+            default = [group]
+            if not is_named:
+                break
+    return Found([], default)
+
+
+def groups_of_rfc9309(text: str, token: str, rule_line: re.Pattern[str]) -> Found:
+    """Return the groups that the robot *token*, in lower case, must obey (2.2.1).
+
+    "If there is more than one group matching the user-agent, the matching
+    groups' rules MUST be combined into one group." "If no matching group
+    exists, crawlers MUST obey the group with a user-agent line with the "*"
+    value, if present."
+    """
+    found = Found([], [])
+    # "Crawlers MUST use case-insensitive matching to find the group"
+    is_named = token not in ("", "*") and token in in_lower_case(text)
+    for agents, group in groups(text, rule_line):
+        if is_named and token in map(str.lower, agents):
+            found.named.append(group)
+        elif "*" in agents:
+            found.default.append(group)
+    return found
+
+
+def records(text: str, found: Iterable[Group]) -> Iterator[Record]:
+    """Yield the records at the groups *found*, which are in order."""
+    number = counted = 0
+    for group in found:
+        number += text.count("\n", counted, group.start)
+        counted = group.start
+        record = Record([], [])
+        lines = LINE_OR_NONE.findall(text, group.start, group.end)
+        for at, (name, value) in enumerate(lines, number + 1):
+            if not name:
+                continue
+            field = name.lower().encode()
+            line = Line(at, field, value.encode("latin-1"))
+            (record.agents if field == b"user-agent" else record.rules).append(line)
+        yield record
+
+
+def heading(text: str, group: Group) -> Heading:
+    """Return the first hundred agent lines of a group."""
+    found = Heading([])
+    number = 1
+    counted = 0
+    agents = AGENT_LINE.finditer(text, group.start, group.rules)
+    for agent in islice(agents, _AGENTS_NAMED):
+        number += text.count("\n", counted, agent.start())
+        counted = agent.start()
+        found.agents.append(Line(number, b"user-agent", agent[1].encode("latin-1")))
+    return found
+
+
+def instructions(record: Record) -> Iterator[tuple[str, Line]]:
+    """Yield the Allow and Disallow lines of a record that can match anything.
+
+    Each with its path, in the order in which they are tried (C1). C2: a line
+    without a path matches nothing.
+    """
+    for rule in record.rules:
+        if rule.value and rule.field in (b"disallow", b"allow"):
+            yield unescape(rule.value.decode("latin-1")), rule
