@@ -100,55 +100,29 @@ def part_to_read(html: bytes, token: str, others: tuple[str, ...] = ()) -> bytes
     return html[:end]
 
 
-def metas_of_page(
-    part: bytes, token: str, others: tuple[str, ...] = (), *, syntax: Syntax
-) -> Iterator[tuple[str, str]]:
-    """Yield the (name, content) of the META tags in a page or its part_to_read.
-
-    Of those that say nothing to the robot *token* and have none of the names *others* some are
-    left out.
-    """
-    for tag in _meta_tags(part.lower(), _plain(token, others), syntax):
+def metas_of_page(part: bytes, syntax: Syntax) -> Iterator[tuple[str, str]]:
+    """Yield the (name, content) of the META tags in a page or its part_to_read."""
+    for tag in _meta_tags(part.lower(), syntax):
         if meta := _name_and_content(part[tag]):
             yield meta
 
 
-def _other_meta(token: str, others: tuple[str, ...]) -> bytes:
-    """Return the pattern of the META tags written as most are, from their name on, that say
-    nothing to the robot *token* and have none of the names *others*.
+@lru_cache(maxsize=64)
+def _suspect(token: str, others: tuple[str, ...]) -> re.Pattern[bytes]:
+    """Return what finds META tags that may say something to *token*; group 1 is in them.
+
+    It passes over those that are written as most are and have none of the names.
     """
     known = (EVERY_ROBOT, token or EVERY_ROBOT, *others)
     names = b"|".join(re.escape(name.encode()) for name in known)
-    return (
-        rb"""(?:[%(s)s]+(?:(?i:name)="(?!(?i:[%(s)s]*(?:%(names)s)[%(s)s]*"))[^"&]*\""""
-        rb"""|(?!(?i:name)[%(s)s=])[-.:_0-9A-Za-z]+(?:="[^"]*"|=[-./;_0-9A-Za-z]+)?))*"""
-        rb"""[%(s)s]*/?>"""
-    ) % {b"s": _SPACE, b"names": names}
-
-
-@lru_cache(maxsize=64)
-def _suspect(token: str, others: tuple[str, ...]) -> re.Pattern[bytes]:
-    """Return what finds META tags that may say something to *token*; group 1 is in them."""
-    other = _other_meta(token, others)
-    return re.compile(rb"(?i:<meta)(?!%s)(?=(%s))" % (other, _ATTRIBUTES.pattern))
-
-
-@lru_cache(maxsize=64)
-def _plain(token: str, others: tuple[str, ...]) -> re.Pattern[bytes]:
-    """Return what matches text and tags, in lower case, that change nothing.
-
-    That is for speed alone: _meta_tags without it comes to the same.
-    """
     return re.compile(
-        rb"(?:[^<]+|<meta%(other_meta)s"
-        rb"|<(?:/|(?!(?:%(special)s)[%(s)s/>]))"
-        rb"(?=(?P<tag>[a-z][^%(s)s/>]*%(attributes)s))(?P=tag)>){0,1000}"
-        % {
-            b"other_meta": _other_meta(token, others),
-            b"special": b"|".join([*_TEXT_END, *_HTML_INSIDE, *_SPECIAL]),
-            b"s": _SPACE,
-            b"attributes": _ATTRIBUTES.pattern,
-        }
+        (
+            rb"""(?i:<meta)(?!"""
+            rb"""(?:[%(s)s]+(?:(?i:name)="(?!(?i:[%(s)s]*(?:%(names)s)[%(s)s]*"))[^"&]*\""""
+            rb"""|(?!(?i:name)[%(s)s=])[-.:_0-9A-Za-z]+(?:="[^"]*"|=[-./;_0-9A-Za-z]+)?))*"""
+            rb"""[%(s)s]*/?>)(?=(%(attributes)s))"""
+        )
+        % {b"s": _SPACE, b"names": names, b"attributes": _ATTRIBUTES.pattern}
     )
 
 
@@ -183,13 +157,11 @@ def _text(value: bytes) -> str:
         return text
 
 
-def _meta_tags(html: bytes, plain: re.Pattern[bytes], syntax: Syntax) -> Iterator[slice]:
-    """Yield where the META tags of *html*, in lower case, are that are not *plain*."""
+def _meta_tags(html: bytes, syntax: Syntax) -> Iterator[slice]:
+    """Yield where the META tags of *html*, in lower case, are."""
     nesting = _Nesting(syntax)
     position = 0
     while True:
-        if not nesting and (run := plain.match(html, position)):
-            position = run.end()
         start = html.find(b"<", position)
         if start < 0:
             return
@@ -284,9 +256,6 @@ class _Nesting:
         self.xml = syntax is Syntax.XML
         self.in_template = False
         self._open: list[bytes] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._open)
 
     @property
     def foreign(self) -> bool:

@@ -140,7 +140,7 @@ def _ai_words(words: Iterable[str], said: str) -> Iterator[tuple[str, str]]:
 
 def directives_of_page(part: bytes, token: str, *, syntax: Syntax) -> Directives:
     """Return what META tags say to the robot *token*, in a page or its part_to_read."""
-    return directives_of_metas(metas_of_page(part, token, syntax=syntax), token)
+    return directives_of_metas(metas_of_page(part, syntax), token)
 
 
 def _directives(words: Iterable[str], said: str) -> Directives:

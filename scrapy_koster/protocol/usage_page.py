@@ -66,7 +66,7 @@ def page_statements(
 
     TDMRep: a tdm-reservation in a META tag takes the place of one in a header.
     """
-    metas = list(metas_of_page(part, token, TDM_NAMES, syntax=syntax))
+    metas = list(metas_of_page(part, syntax))
     found = list(_of_metas(metas, token))
     counts = not any(label == TDM for each in found for label, _ in each.stated)
     headers = _of_headers(fields, token, labels, counts=counts)
