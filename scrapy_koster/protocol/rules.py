@@ -12,7 +12,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, compress
+from itertools import chain
 from typing import TypeAlias
 
 from scrapy_koster.protocol.path import (
@@ -33,7 +33,6 @@ NO_RULE = 1 << 32
 
 # As many prefixes as are tried one by one in less time than they are searched in.
 _FEW_PREFIXES = 64
-_FEWER = 16
 _ENCODED = re.compile(f"[{ENCODED_SLASH}{ENCODED_QUESTION}]")
 _AS_DATA = str.maketrans({ENCODED_SLASH: "/", ENCODED_QUESTION: "?"})
 _NO_URI_OCTET = re.compile(r"[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]")
@@ -43,6 +42,10 @@ class Rules:
     """The rules of a robot. A rule is known by its rank, its place in their order.
 
     Rules without "*" and "$" are prefixes. The others, only of RFC 9309, are patterns.
+
+    In sorted order all that begins with a prefix follows right behind it: the prefixes around a
+    path are on a stack. Of two such the inner one is only used if it is tried first. So of those
+    that are kept the innermost decides, and one search finds it.
     """
 
     __slots__ = (
@@ -62,8 +65,7 @@ class Rules:
         rules: Sequence[Rule],
         places: Sequence[int],
         *,
-        prefixes: Sequence[str],
-        ranks: Sequence[int],
+        prefixes: Sequence[tuple[str, int]],
         patterns: Sequence[tuple[int, str]],
         unescape: Callable[[str], str],
     ) -> None:
@@ -71,15 +73,13 @@ class Rules:
         self.places = places
         self.unescape = unescape
         self._disallows = bytes([1 if rules[place][0] else 0 for place in places])
-        self._only_disallow = 0 not in self._disallows and not patterns
         self._patterns = tuple([(_hint(path), rank, path) for rank, path in patterns])
         self._read: dict[str, Matcher] | None = {} if patterns else None
-        self._around: array[int] | None = None
-        self._ranks = ranks
-        self._prefixes = tuple(prefixes)
-        if len(prefixes) > (_FEW_PREFIXES if self._only_disallow else _FEWER):
-            self._sort()
-            self._only_disallow = False
+        self._ranks = array("I")
+        self._around: dict[int, int] | None = None
+        self._prefixes = tuple(self._kept(dict(reversed(prefixes))))
+        is_few = len(self._prefixes) <= _FEW_PREFIXES
+        self._only_disallow = is_few and not patterns and 0 not in self._disallows
 
     def disallow(self, path: str) -> bool:
         """Whether the rule that decides on *path* disallows it."""
@@ -90,16 +90,11 @@ class Rules:
 
     def deciding(self, path: str) -> int:
         """Return the rank of the rule that decides on *path*, or NO_RULE."""
-        best = NO_RULE
-        if self._around is not None:
-            # The innermost prefix is the last one that is not behind *path*, or around that.
-            at = bisect_right(self._prefixes, path) - 1
-            while at >= 0 and not path.startswith(self._prefixes[at]):
-                at = self._around[at]
-            if at >= 0:
-                best = self._ranks[at]
-        elif path.startswith(self._prefixes):
-            best = next(compress(self._ranks, map(path.startswith, self._prefixes)))
+        # The innermost prefix is the last one that is not behind *path*, or around that.
+        at = bisect_right(self._prefixes, path) - 1
+        while at >= 0 and not path.startswith(self._prefixes[at]):
+            at = self._around.get(at, -1) if self._around else -1
+        best = self._ranks[at] if at >= 0 else NO_RULE
         for hint, rank, rule in self._patterns:
             if rank > best:
                 break
@@ -113,35 +108,30 @@ class Rules:
             self._read[rule] = matcher_of(rule)
         return self._read[rule]
 
-    def _sort(self) -> None:
-        """Sort the prefixes, so that one search finds the one that decides.
-
-        In sorted order all that begins with a prefix follows right behind it: the prefixes around
-        a path are on a stack. Of two such the inner one is only used if it is tried first. So of
-        those that are kept the innermost decides.
-        """
-        # Of equal ones the first is kept.
-        ranks = dict(zip(reversed(self._prefixes), reversed(self._ranks), strict=True))
-        kept: list[str] = []
-        inside: list[int] = []
-        self._around, self._ranks = array("i"), array("I")
+    def _kept(self, ranks: dict[str, int]) -> Iterator[str]:
+        """Yield the prefixes that are used, in sorted order."""
+        inside: list[tuple[str, int, int]] = []
         for prefix in sorted(ranks):
-            while inside and not prefix.startswith(kept[inside[-1]]):
+            while inside and not prefix.startswith(inside[-1][0]):
                 inside.pop()
-            if inside and self._ranks[inside[-1]] < ranks[prefix]:
-                continue
-            self._around.append(inside[-1] if inside else -1)
-            self._ranks.append(ranks[prefix])
-            inside.append(len(kept))
-            kept.append(prefix)
-        self._prefixes = tuple(kept)
+            rank, at = ranks[prefix], len(self._ranks)
+            if inside:
+                _, outer, around = inside[-1]
+                if outer < rank:
+                    continue
+                self._around = self._around or {}
+                self._around[at] = around
+            inside.append((prefix, rank, at))
+            self._ranks.append(rank)
+            yield prefix
 
 
 def rules_of_draft(rules: Sequence[Rule]) -> Rules:
     """Return the rules of a record. C5: a path without a slash in front matches nothing."""
-    prefixes = [unescape(path) if "%" in path else path for _, path in rules]
+    paths = [unescape(path) if "%" in path else path for _, path in rules]
     places = range(len(rules))
-    return Rules(rules, places, prefixes=prefixes, ranks=places, patterns=(), unescape=unescape)
+    prefixes = list(zip(paths, places, strict=True))
+    return Rules(rules, places, prefixes=prefixes, patterns=(), unescape=unescape)
 
 
 def rules_of_rfc9309(rules: Sequence[Rule]) -> Rules:
@@ -151,7 +141,7 @@ def rules_of_rfc9309(rules: Sequence[Rule]) -> Rules:
     # The most octets first, of as many Allow first; of what is left the first in the file.
     keys = [(1 if disallows else 0) - 2 * size(path) for disallows, path in rules]
     places = array("I", sorted(range(len(rules)), key=keys.__getitem__))
-    prefixes, ranks, patterns = [], [], []
+    prefixes, patterns = [], []
     for rank, place in enumerate(places):
         path = rules[place][1]
         # A star at the end matches what no star matches.
@@ -159,16 +149,8 @@ def rules_of_rfc9309(rules: Sequence[Rule]) -> Rules:
         if "*" in prefix or path[-1] == "$":
             patterns.append((rank, path))
         else:
-            prefixes.append(unescape_by_rfc9309(prefix) if "%" in prefix else prefix)
-            ranks.append(rank)
-    return Rules(
-        rules,
-        places,
-        prefixes=prefixes,
-        ranks=ranks,
-        patterns=patterns,
-        unescape=unescape_by_rfc9309,
-    )
+            prefixes.append((unescape_by_rfc9309(prefix) if "%" in prefix else prefix, rank))
+    return Rules(rules, places, prefixes=prefixes, patterns=patterns, unescape=unescape_by_rfc9309)
 
 
 def octets_of_rule(path: str) -> int:
