@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from scrapy_koster.protocol.metatags import EVERY_ROBOT, Syntax, metas_of_page
 from scrapy_koster.protocol.nametoken import TOKEN
@@ -67,42 +68,24 @@ _ASCII_SPACE = "\t\n\f\r "
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
+_Said: TypeAlias = tuple[list[str], str]
+"""Words for a robot, and the text that has them."""
+
 _HEADERS_CHARS = 65_536
 """Section 6: a limit on what is read of the X-Robots-Tag headers of one page."""
 
 
 def directives_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Directives:
-    """Return what META tags, as (name, content), say to the robot *token*.
-
-    Names are equal or not: a META name is a name, not a User-agent line, where
-    a part of the robot's name will do (3.2.1). "" is nobody's name.
-    """
-    found = NO_DIRECTIVES
-    for name, content in metas:
-        addressee = name.strip(_ASCII_SPACE)
-        if _lower(addressee) in (EVERY_ROBOT, token or EVERY_ROBOT):
-            said = f'META name="{addressee}" content="{content}"'
-            found |= _directives(_words(_lower(content)), said)
-    return found
+    """Return what META tags, as (name, content), say to the robot *token*."""
+    return _directives(_said_by_metas(metas, token))
 
 
 def directives_of_headers(values: Iterable[str], token: str) -> Directives:
     """Return what X-Robots-Tag values say to the robot *token*.
 
-    ``figtree: noindex, nofollow`` is for figtree alone: the name governs the
-    words up to the end of the value, or up to the next name after a comma. What
-    is too long to be read forbids everything.
+    What is too long to be read forbids everything.
     """
-    values = list(values)
-    chars = len(", ".join(values))
-    if chars > _HEADERS_CHARS:
-        said = f"X-Robots-Tag of {chars} characters"
-        return Directives(noindex=said, nofollow=said)
-    found = NO_DIRECTIVES
-    for value in values:
-        words = _words_for(token, _lower(value))
-        found |= _directives(words, f"X-Robots-Tag: {value}")
-    return found
+    return _directives(_said_by_headers(values, token))
 
 
 def ai_words_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[tuple[str, str]]:
@@ -110,11 +93,7 @@ def ai_words_of_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[
 
     No standard has these words. They are addressed as the directives are.
     """
-    for name, content in metas:
-        addressee = name.strip(_ASCII_SPACE)
-        if _lower(addressee) in (EVERY_ROBOT, token or EVERY_ROBOT):
-            said = f'META name="{addressee}" content="{content}"'
-            yield from _ai_words(_words(_lower(content)), said)
+    return _ai_words(_said_by_metas(metas, token))
 
 
 def ai_words_of_headers(values: Iterable[str], token: str) -> Iterator[tuple[str, str]]:
@@ -122,20 +101,7 @@ def ai_words_of_headers(values: Iterable[str], token: str) -> Iterator[tuple[str
 
     What is too long to be read says both.
     """
-    values = list(values)
-    chars = len(", ".join(values))
-    if chars > _HEADERS_CHARS:
-        yield from _ai_words(AI_WORDS, f"X-Robots-Tag of {chars} characters")
-        return
-    for value in values:
-        yield from _ai_words(_words_for(token, _lower(value)), f"X-Robots-Tag: {value}")
-
-
-def _ai_words(words: Iterable[str], said: str) -> Iterator[tuple[str, str]]:
-    given = frozenset(words)
-    for word in AI_WORDS:
-        if word in given:
-            yield word, printable(said)
+    return _ai_words(_said_by_headers(values, token))
 
 
 def directives_of_page(part: bytes, token: str, *, syntax: Syntax) -> Directives:
@@ -143,13 +109,48 @@ def directives_of_page(part: bytes, token: str, *, syntax: Syntax) -> Directives
     return directives_of_metas(metas_of_page(part, syntax), token)
 
 
-def _directives(words: Iterable[str], said: str) -> Directives:
-    given = frozenset(words)
-    noindex, nofollow = not given.isdisjoint(_NOINDEX), not given.isdisjoint(_NOFOLLOW)
-    if not (noindex or nofollow):
-        return NO_DIRECTIVES
-    shown = printable(said)
-    return Directives(noindex=shown if noindex else None, nofollow=shown if nofollow else None)
+def _said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[_Said]:
+    """Yield what META tags say to the robot *token*.
+
+    Names are equal or not: a META name is a name, not a User-agent line, where
+    a part of the robot's name will do (3.2.1). "" is nobody's name.
+    """
+    for name, content in metas:
+        addressee = name.strip(_ASCII_SPACE)
+        if _lower(addressee) in (EVERY_ROBOT, token or EVERY_ROBOT):
+            yield _words(_lower(content)), f'META name="{addressee}" content="{content}"'
+
+
+def _said_by_headers(values: Iterable[str], token: str) -> Iterator[_Said]:
+    """Yield what X-Robots-Tag values say to the robot *token*.
+
+    ``figtree: noindex, nofollow`` is for figtree alone: the name governs the
+    words up to the end of the value, or up to the next name after a comma.
+    """
+    values = list(values)
+    chars = len(", ".join(values))
+    if chars > _HEADERS_CHARS:
+        yield ["none", *AI_WORDS], f"X-Robots-Tag of {chars} characters"
+        return
+    for value in values:
+        yield list(_words_for(token, _lower(value))), f"X-Robots-Tag: {value}"
+
+
+def _directives(said: Iterable[_Said]) -> Directives:
+    found = NO_DIRECTIVES
+    for words, text in said:
+        noindex, nofollow = not _NOINDEX.isdisjoint(words), not _NOFOLLOW.isdisjoint(words)
+        if noindex or nofollow:
+            shown = printable(text)
+            found |= Directives(shown if noindex else None, shown if nofollow else None)
+    return found
+
+
+def _ai_words(said: Iterable[_Said]) -> Iterator[tuple[str, str]]:
+    for words, text in said:
+        for word in AI_WORDS:
+            if word in words:
+                yield word, printable(text)
 
 
 def _words_for(token: str, value: str) -> Iterator[str]:

@@ -8,9 +8,9 @@ parts lack consensus. So statements keep their text and the labels that nobody k
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, TypeAlias
 
 import http_sf
@@ -97,41 +97,23 @@ class Statement:
         }
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Usage:
     """All preferences about the use of a page, combined. Immutable.
 
     ``str(usage)`` is safe to print: ``train-ai=n, search=y``.
     """
 
-    __slots__ = ("_read", "_statements", "labels")
-
-    labels: frozenset[str]
+    given: Iterable[Statement] = ()
+    labels: frozenset[str] = field(default=KNOWN_LABELS, kw_only=True)
     """Known labels. The preference about any other label is unknown."""
-    _read: Callable[[], tuple[Statement, ...]] | None
-    _statements: tuple[Statement, ...]
+    read: Callable[[], tuple[Statement, ...]] | None = field(default=None, kw_only=True)
+    """Returns the statements when they are needed, if they are not given."""
 
-    def __init__(
-        self,
-        statements: Iterable[Statement] = (),
-        *,
-        labels: frozenset[str] = KNOWN_LABELS,
-        read: Callable[[], tuple[Statement, ...]] | None = None,
-    ) -> None:
-        """*read* returns the statements when they are needed."""
-        object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "_read", read)
-        object.__setattr__(self, "_statements", tuple(statements))
-
-    def __setattr__(self, name: str, _value: object) -> None:
-        raise AttributeError(f"{name}: a Usage does not change")
-
-    @property
+    @cached_property
     def statements(self) -> tuple[Statement, ...]:
         """All statements about the page: from robots.txt, headers and META tags."""
-        if self._read is not None:
-            object.__setattr__(self, "_statements", self._read())
-            object.__setattr__(self, "_read", None)
-        return self._statements
+        return tuple(self.given) if self.read is None else self.read()
 
     def preference(self, label: str) -> Preference:
         """Return the preference about one use, such as "train-ai" (vocab, 5 and 5.1).
@@ -162,7 +144,8 @@ class Usage:
 
     def __repr__(self) -> str:
         """The same; it reads nothing that was not read."""
-        return "<Usage, not read yet>" if self._read is not None else f"<Usage {self}>"
+        is_known = self.read is None or "statements" in vars(self)
+        return f"<Usage {self}>" if is_known else "<Usage, not read yet>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Usage):
@@ -172,12 +155,8 @@ class Usage:
     def __hash__(self) -> int:
         return hash((self.statements, self.labels))
 
-    def __reduce__(self) -> tuple[Callable[..., Usage], tuple[Any, ...]]:
-        return _usage, (self.statements, self.labels)
-
-
-def _usage(statements: tuple[Statement, ...], labels: frozenset[str]) -> Usage:
-    return Usage(statements, labels=labels)
+    def __reduce__(self) -> tuple[Callable[..., Usage], tuple[()]]:
+        return partial(Usage, self.statements, labels=self.labels), ()
 
 
 def combined(statements: Iterable[Statement], label: str) -> Preference:
