@@ -26,7 +26,6 @@ from scrapy_koster.commands.verb import (
 )
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy
-from scrapy_koster.protocol.jsonable import delay_to_dict, ruling_to_dict
 from scrapy_koster.protocol.line import narrow, whole_lines
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.ruling import Standard
@@ -34,7 +33,7 @@ from scrapy_koster.protocol.sitemap import sitemaps_in
 from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.usage import worded
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.protocol.wording import because_of, utc
+from scrapy_koster.protocol.wording import because_of, delay_to_dict, ruling_to_dict, utc
 
 if TYPE_CHECKING:
     from scrapy_koster.commands.ink import Ink, Line

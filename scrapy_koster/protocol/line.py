@@ -50,6 +50,9 @@ LINE_OR_NONE = re.compile(f"\n(?:{_FIELD_AND_VALUE}|)")
 AGENT_LINE = re.compile(f"\n{SP}user-agent{SP}:{SP}{VALUE}", ANY_CASE)
 _RULE = f"\n{SP}(?:(d)is|)allow{SP}:"
 RULE_LINE = re.compile(_RULE, ANY_CASE)
+# Attach, 3: "rule =/ content-usage". No other field ends the agent lines (RFC 9309, 2.2.4: "other
+# records" such as Content-Signal).
+USAGE_LINE = re.compile(f"\n{SP}(?:disallow|allow|content-usage){SP}:", ANY_CASE)
 # RFC 9309: path-pattern = "/" *UTF8-char-noctl; the example in 5.1 has one that begins with "*".
 PATH_LINE = re.compile(f"{_RULE}{SP}(?=[/*]){VALUE}", ANY_CASE)
 """An Allow or Disallow line whose path can match: "d" for Disallow in any case, and the path."""

@@ -12,11 +12,10 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
-    ANY_CASE,
     LINE,
     PATH_LINE,
     RULE_LINE,
-    SP,
+    USAGE_LINE,
     Line,
     in_lower_case,
     line_around,
@@ -166,6 +165,10 @@ class Reading(Decider):
         self._body = body
         self._places: dict[str | bytes, list[_Places]] = {}
 
+    @property
+    def _text(self) -> str:
+        return with_line_feeds(self._body)
+
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line that decided."""
         path = origin_and_path(url)[1]
@@ -186,8 +189,7 @@ class Reading(Decider):
         return replace(ruling, name=self.name_of(robot)) if len(names_of(robot)) > 1 else ruling
 
     def _ruling(self, rules: Rules, places: _Places, path: str) -> Ruling:
-        text = with_line_feeds(self._body)
-        path = rules.unescape(path)
+        text, path = self._text, rules.unescape(path)
         # "The /robots.txt URL is always allowed". "If no match is found, the default assumption is
         # that the URL is allowed." RFC 9309 says the same.
         rank = NO_RULE if path == "/robots.txt" else rules.deciding(path)
@@ -213,7 +215,7 @@ class Reading(Decider):
     def records(self, robot: str | bytes) -> list[Record]:
         """Return the records that *robot* must obey, with all their lines."""
         found = {group for name in self.names(robot) for group in self._groups(name)}
-        return list(records(with_line_feeds(self._body), sorted(found)))
+        return list(records(self._text, sorted(found)))
 
     def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
         """Return the lines with one of *fields*, in lower case, that *robot* obeys.
@@ -230,7 +232,7 @@ class Reading(Decider):
         """
         if not names_any(self._body, fields):
             return []
-        text = with_line_feeds(self._body)
+        text = self._text
         apart = [self._groups(name, self._by.usage_line) for name in self.names(robot)]
         return [
             [line for each in records(text, found) for line in each.rules if line.field in fields]
@@ -246,7 +248,7 @@ class Reading(Decider):
         names = names_of(robot)
         if len(names) == 1:
             return names[0]
-        text, by = with_line_feeds(self._body), self._by
+        text, by = self._text, self._by
         named = (name for name in names if by.find(text, name, by.rule_line).named)
         return next(named, names[0])
 
@@ -256,19 +258,18 @@ class Reading(Decider):
 
     def obeyed(self, name: str) -> list[Rule]:
         """Return the Allow and Disallow lines that a robot obeys by *name*."""
-        text = with_line_feeds(self._body)
-        groups = self._groups(name)
+        text, groups = self._text, self._groups(name)
         return [rule for each in groups for rule in PATH_LINE.findall(text, each.rules, each.end)]
 
     def _read(self, robot: str | bytes) -> list[Rules]:
         return [self._by.rules_of(self.obeyed(name)) for name in self.names(robot)]
 
     def _groups(self, name: str, rule_line: re.Pattern[str] | None = None) -> list[Group]:
-        found = self._by.find(with_line_feeds(self._body), name, rule_line or self._by.rule_line)
+        found = self._by.find(self._text, name, rule_line or self._by.rule_line)
         return found.named or found.default
 
     def _places_of(self, name: str) -> _Places:
-        text, groups = with_line_feeds(self._body), self._groups(name)
+        text, groups = self._text, self._groups(name)
         lines = (line for each in groups for line in PATH_LINE.finditer(text, each.rules, each.end))
         return _Places(groups, array("I", [line.start(2) for line in lines]))
 
@@ -305,9 +306,7 @@ class Rfc9309(Reading):
         find=groups_of_rfc9309,
         rules_of=rules_of_rfc9309,
         rule_line=RULE_LINE,
-        # Attach, 3: "rule =/ content-usage". No other field ends the agent lines (2.2.4: "other
-        # records" such as Content-Signal).
-        usage_line=re.compile(f"\n{SP}(?:disallow|allow|content-usage){SP}:", ANY_CASE),
+        usage_line=USAGE_LINE,
         section="2.2.2",
         section_of_agents="2.2.1",
         section_of_special="2.2.3",
@@ -319,7 +318,7 @@ class Rfc9309(Reading):
         # may only forbid more: none of them takes the place of those of the name token, or of "*".
         names = [self.name_of(robot)]
         if others := other_tokens(robot):
-            agents = AGENT_LINE.findall(in_lower_case(with_line_feeds(self._body)))
+            agents = AGENT_LINE.findall(in_lower_case(self._text))
             names += [agent for agent in dict.fromkeys(agents) if agent in others]
         return names
 

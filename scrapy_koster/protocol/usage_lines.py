@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import groupby, islice
 from typing import NamedTuple
 
@@ -44,7 +45,6 @@ _IN_RECORDS = (CONTENT_USAGE, CONTENT_SIGNAL)
 _ANY = re.compile(f"\n{SP}(?:content-usage|content-signal|license){SP}:", ANY_CASE)
 _LICENSES = 10
 _LISTED = 100
-_SETS_KEPT = 16
 
 
 def split(value: bytes) -> tuple[bytes, bytes]:
@@ -115,9 +115,6 @@ class UsageLines:
         self._digest = digest
         self._rules: dict[str | bytes, list[_Rules]] = {}
         self._statements: dict[int, Statement] = {}
-        self._together: dict[tuple[int, ...], tuple[Statement, ...]] = {}
-        """Those that apply together to pages, by the numbers of their lines."""
-        self._before: list[Line] | None = None
 
     def statements(self, url: str, robot: str | bytes) -> tuple[Statement, ...]:
         """Return the statements about *url*, a page that *robot* may access, by line.
@@ -130,7 +127,7 @@ class UsageLines:
         found = list(self._lines_for(requested, robot))
         for each in others:  # a download handler might send it so: that may only disallow
             found += filter(self._disallows, self._lines_for(each, robot))
-        return self._read([*found, *self._for_all()])
+        return self._read([*found, *self._for_all])
 
     def _disallows(self, line: Line) -> bool:
         stated = stated_in(line, self._labels)
@@ -139,7 +136,7 @@ class UsageLines:
     def listed(self, robot: str | bytes) -> list[Statement]:
         """Return the statements about any page: the first hundred."""
         lines = (line for lines in self._apart(robot) for line in lines)
-        return list(self._read([*islice(lines, _LISTED), *self._for_all()])[:_LISTED])
+        return list(self._read([*islice(lines, _LISTED), *self._for_all])[:_LISTED])
 
     def _lines_for(self, path: str, robot: str | bytes) -> Iterator[Line]:
         made = kept(self._rules, robot, lambda: list(map(_Rules, self._apart(robot))))
@@ -149,27 +146,19 @@ class UsageLines:
     def _apart(self, robot: str | bytes) -> list[list[Line]]:
         return self._reading.lines_apart(robot, *_IN_RECORDS)
 
+    @cached_property
     def _for_all(self) -> list[Line]:
-        """Return the lines for all robots: Content-Signal before any record, and License."""
-        if self._before is None:
-            first = AGENT_LINE.search(text := with_line_feeds(self._body))
-            end = text.count("\n", 0, first.start() + 1) if first else len(text)
-            signals = lines_with(self._body, CONTENT_SIGNAL)
-            self._before = [
-                *(line for line in signals if line.number < end),
-                *islice(lines_with(self._body, LICENSE), _LICENSES),
-            ]
-        return self._before
+        """The lines for all robots: Content-Signal before any record, and License."""
+        first = AGENT_LINE.search(text := with_line_feeds(self._body))
+        end = text.count("\n", 0, first.start() + 1) if first else len(text)
+        signals = lines_with(self._body, CONTENT_SIGNAL)
+        licenses = islice(lines_with(self._body, LICENSE), _LICENSES)
+        return [*(line for line in signals if line.number < end), *licenses]
 
     def _read(self, lines: Iterable[Line]) -> tuple[Statement, ...]:
         by_number = {line.number: line for line in lines}
-        numbers = tuple(sorted(by_number))
-        if numbers not in self._together:
-            if len(self._together) >= _SETS_KEPT:
-                self._together.clear()
-            read = (self._statement(by_number[number]) for number in numbers)
-            self._together[numbers] = tuple(kept_of(read, self._labels))
-        return self._together[numbers]
+        read = (self._statement(by_number[number]) for number in sorted(by_number))
+        return tuple(kept_of(read, self._labels))
 
     def _statement(self, line: Line) -> Statement:
         if line.number not in self._statements:

@@ -11,13 +11,6 @@ from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.defect import Permission, bools_of, guarded, returned
 from scrapy_koster.protocol.delay import Delay
 from scrapy_koster.protocol.html_page import page_in_place
-from scrapy_koster.protocol.jsonable import (
-    TEXT_CHARS,
-    delay_to_dict,
-    lines_to_dict,
-    override_to_dict,
-    ruling_to_dict,
-)
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.nametoken import name_token, names_of
 from scrapy_koster.protocol.override import Override, choice
@@ -31,9 +24,14 @@ from scrapy_koster.protocol.standing import Access, Ground
 from scrapy_koster.protocol.step import Obey, Settled, standing_by
 from scrapy_koster.protocol.usage import Statement
 from scrapy_koster.protocol.wording import (
+    TEXT_CHARS,
     because_of,
     because_of_delay,
     because_of_override,
+    delay_to_dict,
+    lines_to_dict,
+    override_to_dict,
+    ruling_to_dict,
     utc,
 )
 
@@ -91,17 +89,9 @@ def _permission_by_site(step: Settled, parser: Parser | None, policy: Policy) ->
             assert parser is not None
             return bools_of(parser)
         case Access.UNLIMITED:
-            return _everything
+            return lambda _url, _robot: True
         case Access.RESTRICTED:  # pragma: no branch
-            return _robots_txt_only
-
-
-def _everything(_url: str, _robot: str | bytes) -> bool:
-    return True
-
-
-def _robots_txt_only(url: str, _robot: str | bytes) -> bool:
-    return is_robots_txt(url)
+            return lambda url, _robot: is_robots_txt(url)
 
 
 def forbidden_spelling(url: str, robot: str | bytes, allows: Permission) -> str | None:

@@ -1,9 +1,9 @@
-"""Rulings, delays, lines and times in words. Text from the network is made printable and cut."""
+"""Rulings, delays, lines and times in words and in JSON: text from the network is cut."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.line import Line
     from scrapy_koster.protocol.override import Override
 
+TEXT_CHARS = 1000
+_AGENTS_LISTED = 100
 _LAST_SECOND = 253402300799.0  # of the year 9999
 
 
@@ -77,3 +79,40 @@ def _title(record: Heading) -> str:
     agents = ", ".join(shown(agent.value, 40) for agent in record.agents[:3])
     more = ", ..." if len(record.agents) > 3 else ""
     return f"at line {record.agents[0].number} for {agents}{more}"
+
+
+def ruling_to_dict(ruling: Ruling, robot: str) -> dict[str, Any]:
+    """Return *ruling*, of a file that *robot* obeys."""
+    return {
+        "allowed": ruling.allowed,
+        "section": ruling.section,
+        "because": because_of(ruling, robot),
+        **lines_to_dict(ruling),
+    }
+
+
+def lines_to_dict(ruling: Ruling) -> dict[str, Any]:
+    """Return the lines that a ruling rests on."""
+    return {**_rule(ruling.rule), "record": _record(ruling.record) if ruling.record else None}
+
+
+def delay_to_dict(delay: Delay) -> dict[str, Any]:
+    """Return *delay*."""
+    return {"secs": delay.secs, **_rule(delay.line)}
+
+
+def override_to_dict(override: Override) -> dict[str, Any]:
+    """Return *override*."""
+    reason = printable(override.reason, TEXT_CHARS)
+    return {"site": str(override.site), "reason": reason, "until": override.until.isoformat()}
+
+
+def _rule(line: Line | None) -> dict[str, Any]:
+    if line is None:
+        return {"line": None, "rule": None}
+    return {"line": line.number, "rule": text_of(line, TEXT_CHARS)}
+
+
+def _record(record: Heading) -> dict[str, Any]:
+    agents = [shown(agent.value, TEXT_CHARS) for agent in record.agents[:_AGENTS_LISTED]]
+    return {"line": record.agents[0].number, "agents": agents}

@@ -230,7 +230,7 @@ def test_the_line_of_a_statement() -> None:
 def test_usage_is_frozen_and_a_value() -> None:
     usage = Usage([header(search="y")])
     with pytest.raises(AttributeError, match="cannot assign"):
-        usage.labels = frozenset()
+        usage.labels = frozenset()  # type: ignore[misc]
     for same in (Usage([header(search="y")]), deepcopy(usage), pickle.loads(pickle.dumps(usage))):
         assert same == usage
         assert hash(same) == hash(usage)

@@ -465,15 +465,3 @@ def test_real_files(corpus: list[File]) -> None:
         usage.listed("figtree")
         for url in urls[:10]:
             Usage(usage.statements(url, "figtree")).to_dict()
-
-
-def test_sets_of_lines_that_apply_together_are_remembered() -> None:
-    body = record(*(f"Content-Usage: /{n:02} x{n}=n" for n in range(40))).encode()
-    found = usage_lines(body, KosterRobotParser(body))
-    assert found is not None
-    for _ in range(2):
-        for n in range(40):
-            [statement] = found.statements(f"{SITE}/{n:02}", "a")
-            assert statement.line == n + 3
-    again = found.statements(f"{SITE}/39/x", "a")
-    assert again is found.statements(f"{SITE}/39/y", "a")
