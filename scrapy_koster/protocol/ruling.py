@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
 from typing import NamedTuple
 
-from scrapy_koster.protocol.line import AGENT_LINE, Line
-
-# Section 6: a record can have as many agent lines as a file has room for.
-_AGENTS_NAMED = 100
+from scrapy_koster.protocol.line import Line
 
 
 class Standard(Enum):
@@ -47,15 +43,3 @@ class Ruling:
     """Whether only misspelt lines of the file forbid it: neither standard knows these."""
     also: Ruling | None = None
     """What the other standard says, where both were asked and both forbid it."""
-
-
-def heading(text: str, start: int, end: int) -> Heading:
-    """Return the agent lines between *start* and *end* in the text of a file."""
-    found = Heading([])
-    number = 1
-    counted = 0
-    for agent in islice(AGENT_LINE.finditer(text, start, end), _AGENTS_NAMED):
-        number += text.count("\n", counted, agent.start())
-        counted = agent.start()
-        found.agents.append(Line(number, b"user-agent", agent[1].encode("latin-1")))
-    return found
