@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.pqueues import DownloaderAwarePriorityQueue
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _SCHEDULER = "scrapy_koster.DeferringScheduler"
-_QUEUE = "scrapy_koster.RoundRobinPriorityQueue"
 
 
 class Addon:
@@ -55,7 +53,7 @@ class Addon:
         with not_disabled(type(self).__name__):
             settings.set("ROBOTSTXT_OBEY", value=True, priority="addon")
             if settings.getbool("ROBOTSTXT_OBEY"):
-                _enable(settings, self._crawler)
+                _enable(settings)
             elif self._crawler is not None:
                 Log(__name__, self._crawler).info(
                     "scrapy-koster is off: ROBOTSTXT_OBEY is False, so robots.txt is not obeyed"
@@ -67,7 +65,7 @@ def from_crawler(crawler: Crawler) -> Addon:
     return Addon(crawler)
 
 
-def _enable(settings: BaseSettings, crawler: Crawler | None) -> None:
+def _enable(settings: BaseSettings) -> None:
     # Its place is in ..._BASE: there is nothing to replace (KeyError).
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
     settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100)
@@ -77,24 +75,6 @@ def _enable(settings: BaseSettings, crawler: Crawler | None) -> None:
     settings.setdefault_in_component_priority_dict("EXTENSIONS", RobotsReport, 100)
     _join_names(settings)
     _wrap_scheduler(settings)
-    _choose_queue(settings, crawler)
-
-
-def _choose_queue(settings: BaseSettings, crawler: Crawler | None) -> None:
-    name = "SCHEDULER_PRIORITY_QUEUE"
-    if load_object(settings[name]) is not DownloaderAwarePriorityQueue:
-        return
-    try:
-        load_object(_QUEUE)
-    except ImportError as error:
-        if crawler is not None:
-            Log(__name__, crawler).warning(
-                "RoundRobinPriorityQueue does not work with this release of Scrapy, and is not"
-                " used: %(error)s. A crawl of many sites takes more CPU time",
-                error=error,
-            )
-    else:
-        settings.set(name, _QUEUE, "addon")
 
 
 def _join_names(settings: BaseSettings) -> None:

@@ -12,7 +12,6 @@ from harness.server import Server
 from scrapy import Request
 from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
-from scrapy.pqueues import DownloaderAwarePriorityQueue, ScrapyPriorityQueue
 from scrapy.settings import Settings
 from scrapy.spiders import Spider
 from scrapy.utils.misc import load_object
@@ -22,7 +21,6 @@ from scrapy_koster import (
     DeferringScheduler,
     KosterMiddleware,
     RobotsMetaMiddleware,
-    RoundRobinPriorityQueue,
 )
 
 SCRAPYS = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
@@ -103,22 +101,8 @@ def test_the_users_scheduler_is_wrapped(priority: str, scheduler: Any) -> None:
     assert load_object(settings["KOSTER_FALLBACK_SCHEDULER"]) is OtherScheduler
 
 
-def test_many_hosts_in_the_queue_cost_no_more_than_few() -> None:
-    assert load_object(updated()["SCHEDULER_PRIORITY_QUEUE"]) is RoundRobinPriorityQueue
-
-
-@pytest.mark.parametrize("priority", ["project", "spider"])
-@pytest.mark.parametrize("queue", [ScrapyPriorityQueue, DownloaderAwarePriorityQueue])
-def test_the_users_priority_queue_stays(priority: str, queue: Any) -> None:
-    settings = updated(**{priority: {"SCHEDULER_PRIORITY_QUEUE": queue}})
-    assert settings["SCHEDULER_PRIORITY_QUEUE"] is queue
-
-
-def test_the_priority_queue_of_another_addon_stays() -> None:
-    settings = Settings()
-    settings.set("SCHEDULER_PRIORITY_QUEUE", ScrapyPriorityQueue, "addon")
-    Addon().update_settings(settings)
-    assert settings["SCHEDULER_PRIORITY_QUEUE"] is ScrapyPriorityQueue
+def test_the_priority_queue_stays_as_it_is() -> None:
+    assert updated().getpriority("SCHEDULER_PRIORITY_QUEUE") == 0
 
 
 def test_a_fallback_that_the_user_set_stays() -> None:

@@ -1,4 +1,4 @@
-"""The priority queue that the add-on sets: which request comes next, and what that costs."""
+"""The priority queue for broad crawls: which request comes next, and what that costs."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ async def test_a_crawl_goes_on_in_the_jobdir_of_scrapys_queue(
     running = crawl.start(EnqueuesAll, urls=urls, settings=settings)
     await crawl.until(lambda: any(site.pages_asked for site in sites))
     first = await running.stop()
-    del settings["SCHEDULER_PRIORITY_QUEUE"]
+    settings["SCHEDULER_PRIORITY_QUEUE"] = RoundRobinPriorityQueue
     second = await crawl(EnqueuesAll, urls=[], settings=settings)
     assert 0 < len(first.fetched) < len(urls)
     assert sorted([*first.fetched, *second.fetched]) == sorted(urls)
