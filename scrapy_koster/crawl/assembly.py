@@ -30,12 +30,11 @@ from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.messages.summary import Summary
 from scrapy_koster.crawl.messages.urlsseen import UrlsSeen
 from scrapy_koster.crawl.pacing.delays import Delays
-from scrapy_koster.crawl.pacing.hosts import Hosts
 from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
 from scrapy_koster.crawl.pages.stated import Stated
-from scrapy_koster.crawl.parking.parking import Parking
-from scrapy_koster.crawl.parking.waiting import Waiting
-from scrapy_koster.crawl.parking.wrapped import folder_of
+from scrapy_koster.crawl.parking.inner import folder_of
+from scrapy_koster.crawl.parking.parked_file import ParkedFile
+from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.replaying.replay import (
     LastCopies,
     NoFetch,
@@ -81,12 +80,11 @@ class Assembly:
     sitemaps: Sitemaps
     sites: Sites
     pacer: Pacer | NoPacer
-    parking: Parking
-    waiting: Waiting
+    parked: ParkedRequests
     replay: Replay | None
     stated: Stated
     folder: Path | None
-    """The JOBDIR, if the scheduler that is wrapped keeps its requests there."""
+    """The JOBDIR, if the inner scheduler keeps its requests there."""
 
     @property
     def is_replay(self) -> bool:
@@ -108,7 +106,8 @@ class Parts:
     permits: Permits | None = None
     ahead: Callable[[Clock, Callable[[], object]], Ahead] | None = None
     """Given what is called when there is room again."""
-    parking: Parking | None = None
+    parked: Callable[..., ParkedRequests] = ParkedRequests
+    parked_file: Callable[[Crawler, Path | None], ParkedFile] = ParkedFile
 
 
 def assembly_of(crawler: Crawler, parts: Parts | None = None) -> Assembly:
@@ -127,24 +126,19 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     store = storage_of(crawler, config)
     archiver = archiver_of(crawler, config, robot.name)
     folder = folder_of(config.fallback_scheduler, crawler.settings)
-    parked = parts.parking
-    if parked is None:
-        parked = Parking(crawler, folder=folder)
 
     # Sites and those whom it tells know each other: these find it when they are called.
     def ask_for(state: SiteState, request: Request) -> None:
         sites.ask_for(state, request)
 
-    def renew(state: SiteState) -> None:
-        sites.renew(state)
-
     def forget(state: SiteState) -> bool:
         return sites.forget(state)
 
     records = parts.records(config.memory_sites, forget)
-    pacer = _pacer(crawler, config, robot, records, store, parked=parked, renew=renew)
+    file = parts.parked_file(crawler, folder)
+    parked = parts.parked(crawler, file=file, engine=engine, ask_for=ask_for)
+    pacer = _pacer(crawler, config, robot, records, store, parked=parked)
     fetch = parts.fetch or parts.fetcher(crawler, config, stats, clock, pacer.needs_turn)
-    waiting = Waiting(parked, engine=engine, pacer=pacer, ask_for=ask_for)
     sites = build_sites(
         crawler,
         config,
@@ -157,7 +151,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         ahead=parts.ahead,
         examiner=Examiner(robot, counts),
         archiver=archiver,
-        parked=waiting,
+        parked=parked,
         pacer=pacer,
         engine=engine,
     )
@@ -176,8 +170,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         sitemaps=Sitemaps(config, log, clock, sites=sites, robot=robot, replay=replay),
         sites=sites,
         pacer=pacer,
-        parking=parked,
-        waiting=waiting,
+        parked=parked,
         replay=replay,
         stated=Stated(),
         folder=folder,
@@ -191,21 +184,12 @@ def _pacer(
     records: SiteRecords,
     store: Store,
     *,
-    parked: Parking,
-    renew: Callable[[SiteState], None],
+    parked: ParkedRequests,
 ) -> Pacer | NoPacer:
     if not config.pace.obeys:
         return NoPacer()
     clock, engine, stats = clock_of(crawler), Engine(crawler), Stats(crawler.stats)
     delays = Delays(config, stats, robot, _log(crawler, Delays))
-    hosts = Hosts(
-        engine,
-        delays,
-        clock,
-        limit=config.memory_sites,
-        own_secs=crawler.settings.getfloat("DOWNLOAD_DELAY"),
-        waiting_for_turn=lambda site: parked.waiting_for_turn(str(site)),
-    )
     return Pacer(
         config,
         stats,
@@ -216,8 +200,8 @@ def _pacer(
         records=records,
         store=store,
         delays=delays,
-        hosts=hosts,
-        renew=renew,
+        parked=parked,
+        own_secs=crawler.settings.getfloat("DOWNLOAD_DELAY"),
     )
 
 
@@ -274,7 +258,7 @@ def build_sites(
         records=SiteRecords(config.memory_sites, forget) if records is None else records,
         retriever=retriever,
         announcer=announcer,
-        parked=parked or NothingParked(),
+        parked=NothingParked() if parked is None else parked,
         pacer=pacer,
         ahead=(ahead or partial(Ahead.of_crawl, places=concurrent, memory=config.memory_sites))(
             clock, engine.wake

@@ -140,6 +140,9 @@ class InPlace:
     def __len__(self) -> int:
         return len(self._requests)
 
+    def __iter__(self) -> Iterator[Request]:
+        return iter(self._requests)
+
     @contextmanager
     def waiting(self, request: Request, *, gives_place: bool) -> Iterator[None]:
         """Have *request* wait meanwhile.

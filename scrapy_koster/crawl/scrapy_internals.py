@@ -73,11 +73,6 @@ INTERNALS = (
     _needed("scrapy.core.engine._Slot", "engine._slot.closing", "whether a crawl closes"),
     _needed("scrapy.core.engine._Slot", "engine._slot.close_if_idle", "scrapy shell"),
     _needed(
-        "scrapy.core.engine._Slot",
-        "engine._slot.inprogress",
-        "requests whose pages are not scraped yet",
-    ),
-    _needed(
         "scrapy.core.engine._Slot", "engine._slot.nextcall", "to make the engine call the scheduler"
     ),
     _needed(

@@ -34,7 +34,7 @@ _TIMER_MOST_SECS = 86400.0
 
 
 class Parked(Protocol):
-    """The requests that wait in the scheduler. See ``parking.waiting``."""
+    """The requests that wait in the scheduler. See ``parking.parked_requests``."""
 
     @property
     def is_open(self) -> bool:
@@ -80,8 +80,8 @@ class Sites:
         pacer: Pacer | NoPacer,
         ahead: Ahead,
     ) -> None:
-        """*parked* has the requests that wait in the scheduler, *pacer* those that wait for a turn
-        of their host.
+        """*parked* has the requests that wait in the scheduler. *pacer* is closed with
+        the sites.
         """
         self._policy = config.policy
         self._clock = clock
@@ -312,10 +312,10 @@ class Sites:
         return (
             state.state is State.FETCHING
             or self.waiting_for(state) > 0
-            or self._pacer.is_waited_for(state)
             or self._is_under_way(state)
         )
 
     def _is_under_way(self, state: SiteState) -> bool:
         """Return whether the downloader has a request to the site, which is checked once more."""
-        return any(self._records.met(request.url) is state for request in self._engine.under_way)
+        requests = (*self._engine.under_way, *self.in_place)
+        return any(self._records.met(request.url) is state for request in requests)

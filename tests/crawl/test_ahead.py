@@ -282,7 +282,7 @@ def opened(
     crawler.stats = MemoryStatsCollector(crawler)
     wakes = SimpleNamespace(schedule=woken)
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
-        _slot=SimpleNamespace(nextcall=wakes, inprogress=set()),
+        _slot=SimpleNamespace(nextcall=wakes),
         downloader=SimpleNamespace(active=[Request("http://taken.example/")] * taken),
     )
     set_clock(crawler, clock)
@@ -291,7 +291,7 @@ def opened(
         Parts(fetch=Never(), ahead=lambda *given: Ahead(*given, first=first, waiting=100)),
     )
     scheduler = DeferringScheduler.from_crawler(crawler)
-    assembly.waiting.open(is_kept=False)
+    assembly.parked.open(is_kept=False)
     if has_begun:
         assembly.sites.ahead.begun()
     return scheduler, assembly
@@ -392,30 +392,15 @@ async def test_with_each_page_a_new_site_is_asked_while_all_places_are_taken(
     scheduler, assembly = opened(Queue, clock, int)
     ready = [f"http://ready{n}.example/" for n in range(6)]
     for url in ready:
-        assembly.parking.push(url, decided(url))
-        assembly.parking.open(url)
+        assembly.parked.push(url, decided(url))
+        assembly.parked.let_out(url)
     taken = []
-    for left in range(5, -1, -1):
+    for _ in range(6):
         request = scheduler.next_request()
         assert request is not None
         taken.append(request.url)
-        # The last one leaves a place free: Scrapy asks again.
-        assert len(assembly.parking) == left + min(6 - left, 5)
+        assert len(assembly.parked) == 6
     assert taken == ready
-    await assembly.sites.close()
-
-
-async def test_no_new_site_is_looked_for_while_places_stay_free(clock: HandClock) -> None:
-    """Scrapy asks again at once. A queue of many hosts takes its time for each request."""
-
-    class Queue(Few):
-        urls = ["http://a.example/new"]
-
-    scheduler, assembly = opened(Queue, clock, int, taken=1)
-    assembly.parking.push("ready", decided("http://ready.example/"))
-    assembly.parking.open("ready")
-    assert scheduler.next_request() is not None
-    assert Queue.urls == ["http://a.example/new"]
     await assembly.sites.close()
 
 
@@ -426,25 +411,8 @@ async def test_new_requests_and_those_that_are_ready_come_by_turns(clock: HandCl
     scheduler, assembly = opened(Queue, clock, int, taken=4)
     for number in range(2):
         url = f"http://ready{number}.example/"
-        assembly.parking.push(url, decided(url))
-        assembly.parking.open(url)
+        assembly.parked.push(url, decided(url))
+        assembly.parked.let_out(url)
     known, *ready = "http://a.example/known", "http://ready0.example/", "http://ready1.example/"
     assert taken_by(scheduler) == [known, ready[0], known, ready[1], known, known]
-    await assembly.sites.close()
-
-
-async def test_a_crawl_has_begun_when_its_first_page_was_scraped(clock: HandClock) -> None:
-    class Queue(Few):
-        urls = ["http://a.example/known", *(f"http://{n}.example/new" for n in range(5))]
-
-    scheduler, assembly = opened(Queue, clock, int, has_begun=False)
-    in_progress = assembly.engine.in_progress
-    assert isinstance(in_progress, set)
-    first = scheduler.next_request()
-    in_progress.update({first, Request("http://b.example/of-another-site")})
-    assert scheduler.next_request() is None
-    assert len(Queue.urls) == 3
-    in_progress.remove(first)
-    assert scheduler.next_request() is None
-    assert not Queue.urls
     await assembly.sites.close()

@@ -53,15 +53,6 @@ class Open(Engine):
         return False
 
 
-class Waited(NoPacer):
-    """Paces no host, but says of one that somebody waits for its turn."""
-
-    site = ""
-
-    def is_waited_for(self, state: SiteState) -> bool:
-        return str(state.site) == self.site
-
-
 class Driven:
     """The sites of a crawl whose fetches are answered by a function, and nobody's crawl."""
 
@@ -81,7 +72,7 @@ class Driven:
         set_clock(crawler, self.clock)
         self.announcer = announcer_of(crawler, config, Uncounted())
         self.engine = Open(crawler)
-        self.pacer = Waited()
+        self.pacer = NoPacer()
         self.sites = build_sites(
             crawler,
             config,
@@ -149,16 +140,6 @@ def test_the_site_of_a_request_under_way_stays_in_memory(
     driver.engine.under_way = [Request("http:///x")]
     driver.state_of("http://c.com/")
     assert driver.state_of("http://a.com/") is not state
-
-
-def test_the_site_of_a_host_whose_turn_is_waited_for_stays_in_memory(
-    driven: Callable[..., Driven],
-) -> None:
-    driver = driven(KOSTER_MEMORY_SITES=1)
-    driver.pacer.site = "http://a.com"
-    state = driver.state_of("http://a.com/")
-    driver.state_of("http://b.com/")
-    assert driver.state_of("http://a.com/") is state
 
 
 async def test_nobody_waits_for_a_state_that_left_the_memory(driven: Callable[..., Driven]) -> None:

@@ -51,7 +51,8 @@ class Watching(Scheduler):
 
     def next_request(self) -> Request | None:
         assert self.crawler is not None
-        waiting = len(assembly_of(self.crawler).parking.by_site())
+        queues = assembly_of(self.crawler).parked._all.values()
+        waiting = sum(not queue.is_open for queue in queues)
         type(self).most = max(self.most, waiting)
         return super().next_request()
 
@@ -95,29 +96,6 @@ async def test_sites_are_asked_while_all_places_are_taken(crawl: Crawl, server: 
     assert all(site.pages_asked == ["/page"] for site in sites)
     # The first robots.txt, and the pages one after the other in each place.
     assert TIME.now() - began < SECS + 20 * SECS + 2 * SECS
-
-
-async def test_the_first_page_comes_before_other_sites_are_asked(
-    crawl: Crawl, server: Server
-) -> None:
-    sites = hosts(server, 20, Reply(404, delay=0.1))
-    await crawl(urls=[site.url("/page") for site in sites])
-    asked = sorted(site.requests[0].at for site in sites)
-    pages = sorted(site.requests[1].at for site in sites)
-    assert asked[2] >= pages[0] >= asked[0] + 0.1
-
-
-@pytest.mark.parametrize(("page_secs", "least", "most"), [(0.01, 0.01, 0.2), (1.0, 0.02, 0.2)])
-async def test_no_other_site_is_asked_while_the_first_page_is_under_way_for_a_moment(
-    crawl: Crawl, server: Server, page_secs: float, least: float, most: float
-) -> None:
-    sites = hosts(server, 4, Reply(404))
-    for site in sites:
-        site.page("/page", Reply(delay=page_secs))
-    await crawl(urls=[site.url("/page") for site in sites])
-    asked = sorted(site.requests[0].at for site in sites)
-    pages = sorted(site.requests[1].at for site in sites)
-    assert least <= asked[2] - pages[0] < most
 
 
 async def test_a_page_has_its_turn_however_many_sites_open(crawl: Crawl, server: Server) -> None:

@@ -305,8 +305,8 @@ async def test_clocks_that_jump(crawl: Crawl, server: Server, jumps: tuple[float
 # A process that is killed while it closes.
 
 STAGES = (
-    "Parking.close.before",
-    "Parking.close.after",
+    "ParkedRequests.close.before",
+    "ParkedRequests.close.after",
     "signals.spider_idle",
     "signals.spider_closed",
     "signals.engine_stopped",
@@ -314,7 +314,7 @@ STAGES = (
 KILLED = """
 import os, signal as posix
 from scrapy import signals
-from scrapy_koster.crawl.parking.parking import Parking
+from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 
 class Killer:
     @classmethod
@@ -371,7 +371,9 @@ async def sent_while_it_closes(
 @pytest.mark.parametrize(
     "stage",
     [
-        pytest.param(stage, marks=() if stage == "Parking.close.before" else pytest.mark.long)
+        pytest.param(
+            stage, marks=() if stage == "ParkedRequests.close.before" else pytest.mark.long
+        )
         for stage in STAGES
     ],
 )

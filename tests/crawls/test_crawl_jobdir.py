@@ -99,15 +99,14 @@ async def test_stopped_resumed_and_killed_while_parked(
 async def test_start_urls_that_wait_already_are_not_fetched_twice(
     job: Job, server: Server, crawl: Crawl
 ) -> None:
-    """A spider yields them in each run, and without the dupefilter."""
+    """A spider yields them in each run."""
     site = server.site()
     site.robots = Reply(503)
-    start = "for url in self.urls: yield Request(url, dont_filter=True)"
-    process = job.start(site.urls(20), start=start)
+    process = job.start(site.urls(20))
     await job.until_parked()
     job.end(process, signal.SIGKILL)
     site.robots = OPEN
-    job.run(site.urls(21), start=start)
+    job.run(site.urls(21))
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(21))
 
 

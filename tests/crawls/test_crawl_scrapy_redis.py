@@ -27,10 +27,10 @@ SCRIPT = """
 from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
 
-from scrapy_koster.crawl.parking import journal
+from scrapy_koster.crawl.parking import redis_backup
 
 for name, value in {constants!r}.items():
-    setattr(journal, name, value)
+    setattr(redis_backup, name, value)
 
 class Working(Spider):
     name = "fleet"

@@ -30,7 +30,7 @@ class Waiting(Spider):
 
     def look(self):
         # Once all of them wait, the test is told.
-        if len(self.crawler.engine._slot.scheduler._parking) >= max(1, len(set(self.urls))):
+        if len(self.crawler.engine._slot.scheduler._parked) >= max(1, len(set(self.urls))):
             Path("parked").touch()
             {parked}
         else:

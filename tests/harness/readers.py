@@ -22,7 +22,7 @@ from scrapy_koster.archive.record import Record, member_of, records_in
 from scrapy_koster.checker.syntax import check
 from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.parking.file import ParkedFile, site_of_lot
+from scrapy_koster.crawl.parking.parked_file import ParkedFile, key_of
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, redirect_target
@@ -297,8 +297,8 @@ def _parked(text: str) -> None:
     request = Request("http://h/", headers={"Referer": text}, meta={text: text, "url": text})
     for place in ((0, 1), (0, 2)):
         if file.write(text, place, request):
-            file.read(text, place)
-            site_of_lot(text)
+            file.read(text, (0, 0))
+            key_of(text)
             file.remove(text, place)
     file.close()
 

@@ -18,15 +18,15 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy_koster import DeferringScheduler, KosterMiddleware
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.pacing.hosts import Host
-from scrapy_koster.crawl.parking.lots import Lot
+from scrapy_koster.crawl.pacing.visits import Host
+from scrapy_koster.crawl.parking.parked_requests import SiteQueue
 from scrapy_koster.crawl.states import SiteState
 
 CRAWL = Path(__file__).parents[2] / "scrapy_koster" / "crawl"
 FILES = sorted(CRAWL.rglob("*.py"))
 
-RECORDS: tuple[Any, ...] = (SiteState, Host, Lot)
-"""What is known and counted of a site, a host, a lot: no collaborator of anybody."""
+RECORDS: tuple[Any, ...] = (SiteState, Host, SiteQueue)
+"""What is known and counted of a site, a host, a queue: no collaborator of anybody."""
 
 OF_SCRAPY = {
     "engine/private.py": {
@@ -52,7 +52,7 @@ WRITERS = {
     "page": {"Sites.ask_for", "Sites.wait", "Sites._look", "Sites.forget"},
     "waiters": {"Sites.wait", "Sites._look"},
     "timer": {"Sites.happens", "Sites._stop_timer", "Sites._due"},
-    "delay": {"SiteState.learn", "Delays.kept", "Delays._meet"},
+    "delay": {"SiteState.learn", "Delays.kept", "Delays._add"},
     "standing": {"Announcer._stands"},
     "is_deferred": {"Announcer._stands"},
     "hazards": {"Announcer.hazard_met"},

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FAST = "/dev/shm"
 _CRAWL = "scrapy_koster.crawl"
 _LOOKS_UP = "fetching.fetcher"
-TOKENS = ("parking.workers", "fetching.storage_calls")
+TOKENS = ("parking.worker_leases", "fetching.storage_calls")
 """The modules that name a process by chance."""
 
 

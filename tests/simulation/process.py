@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
@@ -27,9 +26,9 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.permits import Permits
 from scrapy_koster.crawl.keeping.ahead import Ahead
-from scrapy_koster.crawl.parking.file import ParkedFile
-from scrapy_koster.crawl.parking.parking import Parking
-from scrapy_koster.crawl.parking.wrapped import folder_of
+from scrapy_koster.crawl.parking.inner import folder_of
+from scrapy_koster.crawl.parking.parked_file import ParkedFile
+from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import given_up_at
@@ -226,18 +225,16 @@ class OnSimulatedDisk(ParkedFile):
         return super()._opened()
 
 
-class WatchedParking(Parking):
+class WatchedParked(ParkedRequests):
     """The real one; the history is told what is parked."""
 
-    def __init__(self, crawler: Any, *, in_memory: int, folder: Path | None) -> None:
-        super().__init__(crawler, in_memory, folder, OnSimulatedDisk)
+    def __init__(self, crawler: Any, **collaborators: Any) -> None:
+        super().__init__(crawler, **collaborators)
         self._process: Process = crawler.process
 
-    def push(
-        self, site: str, request: Request, *, for_turn: bool = False, for_long: bool = False
-    ) -> None:
+    def push(self, key: str, request: Request, *, for_long: bool = False) -> None:
         self._process.history.ledger.parks(request, self._process)
-        super().push(site, request, for_turn=for_turn, for_long=for_long)
+        super().push(key, request, for_long=for_long)
 
 
 class WatchedScheduler(DeferringScheduler):
@@ -361,9 +358,8 @@ class Process:
                 fetcher=WatchedFetcher,
                 permits=Permits(clock, at_once=history.turns, sockets=history.sockets, secs=0.3),
                 ahead=partial(Ahead, first=history.first, waiting=history.waiting),
-                parking=WatchedParking(
-                    crawler, in_memory=_IN_MEMORY if few else _MANY_IN_MEMORY, folder=folder
-                ),
+                parked=partial(WatchedParked, in_memory=_IN_MEMORY if few else _MANY_IN_MEMORY),
+                parked_file=OnSimulatedDisk,
             ),
         )
         self.sites = self.parts.sites
@@ -416,7 +412,7 @@ class Process:
     @property
     def has_given_up_redis(self) -> bool:
         """Whether it hands out what it could not remove from its journal."""
-        journal = getattr(self.scheduler, "_journal", None)
+        journal = getattr(self.scheduler, "_backup", None)
         return bool(getattr(journal, "_removed", None))
 
     @property
@@ -443,4 +439,4 @@ class Process:
     def parked_file(self) -> Any:
         """The file of what is parked; None where there is no scheduler of ours."""
         defers = self.history.defers and self.scheduler is not None
-        return self.parts.parking._file if defers else None
+        return self.parts.parked._file if defers else None

@@ -15,7 +15,7 @@ from twisted.python.failure import Failure as TwistedFailure
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.keeping.ahead import FIRST_SECS
 from scrapy_koster.protocol.access import Copy, Failure, has_been, last_copy
-from scrapy_koster.protocol.step import Defer, waits
+from scrapy_koster.protocol.step import waits
 from simulation.web import delay_of, forbids
 
 if TYPE_CHECKING:
@@ -154,10 +154,8 @@ class Watch:
         """Whether a site or its host is in memory: the robots.txt of another may redirect to one
         that is in neither, and was never met as far as the process knows.
         """
-        hosts = process.crawler.koster._parts.pacer._hosts
-        return state in list(process.sites._records) or state.site.host in {
-            site.site.host for host in hosts for site in host.states
-        }
+        pacer: Any = process.parts.pacer
+        return state in list(process.sites._records) or state.site.host in pacer._hosts
 
     def _may_be_early(self, process: Process, last: Visit) -> bool:
         """Whether another process may not have known of the last visit."""
@@ -292,13 +290,17 @@ class Watch:
                 self._waits(process, state)
             else:
                 process.overdue.pop(state, None)
+        if self._history.paced:
+            pacer: Any = process.parts.pacer
+            for host in pacer:
+                self._waits_for_visit(process, host)
 
     def _has_requests(self, process: Process) -> bool:
         scheduler: Any = process.scheduler
         is_ours = self._history.defers
         if is_ours and (self._history.queue_kind == "redis" or process.sites.ahead.is_full):
             # Nobody is told that another has pushed; or what is in the queue may wait there.
-            return bool(scheduler._parking.has_next or scheduler._waiting.has_turn)
+            return bool(scheduler._parked.has_next or scheduler._has_visit)
         return bool(scheduler.has_pending_requests())
 
     def _counts(self, process: Process, sites: Any) -> None:
@@ -319,16 +321,8 @@ class Watch:
     def _waits(self, process: Process, state: SiteState) -> None:
         step = process.sites.current_step(state)
         known = state.known
-        # A site whose copy is not fresh any more is asked when the turn comes.
-        waiting = process.parts.parking.waiting_for_turn(str(state.site))
-        if waiting and not isinstance(step, Defer):
-            pacer: Any = process.parts.pacer
-            # It may have another state of the site, which left the memory.
-            [host] = [each for each in pacer._hosts if each.name == state.site.host]
-            secs = max(host.next_visit - self._now, 0.0) + _TURN_SECS
-            self._due(process, state, "who waits for a turn has one", host.next_visit, secs)
-        elif not waits(step):
-            if not process.parts.waiting.is_kept:
+        if not waits(step):
+            if not process.parts.parked.is_kept:
                 self._due(process, state, "nothing waits that could go", "open", 0.0)
         elif isinstance(known, Failure):
             longest = process.sites._policy.defer_max_secs * 1.25 + _SKEW_SECS
@@ -337,9 +331,14 @@ class Watch:
         else:
             self._due(process, state, "who waits has a site asked again", "unknown", 0.0)
 
-    def _due(
-        self, process: Process, state: SiteState, invariant: str, by: object, secs: float
-    ) -> None:
+    def _waits_for_visit(self, process: Process, host: Any) -> None:
+        if process.parts.parked.waiting_in(host.name):
+            secs = max(host.next_visit - self._now, 0.0) + _TURN_SECS
+            self._due(process, host, "who waits for a turn has one", host.next_visit, secs)
+        else:
+            process.overdue.pop(host, None)
+
+    def _due(self, process: Process, state: Any, invariant: str, by: object, secs: float) -> None:
         """Something is to happen *by* itself within *secs*."""
         seen, when = process.overdue.get(state, (None, 0.0))
         if seen is not by:
@@ -348,7 +347,8 @@ class Watch:
         if process.disturbed_at > when - secs - _SKEW_SECS:
             when += _SKEW_SECS
         if self._now > when:
-            said = f"{state.site}: {state.step} is {self._now - when:.2f} s late"
+            name = getattr(state, "origin", None) or state.name
+            said = f"{name}: {by} is {self._now - when:.2f} s late"
             self.broken(invariant, process, said)
 
     # Nothing is left.

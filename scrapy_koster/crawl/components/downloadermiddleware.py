@@ -15,6 +15,7 @@ from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.enforcement import Enforcement, may_end_elsewhere
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
@@ -49,8 +50,7 @@ class KosterMiddleware:
         self._sites = parts.sites
         self._robot = parts.robot
         self._replay = parts.replay
-        self._pacer = parts.pacer
-        self._is_paced = False
+        self._pacer: Pacer | None = None
         self._has_told_of_parser = False
         self._enforcement = Enforcement(crawler, parts)
         own = getattr(self, "process_response", None)  # of a subclass
@@ -90,7 +90,7 @@ class KosterMiddleware:
         """Whether a request to a known site may wait for a turn, or for the HTTP cache."""
         if isinstance(state.step, Refuse) and self._parts.is_replay:
             return True
-        return self._is_paced and self._pacer.concerns(state, robot)
+        return self._pacer is not None and self._pacer.concerns(state, robot)
 
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Response | None:
         if is_robots_txt(request.url):
@@ -101,7 +101,7 @@ class KosterMiddleware:
             last, step = await self._replay.last_known(state, request)
             self._enforcement.enforce(request, last, robot, step)
             return page
-        if failure := self._parts.waiting.given_up.pop(request, None):
+        if failure := self._parts.parked.given_up.pop(request, None):
             step = Refuse(failure, 0.0)
         elif self._epoch() < state.until_epoch:
             step = state.step
@@ -114,11 +114,11 @@ class KosterMiddleware:
     async def _take_turn(self, request: Request, state: SiteState, robot: str, step: Step) -> Step:
         """Wait in place until *request* has the turn of its host; return the step then."""
         pacer = self._pacer
-        if not self._is_paced:
+        if pacer is None:
             return step
         while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
             with self._sites.in_place.waiting(request, gives_place=True):
-                if not await pacer.turn(state, host, request):
+                if not await pacer.turn(host, request):
                     return self._sites.closing()
             if self._epoch() >= state.until_epoch and not is_robots_txt(request.url):
                 step = await self._sites.wait(state, request)
@@ -184,10 +184,10 @@ class KosterMiddleware:
         if not self._parts.is_replay:
             self._sites.prepare()
         self._enforcement.warn_of_expired_overrides()
-        if not self._config.pace.obeys or self._parts.is_replay:
+        if not isinstance(self._parts.pacer, Pacer) or self._parts.is_replay:
             return
-        if self._parts.waiting.is_open:
-            self._is_paced = True
+        if self._parts.parked.is_open:
+            self._pacer = self._parts.pacer
             self._enforcement.keep_delays(self._pacer)
             self._check_when_sent()  # the check comes after the wait for a turn
             waiting = partial(self._sites.in_place.waiting, gives_place=True)

@@ -1,31 +1,40 @@
-"""The scheduler that holds back the requests of sites that cannot be asked."""
+"""The scheduler that holds requests back until their site is known, and their host may be visited.
+
+``next_request`` looks at requests one after the other until it finds one that can be decided at
+once. They come from, in this order:
+
+1. hosts with a Crawl-delay that may be visited now;
+2. by turns, the queues of sites that have opened, and the inner scheduler. Only by turns: the
+   downloader asks for no request while all of its places are taken, and then no new site would be
+   known when they are free.
+
+A request that cannot be decided is parked, and its robots.txt is retrieved.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from scrapy.core.scheduler import BaseScheduler
-from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import DontCloseSpider
-from scrapy.utils.misc import build_from_crawler, load_object
+from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.clock import LONG_AGO
+from scrapy_koster.crawl.components.built import check_built
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
-from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
-from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
-from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.idle import Crawl
 from scrapy_koster.crawl.messages.log import Log, ServerLog
-from scrapy_koster.crawl.parking.choosing import Choosing
-from scrapy_koster.crawl.parking.journal import Journal, NoJournal, journal_of
-from scrapy_koster.crawl.parking.lastrun import LastRun
-from scrapy_koster.crawl.parking.remaining import Remaining
-from scrapy_koster.crawl.parking.workers import server_of
-from scrapy_koster.crawl.parking.wrapped import Wrapped
+from scrapy_koster.crawl.pacing.pacer import Pacer
+from scrapy_koster.crawl.parking.inner import InnerScheduler
+from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
+from scrapy_koster.crawl.parking.worker_leases import server_of
 from scrapy_koster.crawl.scrapy_internals import check_internals, missing_internal
+from scrapy_koster.protocol.path import is_robots_txt
+from scrapy_koster.protocol.step import waits
 
 if TYPE_CHECKING:
     from collections.abc import Sized
@@ -34,8 +43,13 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.assembly import Assembly
-    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.states import SiteState
 
+# How many requests are looked at in one call, and for how long. A queue may need milliseconds for
+# each request, as that of Scrapy does with 10,000 hosts in it.
+_LOOKS = 16
+_LOOK_SECS = 0.025
+_SITES_NAMED = 10
 _UNWRITTEN = "What of them is not in Redis is lost: it cannot be written to"
 _LOST = "Those that cannot be written to Redis are lost"
 
@@ -46,9 +60,8 @@ class DeferringScheduler(BaseScheduler):
     3.1: "On the request attempt resulted in temporary failure a robot should
     defer visits to the site until such time as the resource can be retrieved."
 
-    Waiting requests use no place of CONCURRENT_REQUESTS. When their site is decided, they come
-    before those of the wrapped scheduler (KOSTER_FALLBACK_SCHEDULER), but by turns with those
-    while all places are taken.
+    Waiting requests use no place of CONCURRENT_REQUESTS. When their site is decided, they come by
+    turns with those of the inner scheduler (KOSTER_FALLBACK_SCHEDULER).
     """
 
     def __init__(self, crawler: Crawler, scheduler: BaseScheduler, parts: Assembly) -> None:
@@ -56,45 +69,41 @@ class DeferringScheduler(BaseScheduler):
         self._scheduler = scheduler
         self._parts = parts
         self._log = Log(__name__, crawler)
+        self._clock = parts.clock
         self._sites = parts.sites
-        self._parking = parts.parking
-        self._waiting = parts.waiting
-        self._wrapped = Wrapped(crawler, scheduler, folder=parts.folder)
-        self._last_run = LastRun(crawler)
-        self._choosing = Choosing(
-            crawler,
-            parts.clock,
-            parts.engine,
-            sites=parts.sites,
-            parking=parts.parking,
-            waiting=parts.waiting,
-            wrapped=self._wrapped,
-            last_run=self._last_run,
-        )
-        self._remaining = Remaining(crawler)
-        self._journal: Journal | NoJournal = NoJournal()
+        self._pacer = parts.pacer if isinstance(parts.pacer, Pacer) else None
+        self._parked = parts.parked
+        self._inner = InnerScheduler(crawler, scheduler, folder=parts.folder)
+        self._backup: RedisBackup | None = None
+        self._resumed: deque[str] = deque()
+        """The sites of the last run whose robots.txt is to be retrieved."""
+        self._inner_is_next = False
+        self._has_more = False
+        """Whether the last call ended before it had found a request: the engine calls again."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeferringScheduler:
-        """Create it, and the wrapped scheduler. Raises ValueError if a setting is invalid."""
+        """Create it, and the inner scheduler. Raises ValueError if a setting is invalid."""
         parts = assembly_of(crawler)
         return cls(crawler, build_from_crawler(parts.config.fallback_scheduler, crawler), parts)
 
     def __getattr__(self, name: str) -> Any:
-        # What is not in Scrapy's scheduler interface (len(), the queues that
-        # the telnet console shows) is the wrapped scheduler's.
+        # Attributes that are not in Scrapy's scheduler interface, such as the queues that the
+        # telnet console shows, are those of the inner scheduler.
         return getattr(self._scheduler, name)
 
     def __len__(self) -> int:
-        return len(self._scheduler) + len(self._parking)  # type: ignore[arg-type]
+        return len(self._scheduler) + len(self._parked)  # type: ignore[arg-type]
 
     @property
     def mqs(self) -> Sized:
         """The queue in memory, parked requests included: Scrapy's engine status shows it."""
-        return range(len(getattr(self._scheduler, "mqs", ())) + len(self._parking))
+        return range(len(getattr(self._scheduler, "mqs", ())) + len(self._parked))
+
+    # The start and the end.
 
     def open(self, spider: Spider) -> Deferred[None] | None:
-        """Open the wrapped scheduler. RuntimeError if the crawl would not obey robots.txt."""
+        """Open the inner scheduler. RuntimeError if the crawl would not obey robots.txt."""
         if missing_internal(self._crawler) is not None:
             if hasattr(self._scheduler, "open"):
                 self._scheduler.open(spider)  # what is closed after an error has to be open
@@ -102,13 +111,13 @@ class DeferringScheduler(BaseScheduler):
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is not None and not self._parts.is_replay:
             is_by_hand = self._parts.engine.is_by_hand
-            self._waiting.open(is_kept=self._wrapped.keeps_requests and not is_by_hand)
+            self._parked.open(is_kept=self._inner.keeps_requests and not is_by_hand)
             if is_by_hand:
                 self._sites.idle_timeout.have_none()
         # What is closed after an error has to be open.
         opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
         if self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            _check_built(self._crawler)
+            check_built(self._crawler)
         self._crawler.signals.connect(self._spider_idle, signals.spider_idle)
         if isinstance(opened, Deferred):
             return opened.addCallback(self._opened)
@@ -118,126 +127,204 @@ class DeferringScheduler(BaseScheduler):
     def _opened(self, _: None = None) -> None:
         parts = self._parts
         server = server_of(getattr(self._scheduler, "queue", None))
-        log = ServerLog(Journal.__module__, self._crawler, server)
+        log = ServerLog(RedisBackup.__module__, self._crawler, server)
         hold_secs = parts.config.policy.defer_limit_secs
-        self._journal = journal_of(
+        self._backup = backup_of(
             self._scheduler, log, parts.engine, parts.clock, hold_secs=hold_secs
         )
-        if self._journal.is_on:
-            self._wrapped.leave_alone_while(self._journal.is_silent)
-        self._journal.open(anew=getattr(self._scheduler, "flush_on_start", False))
-        count = self._parking.begin(self._journal, self._take_back)
-        if count:
+        if self._backup is not None:
+            self._inner.leave_alone_while(self._backup.is_silent)
+            self._backup.open(anew=getattr(self._scheduler, "flush_on_start", False))
+        self._resumed.extend(self._parked.resume(self._backup))
+        if count := len(self._parked):
             self._log.info(
                 "Requests that waited for their site when the last run ended, and wait again:"
                 " %(count)d",
                 count=count,
             )
 
-    def _take_back(self, request: Request) -> None:
-        self._wrapped.mark_seen(request)
-        self._last_run.add(request)
-
     def close(self, reason: str) -> Deferred[None] | None:
-        """Hand the parked requests back to the wrapped scheduler and close it.
+        """Hand the parked requests back to the inner scheduler and close it.
 
         A persistent scheduler keeps them for the next run. With a JOBDIR they stay in a separate
-        file; with scrapy-redis the journal moves its requests to the queue.
+        file; with scrapy-redis the backup moves its requests to the queue.
         """
-        waiting = self._parking.by_site()
-        self._remaining.tell(waiting, self._hand_back())
-        self._parking.close()
+        waiting = self._parked.by_key()
+        becomes = self._hand_back()
+        if count := waiting.total():
+            most = waiting.most_common(_SITES_NAMED)
+            self._parts.stats.parked(count)
+            self._log.info(
+                "Requests that still wait for their site: %(waiting)d, of %(sites)d sites."
+                " %(becomes)s. Sites with the most: %(most)s",
+                waiting=count,
+                sites=len(waiting),
+                becomes=becomes,
+                most=", ".join(f"{site} ({requests})" for site, requests in most),
+            )
+        self._parked.close()
         return self._scheduler.close(reason) if hasattr(self._scheduler, "close") else None
 
     def _hand_back(self) -> str:
-        if self._journal.is_on:
-            parked = self._parking.drain_places()
-            lost = self._journal.close(parked, keep=self._wrapped.keeps_requests)
-            if lost is None:
+        """Return what becomes of the requests that still wait."""
+        if self._backup is not None:
+            keep = self._inner.keeps_requests
+            lost = self._backup.close(self._parked.drain(), keep=keep)
+            if keep and lost is None:
                 return _UNWRITTEN
-            if lost:
-                return f"{self._wrapped.fate}. {_LOST}: {lost}"
-        elif self._wrapped.takes_back:
-            return self._wrapped.give_back(self._parking.drain())
-        return self._wrapped.fate
+            becomes = self._inner.fate
+            return f"{becomes}. {_LOST}: {lost}" if keep and lost else becomes
+        if self._inner.takes_back:
+            return self._inner.take_back(request for _, request in self._parked.drain())
+        return self._inner.fate
+
+    # What the engine asks.
 
     def has_pending_requests(self) -> bool:
-        """Whether there are requests to crawl now.
-
-        Parked requests do not count: a crawl with no other requests is idle, so handlers of
-        ``spider_idle`` can add some. See ``_spider_idle``.
+        """Return whether a request may come out soon. Requests that wait do not count: the spider
+        is idle while there are no others, and can add some.
         """
-        return (
-            self._parking.has_next
-            or self._choosing.is_cut_short
-            or self._waiting.has_turn
-            or self._last_run.is_new
-            or self._wrapped.has_pending_requests()
+        return bool(
+            self._parked.has_next
+            or self._has_more
+            or self._resumed
+            or self._has_visit
+            or self._inner.has_pending_requests()
         )
 
+    @property
+    def _has_visit(self) -> bool:
+        return self._pacer is not None and self._pacer.has_visit and not self._parked.is_held
+
     def _spider_idle(self) -> None:
-        """Keep the crawl open while the time of requests that wait may come."""
-        if not self._waiting.is_open:
+        """Keep the crawl open while requests may still come out."""
+        if not self._parked.is_open:
             return
         sites, idle_timeout = self._sites, self._sites.idle_timeout
-        if len(self._parking) or len(sites.in_place):
+        if len(self._parked) or len(sites.in_place):
             idle_timeout.idle()
-            is_paced = self._parts.pacer.has_waiting()
+            is_paced = self._pacer is not None and self._pacer.has_waiting()
             is_over = (
                 idle_timeout.crawl is Crawl.OVER and not sites.is_retrieving() and not is_paced
             )
-            if not (self._waiting.is_kept and is_over):
+            if not (self._parked.is_kept and is_over):
                 raise DontCloseSpider
-        if self._journal.others_wait():
+        if self._backup is not None and self._backup.others_wait():
             raise DontCloseSpider
 
     def enqueue_request(self, request: Request) -> bool:
-        """Pass *request* to the wrapped scheduler."""
+        """Pass *request* to the inner scheduler."""
+        if self._is_resumed(request):
+            self._inner.mark_seen(request)  # so that its dupefilter drops the request
         return self._scheduler.enqueue_request(request)
 
     def next_request(self) -> Request | None:
         """Return a request that can be decided at once, or None."""
-        return self._choosing.next_request()
+        self._has_more = False
+        until = LONG_AGO
+        for _ in range(_LOOKS):
+            request = self._next()
+            if request is None or self._may_go(request):
+                return request
+            if until == LONG_AGO:
+                until = self._clock.now() + _LOOK_SECS
+            elif until <= self._clock.now():
+                break
+        self._has_more = True
+        self._parts.engine.wake()
+        return None
 
+    def _next(self) -> Request | None:
+        """Return the request that is looked at next, or None."""
+        self._inner_is_next = not self._inner_is_next
+        sources = [self._next_visit, self._next_resumed, self._next_parked]
+        sources.insert(2 if self._inner_is_next else 3, self._next_inner)
+        for source in sources:
+            if (request := source()) is not None:
+                return request
+        return None
 
-def _check_built(crawler: Crawler) -> None:
-    """Raise RuntimeError where a crawl that is to obey lacks a component for it.
+    def _next_visit(self) -> Request | None:
+        """Return a request whose host may be visited now."""
+        pacer = self._pacer
+        while pacer is not None and not self._parked.is_held:
+            host = pacer.next_host()
+            if host is None:
+                break
+            if (request := self._parked.take(host)) is not None:
+                return request
+        return None
 
-    Another add-on, the settings or a subclass may have taken it out. Scrapy's
-    own middleware obeys too. Where RobotsMetaMiddleware has no place in the
-    settings, or nothing to look at, that is the user's choice.
-    """
-    downloader = (KosterMiddleware, RobotsTxtMiddleware)
-    if not any(crawler.get_downloader_middleware(each) for each in downloader):
-        raise RuntimeError(
-            "ROBOTSTXT_OBEY is True, but there is no KosterMiddleware in the crawl. Enable it in"
-            " DOWNLOADER_MIDDLEWARES, or set ROBOTSTXT_OBEY = False."
-        )
-    _check_spider_middlewares(crawler, config_of(crawler))
+    def _next_resumed(self) -> Request | None:
+        """Return the first request of a site of the last run, so that the site is retrieved.
 
+        The others come out too, unless the first has to wait: then it closes the queue.
+        """
+        while self._resumed and not self._sites.ahead.is_full:
+            key = self._resumed.popleft()
+            request = self._parked.take(key)
+            self._parked.let_out(key)
+            if request is not None:
+                return self._noted(request)
+        return None
 
-def _check_spider_middlewares(crawler: Crawler, config: Config) -> None:
-    if (
-        config.filter_links
-        and not config.dry_run
-        and crawler.get_spider_middleware(LinkFilterMiddleware) is None
-    ):
-        raise RuntimeError(
-            "KOSTER_FILTER_LINKS is True, but LinkFilterMiddleware is not in the crawl. Add"
-            ' "scrapy_koster.LinkFilterMiddleware": 1000 to SPIDER_MIDDLEWARES, or use the add-on.'
-        )
-    enabled = crawler.settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
-    if (
-        any(issubclass(load_object(path), RobotsMetaMiddleware) for path in enabled)
-        and config.page_directives
-        and crawler.get_spider_middleware(RobotsMetaMiddleware) is None
-    ):
-        raise RuntimeError(
-            "RobotsMetaMiddleware is in SPIDER_MIDDLEWARES, but not in the crawl: it was disabled"
-            " when it was built. Fix the cause, or set KOSTER_PAGE_DIRECTIVES = []."
-        )
-    if config.usage.reads_metas and crawler.get_spider_middleware(UsageMiddleware) is None:
-        raise RuntimeError(
-            "KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD is set, but there is no UsageMiddleware in"
-            " the crawl: it was disabled when it was built. Fix the cause, or unset both settings."
-        )
+    def _next_parked(self) -> Request | None:
+        """Return a request whose site has opened, or was given up."""
+        request = self._parked.pop()
+        return None if request is None else self._noted(request)
+
+    def _noted(self, request: Request) -> Request:
+        """Return *request*, of which the dupefilter knows now. That of the last run may not have
+        been written when its process was killed.
+        """
+        if self._parked.resumed:
+            self._inner.mark_seen(request)
+        return request
+
+    def _next_inner(self) -> Request | None:
+        """Return the next request of the inner scheduler, unless enough sites are retrieved."""
+        if self._sites.ahead.is_full:
+            return None
+        while (request := self._inner.next_request()) is not None and self._is_resumed(request):
+            self._log.debug("%(request)s waits already, since the last run", request=request)
+        return request
+
+    def _is_resumed(self, request: Request) -> bool:
+        """Return whether the last run has left the same request: it would be fetched twice.
+
+        A process that was killed may not have written that its queue on disk has given it out.
+        """
+        if not self._parked.resumed or request.dont_filter:
+            return False
+        fingerprinter = self._crawler.request_fingerprinter
+        assert fingerprinter is not None  # a crawl has one
+        return fingerprinter.fingerprint(request) in self._parked.resumed
+
+    def _may_go(self, request: Request) -> bool:
+        """Return whether *request* can be decided at once. Otherwise it is parked."""
+        parked = self._parked
+        if not parked.is_open or request in parked.given_up:
+            return True
+        if self._sites.idle_timeout.crawl is not Crawl.BUSY:
+            self._sites.idle_timeout.busy()
+        if (state := self._unknown_site(request)) is not None:
+            parked.park(state, request)
+            return False
+        if self._pacer is None or (host := self._pacer.host_to_wait_for(request)) is None:
+            return True
+        parked.push(host.name, request)
+        self._pacer.want(host)
+        return False
+
+    def _unknown_site(self, request: Request) -> SiteState | None:
+        """Return the site for which *request* has to wait, or None."""
+        if request.meta.get("dont_obey_robotstxt"):
+            return None
+        try:
+            state = self._sites.state_of(request.url)
+        except ValueError:  # the errback of the request gets the error of the middleware
+            return None
+        # In this order: most requests are to a site that is open.
+        if state is None or self._clock.epoch() < state.until_epoch or is_robots_txt(request.url):
+            return None
+        return state if waits(self._sites.current_step(state)) else None

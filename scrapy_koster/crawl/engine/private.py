@@ -133,12 +133,6 @@ class Engine:
         """The requests of the downloader: in its middlewares, waiting in a slot, or sent."""
         return self._crawler.engine.downloader.active
 
-    @property
-    def in_progress(self) -> Collection[Request]:
-        """The requests that the scheduler has handed out, each until its page was scraped."""
-        found: Collection[Request] = self._slot.inprogress
-        return found
-
     def wake(self) -> None:
         """Have the engine ask its scheduler, as it does by itself only after a
         download or every five seconds.

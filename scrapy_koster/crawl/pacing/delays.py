@@ -1,4 +1,4 @@
-"""How far apart the visits to a site are to be, as its robots.txt asks and the settings allow."""
+"""The delay that the robots.txt of a site requests, as the settings allow it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.site import Site
 
-# What a delay counts as that is longer.
 _LONGEST_SECS = 366 * 86400.0
-# What is shorter is none: no loop is as exact.
+# No loop is so exact that a shorter delay could be kept.
 _LEAST_SECS = 0.001
-_READ_AT_MOST = 1000
+_READ_MOST = 1000
 _SITES_NAMED = 20
-NO_DELAY = float("-0")
-"""The delay of a site that asks nobody for one: this very object, so that it is seen at once."""
+NO_DELAY = -1.0
+"""The delay of a site whose file requests none, whatever the name of the robot."""
 
 
 class Delays:
-    """Reads the delay of each site once, and says it once.
+    """Reads the delay of each site once, and logs it once.
 
-    Visits are as far apart as the longest that the site asks of the names by which the crawl
-    goes. A name that is asked for too long a delay is refused, the others are not.
+    It is the longest delay that the site requests for the names of the crawl. A name with a delay
+    that is too long is refused, the other names are not.
     """
 
     def __init__(self, config: Config, stats: Stats, robot: Robot, log: Log) -> None:
@@ -41,41 +40,40 @@ class Delays:
         self._stats = stats
         self._robot = robot
         self._named = 0
-        self._told: dict[Site, None] = {}
-        """Sites of which it was said that they ask for a delay."""
+        self._logged: dict[Site, None] = {}
         self._read: dict[tuple[SiteState, str], Delay | None] = {}
-        """What was read for other names than the crawl's own, and what is too long."""
+        """The delays for names other than the crawl's own, and those that are too long."""
 
     def kept(self, state: SiteState, robot: str = "") -> float:
-        """Return how far apart visits are to be, in seconds; 0 where that does not matter."""
+        """Return the delay of a site in seconds, 0 if it has none."""
         if state.delay is None:
             self._read = {key: delay for key, delay in self._read.items() if key[0] is not state}
             state.delay = 0.0 if _may_name_one(state) else NO_DELAY
-            if state.delay is not NO_DELAY:
-                self._meet(state, self._robot.name)
-        if state.delay is NO_DELAY:
+            if state.delay != NO_DELAY:
+                self._add(state, self._robot.name)
+        if state.delay == NO_DELAY:
             return 0.0
         if robot and robot != self._robot.name and (state, robot) not in self._read:
-            self._meet(state, robot)
+            self._add(state, robot)
         return state.delay
 
     def may_be_named_in(self, body: bytes) -> bool:
-        """Whether a file may ask for a delay; it is not parsed for that."""
+        """Return whether a file may request a delay. It is not parsed for that."""
         return names_delay(body) or not self._reads_lines
 
     def too_long(self, state: SiteState, robot: str) -> Delay | None:
-        """Return the delay for which *robot* does not visit a site, None where it does."""
+        """Return the delay for which *robot* does not visit a site, or None."""
         if self._pace.choice is not CrawlDelay.REFUSE:
             return None
         self.kept(state, robot)
-        if state.delay is NO_DELAY:
+        if state.delay == NO_DELAY:
             return None
         if (state, robot) not in self._read:
             self._keep(state, robot, self._found(state, robot))
         return self._pace.too_long(self._read[state, robot])
 
-    def _meet(self, state: SiteState, robot: str) -> None:
-        """Have the site visited as slowly as it asks of *robot*, too."""
+    def _add(self, state: SiteState, robot: str) -> None:
+        """Lengthen the delay of the site to the one that it requests for *robot*."""
         delay = self._found(state, robot)
         if robot != self._robot.name:
             self._keep(state, robot, delay)
@@ -89,16 +87,16 @@ class Delays:
             state.delay = max(state.delay or 0.0, secs)
 
     def _is_new(self, state: SiteState) -> bool:
-        """Whether nothing was said of the site's delay before; from now on it was."""
-        if state.site in self._told:
+        """Return whether the delay of the site has not been logged before."""
+        if state.site in self._logged:
             return False
-        if len(self._told) >= self._sites_kept:
-            del self._told[next(iter(self._told))]
-        self._told[state.site] = None
+        if len(self._logged) >= self._sites_kept:
+            del self._logged[next(iter(self._logged))]
+        self._logged[state.site] = None
         return True
 
     def _keep(self, state: SiteState, robot: str, delay: Delay | None) -> None:
-        if len(self._read) >= _READ_AT_MOST:
+        if len(self._read) >= _READ_MOST:
             self._read.clear()
         self._read[state, robot] = delay
 
@@ -110,7 +108,7 @@ class Delays:
                 error,
                 site=state.site,
             )
-            self._is_new(state)  # it has been said
+            self._is_new(state)  # the delay is not logged as well
 
         return delay_or_limit(state.parser, robot, pace=self._pace, failed=failed)
 

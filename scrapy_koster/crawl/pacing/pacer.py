@@ -1,13 +1,12 @@
-"""Crawl-delay: visits to a host that are as far apart as it asks for (KOSTER_CRAWL_DELAY).
+"""Crawl-delay: visits to a host that are as far apart as it requests (KOSTER_CRAWL_DELAY).
 
-A delay is kept by host, whatever the scheme and the port: it is the longest that its sites ask for.
-Who waits for a turn of its host waits in the scheduler, or in place where it does not come from
-there. It takes no place of the downloader meanwhile. See docs/pacing.md.
+A delay applies to a host, whatever the scheme and the port: the longest that its sites request. A
+request that has to wait is parked in the scheduler, or waits in place if it did not come from
+there. It uses no place of the downloader meanwhile. See docs/pacing.md.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -18,46 +17,53 @@ from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.fetching.permits import TurnNeededError
 from scrapy_koster.crawl.pacing.delays import NO_DELAY
-from scrapy_koster.crawl.pacing.host_turns import ClosingError, HostTurns, TooEarlyError
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.crawl.pacing.visits import (
+    LATE_MOST_SECS,
+    ClosingError,
+    Host,
+    HostVisits,
+    TooEarlyError,
+)
+from scrapy_koster.protocol.access import Copy, last_copy
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import sent_as
+from scrapy_koster.protocol.site import site_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from scrapy import Request
 
-    from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.fetching.ports import Store
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.pacing.delays import Delays
-    from scrapy_koster.crawl.pacing.hosts import Host, Hosts
+    from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.site_records import SiteRecords
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.delay import Delay
+    from scrapy_koster.protocol.site import Site
 
     Waiting: TypeAlias = Callable[[Request], AbstractContextManager[None]]
 
-# A crawl that has nothing else to do for long says so, and again after so many seconds.
+# A crawl that only waits for so long logs it, and again after so many seconds.
 _LONG_SECS = 5.0
 _TELL_SECS = 60.0
-# A copy is fresh for as many visits at least.
+# A copy is fresh for so many visits at least.
 _VISITS = 10
-# The delay by which a visit is noted that is not known to be one of a host with a delay.
+# The delay by which a visit is noted before it is known whether the host requests one.
 _FIRST_SECS = 1.0
+_EVICTED_AT_ONCE = 16
 
 
 class Pacer:
-    """Tells which requests have to wait for a turn of their host, and gives them one."""
-
-    is_on = True
+    """Knows the hosts that request a delay, and which requests have to wait for a visit."""
 
     def __init__(
         self,
@@ -71,44 +77,43 @@ class Pacer:
         records: SiteRecords,
         store: Store,
         delays: Delays,
-        hosts: Hosts,
-        renew: Callable[[SiteState], None],
+        parked: ParkedRequests,
+        own_secs: float,
     ) -> None:
-        """*renew* has a site retrieved whose copy is not fresh any more."""
+        """*own_secs* is the DOWNLOAD_DELAY."""
         self._log = log
         self._engine = engine
         self._robot = robot
         self._records = records
         self._clock = clock
-        self._renew = renew
         self._dry_run = config.dry_run
+        self._limit = config.memory_sites
+        self._own_secs = own_secs
         self._delays = delays
-        self._hosts = hosts
         self._store = store
-        self._turns = HostTurns(hosts, store, stats, clock, self._is_open)
-        self._in_turn: Counter[SiteState] = Counter()
-        """How many requests to each site wait in place for a turn of its host."""
+        self._parked = parked
+        self._visits = HostVisits(
+            engine, store, stats, clock, waiting_in=parked.waiting_in, opened=self._opened
+        )
+        self._hosts: dict[str, Host] = {}
         self._open: dict[Host, None] = {}
-        """Hosts whose turn a parked request may take."""
+        """Hosts that a parked request may visit now."""
         self._tell_at = LONG_AGO
+        self.want = self._visits.want
+        self.close = self._visits.close
 
-    def want(self, host: Host) -> None:
-        """Have the turn of *host* given to those who wait for it, once it comes."""
-        self._turns.want(host)
-
-    def close(self) -> None:
-        """Give no turn any more; who waits for one is told."""
-        self._turns.close()
+    def __iter__(self) -> Iterator[Host]:
+        return iter(self._hosts.values())
 
     def open(self, waiting: Waiting, refuse: Callable[[Request], None]) -> None:
-        """Begin: from now on what is sent is a visit.
+        """Begin: from now on each request that is sent is a visit.
 
-        A request that has to wait for that is *waiting* in place; *refuse* is called with it if
-        the crawl closes first, and raises.
+        A request that has to wait then is *waiting* in place. If the crawl closes first, *refuse*
+        is called with it, and raises.
         """
 
         def visiting(request: Request) -> AbstractAsyncContextManager[None] | None:
-            if is_for_robots_txt(request):  # which is in ``asking``
+            if is_for_robots_txt(request):  # see ``asking``
                 return None
             host = self._host_of(request.url)
             return None if host is None else self._sent(request, host, waiting, refuse)
@@ -120,103 +125,156 @@ class Pacer:
         self, request: Request, host: Host, waiting: Waiting, refuse: Callable[[Request], None]
     ) -> AsyncIterator[None]:
         obeys = not request.meta.get("dont_obey_robotstxt")
+        is_waiting = partial(waiting, request)
         try:
-            async with self._turns.visit(host, partial(waiting, request), obeys=obeys):
+            async with self._visits.visit(host, request, is_waiting, obeys=obeys):
                 yield
         except ClosingError:
             refuse(request)
             raise
 
+    # The hosts.
+
+    def _host_for(self, state: SiteState, robot: str) -> Host | None:
+        """Return the host of a site if its visits have to be apart, else None."""
+        secs = self._delays.kept(state, robot)
+        if not (secs or self._hosts):
+            return None
+        host, site = self._hosts.get(state.site.host), str(state.site)
+        if host is None:
+            if not secs:
+                return None
+            host = self._new(state, secs)
+        elif secs and site not in host.delays:
+            host.next_visit = max(host.next_visit, self._after_robots_txt(state, secs))
+        # A site that has left the memory requests its delay until it is known again.
+        if state.known is not None and secs != host.delays.get(site):
+            host.delays[site] = secs
+            longest = max(host.delays.values())
+            host.gap = max(longest, self._own_secs) if longest else 0.0
+        return host if host.gap else None
+
+    def _new(self, state: SiteState, secs: float) -> Host:
+        self._make_room()
+        host = self._hosts[state.site.host] = Host(state.site.host)
+        host.next_visit = self._after_robots_txt(state, secs)
+        if self._is_visited(state.site):
+            gap = max(secs, self._own_secs)
+            host.next_visit = self._clock.now() + (gap + LATE_MOST_SECS)
+        return host
+
+    def _after_robots_txt(self, state: SiteState, secs: float) -> Instant:
+        """Return the time of the next visit. The last one was to /robots.txt.
+
+        Before that was read, others may have begun.
+        """
+        copy, passed = last_copy(state.known), secs
+        if copy is not None:
+            passed = self._clock.epoch() - copy.fetched - LATE_MOST_SECS
+        return self._clock.now() + min(max(secs - passed, 0.0), secs)
+
+    def _is_visited(self, site: Site) -> bool:
+        """Return whether the downloader has pages of another site of the host."""
+        sites = (_site_of(request.url) for request in self._engine.under_way)
+        return any(each and each.host == site.host and each != site for each in sites)
+
+    def _make_room(self) -> None:
+        for _ in range(_EVICTED_AT_ONCE):
+            if len(self._hosts) < self._limit:
+                return
+            name, host = next(iter(self._hosts.items()))
+            del self._hosts[name]
+            if not self._visits.is_idle(host):
+                self._hosts[name] = host
+
+    def _named(self, name: str) -> Host | None:
+        host = self._hosts.get(name)
+        return host if host is not None and host.gap else None
+
+    def _host_of(self, url: str) -> Host | None:
+        if (state := self._records.met(url)) is not None:
+            # A page may have waited in its slot since before the delay was known.
+            self._host_for(state, self._robot.name)
+        site = _site_of(url)
+        return self._named(site.host) if site else None
+
     # Which requests have to wait.
 
-    def holds(self, request: Request) -> tuple[SiteState, Host] | None:
-        """Return the site of *request*, and its host, if that has no turn for it now.
+    def host_to_wait_for(self, request: Request) -> Host | None:
+        """Return the host for whose next visit *request* has to wait, or None.
 
-        One that its site's rules forbid needs none. Where the turn is free *request* has it from
-        now on.
+        If a visit is open *request* takes it.
         """
         try:
             state = self._records.state_of(request.url)
-            if state is None or (state.delay is NO_DELAY and not self._hosts):
+            if state is None or (state.delay == NO_DELAY and not self._hosts):
                 return None
             host = self.held(request, state, self._robot.name_of(request))
-        except Exception:  # noqa: BLE001  # the middleware says so to the request's errback
+        except Exception:  # noqa: BLE001  # the errback of the request gets it from the middleware
             return None
-        if host is None:
+        if host is not None and self._visits.is_open(host):
+            self._visits.take(host, request)
             return None
-        if self._hosts.is_ready(host):
-            self._turns.take(host, request)
-            return None
-        return state, host
+        return host
 
     def held(self, request: Request, state: SiteState, robot: str) -> Host | None:
-        """Return the host whose turn *request* has to have and has not, None for none."""
-        host = self._hosts.of_site(state, robot)
-        if host is None or host.turn is request or request.meta.get("dont_obey_robotstxt"):
+        """Return the host that *request* may visit only when it has taken a visit, or None."""
+        host = self._host_for(state, robot)
+        if host is None or host.taken_by is request or request.meta.get("dont_obey_robotstxt"):
             return None
         return host if self._dry_run or self._may_pass(request, state, robot) else None
 
     def _may_pass(self, request: Request, state: SiteState, robot: str) -> bool:
-        if is_robots_txt(request.url):  # also where the site is not known
+        """Return whether *request* needs a visit: one that is forbidden does not."""
+        if is_robots_txt(request.url):  # even if the site is not known
             return True
         return self._delays.too_long(state, robot) is None and all(
             state.allows(url, robot) for url in sent_as(request.url)
         )
 
     def concerns(self, state: SiteState, robot: str) -> bool:
-        """Whether a site asks for a delay, or another of its host does."""
-        if state.delay is NO_DELAY and not self._hosts:
+        """Return whether a site requests a delay, or another site of its host does."""
+        if state.delay == NO_DELAY and not self._hosts:
             return False
         return (
-            self._hosts.of_site(state, robot) is not None
+            self._host_for(state, robot) is not None
             or self._delays.too_long(state, robot) is not None
         )
 
     def too_long(self, request: Request, state: SiteState, robot: str) -> Delay | None:
-        """Return the delay for which *request* is refused, None where it is not."""
+        """Return the delay for which *request* is refused, or None."""
         return None if is_robots_txt(request.url) else self._delays.too_long(state, robot)
 
-    def paces(self, state: SiteState) -> Host | None:
-        """Return the host of a site where visits are to be apart, None where they need not be."""
-        return self._hosts.of_site(state, self._robot.name)
+    async def turn(self, host: Host, request: Request) -> bool:
+        """Wait in place until *request* may visit *host*; return False if the crawl closes."""
+        return await self._visits.wait(host, request)
 
-    # What comes out of the parking.
+    # What comes out of the scheduler.
 
-    def open_site(self) -> SiteState | None:
-        """Return a site of whose parked requests one may come out, None if there is none."""
+    def _opened(self, host: Host) -> None:
+        if host.gap:
+            self._open[host] = None
+        else:
+            self._parked.let_out(host.name)
+        self._engine.wake()
+
+    @property
+    def has_visit(self) -> bool:
+        """Whether a parked request may visit its host."""
+        return bool(self._open)
+
+    def next_host(self) -> str | None:
+        """Return the name of a host that a parked request may visit now, or None."""
         for host in list(self._open):
-            if self._hosts.is_ready(host) and (state := self._fresh_site(host)) is not None:
-                return state
+            if self._visits.is_open(host) and self._parked.waiting_in(host.name):
+                return host.name
             del self._open[host]
-            if self._hosts.is_awaited(host) and not self._hosts.is_ready(host):
-                self.want(host)
+            self.want(host)
         return None
 
-    def _is_open(self, host: Host) -> None:
-        if self._fresh_site(host) is not None:
-            self._open[host] = None
-            self._engine.wake()
-
-    def _fresh_site(self, host: Host) -> SiteState | None:
-        """Return a site that has parked requests and is known; those that are not are asked."""
-        found = None
-        for state in host.states:
-            if not self._hosts.waiting_for_turn(state):
-                continue
-            now = self._clock.epoch()
-            if now >= state.until_epoch:
-                self._renew(state)
-            if now < state.until_epoch:  # it may have been settled anew
-                found = found or state
-        return found
-
-    def is_waited_for(self, state: SiteState) -> bool:
-        """Whether requests to the site wait for a turn of its host, or have it."""
-        return self._in_turn[state] > 0 or self._hosts.needs(state)
-
     def has_waiting(self) -> bool:
-        """Whether requests wait for the turn of a host. While a crawl does nothing else, say so."""
-        waiting = [host for host in self._hosts if self._hosts.is_awaited(host)]
+        """Return whether requests wait for a host. The crawl has nothing else to do: log it."""
+        waiting = [host for host in self if self._visits.is_awaited(host)]
         if waiting and self._clock.now() >= self._tell_at:
             self._tell(waiting)
         return bool(waiting)
@@ -235,147 +293,97 @@ class Pacer:
             secs=secs,
         )
 
-    # Visits.
-
-    async def turn(self, state: SiteState, host: Host, request: Request) -> bool:
-        """Wait in place for the turn of *host*; False if the crawl closes first.
-
-        The site, which *request* is to, stays in memory meanwhile.
-        """
-        self._in_turn[state] += 1
-        try:
-            return await self._turns.wait(host, request)
-        finally:
-            self._in_turn[state] -= 1
-            if not self._in_turn[state]:
-                del self._in_turn[state]
+    # A robots.txt is a visit, too.
 
     def needs_turn(self, url: str) -> bool:
-        """Whether the host of *url*, which names a site, is known to ask for a delay."""
+        """Return whether the host of *url* is known to request a delay."""
         return self._host_of(url) is not None
 
-    def _host_of(self, url: str) -> Host | None:
-        state = self._records.met(url)
-        if state is not None:
-            # An old copy names it as well. A page may have been in its slot before there was one.
-            self._hosts.of_site(state, self._robot.name)
-        return self._hosts.of_url(url) if self._hosts else None
+    def _host_asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
+        if after is not None and after.url is not None:
+            site = _site_of(after.url)
+            return self._named(site.host) if site else None
+        self._host_for(state, self._robot.name)  # an old copy may name a delay
+        return self._named(state.site.host)
 
     async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> bool:
-        """Wait until /robots.txt may be asked for, where the host is known to ask for a delay.
+        """Wait until /robots.txt may be fetched; return whether the host requests a delay.
 
-        *after* says where that redirects to, if it does. Return whether there is such a delay.
+        *after* says where it redirects to, if it does.
         """
-        host = self._asked(state, after)
-        return host is not None and await self._turns.wait(host)
+        host = self._host_asked(state, after)
+        return host is not None and await self._visits.wait(host)
 
-    def _asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
-        if after is not None and after.url is not None:
-            return self._hosts.of_url(after.url)
-        self._hosts.of_site(state, self._robot.name)  # an old copy names it as well
-        return self._hosts.named(state.site.host)
+    @asynccontextmanager
+    async def asking(self, state: SiteState, after: TurnNeededError | None) -> AsyncIterator[None]:
+        """Have a robots.txt fetched within this: that is one visit.
+
+        Raises TurnNeededError if another process has visited the host meanwhile.
+        """
+        host = self._host_asked(state, after)
+        if host is None:
+            yield
+            return
+        try:
+            async with self._visits.visit(host, None, None):
+                yield
+                # It is not known when exactly it was sent.
+                host.next_visit = self._clock.now() + host.gap
+        except TooEarlyError:
+            raise after or TurnNeededError from None
 
     async def note(self, state: SiteState, known: Known) -> None:
-        """Note that a site was asked, if its answer may be the first to name a delay.
+        """Note that a robots.txt was fetched, if it may be the first that names a delay.
 
-        To be awaited before that is stored: others have clocks of their own, and go by it at once.
+        To be awaited before it is stored: other processes obey it at once.
         """
-        if not isinstance(known, Copy) or self._hosts.named(state.site.host) is not None:
+        if not isinstance(known, Copy) or self._named(state.site.host) is not None:
             return
         if self._delays.may_be_named_in(known.body):
             await self._store.visit(state.site.host, _FIRST_SECS, begun=True)
 
     def lengthened(self, state: SiteState, known: Known) -> Known:
-        """Return *known*, fresh for so many visits at least: else each of them would be to ask."""
-        host = self._hosts.named(state.site.host)
+        """Return *known*, fresh for some visits at least: else each visit would be to renew it."""
+        host = self._named(state.site.host)
         if host is None or not isinstance(known, Copy):
             return known
-        return replace(
-            known, expires=max(known.expires, known.fetched + _VISITS * self._hosts.gap(host))
-        )
-
-    @asynccontextmanager
-    async def asking(self, state: SiteState, after: TurnNeededError | None) -> AsyncIterator[None]:
-        """Have a site asked for its robots.txt within this: that is one visit.
-
-        Raises TurnNeededError if another process has had the turn meanwhile.
-        """
-        host = self._asked(state, after)
-        if host is None:
-            yield
-            return
-        try:
-            async with self._turns.visit(host, None):
-                yield
-                # When exactly it was sent is not known here.
-                host.free_at = max(host.free_at, self._clock.now() + self._hosts.gap(host))
-                host.next_visit = max(host.next_visit, host.free_at)
-        except TooEarlyError:
-            raise after or TurnNeededError from None
+        return replace(known, expires=max(known.expires, known.fetched + _VISITS * host.gap))
 
 
 class NoPacer:
     """Keeps no delay (KOSTER_CRAWL_DELAY = "ignore")."""
-
-    is_on = False
 
     def needs_turn(self, _url: str) -> bool:
         """Return False."""
         return False
 
     async def turn_to_ask(self, _state: SiteState, _after: TurnNeededError | None) -> bool:
-        """Do not wait."""
+        """Return at once."""
         return False
-
-    async def note(self, _state: SiteState, _known: Known) -> None:
-        """Note nothing."""
 
     def asking(
         self, _state: SiteState, _after: TurnNeededError | None
     ) -> AbstractAsyncContextManager[None]:
-        """Note nothing."""
+        """Return a context that does nothing."""
         return nullcontext()
+
+    async def note(self, _state: SiteState, _known: Known) -> None:
+        """Do nothing."""
 
     def lengthened(self, _state: SiteState, known: Known) -> Known:
         """Return *known* as it is."""
         return known
 
-    def open(self, _waiting: Waiting, _refuse: Callable[[Request], None]) -> None:
-        """Note no visits."""
+    def too_long(self, _request: Request, _state: SiteState, _robot: str) -> None:
+        """Return None: no delay is too long."""
 
     def close(self) -> None:
         """Do nothing."""
 
-    def holds(self, _request: Request) -> None:
-        """Hold nothing."""
 
-    def held(self, _request: Request, _state: SiteState, _robot: str) -> None:
-        """Hold nothing."""
-
-    def concerns(self, _state: SiteState, _robot: str) -> bool:
-        """Return False."""
-        return False
-
-    def too_long(self, _request: Request, _state: SiteState, _robot: str) -> None:
-        """No delay is too long."""
-
-    def paces(self, _state: SiteState) -> None:
-        """No visits have to be apart."""
-
-    def open_site(self) -> None:
-        """Nobody waits."""
-
-    def is_waited_for(self, _state: SiteState) -> bool:
-        """Return False."""
-        return False
-
-    def has_waiting(self) -> bool:
-        """Return False."""
-        return False
-
-    def want(self, host: Host) -> None:
-        """Nobody waits."""
-
-    async def turn(self, _state: SiteState, _host: Host, _request: Request) -> bool:
-        """Return True."""
-        return True
+def _site_of(url: str) -> Site | None:
+    """Return the site of *url*, None for a URL that names none."""
+    try:
+        return site_of(url)
+    except ValueError:  # the errback of the request gets the error of the middleware
+        return None

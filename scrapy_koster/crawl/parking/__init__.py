@@ -1,1 +1,1 @@
-"""Where requests wait for their site to open: in memory, and past a bound in a file."""
+"""Requests that wait in the scheduler: in memory, in a file, and beside the queue of a fleet."""

@@ -20,9 +20,9 @@ from scrapy_redis.queue import FifoQueue, LifoQueue, PriorityQueue
 
 from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.parking import journal as journals
-from scrapy_koster.crawl.parking.journal import Journal, NoJournal, journal_of
-from scrapy_koster.crawl.parking.workers import Held, Workers, push_of
+from scrapy_koster.crawl.parking import redis_backup as module
+from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
+from scrapy_koster.crawl.parking.worker_leases import Held, WorkerLeases, push_of
 
 QUEUES = [PriorityQueue, FifoQueue, LifoQueue]
 SPIDER = Spider("waiting")
@@ -52,14 +52,16 @@ def encoded(queue: Any, names: list[str]) -> dict[str, bytes]:
     }
 
 
-def worker(queue: Any, names: list[str], *, secs: float = 30, held: Held = Held.WAITS) -> Workers:
+def worker(
+    queue: Any, names: list[str], *, secs: float = 30, held: Held = Held.WAITS
+) -> WorkerLeases:
     """One that has these parked."""
-    workers = Workers(queue, push_of(queue) or "")
+    workers = WorkerLeases(queue, push_of(queue) or "")
     workers.renew(secs, held, parked=encoded(queue, names), removed=set())
     return workers
 
 
-def dead(queue: Any, names: list[str]) -> Workers:
+def dead(queue: Any, names: list[str]) -> WorkerLeases:
     workers = worker(queue, names)
     queue.server.delete(workers._key("lease", workers._me))
     return workers
@@ -81,8 +83,8 @@ def test_what_a_dead_worker_left_is_moved(client: redis.Redis, kind: Any) -> Non
 
 
 def test_more_than_one_look_moves(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_koster.crawl.parking.workers.MOVED_AT_ONCE", 50)
-    monkeypatch.setattr("scrapy_koster.crawl.parking.workers.ROUNDS_MOST", 2)
+    monkeypatch.setattr("scrapy_koster.crawl.parking.worker_leases.MOVED_AT_ONCE", 50)
+    monkeypatch.setattr("scrapy_koster.crawl.parking.worker_leases.ROUNDS_MOST", 2)
     dead(queue, fields(1_000))
     own = worker(queue, [])
     moved, left = own.look()
@@ -153,7 +155,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("after", range(6))
 def test_a_kill_while_it_hands_back(queue: Any, monkeypatch: Any, after: int) -> None:
     """After any of its calls: nothing is lost, nothing is doubled."""
-    monkeypatch.setattr("scrapy_koster.crawl.parking.workers.MOVED_AT_ONCE", 50)
+    monkeypatch.setattr("scrapy_koster.crawl.parking.worker_leases.MOVED_AT_ONCE", 50)
     own = worker(queue, fields(200))
     client, calls = own._server, iter(range(after))
     send = client.execute_command
@@ -205,7 +207,7 @@ def test_what_cannot_be_pushed_stays(queue: Any) -> None:
 def test_a_client_that_decodes_answers() -> None:
     with common_server().client(decode_responses=True) as client:
         queue = LifoQueue(client, SPIDER, f"{uuid4().hex}:requests")
-        gone = Workers(queue, "LPUSH")
+        gone = WorkerLeases(queue, "LPUSH")
         gone.renew(30, Held.WAITS, parked={"0 0": "{}"}, removed=set())
         client.delete(gone._key("lease", gone._me))
         assert worker(queue, []).look() == (1, 0)
@@ -221,10 +223,10 @@ def test_which_queues_have_a_journal(client: redis.Redis) -> None:
     assert [push_of(queue) for queue in own] == ["ZADD", "LPUSH", "LPUSH", "ZADD"]
     assert push_of(None) is None
     assert push_of(type("Base", (), {"_encode_request": 0, "server": 0, "key": 0})()) is None
-    assert isinstance(journal_of(object(), LOG, Woken(), StillClock(), hold_secs=1.0), NoJournal)
+    assert backup_of(object(), LOG, Woken(), StillClock(), hold_secs=1.0) is None
 
 
-# The journal itself, without its timer.
+# The backup itself, without its timer.
 
 
 class Woken(Engine):
@@ -249,50 +251,50 @@ def engine() -> Woken:
 
 
 @pytest.fixture
-def journal(queue: Any, engine: Woken, clock: StillClock) -> Journal:
-    return Journal(LOG, engine, clock, queue, "ZADD", hold_secs=HOLD_SECS)
+def backup(queue: Any, engine: Woken, clock: StillClock) -> RedisBackup:
+    return RedisBackup(LOG, engine, clock, queue, "ZADD", hold_secs=HOLD_SECS)
 
 
 def asked(number: int) -> Request:
     return Request(f"http://a.example/0/{number}")
 
 
-def park(journal: Journal, *places: tuple[int, int]) -> list[tuple[tuple[int, int], Request]]:
+def park(backup: RedisBackup, *places: tuple[int, int]) -> list[tuple[tuple[int, int], Request]]:
     parked = [(place, asked(place[1])) for place in places]
     for place, request in parked:
-        journal.parked(place, request)
+        backup.add(place, request)
     return parked
 
 
-def in_redis(journal: Journal) -> int:
-    workers = journal._workers
+def in_redis(backup: RedisBackup) -> int:
+    workers = backup._leases
     return int(workers._server.hlen(workers._key("parked", workers._me)))
 
 
 def test_only_what_waits_for_long_is_written(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
+    backup: RedisBackup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    journal.parked((0, 1), asked(1))
-    journal._tick()
-    assert in_redis(journal) == 0
-    monkeypatch.setattr(journals, "YOUNG_SECS", 0.0)
-    journal._tick()
-    assert in_redis(journal) == 1
-    assert journal.taken((0, 1))
-    assert in_redis(journal) == 0
+    backup.add((0, 1), asked(1))
+    backup._tick()
+    assert in_redis(backup) == 0
+    monkeypatch.setattr(module, "YOUNG_SECS", 0.0)
+    backup._tick()
+    assert in_redis(backup) == 1
+    assert backup.remove((0, 1))
+    assert in_redis(backup) == 0
 
 
-def test_memory_is_bounded(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journals, "YOUNG_MOST", 3)
+def test_memory_is_bounded(backup: RedisBackup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "UNWRITTEN_MOST", 3)
     for number in range(4):
-        journal.parked((0, number), asked(number))
-    assert in_redis(journal) == 4
-    assert not journal._young
+        backup.add((0, number), asked(number))
+    assert in_redis(backup) == 4
+    assert not backup._young
 
 
-def test_a_priority_that_redis_cannot_hold(journal: Journal, queue: Any) -> None:
-    parked = park(journal, (-(10**400), 1), (10**400, 2))
-    assert journal.close(parked, keep=True) == 0
+def test_a_priority_that_redis_cannot_hold(backup: RedisBackup, queue: Any) -> None:
+    parked = park(backup, (-(10**400), 1), (10**400, 2))
+    assert backup.close(parked, keep=True) == 0
     assert popped(queue) == ["0 1", "0 2"]
 
 
@@ -302,12 +304,12 @@ class Unserializable(Request):
 
 
 def test_what_cannot_be_serialized_waits_in_memory(
-    journal: Journal, queue: Any, caplog: pytest.LogCaptureFixture
+    backup: RedisBackup, queue: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     unserializable = Unserializable("http://a.example/")
-    journal.parked((0, 1), unserializable)
-    parked = park(journal, (0, 2))
-    assert journal.close([((0, 1), unserializable), *parked], keep=True) == 1
+    backup.add((0, 1), unserializable)
+    parked = park(backup, (0, 2))
+    assert backup.close([((0, 1), unserializable), *parked], keep=True) == 1
     assert popped(queue) == ["0 2"]
     [record] = caplog.records
     assert "ValueError: not this one" in record.getMessage()
@@ -322,15 +324,15 @@ def refused(*arguments: Any, **options: Any) -> Any:
 
 
 def test_a_redis_that_fails_is_said_once_and_left_alone(
-    journal: Journal,
+    backup: RedisBackup,
     clock: StillClock,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """What is not known to be its own is held meanwhile; what was not written comes out."""
-    monkeypatch.setattr(journals, "YOUNG_SECS", 0.0)
-    park(journal, (0, 1))
-    journal._tick()
+    monkeypatch.setattr(module, "YOUNG_SECS", 0.0)
+    park(backup, (0, 1))
+    backup._tick()
     calls = []
 
     def fail() -> Any:
@@ -338,125 +340,125 @@ def test_a_redis_that_fails_is_said_once_and_left_alone(
         raise redis.ConnectionError("away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(journal._workers._server, "pipeline", fail)
-        parked = park(journal, (0, 2), (0, 3))
-        assert journal.taken((0, 1)) is None
-        assert journal.is_holding
-        assert journal.taken((0, 2))
-        assert journal.others_wait()
+        patched.setattr(backup._leases._server, "pipeline", fail)
+        parked = park(backup, (0, 2), (0, 3))
+        assert backup.remove((0, 1)) is None
+        assert backup.is_holding
+        assert backup.remove((0, 2))
+        assert backup.others_wait()
         for _ in range(240):
             clock.secs += 0.25
-            journal._tick()
+            backup._tick()
         assert [call - calls[0] for call in calls] == [0, 1, 3, 7, 15, 25, 35, 45, 55]
-        assert journal.close(parked[1:], keep=True) is None
+        assert backup.close(parked[1:], keep=True) is None
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
     clock.secs += 10
-    journal._tick()
-    assert in_redis(journal) == 2
-    assert journal.taken((0, 1))
-    assert journal.taken((0, 3))
+    backup._tick()
+    assert in_redis(backup) == 2
+    assert backup.remove((0, 1))
+    assert backup.remove((0, 3))
 
 
 def test_what_is_held_comes_out_in_the_end(
-    journal: Journal, clock: StillClock, engine: Woken, monkeypatch: pytest.MonkeyPatch
+    backup: RedisBackup, clock: StillClock, engine: Woken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The crawl is woken to try again."""
-    park(journal, (0, 1), (0, 2))
-    journal._write()
+    park(backup, (0, 1), (0, 2))
+    backup._write()
     with monkeypatch.context() as patched:
-        patched.setattr(journal._workers._server, "pipeline", away)
+        patched.setattr(backup._leases._server, "pipeline", away)
         for _ in range(int(HOLD_SECS * 4)):
-            assert journal.taken((0, 1)) is None
+            assert backup.remove((0, 1)) is None
             clock.secs += 0.25
             woken = engine.times
-            journal._tick()
-            assert journal.is_holding or engine.times > woken
-        assert journal.taken((0, 1))
-        assert journal.taken((0, 2))
+            backup._tick()
+            assert backup.is_holding or engine.times > woken
+        assert backup.remove((0, 1))
+        assert backup.remove((0, 2))
     clock.secs += 10
-    journal._tick()
-    assert in_redis(journal) == 0
+    backup._tick()
+    assert in_redis(backup) == 0
 
 
 @pytest.mark.parametrize("fails", [away, refused])
 def test_whether_redis_is_silent(
-    journal: Journal, clock: StillClock, monkeypatch: pytest.MonkeyPatch, fails: Any
+    backup: RedisBackup, clock: StillClock, monkeypatch: pytest.MonkeyPatch, fails: Any
 ) -> None:
     """One that refuses to write answers: the queue can be read."""
-    assert not journal.is_silent()
-    server = journal._workers._server
+    assert not backup.is_silent()
+    server = backup._leases._server
     with monkeypatch.context() as patched:
         patched.setattr(server, "ping", fails)
-        assert not journal.is_silent()  # it has just answered
+        assert not backup.is_silent()  # it has just answered
         clock.secs += 0.1
-        assert journal.is_silent() is (fails is away)
+        assert backup.is_silent() is (fails is away)
         clock.secs += HOLD_SECS + 1
-        assert not journal.is_silent()
+        assert not backup.is_silent()
     clock.secs += 10
-    assert not journal.is_silent()
+    assert not backup.is_silent()
 
 
 def test_what_is_refused_is_asked_for_all_the_same(
-    journal: Journal,
+    backup: RedisBackup,
     clock: StillClock,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Redis is out of memory: whether another worker has a request can be read."""
-    park(journal, (0, 1))
-    journal._write()
+    park(backup, (0, 1))
+    backup._write()
     with monkeypatch.context() as patched:
-        patched.setattr(journal._workers, "renew", refused)
-        park(journal, (0, 2))
-        assert not journal._write()
-        assert journal.taken((0, 1))
+        patched.setattr(backup._leases, "renew", refused)
+        park(backup, (0, 2))
+        assert not backup._write()
+        assert backup.remove((0, 1))
     assert "OutOfMemoryError" in caplog.text
     assert "s3cret" not in caplog.text
 
 
-def test_what_redis_has_lost_is_handed_back(journal: Journal, queue: Any) -> None:
-    parked = park(journal, *((0, number) for number in range(1200)))
-    journal._write()
+def test_what_redis_has_lost_is_handed_back(backup: RedisBackup, queue: Any) -> None:
+    parked = park(backup, *((0, number) for number in range(1200)))
+    backup._write()
     queue.server.delete(*queue.server.keys(f"{queue.key}*"))  # another worker's flush_on_start
-    assert journal.close(parked, keep=True) == 0
+    assert backup.close(parked, keep=True) == 0
     assert sorted(popped(queue)) == sorted(fields(1200))
 
 
 def test_what_was_too_much_for_memory_is_handed_back(
-    journal: Journal, queue: Any, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+    backup: RedisBackup, queue: Any, clock: StillClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journals, "YOUNG_MOST", 30)
+    monkeypatch.setattr(module, "UNWRITTEN_MOST", 30)
     with monkeypatch.context() as patched:
-        patched.setattr(journal._workers, "renew", refused)
-        parked = park(journal, *((0, number) for number in range(100)))
-    assert journal.close(parked, keep=True) == 0
+        patched.setattr(backup._leases, "renew", refused)
+        parked = park(backup, *((0, number) for number in range(100)))
+    assert backup.close(parked, keep=True) == 0
     assert sorted(popped(queue)) == sorted(fields(100))
 
 
-def test_what_another_has_taken_over_is_not_handed_back(journal: Journal, queue: Any) -> None:
-    parked = park(journal, (0, 1), (0, 2))
-    journal._write()
-    queue.server.delete(journal._workers._key("lease", journal._workers._me))
+def test_what_another_has_taken_over_is_not_handed_back(backup: RedisBackup, queue: Any) -> None:
+    parked = park(backup, (0, 1), (0, 2))
+    backup._write()
+    queue.server.delete(backup._leases._key("lease", backup._leases._me))
     assert worker(queue, []).look() == (2, 0)
     assert popped(queue) == ["0 1", "0 2"]
-    assert journal.close(parked, keep=True) == 0
+    assert backup.close(parked, keep=True) == 0
     assert popped(queue) == []
 
 
-async def test_what_waits_for_a_site_that_fails_is_written_at_once(journal: Journal) -> None:
+async def test_what_waits_for_a_site_that_fails_is_written_at_once(backup: RedisBackup) -> None:
     """Five hundred in one call: those that are parked in one go."""
     for number in range(3):
-        journal.parked((0, number), asked(number), for_long=True)
-    assert in_redis(journal) == 0
+        backup.add((0, number), asked(number), for_long=True)
+    assert in_redis(backup) == 0
     await sleep(0.01)
-    assert in_redis(journal) == 3
+    assert in_redis(backup) == 3
 
 
 def test_its_connections_wait_for_a_second(queue: Any) -> None:
     """Those of scrapy-redis wait for 30 s and more, and the loop would stand still as long."""
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         client = redis.Redis(port=hanging.getsockname()[1], socket_timeout=30)
-        workers = Workers(type(queue)(client, SPIDER, queue.key), "ZADD")
+        workers = WorkerLeases(type(queue)(client, SPIDER, queue.key), "ZADD")
         began = time.monotonic()
         with pytest.raises(redis.TimeoutError):
             workers.ping()
@@ -470,22 +472,25 @@ def test_a_client_that_is_no_plain_one_is_used_itself(queue: Any) -> None:
         register_script = queue.server.register_script
 
     queue.server = Others()
-    workers = Workers(queue, "ZADD")
+    workers = WorkerLeases(queue, "ZADD")
     assert workers._server is queue.server
     workers.close()
 
 
 def test_what_another_has_taken_over_is_dropped_here_and_said_once(
-    journal: Journal, queue: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    backup: RedisBackup,
+    queue: Any,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(journals, "YOUNG_SECS", 0.0)
+    monkeypatch.setattr(module, "YOUNG_SECS", 0.0)
     caplog.set_level("INFO", "scrapy_koster")
     for number in range(3):
-        journal.parked((0, number), asked(number))
-    journal._tick()
-    queue.server.delete(journal._workers._key("lease", journal._workers._me))
+        backup.add((0, number), asked(number))
+    backup._tick()
+    queue.server.delete(backup._leases._key("lease", backup._leases._me))
     assert worker(queue, []).look() == (3, 0)
-    assert [journal.taken((0, number)) for number in range(3)] == [False] * 3
+    assert [backup.remove((0, number)) for number in range(3)] == [False] * 3
     [record] = caplog.records
     assert record.levelname == "INFO"
     assert record.getMessage() == (
@@ -495,90 +500,89 @@ def test_what_another_has_taken_over_is_dropped_here_and_said_once(
 
 
 def test_what_was_written_although_no_answer_came(
-    journal: Journal, clock: StillClock, queue: Any, monkeypatch: pytest.MonkeyPatch
+    backup: RedisBackup, clock: StillClock, queue: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may have been taken over as what is known to be written may."""
-    renew = journal._workers.renew
+    renew = backup._leases.renew
 
     def answer_is_lost(*arguments: Any, **options: Any) -> bool:
         renew(*arguments, **options)
         raise redis.ConnectionError
 
-    journal.parked((0, 1), asked(1))
-    journal.parked((0, 2), asked(2))
+    backup.add((0, 1), asked(1))
+    backup.add((0, 2), asked(2))
     with monkeypatch.context() as patched:
-        patched.setattr(journal._workers, "renew", answer_is_lost)
-        assert not journal._write()
-    queue.server.delete(journal._workers._key("lease", journal._workers._me))
+        patched.setattr(backup._leases, "renew", answer_is_lost)
+        assert not backup._write()
+    queue.server.delete(backup._leases._key("lease", backup._leases._me))
     assert worker(queue, []).look() == (2, 0)
     clock.secs += 10
-    assert not journal.taken((0, 1))
-    assert journal._write()
-    assert not journal._doubtful
+    assert not backup.remove((0, 1))
+    assert backup._write()
 
 
-def test_others_that_wait_are_waited_for(journal: Journal, queue: Any) -> None:
+def test_others_that_wait_are_waited_for(backup: RedisBackup, queue: Any) -> None:
     """They are not if they are done themselves, nor is this one then."""
-    journal.parked((0, 1), asked(1))
-    assert not journal.others_wait()
+    backup.add((0, 1), asked(1))
+    assert not backup.others_wait()
     assert worker(queue, [], held=Held.DONE).look() == (0, 0)
     other = worker(queue, fields(2))
-    assert journal.others_wait()
+    assert backup.others_wait()
     other.renew(30, Held.DONE, parked={}, removed=set())
-    assert not journal.others_wait()
+    assert not backup.others_wait()
 
 
 def test_what_is_not_written_yet_is_waited_for(
-    journal: Journal, clock: StillClock, queue: Any
+    backup: RedisBackup, clock: StillClock, queue: Any
 ) -> None:
     """Else a worker that has just begun could be the only one when it is killed."""
     looker = worker(queue, [])
     assert looker.look() == (0, 0)
-    journal._tick()
+    backup._tick()
     assert looker.look() == (0, 1)  # it may have parked something since
     clock.secs += 10
-    journal._tick()
+    backup._tick()
     assert looker.look() == (0, 0)
     for number in range(3):
-        journal.parked((0, number), asked(number))
+        backup.add((0, number), asked(number))
     assert looker.look() == (0, 1)
-    journal.others_wait()
+    backup.others_wait()
     assert looker.look() == (0, 0)
-    journal.parked((0, 7), asked(7))
+    backup.add((0, 7), asked(7))
     assert looker.look() == (0, 1)
-    assert journal._write()
+    assert backup._write()
     clock.secs += 10
-    journal._tick()
+    backup._tick()
     assert looker.look() == (0, 4)
 
 
 def test_a_worker_with_something_to_do_waits_again(
-    journal: Journal, clock: StillClock, queue: Any, monkeypatch: pytest.MonkeyPatch
+    backup: RedisBackup, clock: StillClock, queue: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journals, "YOUNG_SECS", 0.0)
+    monkeypatch.setattr(module, "YOUNG_SECS", 0.0)
     looker = worker(queue, [])
-    journal.parked((0, 1), asked(1))
-    journal._tick()
+    backup.add((0, 1), asked(1))
+    backup._tick()
     assert looker.look() == (0, 1)
-    journal.others_wait()
+    backup.others_wait()
     assert looker.look() == (0, 0)
-    journal.taken((0, 7))
+    backup.remove((0, 7))
     clock.secs += 10
-    journal._tick()
+    backup._tick()
     assert looker.look() == (0, 1)
-    journal.others_wait()
-    journal.parked((0, 2), asked(2))
-    journal._tick()
+    backup.others_wait()
+    backup.add((0, 2), asked(2))
+    backup._tick()
     assert looker.look() == (0, 2)
 
 
-def test_a_worker_waits_from_the_start(journal: Journal, queue: Any) -> None:
-    journal._renew({(0, 1): asked(1)})
+def test_a_worker_waits_from_the_start(backup: RedisBackup, queue: Any) -> None:
+    backup._renew({(0, 1): asked(1)})
     assert worker(queue, []).look() == (0, 1)
 
 
 def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
-    journal: Journal,
+    backup: RedisBackup,
     queue: Any,
     engine: Woken,
     clock: StillClock,
@@ -586,14 +590,14 @@ def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
 ) -> None:
     """Every ten seconds, a third of a lease."""
     caplog.set_level("INFO", "scrapy_koster")
-    journal._tick()
+    backup._tick()
     assert (engine.times, caplog.records) == (0, [])
     dead(queue, fields(3))
     clock.secs = 1009.9
-    journal._tick()
+    backup._tick()
     assert engine.times == 0
     clock.secs = 1010.0
-    journal._tick()
+    backup._tick()
     assert engine.times == 1
     [record] = caplog.records
     assert record.levelname == "INFO"
@@ -603,22 +607,22 @@ def test_what_a_dead_worker_left_wakes_the_crawl_and_is_said(
 
 
 def test_a_redis_that_fails_is_tried_again_after_a_second(
-    journal: Journal,
+    backup: RedisBackup,
     clock: StillClock,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An error that is quoted could have the password: a server quotes what it was sent."""
     with monkeypatch.context() as patched:
-        patched.setattr(journal._workers._server, "pipeline", away)
-        journal._tick()
-    journal.parked((0, 1), asked(1))
+        patched.setattr(backup._leases._server, "pipeline", away)
+        backup._tick()
+    backup.add((0, 1), asked(1))
     clock.secs = 1000.9
-    journal._tick()
-    assert in_redis(journal) == 0
+    backup._tick()
+    assert in_redis(backup) == 0
     clock.secs = 1001.0
-    journal._tick()
-    assert in_redis(journal) == 1
+    backup._tick()
+    assert in_redis(backup) == 1
     [record] = caplog.records
     assert record.getMessage() == (
         "Waiting requests cannot be written to the Redis of scrapy-redis (ConnectionError). They"

@@ -1,4 +1,4 @@
-"""The scheduler that is wrapped: what of it differs from one to another."""
+"""The inner scheduler: the one that DeferringScheduler wraps (KOSTER_FALLBACK_SCHEDULER)."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ _GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep the
 _DROPPED = "They are dropped: set {} to keep them for the next run"
 
 
-class Wrapped:
-    """Takes requests from the wrapped scheduler, and gives some back to it."""
+class InnerScheduler:
+    """Takes requests from the inner scheduler, and gives some back when the crawl ends."""
 
     def __init__(self, crawler: Crawler, scheduler: BaseScheduler, *, folder: Path | None) -> None:
         """*folder* is the JOBDIR, if the scheduler keeps its requests there."""
         self._scheduler = scheduler
         self._log = Log(__name__, crawler)
         self._is_broken = False
-        self._told = False
+        self._has_told = False
         self._is_scrapys = is_scrapys(type(scheduler))
         self._folder = folder
         self._is_silent: Callable[[], bool] | None = None
 
     def leave_alone_while(self, is_silent: Callable[[], bool]) -> None:
-        """Do not ask the scheduler for requests while *is_silent*: the crawl would stand still."""
+        """Make no calls while *is_silent*: each would block the crawl."""
         self._is_silent = is_silent
 
     @property
     def keeps_requests(self) -> bool:
-        """Whether what it holds when the crawl ends is known to be there for the next run."""
-        # That of scrapy-redis says whether it empties its queue at the end.
+        """Whether the next run finds the requests that it has when the crawl ends."""
+        # The attribute of scrapy-redis.
         return bool(getattr(self._scheduler, "persist", self._folder is not None))
 
     @property
     def takes_back(self) -> bool:
-        """Whether it may keep what it is given when the crawl ends."""
+        """Whether the next run may find the requests that it gets when the crawl ends."""
         return bool(getattr(self._scheduler, "persist", self._folder or not self._is_scrapys))
 
     @property
     def fate(self) -> str:
-        """What becomes of requests that still wait when the crawl ends."""
+        """What becomes of requests that still wait when the crawl ends, for the log."""
         if self.keeps_requests:
             return _KEPT
         if self.takes_back:
@@ -63,22 +63,22 @@ class Wrapped:
         return _DROPPED.format("JOBDIR" if self._is_scrapys else "SCHEDULER_PERSIST = True")
 
     def mark_seen(self, request: Request) -> None:
-        """Have the dupefilter know *request*: a process that was killed may not have said so."""
+        """Tell the dupefilter of *request*: a process that was killed may not have written it."""
         dupefilter = dupefilter_of(self._scheduler)
         if dupefilter is not None and not request.dont_filter:
             dupefilter.request_seen(request)
 
-    def give_back(self, requests: Iterable[Request]) -> str:
-        """Have the scheduler take these again, although it has seen them; return their fate."""
+    def take_back(self, requests: Iterable[Request]) -> str:
+        """Have the scheduler take *requests* that it has seen; return what becomes of them."""
         count = 0
         for count, request in enumerate(requests, 1):  # noqa: B007  # how many there were
             self._scheduler.enqueue_request(_returned(request))
-        if count and self._folder is not None:  # there they are what its file did not take
+        if count and self._folder is not None:  # only those that the file did not take
             return f"{self.fate}. Those that cannot be written there: {count}"
         return self.fate
 
     def has_pending_requests(self) -> bool:
-        """Whether it has requests that can be read, or cannot say."""
+        """Return whether it has requests that can be read, or cannot say."""
         if self._is_silent is not None and self._is_silent():
             return True
         return not self._is_broken and self._scheduler.has_pending_requests()
@@ -97,19 +97,18 @@ class Wrapped:
         return request
 
     def _next_that_can_be_read(self) -> Request | None:
-        """Pass over what Scrapy's own disk queues raise for.
+        """Return the next request, without those for which the disk queues of Scrapy raise.
 
-        They note how many requests they have when they are closed. In the
-        JOBDIR of a crawl that was killed that may be more than there are, and
-        they raise for each of these whenever they are asked.
+        A disk queue stores the number of its requests when it is closed. In the JOBDIR of a crawl
+        that was killed there may be fewer, and the queue raises for each that is missing.
         """
         left = math.inf
         while True:
             try:
                 request = self._scheduler.next_request()
-            except Exception as error:  # noqa: BLE001  # a queue may be anybody's
+            except Exception as error:  # noqa: BLE001  # a queue may be of any class
                 self._tell(error)
-                # Not before there is an error: it sums over all queues.
+                # Not before there is an error: len() sums over all queues.
                 before, left = left, len(self._scheduler)  # type: ignore[arg-type]
                 self._is_broken = left >= before
                 if self._is_broken:
@@ -119,8 +118,8 @@ class Wrapped:
                 return request
 
     def _tell(self, error: Exception) -> None:
-        if not self._told:
-            self._told = True
+        if not self._has_told:
+            self._has_told = True
             self._log.defect(
                 "Part of the queue in the JOBDIR cannot be read, probably because a run was killed."
                 " These requests are not crawled, the others are",
@@ -130,12 +129,12 @@ class Wrapped:
 
 def is_scrapys(scheduler: type) -> bool:
     """Return whether it is Scrapy's scheduler, or a subclass."""
-    # Not issubclass(), which is true of whatever has a scheduler's methods.
+    # Not issubclass(), which is true of any class with the methods of a scheduler.
     return Scheduler in scheduler.__mro__
 
 
 def folder_of(scheduler: type, settings: BaseSettings) -> Path | None:
-    """Return the JOBDIR, None if the *scheduler* that is wrapped keeps no requests there."""
+    """Return the JOBDIR, None if the inner *scheduler* keeps no requests there."""
     folder = job_dir(settings)
     return Path(folder) if folder and is_scrapys(scheduler) else None
 

@@ -1,4 +1,4 @@
-"""What the workers of scrapy-redis have parked, as it is in Redis, beside the queue they share."""
+"""The leases of the workers of scrapy-redis, and their parked requests next to the queue."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Bounds of what one look takes and moves.
+# The most that one look takes and moves.
 _WORKERS = 1_000
 MOVED_AT_ONCE = 500
 ROUNDS_MOST = 20
-# A call that fails is made again later: nobody is to wait for it, since the loop stands still.
+# A call holds the loop. One that fails is made again later.
 _TIMEOUT_SECS = 1.0
-# For so long a worker that was stopped, and goes on, is told what others have taken over.
+# How long a worker that was suspended can learn which of its requests others have taken over.
 _REMEMBERED_SECS = 7 * 24 * 3600
 _NAME = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 # How the queues of scrapy-redis push, by the names of their classes: it need not be installed.
 _PUSHES = {"PriorityQueue": "ZADD", "FifoQueue": "LPUSH", "LifoQueue": "LPUSH"}
 
-# Moves what a worker has parked into the queue, unless it holds its lease. Returns how many
-# requests were moved, and how many still wait that somebody has to stay for: at least one where
-# some may not be written yet. What cannot be pushed stays where it is: a request is in one of the
-# two at any moment. Redis 5 or later.
+# Moves the parked requests of a worker into the queue, unless it holds its lease. Returns how many
+# requests were moved, and for how many another worker has to stay: at least one if some may not be
+# written yet. A request that cannot be pushed stays parked, so at any moment it is in one of the
+# two. Redis 5 or later.
 _TAKE_OVER = """
 local parked, lease, taken, workers, queue = unpack(KEYS)
 local worker, push, at_once, remembered = unpack(ARGV)
@@ -62,25 +62,25 @@ return {moved, left}
 
 
 class Held(str, Enum):
-    """What a worker says of itself to the others, with its lease."""
+    """The value of a lease: what the other workers need to know."""
 
     DONE = "done"
-    """It waits no longer, and is not to be waited for."""
+    """The worker waits no longer. Other workers do not wait for it."""
     WAITS = "waits"
-    """What it has parked is written."""
+    """Its parked requests are written."""
     PARKS = "parks"
-    """It may have parked more than is written."""
+    """It may have parked requests that are not written yet."""
 
 
-class Workers:
-    """This worker and the others: a set of their names, and for each a lease and two hashes.
+class WorkerLeases:
+    """This worker and the others: a set of names, and for each worker a lease and two hashes.
 
-    - ``parked``: the requests that wait in it, as the queue would have them, by field.
-    - ``taken``: the fields that another has moved into the queue since its lease ran out.
+    - ``parked``: the requests that wait in the worker, as the queue would have them, by field.
+    - ``taken``: the fields that another worker has moved into the queue after the lease expired.
 
-    Requests are written by the serializer of scrapy-redis, and read by it alone. Calls are
-    synchronous as its own are. They go to its server, over connections that wait for no longer
-    than a second, and raise what its client raises.
+    Requests are written by the serializer of scrapy-redis, and read only by it. Calls are
+    synchronous, like those of scrapy-redis. They use connections to its server that wait for a
+    second at most, and raise the errors of its client.
     """
 
     def __init__(self, queue: Any, push: str) -> None:

@@ -13,7 +13,7 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
 from scrapy.dupefilters import BaseDupeFilter
 
-from scrapy_koster.crawl.parking.wrapped import Wrapped, folder_of
+from scrapy_koster.crawl.parking.inner import InnerScheduler, folder_of
 
 KEPT = "They are kept for the next run: start the same crawl again to go on"
 GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep them"
@@ -68,11 +68,11 @@ class ScrapysQueue(Queue, Scheduler):
         return max(self.left, 0)
 
 
-def wrapped(scheduler: Any, jobdir: Path | None = None) -> Wrapped:
+def wrapped(scheduler: Any, jobdir: Path | None = None) -> InnerScheduler:
     crawler = Crawler(RecordingSpider, {"JOBDIR": str(jobdir)} if jobdir else {})
     crawler.spider = RecordingSpider()
     folder = folder_of(type(scheduler), crawler.settings)
-    return Wrapped(crawler, scheduler, folder=folder)
+    return InnerScheduler(crawler, scheduler, folder=folder)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_is_given_back_is_taken_although_it_was_seen(tmp_path: Path) -> Non
     queue = Queue()
     one = wrapped(queue)
     requests = [Request("http://a.example/1"), Request("http://a.example/2", dont_filter=True)]
-    assert one.give_back(requests) == GIVEN_BACK
+    assert one.take_back(requests) == GIVEN_BACK
     assert [request.dont_filter for request in queue.taken] == [True, True]
     queue.answers = list(queue.taken)
     back = [one.next_request(), one.next_request()]
@@ -117,8 +117,8 @@ def test_what_is_given_back_is_taken_although_it_was_seen(tmp_path: Path) -> Non
         ("http://a.example/1", False, {}), ("http://a.example/2", True, {})
     ]  # fmt: skip
     jobdir = wrapped(ScrapysQueue(), tmp_path)
-    assert jobdir.give_back([]) == KEPT
-    assert jobdir.give_back(requests) == f"{KEPT}. Those that cannot be written there: 2"
+    assert jobdir.take_back([]) == KEPT
+    assert jobdir.take_back(requests) == f"{KEPT}. Those that cannot be written there: 2"
 
 
 def test_what_was_crawled_by_a_killed_process_is_seen() -> None:

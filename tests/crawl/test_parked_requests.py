@@ -1,0 +1,727 @@
+"""Requests that wait: in which order they come out, and which of them are in the file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import forks
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.spiders import Spider
+from scrapy.utils.request import RequestFingerprinter
+
+from scrapy_koster.crawl.parking.parked_file import ParkedFile
+from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
+from scrapy_koster.crawl.states import Fate, SiteState
+from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.site import Site
+from scrapy_koster.protocol.step import Refuse
+
+TESTS = str(Path(__file__).parents[1])
+FAILURE = Failure("it is away", 1, 0.0, 0.0, 0.0, None)
+SLOT = 8
+"""Requests of a site that Scrapy has in the downloader at most, by default."""
+
+
+class Engine:
+    """One whose downloader has nothing to do, but for what is put into it."""
+
+    def __init__(self) -> None:
+        self.under_way: set[Request] = set()
+
+    def wake(self) -> None:
+        """Nobody asks."""
+
+
+def parked_in(crawler: Crawler, *, in_memory: int = 10_000, folder: Path | None = None) -> Any:
+    engine: Any = Engine()
+    file = ParkedFile(crawler, folder)
+    return ParkedRequests(
+        crawler, file=file, engine=engine, ask_for=lambda *_: None, in_memory=in_memory
+    )
+
+
+def settle(parked: ParkedRequests, name: str, fate: Fate) -> None:
+    """Have the site of this name given up, or have those that cannot be kept."""
+    state = SiteState(Site("http", name, 80))
+    parked.settled(state, fate, Refuse(FAILURE, 0.0))
+
+
+class WaitingSpider(Spider):
+    name = "waiting"
+
+    def parse(self, response: Response) -> None:
+        pass
+
+    def page(self, response: Response) -> None:
+        pass
+
+
+@pytest.fixture
+def crawler() -> Crawler:
+    return crawler_of(WaitingSpider())
+
+
+def crawler_of(spider: Spider) -> Crawler:
+    crawler = Crawler(type(spider))
+    crawler.spider = spider
+    crawler.request_fingerprinter = RequestFingerprinter()
+    return crawler
+
+
+@pytest.fixture(params=[100, 3, 0], ids=["memory", "both", "file"])
+def parked(crawler: Crawler, request: pytest.FixtureRequest) -> Iterator[ParkedRequests]:
+    parked = parked_in(crawler, in_memory=request.param)
+    yield parked
+    parked.close()
+
+
+def asked(number: int, priority: int = 0, **arguments: Any) -> Request:
+    return Request(f"http://a.example/{number}", priority=priority, **arguments)
+
+
+def numbers(parked: ParkedRequests) -> list[int]:
+    found = []
+    while (request := parked.pop()) is not None:
+        found.append(int(request.url.rsplit("/", 1)[1]))
+    return found
+
+
+def test_nothing_comes_out_before_its_site_is_open(parked: ParkedRequests) -> None:
+    parked.push("a", asked(1))
+    parked.push("a", asked(2))
+    assert parked.waiting_in("a") == 2
+    assert parked.pop() is None
+    parked.let_out("b")
+    assert parked.pop() is None
+    assert len(parked) == 2
+    parked.let_out("a")
+    parked.let_out("a")
+    assert numbers(parked) == [1, 2]
+    assert len(parked) == 0
+
+
+def test_what_is_given_up_comes_out_apart_from_what_comes_later(parked: ParkedRequests) -> None:
+    """Its site may be due again, and closed, by the time it comes out."""
+    parked.push("http://a", asked(1))
+    parked.push("http://a", asked(2, -1))
+    settle(parked, "a", Fate.GIVE_UP)
+    parked.push("http://a", asked(3, 9))
+    assert parked.waiting_in("http://a") == 1
+    out = [parked.pop(), parked.pop()]
+    assert [each and each.url[-1] for each in out] == ["1", "2"]
+    assert [parked.given_up[each] for each in out if each] == [FAILURE, FAILURE]
+    assert len(parked) == 1
+    assert parked.pop() is None
+    parked.let_out("http://a")
+    assert numbers(parked) == [3]
+    assert len(parked.given_up) == 2
+    settle(parked, "a", Fate.GIVE_UP)
+    assert len(parked) == 0
+
+
+def test_first_come_first_served_among_equals(parked: ParkedRequests) -> None:
+    for number in range(10):
+        parked.push("a", asked(number))
+    parked.let_out("a")
+    assert numbers(parked) == list(range(10))
+
+
+def test_higher_priorities_first(parked: ParkedRequests) -> None:
+    for number, priority in enumerate([0, 5, -1, 5]):
+        parked.push("a", asked(number, priority))
+        parked.push("shut", asked(99, 100))
+    parked.let_out("a")
+    assert numbers(parked) == [1, 3, 0, 2]
+    assert len(parked) == 4
+
+
+def test_open_sites_take_turns(parked: ParkedRequests) -> None:
+    for number in range(3):
+        parked.push("a", asked(number, 9))
+        parked.push("b", asked(10 + number))
+    parked.let_out("a")
+    parked.let_out("b")
+    assert numbers(parked) == [0, 10, 1, 11, 2, 12]
+
+
+def test_as_many_come_out_as_a_slot_takes(parked: ParkedRequests) -> None:
+    engine: Any = parked._engine
+    for number in range(20):
+        parked.push("a", asked(number))
+    parked.push("b", asked(99))
+    parked.let_out("a")
+    out = []
+    while (request := parked.pop()) is not None:
+        out.append(request)
+        engine.under_way.add(request)
+    assert len(out) == SLOT
+    parked.let_out("b")
+    assert numbers(parked) == [99]
+    engine.under_way -= {out[3]}
+    assert parked.has_next
+    assert numbers(parked) == list(range(SLOT, 20))  # none of them gets there
+
+
+def test_a_request_that_waits_again_takes_one_place_of_its_slot(parked: ParkedRequests) -> None:
+    engine: Any = parked._engine
+    again = asked(0)
+    for _ in range(SLOT):
+        parked.push("a", again)
+        parked.let_out("a")
+        taken = parked.pop()
+        assert taken is not None
+        again = taken
+    engine.under_way.add(again)
+    parked.push("a", asked(1))
+    parked.let_out("a")
+    assert numbers(parked) == [1]
+
+
+def test_a_push_closes_its_site_again(parked: ParkedRequests) -> None:
+    parked.push("a", asked(1))
+    parked.push("a", asked(2))
+    parked.let_out("a")
+    first = parked.pop()
+    assert first is not None
+    assert first.url.endswith("/1")
+    parked.push("a", asked(3))
+    assert parked.pop() is None
+    parked.let_out("a")
+    assert numbers(parked) == [2, 3]
+
+
+def test_drain_takes_all(parked: ParkedRequests) -> None:
+    for number in range(5):
+        parked.push(f"site{number % 2}", asked(number))
+    parked.let_out("site0")
+    assert sorted(request.url[-1] for _, request in parked.drain()) == list("01234")
+    assert len(parked) == 0
+    assert parked.pop() is None
+
+
+def test_a_request_comes_back_as_it_went(parked: ParkedRequests, crawler: Crawler) -> None:
+    spider = crawler.spider
+    assert spider is not None
+    request = Request(
+        "http://a.example/1",
+        callback=spider.parse,
+        meta={"a": [1]},
+        cb_kwargs={"b": 2},
+        dont_filter=True,
+        headers={"X": "y"},
+    )
+    for _ in range(4):
+        parked.push("a", request)
+    parked.let_out("a")
+    for _ in range(4):
+        back = parked.pop()
+        assert back is not None
+        assert back.to_dict(spider=spider) == request.to_dict(spider=spider)
+
+
+def test_what_cannot_be_written_stays_in_memory(crawler: Crawler) -> None:
+    parked = parked_in(crawler, in_memory=0)
+    parked.push("a", asked(1, callback=lambda response: None))
+    parked.push("a", asked(2, meta={"lock": lambda: None}))
+    parked.push("a", asked(3))
+    parked.let_out("a")
+    assert numbers(parked) == [1, 2, 3]
+    parked.close()
+
+
+def said_by(script: str, *arguments: object) -> str:
+    """What a process of its own that has limits writes to its standard error."""
+    run = forks.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        cwd=Path(__file__).parent,
+        text=True,
+        timeout=forks.ENDS_SECS,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": TESTS},
+    )
+    assert run.returncode == 0, run.stderr
+    said: str = run.stderr
+    return said
+
+
+NO_ROOM = """
+import resource, sys
+from test_parked_requests import *
+
+crawler = crawler_of(WaitingSpider())
+parked = parked_in(crawler, in_memory=10)
+room = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+for number in range(3000):
+    parked.push("a", asked(number, number % 3, headers={"X": "x" * 100}))
+parked.let_out("a")
+assert numbers(parked) == sorted(range(3000), key=lambda number: (-(number % 3), number))
+parked.close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
+@pytest.mark.parametrize("room", [0, 6_000, 300_000])
+def test_nothing_is_lost_when_the_disk_is_full(room: int) -> None:
+    assert said_by(NO_ROOM, room).count("All waiting requests are kept in memory") == 1
+
+
+def test_without_a_folder_for_temporary_files(
+    crawler: Crawler,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    parked = parked_in(crawler, in_memory=0)
+    for number in range(3):
+        parked.push("a", asked(number))
+    parked.let_out("a")
+    assert numbers(parked) == [0, 1, 2]
+    [record] = caplog.records
+    before, _, after = record.getMessage().partition(" (")
+    assert before == (
+        "All waiting requests are kept in memory: their temporary file cannot be written"
+    )
+    assert after.startswith("FileNotFoundError: ")
+    assert after.endswith("). Give the folder for temporary files (TMPDIR) more room")
+    parked.close()
+
+
+def test_a_file_of_the_jobdir_that_cannot_be_written_is_said_once(
+    crawler: Crawler,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    parked = parked_in(crawler, in_memory=0, folder=tmp_path)
+    broken(monkeypatch, "_opened", sqlite3.OperationalError("disk is full"), 0)
+    for number in range(3):
+        parked.push("a", asked(number))
+    parked.let_out("a")
+    assert numbers(parked) == [0, 1, 2]
+    [record] = caplog.records
+    assert record.getMessage() == (
+        f"{tmp_path / 'koster-parked.sqlite3'} cannot be written (OperationalError: disk is full)."
+        " Waiting requests are kept in memory only, and lost if this process is killed. The next"
+        " run may crawl pages of this run again. Give the JOBDIR more room"
+    )
+    parked.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")
+def test_the_file_cannot_be_found(
+    crawler: Crawler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    parked = parked_in(crawler, in_memory=0)
+    for number in range(1000):
+        parked.push("a", asked(number))
+    assert list(tmp_path.iterdir()) == []
+    parked.let_out("a")
+    assert numbers(parked) == list(range(1000))
+    parked.close()
+
+
+@given(
+    pushes=st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 2)), max_size=30),
+    opened=st.sets(st.sampled_from("abc")),
+    in_memory=st.integers(0, 10),
+)
+def test_nothing_is_lost_and_order_holds(
+    pushes: list[tuple[str, int]], opened: set[str], in_memory: int
+) -> None:
+    crawler = crawler_of(WaitingSpider())
+    parked = parked_in(crawler, in_memory=in_memory)
+    for number, (site, priority) in enumerate(pushes):
+        parked.push(site, asked(number, priority))
+    for site in opened:
+        parked.let_out(site)
+    out = [number for number, (site, _) in enumerate(pushes) if site in opened]
+    found = numbers(parked)
+    assert sorted(found) == out
+    for site in opened:
+        of_site = [number for number in found if pushes[number][0] == site]
+        assert of_site == sorted(of_site, key=lambda number: (-pushes[number][1], number))
+    assert len(parked) == len(pushes) - len(out)
+    assert len(list(parked.drain())) == len(pushes) - len(out)
+    parked.close()
+
+
+# What would not come back as it went.
+
+
+class Unwritable:
+    """Raises when it is pickled."""
+
+    def __init__(self, error: type[BaseException]) -> None:
+        self.error = error
+
+    def __reduce__(self) -> Any:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [RuntimeError, RecursionError, OverflowError, MemoryError])
+@pytest.mark.parametrize("lasting", [True, False])
+def test_what_fails_to_be_pickled_stays_in_memory(
+    crawler: Crawler, tmp_path: Path, error: type[BaseException], lasting: bool
+) -> None:
+    parked = parked_in(crawler, in_memory=0, folder=tmp_path if lasting else None)
+    parked.push("a", asked(1, meta={"x": Unwritable(error)}))
+    parked.push("a", asked(2))
+    parked.let_out("a")
+    assert numbers(parked) == [1, 2]
+    parked.close()
+
+
+@pytest.mark.parametrize("priority", [10**20, -(10**20), 2**63, -(2**63) - 1])
+def test_a_priority_that_sqlite_has_no_room_for(crawler: Crawler, priority: int) -> None:
+    parked = parked_in(crawler, in_memory=0)
+    parked.push("a", asked(1, priority))
+    parked.push("a", asked(2))
+    parked.let_out("a")
+    assert numbers(parked) == ([1, 2] if priority > 0 else [2, 1])
+    parked.close()
+
+
+class Marked(Request):
+    """May have attributes that Scrapy does not restore."""
+
+
+def test_a_request_of_another_class_stays_in_memory(crawler: Crawler) -> None:
+    parked = parked_in(crawler, in_memory=0)
+    request = Marked("http://a.example/1")
+    parked.push("a", request)
+    parked.let_out("a")
+    assert parked.pop() is request
+    parked.close()
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, method: str, error: Exception, after: int) -> None:
+    """ParkedFile.*method* raises from its call number *after* on."""
+    real, calls = getattr(ParkedFile, method), iter(range(1_000_000))
+
+    def failing(*arguments: Any) -> Any:
+        if next(calls) >= after:
+            raise error
+        return real(*arguments)
+
+    monkeypatch.setattr(ParkedFile, method, failing)
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_file_that_cannot_be_read_any_more_loses_its_requests_alone(
+    crawler: Crawler,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    after: int,
+) -> None:
+    parked = parked_in(crawler, in_memory=4)
+    for number in range(8):
+        parked.push("ab"[number % 2], asked(number))
+    broken(monkeypatch, "read", sqlite3.DatabaseError("malformed"), after)
+    parked.let_out("a")
+    parked.let_out("b")
+    out = numbers(parked)
+    assert {0, 1, 2, 3} <= set(out)
+    assert len(parked) == 0
+    said = [record.getMessage() for record in caplog.records]
+    lost = sum(int(each.rsplit(": ", 1)[1]) for each in said if "are lost" in each)
+    assert lost == 8 - len(out) > 0
+    parked.close()
+
+
+def failing(load: Any, after: int) -> Any:
+    calls = iter(range(1000))
+
+    def loaded(file: Any, data: bytes) -> Any:
+        return ValueError("gone") if next(calls) >= after else load(file, data)
+
+    return loaded
+
+
+def test_a_request_that_cannot_be_read_back_is_lost_alone(
+    crawler: Crawler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    parked = parked_in(crawler, in_memory=0)
+    for number in range(5):
+        parked.push("a", asked(number))
+    parked.let_out("a")
+    monkeypatch.setattr(ParkedFile, "_loaded", failing(ParkedFile._loaded, after=4))
+    assert numbers(parked) == [0, 1, 2, 3]
+    assert len(parked) == 0
+    assert caplog.records[-1].getMessage() == (
+        "Requests that waited for a cannot be read back from their file, and are lost: 1"
+    )
+    parked.close()
+
+
+# A file that lasts.
+
+
+def left_behind(crawler: Crawler, folder: Path) -> Any:
+    """The requests that the last run has left to the next one."""
+    parked = parked_in(crawler, folder=folder)
+    assert sorted(parked.resume(None)) == sorted(parked.by_key())
+    return parked
+
+
+@pytest.mark.parametrize("in_memory", [0, 3, 100])
+def test_what_waits_is_there_for_the_next_run(
+    crawler: Crawler, tmp_path: Path, in_memory: int
+) -> None:
+    parked = parked_in(crawler, in_memory=in_memory, folder=tmp_path)
+    for number in range(10):
+        parked.push("ab"[number % 2], asked(number, number % 3))
+    assert list(parked.drain()) == []
+    parked.close()
+    parked = left_behind(crawler, tmp_path)
+    assert len(parked) == 10
+    assert parked.by_key() == {"a": 5, "b": 5}
+    assert (parked.waiting_in("a"), parked.waiting_in("c")) == (5, 0)
+    parked.push("a", asked(10, 1))
+    parked.let_out("a")
+    assert numbers(parked) == [2, 8, 4, 10, 0, 6]
+    parked.close()
+
+
+def test_what_the_last_run_left_is_known_by_its_fingerprint(
+    crawler: Crawler, tmp_path: Path
+) -> None:
+    parked = parked_in(crawler, folder=tmp_path)
+    parked.push("a", asked(1))
+    parked.close()
+    fingerprinter = crawler.request_fingerprinter
+    assert fingerprinter is not None
+    parked = left_behind(crawler, tmp_path)
+    assert fingerprinter.fingerprint(asked(1, 5)) in parked.resumed
+    assert fingerprinter.fingerprint(asked(2)) not in parked.resumed
+    parked.close()
+
+
+def test_what_waits_survives_a_process_that_is_killed(crawler: Crawler, tmp_path: Path) -> None:
+    """What came out before is gone; what is to be given up, or may come out, is not."""
+    parked = parked_in(crawler, folder=tmp_path)
+    for number in range(6):
+        parked.push("http://a", asked(number))
+    settle(parked, "a", Fate.GIVE_UP)
+    assert [parked.pop() is None for _ in range(2)] == [False, False]
+    parked.push("http://a", asked(6))
+    parked.push("http://b", asked(7))
+    parked.let_out("http://b")
+    copied = tmp_path / "as it was"
+    copied.mkdir()
+    for each in tmp_path.glob("koster-parked.sqlite3*"):
+        shutil.copy(each, copied)
+    parked.close()
+    next_run = left_behind(crawler, copied)
+    assert next_run.by_key() == {"http://a": 5, "http://b": 1}
+    next_run.let_out("http://a")
+    assert numbers(next_run) == [2, 3, 4, 5, 6]
+    next_run.close()
+
+
+def test_a_file_with_nothing_in_it_is_deleted(crawler: Crawler, tmp_path: Path) -> None:
+    parked = parked_in(crawler, folder=tmp_path)
+    parked.push("a", asked(1))
+    assert len(list(tmp_path.iterdir())) > 0
+    parked.let_out("a")
+    assert numbers(parked) == [1]
+    parked.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_kept_is_given_up_apart(crawler: Crawler, tmp_path: Path) -> None:
+    """The others of the site wait on; so does what comes later."""
+    parked = parked_in(crawler, folder=tmp_path)
+    for number in range(6):
+        unwritable = {"callback": lambda response: None} if number % 2 else {}
+        parked.push("http://a", asked(number, number // 2, **unwritable))
+    parked.push("http://b", asked(9, callback=lambda response: None))
+    settle(parked, "none", Fate.KEEP)
+    settle(parked, "a", Fate.KEEP)
+    assert parked.waiting_in("http://a") == 3
+    out = [parked.pop() for _ in range(3)]
+    assert [each.url[-1] for each in out if each] == ["5", "3", "1"]
+    assert all(each in parked.given_up for each in out)
+    assert parked.pop() is None
+    settle(parked, "b", Fate.KEEP)
+    assert parked.waiting_in("http://b") == 0
+    assert numbers(parked) == [9]
+    parked.push("http://a", asked(6))
+    assert len(parked) == 4
+    parked.let_out("http://a")
+    assert numbers(parked) == [4, 2, 0, 6]
+    assert len(parked) == 0
+    parked.close()
+
+
+def test_what_cannot_be_kept_is_drained(crawler: Crawler, tmp_path: Path) -> None:
+    parked = parked_in(crawler, folder=tmp_path)
+    parked.push("a", asked(1, callback=lambda response: None))
+    parked.push("a", asked(2))
+    assert [request.url[-1] for _, request in parked.drain()] == ["1"]
+    parked.close()
+    parked = left_behind(crawler, tmp_path)
+    parked.let_out("a")
+    assert numbers(parked) == [2]
+    parked.close()
+
+
+def test_what_this_code_cannot_read_stays_for_one_that_can(
+    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spider = crawler.spider
+    assert isinstance(spider, WaitingSpider)
+    parked = parked_in(crawler, folder=tmp_path)
+    parked.push("a", asked(1, callback=spider.page))
+    parked.push("a", asked(2, callback=spider.page))
+    parked.close()
+    other = crawler_of(Spider("other"))
+    for _ in range(2):
+        parked = left_behind(other, tmp_path)
+        parked.let_out("a")
+        assert numbers(parked) == []
+        assert len(parked) == 0
+        [path] = tmp_path.glob("*.sqlite3")
+        assert caplog.records[-1].getMessage() == (
+            f"Requests in {path} that cannot be loaded: 2. This spider does not have their"
+            " callbacks or classes. They stay in the file: to crawl them, run a version of the"
+            " spider that has these"
+        )
+        parked.close()
+    parked = left_behind(crawler, tmp_path)
+    parked.let_out("a")
+    assert numbers(parked) == [1, 2]
+    parked.close()
+
+
+@pytest.mark.parametrize("contents", ["text", "later", "folder"])
+def test_a_file_that_cannot_be_used_is_said_once(
+    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture, contents: str
+) -> None:
+    path = tmp_path / "koster-parked.sqlite3"
+    match contents:
+        case "text":
+            path.write_text("no database at all, but long enough to be looked at" * 100)
+        case "later":
+            with closing(sqlite3.connect(path)) as connection:
+                connection.execute("PRAGMA user_version = 99")
+        case _:
+            path.mkdir()
+    parked = left_behind(crawler, tmp_path)
+    assert len(parked) == 0
+    assert not parked._file.lasts
+    parked.push("a", asked(1))
+    parked.let_out("a")
+    assert numbers(parked) == [1]
+    parked.close()
+    [record] = caplog.records
+    before, _, after = record.getMessage().partition(": ")
+    assert before == (
+        f"{path} has requests that waited when the last run ended, and cannot be read"
+    )
+    assert after.partition(":")[0] in ("DatabaseError", "OperationalError", "OSError")
+    end = ". In this run requests wait in memory. Repair the file, or delete it to"
+    end += " drop these requests"
+    assert after.endswith(end)
+    assert path.exists()
+
+
+DISK_FULL = """
+import resource, sys
+from pathlib import Path
+from test_parked_requests import *
+
+crawler = crawler_of(WaitingSpider())
+parked = parked_in(crawler, folder=Path(sys.argv[2]))
+for number in range(1000):
+    parked.push("a", asked(number, headers={"X": "x" * 100}))
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+for number in range(1000, 3000):
+    parked.push("a", asked(number, headers={"X": "x" * 100}))
+parked.let_out("a")
+assert numbers(parked) == list(range(3000))
+parked.close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
+@pytest.mark.parametrize("room", [0, 300_000])
+def test_a_full_disk_is_one_warning_and_loses_nothing(room: int, tmp_path: Path) -> None:
+    """And where it has no room for what came out to be deleted, that is done twice at worst."""
+    assert said_by(DISK_FULL, room, tmp_path).count("kept in memory only") == 1
+
+
+@pytest.mark.slow
+def test_what_cannot_be_deleted_does_not_come_out_again(
+    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a time that grows with the number of requests."""
+    times = []
+    for count in (1000, 4000):
+        parked = parked_in(crawler, folder=tmp_path / str(count))
+        (tmp_path / str(count)).mkdir()
+        for number in range(count):
+            parked.push("a", asked(number, number % 3))
+        connection = parked._file._connection
+        assert connection is not None
+        connection.execute("PRAGMA query_only = ON")
+        parked.let_out("a")
+        began = time.process_time()
+        assert numbers(parked) == sorted(range(count), key=lambda each: (-(each % 3), each))
+        times.append(time.process_time() - began)
+        connection.execute("PRAGMA query_only = OFF")
+        parked.close()
+        assert not list((tmp_path / str(count)).iterdir())
+    assert times[1] < 4 * 2.3 * times[0]
+    assert "The next run may crawl pages of this run again" in caplog.text
+
+
+def test_another_process_that_has_the_file_is_not_waited_for(
+    crawler: Crawler, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = (parked_in(crawler, folder=tmp_path) for _ in range(2))
+    first.push("a", asked(1))
+    began = time.monotonic()
+    for number in range(20):
+        second.push("a", asked(number))
+    assert time.monotonic() - began < 2
+    second.let_out("a")
+    assert numbers(second) == list(range(20))
+    second.close()
+    first.close()
+    assert caplog.text.count("is locked") == 1
+
+
+@pytest.mark.slow
+def test_len_does_not_look_at_each_site(crawler: Crawler) -> None:
+    """The engine asks at each turn."""
+    times = []
+    for sites in (100, 20_000):
+        parked = parked_in(crawler)
+        for number in range(sites):
+            parked.push(f"site{number}", asked(number))
+        parked.let_out("site1")
+        began = time.process_time()
+        for _ in range(2000):
+            assert len(parked) == sites
+            assert parked.has_next
+        times.append(time.process_time() - began)
+        parked.close()
+    assert times[1] < 5 * times[0] + 0.01
