@@ -9,6 +9,7 @@ from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 from scrapy_koster.crawl.components.sitemapspider import RobotsSitemapMixin
 from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
+from scrapy_koster.crawl.engine.downloader import RobotsDownloader
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.parsers.koster import KosterRobotParser
@@ -27,6 +28,7 @@ __all__ = [
     "LinkFilterMiddleware",
     "Preference",
     "Rfc9309RobotParser",
+    "RobotsDownloader",
     "RobotsForbidden",
     "RobotsMetaMiddleware",
     "RobotsReport",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from scrapy.core.downloader import Downloader
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
@@ -15,7 +16,9 @@ from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import FALLBACK_SCHEDULER, SCHEDULER_METHODS
+from scrapy_koster.crawl.engine.downloader import checking_downloader
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
+from scrapy_koster.crawl.fetching.room import make_room
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.protocol.nametoken import joined
@@ -27,13 +30,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _SCHEDULER = "scrapy_koster.DeferringScheduler"
+_DOWNLOADER = "scrapy_koster.RobotsDownloader"
 
 
 class Addon:
     """Enables scrapy-koster and disables Scrapy's own robots.txt middleware.
 
     Your settings are kept: ROBOTSTXT_OBEY = False disables scrapy-koster, a component that is in
-    your settings keeps its order, and your SCHEDULER is wrapped, not replaced.
+    your settings keeps its order, your SCHEDULER is wrapped, and your DOWNLOADER is extended.
     """
 
     def __init__(self, crawler: Crawler | None = None) -> None:
@@ -75,6 +79,8 @@ def _enable(settings: BaseSettings) -> None:
     settings.setdefault_in_component_priority_dict("EXTENSIONS", RobotsReport, 100)
     _join_names(settings)
     _wrap_scheduler(settings)
+    _extend_downloader(settings)
+    make_room(settings)
 
 
 def _join_names(settings: BaseSettings) -> None:
@@ -92,9 +98,7 @@ def _wrap_scheduler(settings: BaseSettings) -> None:
     if not settings.get(FALLBACK_SCHEDULER):
         _check_scheduler(settings, scheduler)
         settings.set(FALLBACK_SCHEDULER, settings["SCHEDULER"], "addon")
-    # At the user's own priority: the user's scheduler is what is wrapped.
-    priority = max(settings.getpriority("SCHEDULER") or 0, SETTINGS_PRIORITIES["addon"])
-    settings.set("SCHEDULER", _SCHEDULER, priority)
+    _set(settings, "SCHEDULER", _SCHEDULER)
 
 
 def _check_scheduler(settings: BaseSettings, scheduler: object) -> None:
@@ -105,3 +109,16 @@ def _check_scheduler(settings: BaseSettings, scheduler: object) -> None:
             f"Invalid SCHEDULER: {printable(repr(settings['SCHEDULER']))} does not fully implement"
             " the scheduler interface. Use a subclass of scrapy.core.scheduler.BaseScheduler."
         )
+
+
+def _extend_downloader(settings: BaseSettings) -> None:
+    kind = load_object(settings["DOWNLOADER"])
+    extended = checking_downloader(kind)
+    if extended is not kind:
+        _set(settings, "DOWNLOADER", _DOWNLOADER if kind is Downloader else extended)
+
+
+def _set(settings: BaseSettings, name: str, value: object) -> None:
+    """Set *value* at the user's own priority: it wraps or extends the user's class."""
+    priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["addon"])
+    settings.set(name, value, priority)

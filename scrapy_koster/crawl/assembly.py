@@ -18,11 +18,10 @@ from scrapy_koster.crawl.engine.private import Engine, belonging
 from scrapy_koster.crawl.fetching.archiver import Archiver, NoArchiver, info_of
 from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
-from scrapy_koster.crawl.fetching.permits import Permits
+from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.finish import Finish
-from scrapy_koster.crawl.keeping.ahead import Ahead
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.messages.log import Log, ServerLog
@@ -103,9 +102,8 @@ class Parts:
     fetch: Fetch | None = None
     fetcher: type[Fetcher] = Fetcher
     """The class of it, where *fetch* is None."""
-    permits: Permits | None = None
-    ahead: Callable[[Clock, Callable[[], object]], Ahead] | None = None
-    """Given what is called when there is room again."""
+    lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None
+    """Given the function to call when there is room for more sites."""
     parked: Callable[..., ParkedRequests] = ParkedRequests
     parked_file: Callable[[Crawler, Path | None], ParkedFile] = ParkedFile
 
@@ -147,8 +145,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         store=store,
         records=records,
         chance=parts.chance,
-        permits=parts.permits,
-        ahead=parts.ahead,
+        lookahead=parts.lookahead,
         examiner=Examiner(robot, counts),
         archiver=archiver,
         parked=parked,
@@ -214,8 +211,7 @@ def build_sites(
     store: Store,
     chance: Callable[[], float] = random.random,
     records: SiteRecords | None = None,
-    permits: Permits | None = None,
-    ahead: Callable[[Clock, Callable[[], object]], Ahead] | None = None,
+    lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None,
     examiner: Examiner | NoExaminer | None = None,
     archiver: Archiver | NoArchiver | None = None,
     parked: Parked | None = None,
@@ -224,7 +220,10 @@ def build_sites(
 ) -> Sites:
     """Build the sites of a crawl. By default nothing defers requests and no delays apply."""
     clock, pacer = clock_of(crawler), pacer or NoPacer()
-    concurrent = crawler.settings.getint("CONCURRENT_REQUESTS")
+    engine = engine or Engine(crawler)
+    places = crawler.settings.getint("CONCURRENT_REQUESTS")
+    limited = partial(LookaheadLimit.of_crawl, places=places, memory=config.memory_sites)
+    limit = (lookahead or limited)(clock, engine.wake)
 
     def forget(state: SiteState) -> bool:
         return sites.forget(state)
@@ -243,14 +242,13 @@ def build_sites(
         chance=chance,
         fetch=fetch,
         store=store,
-        permits=permits or Permits.of_crawl(clock, concurrent),
+        limit=limit,
         pacer=pacer,
         archive=archiver or NoArchiver(),
         examiner=examiner or NoExaminer(),
         is_awaited=is_awaited,
         retrieved=ended,
     )
-    engine = engine or Engine(crawler)
     sites = Sites(
         config,
         clock=clock,
@@ -260,9 +258,7 @@ def build_sites(
         announcer=announcer,
         parked=NothingParked() if parked is None else parked,
         pacer=pacer,
-        ahead=(ahead or partial(Ahead.of_crawl, places=concurrent, memory=config.memory_sites))(
-            clock, engine.wake
-        ),
+        ahead=limit,
     )
     return sites
 

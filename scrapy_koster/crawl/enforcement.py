@@ -15,6 +15,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy_koster.crawl.decision import decide, host_refusal, is_plainly_allowed
 from scrapy_koster.crawl.exceptions import RobotsForbidden, unavailable
 from scrapy_koster.crawl.fetching.examiner import checked_watch
+from scrapy_koster.crawl.fetching.room import is_of_scrapy
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.path import is_robots_txt
@@ -40,7 +41,8 @@ def may_end_elsewhere(crawler: Crawler) -> bool:
 
     Scrapy's own handlers follow no redirect.
     """
-    return any(crawler.settings.getdict("DOWNLOAD_HANDLERS").values())
+    given = crawler.settings.getdict("DOWNLOAD_HANDLERS").values()
+    return any(handler for handler in given if not is_of_scrapy(handler))
 
 
 class Enforcement:
@@ -141,10 +143,7 @@ class Enforcement:
         if state is None:
             return
         robot, now = self._robot.sends(request), self._epoch()
-        if b"Host" in request.headers:
-            refusal = host_refusal(request.headers.getlist(b"Host"), state.site, now)
-            if refusal is not None:
-                self.enforce(request, state, robot, refusal)
+        self.check_host(request, state, robot)
         if now >= state.until_epoch:
             # A file that has expired since decides no more: it was valid at the decision.
             if waits(self._sites.current_step(state)):
@@ -155,6 +154,14 @@ class Enforcement:
             verdict = self._noted_verdict(request, state, robot, state.step)
             if not verdict.allowed:
                 self._refuse(request, verdict, state, state.step)
+
+    def check_host(self, request: Request, state: SiteState, robot: str) -> None:
+        """Raise IgnoreRequest if the Host header of *request* names a site other than its URL."""
+        if b"Host" in request.headers:
+            hosts = request.headers.getlist(b"Host")
+            refusal = host_refusal(hosts, state.site, self._epoch())
+            if refusal is not None:
+                self.enforce(request, state, robot, refusal)
 
     async def check_final_url(self, request: Request, response: Response) -> Response:
         """Return *response* if the robot may visit its URL; ask its site first if need be.

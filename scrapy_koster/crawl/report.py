@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.crawl.fetching.permits import TurnNeededError
-    from scrapy_koster.crawl.fetching.ports import Fetch
+    from scrapy_koster.crawl.fetching.ports import Fetch, TurnNeededError
     from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.report.files import BodyOf

@@ -84,7 +84,7 @@ INTERNALS = (
     _needed(
         "scrapy.core.downloader.Downloader",
         "engine.downloader.active",
-        "which requests are under way; places of requests that wait",
+        "which requests are under way",
     ),
     _needed(
         "scrapy.core.downloader.Downloader",
@@ -107,11 +107,6 @@ INTERNALS = (
         "to send the request for a robots.txt as pages are",
     ),
     _needed(
-        "scrapy.core.downloader.middleware.DownloaderMiddlewareManager",
-        "engine.downloader.middleware.methods",
-        "the same, without middlewares that its meta switches off",
-    ),
-    _needed(
         "scrapy.core.downloader.handlers.DownloadHandlers",
         "engine.downloader.handlers.download_request_async",
         "to check a request when it is sent",
@@ -119,41 +114,12 @@ INTERNALS = (
     _needed(
         "scrapy.core.downloader.handlers.DownloadHandlers",
         "engine.downloader.handlers._get_handler",
-        "the class of a handler",
-    ),
-    _needed(
-        "scrapy.core.downloader.handlers.DownloadHandlers",
-        "engine.downloader.handlers._handlers",
-        "handlers that are built when a crawl begins",
+        "the handler whose connections are limited; whether it is that of scrapy-zyte-api",
     ),
     Internal(
         "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler._pool",
-        "connections whose bytes are counted",
+        "the limit of an answer on Twisted's connections",
         "The headers of a robots.txt have no limit.",
-    ),
-    Internal(
-        "scrapy.core.downloader.handlers._aiohttp.AiohttpDownloadHandler._session",
-        "connections whose bytes are counted",
-        "The headers of a robots.txt have no limit.",
-        since="2.19",
-    ),
-    Internal(
-        "scrapy.core.downloader.handlers._aiohttp.AiohttpDownloadHandler._ssl_context",
-        "connections that pages can use too",
-        "The headers of a robots.txt have no limit.",
-        since="2.19",
-    ),
-    Internal(
-        "scrapy.core.downloader.handlers._httpx.HttpxDownloadHandler._make_client",
-        "connections whose bytes are counted",
-        "The headers of a robots.txt have no limit.",
-        since="2.18",
-    ),
-    Internal(
-        "scrapy.core.downloader.handlers._httpx.HttpxDownloadHandler._default_client",
-        "connections whose bytes are counted",
-        "The headers of a robots.txt have no limit.",
-        since="2.18",
     ),
     # The scraper
     _needed(

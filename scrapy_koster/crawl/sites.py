@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.private import Engine
+    from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
     from scrapy_koster.crawl.fetching.retriever import Retriever
-    from scrapy_koster.crawl.keeping.ahead import Ahead
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
     from scrapy_koster.crawl.site_records import SiteRecords
@@ -78,7 +78,7 @@ class Sites:
         announcer: Announcer,
         parked: Parked,
         pacer: Pacer | NoPacer,
-        ahead: Ahead,
+        ahead: LookaheadLimit,
     ) -> None:
         """*parked* has the requests that wait in the scheduler. *pacer* is closed with
         the sites.

@@ -10,6 +10,7 @@ import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.server import Server
 from scrapy import Request
+from scrapy.core.downloader import Downloader
 from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
@@ -20,6 +21,7 @@ from scrapy_koster import (
     Addon,
     DeferringScheduler,
     KosterMiddleware,
+    RobotsDownloader,
     RobotsMetaMiddleware,
 )
 
@@ -28,6 +30,10 @@ SCRAPYS = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
 
 class OtherScheduler(Scheduler):
     """A scheduler that a user has chosen."""
+
+
+class OtherDownloader(Downloader):
+    """A downloader that a user has chosen."""
 
 
 def updated(
@@ -103,6 +109,38 @@ def test_the_users_scheduler_is_wrapped(priority: str, scheduler: Any) -> None:
 
 def test_the_priority_queue_stays_as_it_is() -> None:
     assert updated().getpriority("SCHEDULER_PRIORITY_QUEUE") == 0
+
+
+@pytest.mark.parametrize("priority", ["project", "spider"])
+@pytest.mark.parametrize("downloader", [OtherDownloader, f"{__name__}.OtherDownloader"])
+def test_the_users_downloader_is_extended(priority: str, downloader: Any) -> None:
+    settings = updated(**{priority: {"DOWNLOADER": downloader}})
+    extended = load_object(settings["DOWNLOADER"])
+    assert issubclass(extended, OtherDownloader)
+    Addon().update_settings(settings)
+    assert settings["DOWNLOADER"] is extended
+
+
+def test_scrapys_downloader_is_extended() -> None:
+    assert load_object(updated()["DOWNLOADER"]) is RobotsDownloader
+    named = {"DOWNLOADER": "scrapy_koster.RobotsDownloader"}
+    assert updated(named)["DOWNLOADER"] == named["DOWNLOADER"]
+
+
+def test_handlers_that_limit_connections_get_more() -> None:
+    named = {"http": "scrapy.core.downloader.handlers._aiohttp.AiohttpDownloadHandler", "ftp": None}
+    given = updated({"DOWNLOAD_HANDLERS": dict(named)})["DOWNLOAD_HANDLERS"]
+    assert "AiohttpDownloadHandler" in repr(given["http"])
+    assert given["http"] != named["http"]
+    assert "https" not in given
+    assert not updated()["DOWNLOAD_HANDLERS"]
+    bare = updated({"TWISTED_REACTOR_ENABLED": False})["DOWNLOAD_HANDLERS"]
+    assert set(bare) == {"http", "https"}
+
+
+@pytest.mark.parametrize("path", ["no.such.Handler", None, OtherDownloader])
+def test_handlers_that_do_not_are_left_alone(path: Any) -> None:
+    assert updated({"DOWNLOAD_HANDLERS": {"http": path}})["DOWNLOAD_HANDLERS"]["http"] is path
 
 
 def test_a_fallback_that_the_user_set_stays() -> None:

@@ -1,8 +1,9 @@
-"""How many sites wait before the scheduler takes no more requests from the queue."""
+"""Which requests the scheduler takes from the queue, and when it looks for new sites."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,213 +19,13 @@ from twisted.internet.defer import Deferred
 from scrapy_koster import DeferringScheduler
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
 from scrapy_koster.crawl.clock import set_clock
-from scrapy_koster.crawl.keeping.ahead import Ahead
-from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Failure, NoAnswer
-from scrapy_koster.protocol.site import Site
-
-
-def sites(count: int) -> list[SiteState]:
-    return [SiteState(Site("http", f"{n}.example", 80)) for n in range(count)]
-
-
-def failed(state: SiteState) -> SiteState:
-    state.learn(state.facts._replace(known=Failure("503", 1, 0.0, 0.0, 10.0, None)))
-    return state
+from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
+from scrapy_koster.protocol.access import NoAnswer
 
 
 @pytest.fixture
 def clock() -> HandClock:
     return HandClock()
-
-
-@pytest.fixture
-def room() -> list[str]:
-    return []
-
-
-@pytest.fixture
-def ahead(clock: HandClock, room: list[str]) -> Ahead:
-    ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
-    ahead.begun()
-    return ahead
-
-
-def full(ahead: Ahead) -> bool:
-    return ahead.is_full
-
-
-def test_it_is_full_while_enough_sites_are_asked_for_the_first_time(ahead: Ahead) -> None:
-    one, two, three = sites(3)
-    ahead.begins(one)
-    ahead.begins(two)
-    ahead.begins(two)
-    assert not full(ahead)
-    ahead.begins(three)
-    assert full(ahead)
-    ahead.ends(one)
-    assert not full(ahead)
-
-
-def test_a_site_that_may_hang_counts_for_a_second(
-    ahead: Ahead, clock: HandClock, room: list[str]
-) -> None:
-    one, *others = sites(4)
-    ahead.begins(one)
-    clock.go_on(0.5)
-    for state in others[:2]:
-        ahead.begins(state)
-    assert full(ahead)
-    clock.go_on(0.4)
-    assert full(ahead)
-    assert not room
-    clock.go_on(0.1)
-    assert not full(ahead)
-    assert room == ["room"]
-    ahead.begins(others[2])
-    assert full(ahead)
-    clock.go_on(0.5)
-    assert not full(ahead)
-
-
-def test_all_that_wait_have_a_limit_too(ahead: Ahead, clock: HandClock, room: list[str]) -> None:
-    """Those that hang, and those that are deferred, until one of them waits no longer."""
-    hanging, deferred, more = sites(3), [failed(state) for state in sites(2)], sites(1)
-    for state in hanging:
-        ahead.begins(state)
-    clock.go_on(1)
-    assert not full(ahead)
-    room.clear()
-    for state in deferred:
-        ahead.begins(state)
-    assert full(ahead)
-    clock.go_on(1000)
-    assert full(ahead)
-    assert not room
-    ahead.ends(deferred[0])
-    assert not full(ahead)
-    ahead.begins(more[0])
-    assert full(ahead)
-
-
-def test_a_site_that_ends_after_the_close_leaves_no_timer(ahead: Ahead, clock: HandClock) -> None:
-    """Attempts that are cancelled by the close end afterwards."""
-    for state in sites(4):
-        ahead.begins(state)
-    ahead.close()
-    ahead.ends(next(iter(ahead._waiting)))
-    assert not clock.waiting
-
-
-def test_a_crawl_begins_with_two_sites(clock: HandClock, room: list[str]) -> None:
-    """Until the first page has come, or for a quarter of a second."""
-    ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
-    one, two, three = sites(3)
-    ahead.begins(one)
-    clock.go_on(0.2)
-    assert not full(ahead)
-    ahead.begins(two)
-    assert full(ahead)
-    assert not room
-    clock.go_on(0.05)
-    assert not full(ahead)
-    assert room == ["room"]
-    ahead.begins(three)
-    assert full(ahead)
-
-
-def test_none_begins_while_the_first_page_is_under_way_for_a_moment(
-    clock: HandClock, room: list[str]
-) -> None:
-    ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
-    one, two, three = sites(3)
-    ahead.begins(one)
-    ahead.begins(two)
-    ahead.ends(one)
-    assert not full(ahead)
-    ahead.first_sent()
-    ahead.ends(two)
-    clock.go_on(0.01)
-    assert full(ahead)
-    assert not room
-    clock.go_on(0.01)
-    assert not full(ahead)
-    assert room == ["room"]
-    ahead.begins(two)
-    ahead.begins(three)
-    assert full(ahead)
-
-
-def test_that_moment_ends_when_the_crawl_has_begun(clock: HandClock, room: list[str]) -> None:
-    ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
-    (one,) = sites(1)
-    ahead.begins(one)
-    ahead.ends(one)
-    ahead.first_sent()
-    ahead.begun()
-    assert not full(ahead)
-    assert room == ["room"]
-    assert not clock.waiting
-    ahead.first_sent()
-    assert not full(ahead)
-
-
-def test_there_is_no_such_moment_where_no_site_has_waited(clock: HandClock) -> None:
-    """All are known: none is looked for that could delay a page."""
-    ahead = Ahead(clock, lambda: None, first=3, waiting=5)
-    ahead.first_sent()
-    assert not full(ahead)
-    assert not clock.waiting
-
-
-def test_one_that_has_begun_waits_for_no_time(clock: HandClock, room: list[str]) -> None:
-    ahead = Ahead(clock, lambda: room.append("room"), first=3, waiting=5)
-    for state in sites(2):
-        ahead.begins(state)
-    ahead.begun()
-    assert not full(ahead)
-    assert room == ["room"]
-    assert not clock.waiting
-
-
-def test_one_that_ends_before_it_has_begun_leaves_no_timer(clock: HandClock) -> None:
-    ahead = Ahead(clock, lambda: None, first=3, waiting=5)
-    for state in sites(2):
-        ahead.begins(state)
-    assert clock.waiting
-    ahead.close()
-    assert not clock.waiting
-
-
-def test_sites_that_failed_before_are_none_of_the_first(ahead: Ahead) -> None:
-    for state in sites(4):
-        ahead.begins(failed(state))
-    assert not full(ahead)
-
-
-def test_no_timer_is_left(ahead: Ahead, clock: HandClock) -> None:
-    for state in sites(3):
-        ahead.begins(state)
-    ahead.close()
-    assert not clock.waiting
-
-
-@pytest.mark.parametrize(
-    ("places", "memory", "first", "waiting"), [(8, 10, 112, 1000), (64, 10_000, 128, 10_000)]
-)
-def test_the_limits_of_a_crawl(places: int, memory: int, first: int, waiting: int) -> None:
-    def taken(state_of: Callable[[SiteState], SiteState]) -> int:
-        clock = HandClock()
-        ahead = Ahead.of_crawl(clock, lambda: None, places=places, memory=memory)
-        ahead.begun()
-        for count, state in enumerate(sites(20_000)):
-            if ahead.is_full:
-                return count
-            ahead.begins(state_of(state))
-        raise AssertionError("it has no limit")
-
-    assert taken(lambda state: state) == first
-    assert taken(failed) == waiting
 
 
 class SlowQueue(BaseScheduler):
@@ -268,7 +69,6 @@ def opened(
     *,
     taken: int = 2,
     first: int = 10,
-    has_begun: bool = True,
 ) -> tuple[DeferringScheduler, Assembly]:
     """A scheduler that wraps *queue*; of its 4 places some are *taken*."""
     settings = {
@@ -286,14 +86,13 @@ def opened(
         downloader=SimpleNamespace(active=[Request("http://taken.example/")] * taken),
     )
     set_clock(crawler, clock)
+    limited = partial(LookaheadLimit, young=first, waiting=100, sockets=100)
     assembly = assembly_of(
         crawler,
-        Parts(fetch=Never(), ahead=lambda *given: Ahead(*given, first=first, waiting=100)),
+        Parts(fetch=Never(), lookahead=limited),
     )
     scheduler = DeferringScheduler.from_crawler(crawler)
     assembly.parked.open(is_kept=False)
-    if has_begun:
-        assembly.sites.ahead.begun()
     return scheduler, assembly
 
 

@@ -52,6 +52,9 @@ class Open(Engine):
     def has_nothing_else(self, waiting: object) -> bool:
         return False
 
+    def wake(self) -> None:
+        pass
+
 
 class Driven:
     """The sites of a crawl whose fetches are answered by a function, and nobody's crawl."""
@@ -82,7 +85,6 @@ class Driven:
             engine=self.engine,
             pacer=self.pacer,
         )
-        self.sites.ahead.begun()
         self.asked: list[str] = []
         self._answer = fetch
 

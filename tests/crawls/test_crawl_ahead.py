@@ -17,7 +17,7 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
 
 from scrapy_koster.crawl.assembly import Parts, assembly_of
-from scrapy_koster.crawl.keeping.ahead import Ahead
+from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
 
 pytestmark = pytest.mark.crawl
 
@@ -31,7 +31,10 @@ class Few:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Few:
-        assembly_of(crawler, Parts(ahead=partial(Ahead, first=FIRST, waiting=WAITING)))
+        assembly_of(
+            crawler,
+            Parts(lookahead=partial(LookaheadLimit, young=FIRST, waiting=WAITING, sockets=100)),
+        )
         return cls()
 
 
@@ -40,7 +43,10 @@ class OfAFew:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> OfAFew:
-        assembly_of(crawler, Parts(ahead=partial(Ahead, first=2 * PLACES, waiting=1000)))
+        assembly_of(
+            crawler,
+            Parts(lookahead=partial(LookaheadLimit, young=2 * PLACES, waiting=1000, sockets=100)),
+        )
         return cls()
 
 

@@ -15,8 +15,9 @@ from harness.crawling import Crawl, RecordingSpider, Running, kept_log
 from harness.faults_around import StopsAll
 from harness.faults_of_sites import ALLOWED, FORBIDDEN
 from harness.handlers import loaded
-from harness.replies import Asked, Reply, redirect
+from harness.replies import Asked, Hang, Reply, redirect
 from harness.server import Server, Site
+from harness.virtual import TIME
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import (
@@ -132,7 +133,26 @@ async def test_it_is_built_before_there_is_a_request_unless_it_is_lazy(
             super().__init__(crawler)
 
     await crawl(urls=[], settings={"DOWNLOAD_HANDLERS": {"http": Counted}})
-    assert len(built) == (0 if is_lazy else 2)  # the crawl's, and that for robots.txt
+    assert len(built) == (0 if is_lazy else 1)
+
+
+@pytest.mark.parametrize("kind", ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx"])
+async def test_sites_that_hang_take_no_connections_from_pages(
+    crawl: Crawl, server: Server, kind: str
+) -> None:
+    hanging = [server.site(host=f"127.4.0.{n + 1}") for n in range(40)]
+    healthy = [server.site(host=f"127.5.0.{n + 1}") for n in range(30)]
+    for site in hanging:
+        site.robots = Hang()
+    for site in healthy:
+        site.robots = RULES
+    began = TIME.now()
+    urls = [site.url("/page") for site in (*hanging, *healthy)]
+    handlers = dict.fromkeys(("http", "https"), loaded(kind))
+    running = crawl.start(urls=urls, settings={"DOWNLOAD_HANDLERS": handlers})
+    await crawl.until(lambda: all(site.pages_asked for site in healthy))
+    assert TIME.now() - began <= 3
+    await running.stop()
 
 
 def failing(error: Exception) -> Any:

@@ -11,9 +11,10 @@ from harness.crawling import STEADY_SLOT, Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy import Request
+from scrapy.core.downloader import Downloader
 from scrapy.http import Response
 
-from scrapy_koster import RobotsForbidden, RobotsUnavailable
+from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
 
 CLOSED = "User-agent: *\nDisallow: /\n"
 NAMES = {"another host": "b.example", "a port": "127.0.0.1:1", "no host": "a b@c:x", "none": ""}
@@ -91,9 +92,18 @@ class Late:
             request.headers["Host"] = "b.example"
 
 
+ALONE: dict[str, Any] = {"ROBOTSTXT_OBEY": True, "DOWNLOADER_MIDDLEWARES": {KosterMiddleware: 100}}
+"""Without the add-on, and so with Scrapy's Downloader."""
+
+
+@pytest.mark.parametrize("robots", ["koster", None])
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-async def test_a_host_header_that_names_another_site(crawl: Crawl, site: Site, name: str) -> None:
-    result = await crawl(urls=[site.url("/x")], headers={"Host": name})
+async def test_a_host_header_that_names_another_site(
+    crawl: Crawl, site: Site, name: str, robots: Any
+) -> None:
+    settings = {} if robots else ALONE
+    headers = {"Host": name}
+    result = await crawl(urls=[site.url("/x")], headers=headers, robots=robots, settings=settings)
     assert site.pages_asked == []
     [(_, error)] = result.refused
     assert isinstance(error, RobotsUnavailable)
@@ -121,3 +131,40 @@ async def test_who_may_need_not_name_the_same(crawl: Crawl, site: Site) -> None:
     meta = {"dont_obey_robotstxt": True}
     result = await crawl(urls=[site.url("/x")], headers={"Host": "b.example"}, meta=meta)
     assert result.fetched == (site.url("/x"),)
+
+
+# The Downloader.
+
+
+class Counting(Downloader):
+    """A Downloader of the user's own."""
+
+    fetched = 0
+
+    def fetch(self, request: Request, spider: Any = None) -> Any:
+        Counting.fetched += 1
+        return super().fetch(request)
+
+
+async def test_the_users_downloader_downloads_and_checks(crawl: Crawl, site: Site) -> None:
+    settings = {"DOWNLOADER": Counting, "DOWNLOADER_MIDDLEWARES": {Late: 900}}
+    result = await crawl(urls=[site.url("/x"), site.url("/late")], settings=settings)
+    assert isinstance(result.crawler.engine.downloader, Counting)
+    assert Counting.fetched == 2
+    assert site.pages_asked == ["/x"]
+    assert site.asked("/robots.txt") == 1
+
+
+@pytest.mark.parametrize("downloader", [None, "scrapy_koster.RobotsDownloader"])
+async def test_without_the_addon_the_robots_txt_is_obeyed(
+    crawl: Crawl, site: Site, downloader: str | None
+) -> None:
+    """A robots.txt takes no place, and each request is decided before it gets to its slot."""
+    site.robots = Reply(200, "User-agent: *\nDisallow: /no", delay=0.5)
+    settings = ALONE | {"DOWNLOADER": downloader} if downloader else ALONE
+    urls = [site.url(path) for path in ("/x", "/no", "/y", "/no/2")]
+    result = await crawl(
+        urls=urls, robots=None, settings={**settings, "CONCURRENT_REQUESTS": 2, "DOWNLOAD_DELAY": 0}
+    )
+    assert sorted(site.pages_asked) == ["/x", "/y"]
+    assert len(result.refused) == 2

@@ -29,19 +29,9 @@ RECORDS: tuple[Any, ...] = (SiteState, Host, SiteQueue)
 """What is known and counted of a site, a host, a queue: no collaborator of anybody."""
 
 OF_SCRAPY = {
-    "engine/private.py": {
-        "handlers.download_request_async",
-    },
-    "engine/handlers.py": {
-        "metered._pool", "apart.settings", "apart.methods",
-        "handler._make_client", "handler._default_client", "handler._ssl_context",
-    },
-    "engine/meter.py": {
-        "connector.connect", "backend.connect_tcp", "stream.read", "stream.start_tls",
-        "pages.cachedConnectionTimeout", "connector._release",
-    },
+    "engine/answer_limit.py": {"own_handler._pool"},
 }  # fmt: skip
-"""Attributes of what Scrapy has, for which there is no other way."""
+"""Attributes of what Scrapy has, for which there is no other way, and of copies of it."""
 
 WRITERS = {
     "facts": {"SiteState.learn"},

@@ -34,15 +34,6 @@ OF_OTHERS = {
     "_replace": "the standard library: NamedTuple",
     "_value_": "the standard library: Enum",
     "_encode_request": "scrapy-redis: the queue",
-    "_factory": "Twisted: HTTPConnectionPool",
-    "_reactor": "the same",
-    "_putConnection": "the same",
-    "_removeConnection": "the same",
-    "_timeouts": "the same",
-    "_conns": "aiohttp: BaseConnector",
-    "_release": "the same",
-    "_transport": "httpx: AsyncClient",
-    "_network_backend": "httpcore: AsyncConnectionPool",
 }
 """Private names that are not Scrapy's."""
 OF_THE_ENGINE = {"downloader", "scraper", "scheduler", "paused", "running"}
@@ -53,16 +44,7 @@ SET = {
     "storage/sqlite.py": {"text_factory"},
     "protocol/hazard.py": {"_value_"},
     "protocol/standing.py": {"_value_"},
-    "crawl/engine/handlers.py": {
-        "methods",
-        *("_pool", "_ssl_context", "_make_client", "_default_client"),
-    },
-    "crawl/engine/meter.py": {
-        *("connect", "_release", "connect_tcp", "read", "start_tls", "cachedConnectionTimeout"),
-        "setattr",
-        "delattr",
-    },
-    "crawl/engine/private.py": {"setattr", "download_request_async"},
+    "crawl/engine/private.py": {"setattr"},
     "commands/streams.py": {"setattr"},
 }
 """Attributes that are set on objects of others: of the standard library but for crawl/engine.

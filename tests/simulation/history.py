@@ -64,7 +64,7 @@ class History:
         self.shares = workers > 1 or chance.random() < 0.6
         """Whether the storage is shared, and in a thread."""
         self.settings, self.koster = settings(chance)
-        self.turns, self.sockets = chance.choice((2, 4)), chance.choice((2, 3, 8))
+        _, self.sockets = chance.choice((2, 4)), chance.choice((2, 3, 8))
         self.disk = Disk(self.clock, chance, own_clock=chance.random() < 0.5)
         self.redis = Data(self.clock, chance)
         # Of a chance of its own: the other seeds stay what they were.

@@ -23,9 +23,9 @@ from scrapy_koster.crawl.clock import Clock, Instant, set_clock
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 from scrapy_koster.crawl.config import Config
+from scrapy_koster.crawl.engine.downloader import checking_downloader
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
-from scrapy_koster.crawl.fetching.permits import Permits
-from scrapy_koster.crawl.keeping.ahead import Ahead
+from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
 from scrapy_koster.crawl.parking.inner import folder_of
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
@@ -124,10 +124,8 @@ class Downloader:
         self._process = crawler.process
         self._places: int = crawler.settings.getint("CONCURRENT_REQUESTS")
         self.active: set[Request] = set()
-        self.handlers = self.middleware = self
-        # What a crawl looks for when it starts: there are no other middlewares and handlers.
-        self.methods: dict[str, Any] = {}
-        self._handlers: dict[str, Any] = {}
+        self.handlers: Any = self
+        self.middleware = self
 
     def needs_backout(self) -> bool:
         return len(self.active) >= self._places
@@ -155,7 +153,7 @@ class Downloader:
         history.watch.page(self._process, request)
         if history.slots is not None:  # as one with a delay of its own
             await asyncio.sleep(history.slots.choice((0.0, 0.0, 1.0, 5.0, 20.0)))
-        response = await self.download_request_async(request)
+        response: Response = await self.handlers.download_request_async(request)
         if response.status == 302:
             return request.replace(url=request.meta["to"], dont_filter=False)
         return response
@@ -313,7 +311,7 @@ class Process:
             assert self.jobdir is not None
             settings["JOBDIR"] = str(self.jobdir.folder)
         return settings | {
-            "DOWNLOADER": Downloader,
+            "DOWNLOADER": checking_downloader(Downloader),
             "SCHEDULER": WatchedScheduler if self.history.defers else self._fallback(),
             "KOSTER_FALLBACK_SCHEDULER": self._fallback(),
         }
@@ -356,8 +354,12 @@ class Process:
                 chance=history.chance.random,
                 records=partial(WatchedSites, self),
                 fetcher=WatchedFetcher,
-                permits=Permits(clock, at_once=history.turns, sockets=history.sockets, secs=0.3),
-                ahead=partial(Ahead, first=history.first, waiting=history.waiting),
+                lookahead=partial(
+                    LookaheadLimit,
+                    young=history.first,
+                    waiting=history.waiting,
+                    sockets=history.sockets,
+                ),
                 parked=partial(WatchedParked, in_memory=_IN_MEMORY if few else _MANY_IN_MEMORY),
                 parked_file=OnSimulatedDisk,
             ),

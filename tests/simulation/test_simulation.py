@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 
 import scrapy_koster.crawl
 from scrapy_koster.crawl.enforcement import Enforcement
-from scrapy_koster.crawl.fetching.permits import NoPermitError
+from scrapy_koster.crawl.fetching.lookahead import NoSocketError
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.states import Action, Event, State
@@ -160,13 +160,13 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
             if self._is_settled(state) or claimed.held_secs:
                 return float(claimed.held_secs)
             try:
-                async with self._permit(state):
+                async with self._socket(state):
                     if self._is_settled(state):
                         return 0.0
                     self._fetching.add(state)
                     async with self._pacer.asking(state, None):
                         result = await self._fetch.fetch(state.site, page, last_copy(state.known))
-            except NoPermitError:
+            except NoSocketError:
                 return 1.0
             known = self._pacer.lengthened(state, self._after(result, state.known, began))
             await self._store.put(state.site, known)

@@ -13,7 +13,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.keeping.ahead import FIRST_SECS
+from scrapy_koster.crawl.fetching.lookahead import YOUNG_SECS
 from scrapy_koster.protocol.access import Copy, Failure, has_been, last_copy
 from scrapy_koster.protocol.step import waits
 from simulation.web import delay_of, forbids
@@ -282,8 +282,9 @@ class Watch:
             self.broken("nothing waits that could go", process, "requests in the queue")
         sites = process.sites
         retriever = sites._retriever
-        if retriever._permits._all.open > len(retriever.under_way):
-            self.broken("nothing is left at the end", process, "a permit that nobody has")
+        limit = sites.ahead
+        if limit._new.open + limit._failed.open > len(retriever.under_way):
+            self.broken("nothing is left at the end", process, "a socket that nobody has")
         self._counts(process, sites)
         for state in sites._records:
             if sites.waiting_for(state) and state not in retriever.under_way:
@@ -313,9 +314,9 @@ class Watch:
         )
         if counted:
             self.broken("nothing waits that could go", process, f"counted for ever: {counted}")
-        secs = FIRST_SECS + _LATE_SECS
-        late = [state for state, since in ahead._first.items() if self._now > since + secs]
-        if ahead.is_full and len(ahead._waiting) < ahead._limit and late:
+        secs = YOUNG_SECS + _LATE_SECS
+        late = [state for state, since in ahead._young.items() if self._now > since + secs]
+        if ahead.is_full and len(ahead._waiting) < ahead._waiting_limit and late:
             self.broken("nothing waits that could go", process, f"behind late sites: {late}")
 
     def _waits(self, process: Process, state: SiteState) -> None:

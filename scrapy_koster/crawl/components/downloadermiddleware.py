@@ -50,6 +50,7 @@ class KosterMiddleware:
         self._sites = parts.sites
         self._robot = parts.robot
         self._replay = parts.replay
+        self._hooks = parts.engine.hooks
         self._pacer: Pacer | None = None
         self._has_told_of_parser = False
         self._enforcement = Enforcement(crawler, parts)
@@ -57,11 +58,8 @@ class KosterMiddleware:
         if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
             self.process_response = _after(self._enforcement.check_final_url, own)
         check_enabled(crawler, parts.config)
-        self._crawler = crawler
-        self._is_checking = parts.config.dry_run  # which stops nothing
-        if not self._is_checking:
-            first = signals.request_reached_downloader
-            crawler.signals.connect(self._check_when_sent, signal=first)
+        if not parts.config.dry_run:  # which stops nothing
+            self._hooks.check_by(self._enforcement.check_before_sending)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
@@ -81,6 +79,8 @@ class KosterMiddleware:
         if state is None:
             return None
         robot = self._robot.name_of(request)
+        if not self._hooks.are_called:  # nobody checks it when it is sent
+            self._enforcement.check_host(request, state, robot)
         if self._epoch() >= state.until_epoch or self._has_to_wait(state, robot):
             return self._wait(request, state, robot)
         self._enforcement.enforce_now(request, state, robot)
@@ -186,29 +186,18 @@ class KosterMiddleware:
         self._enforcement.warn_of_expired_overrides()
         if not isinstance(self._parts.pacer, Pacer) or self._parts.is_replay:
             return
-        if self._parts.parked.is_open:
+        if self._parts.parked.is_open and self._hooks.are_called:
             self._pacer = self._parts.pacer
             self._enforcement.keep_delays(self._pacer)
-            self._check_when_sent()  # the check comes after the wait for a turn
             waiting = partial(self._sites.in_place.waiting, gives_place=True)
             self._pacer.open(waiting, self._refuse_closing)
             return
         self._log.warning(
-            'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler. Set'
-            ' SCHEDULER = "scrapy_koster.DeferringScheduler", or use the add-on.',
+            'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'
+            ' RobotsDownloader. Set SCHEDULER = "scrapy_koster.DeferringScheduler" and'
+            ' DOWNLOADER = "scrapy_koster.RobotsDownloader", or use the add-on.',
             choice=self._config.pace.choice.value,
         )
-
-    def _check_when_sent(self) -> None:
-        """Have requests checked when they are sent, from the first on: there was no engine before.
-
-        What else is around downloads later is outside of this.
-        """
-        if not self._is_checking:
-            self._is_checking = True
-            first = signals.request_reached_downloader
-            self._crawler.signals.disconnect(self._check_when_sent, signal=first)
-            self._parts.engine.around_downloads(self._enforcement.check_before_sending)
 
     def _refuse_closing(self, request: Request) -> None:
         """Refuse *request*, which waits to be sent when the crawl closes."""

@@ -14,10 +14,10 @@ from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.engine.compat import has_start_failed, scheduler_of
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
+from scrapy_koster.crawl.engine.sending import SendingHooks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Iterator
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import Callable, Collection, Iterator
 
     from scrapy import Request
     from scrapy.core.scheduler import BaseScheduler
@@ -87,6 +87,8 @@ class Engine:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self.hooks = belonging(crawler, SendingHooks, SendingHooks)
+        """What its downloader does with each request that it sends."""
         self._receivers: list[Callable[[Request], None]] = []
         """A signal keeps none of them alive."""
 
@@ -130,8 +132,10 @@ class Engine:
 
     @property
     def under_way(self) -> Collection[Request]:
-        """The requests of the downloader: in its middlewares, waiting in a slot, or sent."""
-        return self._crawler.engine.downloader.active
+        """The requests that take a place of the downloader: in its middlewares, a slot, or sent."""
+        active: set[Request] = self._crawler.engine.downloader.active
+        placeless = self.hooks.placeless
+        return active - placeless.keys() if placeless else active
 
     def wake(self) -> None:
         """Have the engine ask its scheduler, as it does by itself only after a
@@ -207,42 +211,12 @@ class Engine:
             if raised is not error:  # else there is no errback, or it did not handle it
                 scraper.handle_spider_error(Failure(), request, failure)
 
-    def around_downloads(
-        self, context: Callable[[Request], AbstractAsyncContextManager[None] | None]
-    ) -> None:
-        """Have each request sent within its *context*, if it has one: no signal tells of that.
-
-        It is called directly before the download handler is; what it raises is how the request
-        ends.
-        """
-        handlers = self._crawler.engine.downloader.handlers
-        download = handlers.download_request_async
-
-        async def sent(request: Request, around: AbstractAsyncContextManager[None]) -> Response:
-            async with around:
-                return await download(request)
-
-        # No coroutine around another: most requests have no context.
-        def within(request: Request) -> Coroutine[Any, Any, Response]:
-            around = context(request)
-            return download(request) if around is None else sent(request, around)
-
-        handlers.download_request_async = within  # type: ignore[method-assign]
-
     @contextmanager
     def place_given_up(self, request: Request) -> Iterator[None]:
-        """Give the place of CONCURRENT_REQUESTS that *request* has to others meanwhile.
-
-        The downloader counts those whom it has in ``active``, which is no more
-        than that; it takes each out itself when it has ended.
-        """
-        active = self._crawler.engine.downloader.active
-        if request not in active:
+        """Give the place of CONCURRENT_REQUESTS that *request* has to others meanwhile."""
+        if not self.hooks.are_called or request not in self._crawler.engine.downloader.active:
             yield
             return
-        active.discard(request)
-        self.wake()
-        try:
+        with self.hooks.place_given_up(request):
+            self.wake()
             yield
-        finally:
-            active.add(request)

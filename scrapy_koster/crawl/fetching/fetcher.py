@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,22 +15,19 @@ from scrapy.exceptions import (
     DownloadTimeoutError,
     NotConfigured,
     NotSupported,
-    StopDownload,
     UnsupportedURLSchemeError,
 )
 from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
-from twisted.python.failure import Failure as TwistedFailure
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from w3lib.url import safe_url_string
 
-from scrapy_koster.crawl.engine.handlers import MeteredHandlers
-from scrapy_koster.crawl.engine.meter import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
+from scrapy_koster.crawl.engine.answer_limit import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
+from scrapy_koster.crawl.engine.robots_download import RobotsDownload
 from scrapy_koster.crawl.engine.robots_mark import MARK
-from scrapy_koster.crawl.engine.tasks import Told, begin, when_ended
-from scrapy_koster.crawl.fetching.permits import TurnNeededError
+from scrapy_koster.crawl.fetching.ports import TurnNeededError
 from scrapy_koster.crawl.fetching.robots_request import robots_request
-from scrapy_koster.crawl.fetching.transfer import STOPPED, Transfer
-from scrapy_koster.crawl.timetable import Timeouts
+from scrapy_koster.crawl.fetching.transfer import Transfer
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.line import whole_lines
@@ -39,10 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scrapy.crawler import Crawler
+    from twisted.internet.defer import Deferred
 
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.engine.tasks import Task
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
@@ -104,60 +102,52 @@ class Fetcher:
         self._clock = clock
         self._config = config
         self._stats = stats
-        self._under_way: set[Task] = set()
-        # Each is the function that ends a fetch.
-        self._lasting: Timeouts[Callable[[], None]] = Timeouts(
-            clock, config.timeout_secs, lambda time_out: time_out()
-        )
+        self._under_way: set[Deferred[Answer | NoAnswer]] = set()
         self._cancelled = False
-        crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
-
-    def _spider_opened(self) -> None:
-        """Have ready what each fetch needs, before a request waits for it."""
-        self._handlers.prepare()
 
     async def fetch(
         self, site: Site, page: Request, stale: Copy | None, *, after: TurnNeededError | None = None
     ) -> Answer | NoAnswer:
         """Ask *site* on behalf of *page*; a *stale* copy is revalidated (3.4).
 
-        Raises TurnNeededError where it redirects to a host that needs a turn: with it as *after*
+        Raises TurnNeededError if it redirects to a host that needs a turn: with it as *after*
         the next call goes on there.
 
-        KOSTER_TIMEOUT_SECS bounds the whole of it, redirects included. What
-        goes wrong is returned. A defect of the robot (of a middleware, a
-        download handler, this package) is raised: the site has not failed.
-        A CancelledError that is not ours is a handler's own: when the process
-        ends, who waits for this is cancelled as well.
+        KOSTER_TIMEOUT_SECS bounds the whole of it, redirects included. Failures are returned. A
+        defect of the robot (of a middleware, a download handler, this package) is raised: the site
+        has not failed.
         """
-        ended: Told[Answer | NoAnswer] = Told()
+        secs = self._config.timeout_secs
         late: list[DownloadTimeoutError] = []
-
-        def end(result: Answer | NoAnswer | TwistedFailure) -> None:
-            self._lasting.end(time_out)
-            self._remove(asking)
-            if isinstance(result, TwistedFailure) and not result.check(TurnNeededError):
-                answer = self._no_answer(late[0] if late else result.value)
-                is_defect = isinstance(result.value, _DEFECTS) and not late
-                result = result if is_defect and not self._cancelled else answer
-            if errand.exchanges and not isinstance(result, TwistedFailure):
-                result = replace(result, exchanges=tuple(errand.exchanges))
-            ended.tell(result)
+        if after is None or after.url is None:
+            self._stats.asked()
+        until = self._clock.now() + secs
+        errand = _Errand(page, stale, until, list(after.exchanges) if after else [])
+        asking: Deferred[Answer | NoAnswer] = deferred_from_coro(self._follow(site, errand, after))
 
         def time_out() -> None:
             late.append(DownloadTimeoutError(f"no answer within {secs:.15g} s"))
             asking.cancel()
 
-        secs = self._config.timeout_secs
-        until = self._clock.now() + secs
-        self._lasting.begin(time_out)
-        if after is None or after.url is None:
-            self._stats.asked()
-        errand = _Errand(page, stale, until, list(after.exchanges) if after else [])
-        asking = begin(self._follow(site, errand, after))
+        timer = self._clock.call_later(secs, time_out)
         self._add(asking)
-        when_ended(asking, end)
-        return await ended
+        waiting = maybe_deferred_to_future(asking)
+        try:
+            answer = await waiting
+        except TurnNeededError:
+            raise
+        except BaseException as error:
+            # A CancelledError may be of a handler: that is a failure of the site. If this call is
+            # cancelled, the process ends.
+            is_ours = bool(late or self._cancelled)
+            is_ending = isinstance(waiting, asyncio.Future) and waiting.cancelled()
+            if not is_ours and (is_ending or isinstance(error, _DEFECTS)):
+                raise
+            answer = self._no_answer(late[0] if late else error)
+        finally:
+            timer.cancel()
+            self._remove(asking)
+        return replace(answer, exchanges=tuple(errand.exchanges)) if errand.exchanges else answer
 
     def cancel(self) -> None:
         """End the requests that are under way: the crawl is closing."""
@@ -165,8 +155,7 @@ class Fetcher:
         for asking in list(self._under_way):
             asking.cancel()
 
-    def _no_answer(self, error: BaseException | None, *, no_such_host: bool = False) -> NoAnswer:
-        assert error is not None
+    def _no_answer(self, error: BaseException, *, no_such_host: bool = False) -> NoAnswer:
         if not self._cancelled:
             self._stats.raised(error)
         return NoAnswer(error_text(error), no_such_host=no_such_host)
@@ -203,7 +192,7 @@ class Fetcher:
         # A middleware may answer a request with another one in its place.
         for _ in range(self._config.redirect_max + 1):
             try:
-                result = await self._handlers.through_middlewares(self._download, request)
+                result = await self._download.through_middlewares(self._send, request)
             except CannotResolveHostError as error:
                 if (
                     self._cancelled or self._clock.now() >= until
@@ -221,33 +210,15 @@ class Fetcher:
         return NoAnswer("a downloader middleware replaces the request again and again")
 
     @cached_property
-    def _handlers(self) -> MeteredHandlers:
-        return MeteredHandlers(self._crawler)  # an engine is there when it asks, not before
+    def _download(self) -> RobotsDownload:
+        return RobotsDownload(self._crawler)  # there is an engine when a site is asked
 
-    async def _download(self, request: Request) -> Response:
+    async def _send(self, request: Request) -> Response:
         transfer: Transfer = request.meta[MARK]
-        began = self._clock.epoch()
-        meter = transfer.begins(self._crawler, request)
-        try:
-            try:
-                with meter:
-                    response = await self._handlers.download(request)
-            except StopDownload as error:  # of a handler of the crawl: ours does not fail
-                raise RuntimeError(STOPPED) from error
-            finally:
-                meter.end()
-                meter.check()
-            transfer.received(self._crawler, request, response, began=began)
-        finally:
-            transfer.ends(self._crawler, request)
-        transfer.check_whole(request, response)
-        # Section 6: now it is the bound of what the body is decompressed to.
-        # Before, it would have refused a file that is only longer than that.
-        request.meta["download_maxsize"] = self._config.max_bytes
-        return response
+        return await transfer.run(self._crawler, self._clock, self._download, request)
 
     def _request(self, url: str, errand: _Errand) -> Request:
-        plain = not self._handlers.is_zyte_api(url)
+        plain = not self._download.is_zyte_api(url)
         request = robots_request(url, errand.page, errand.stale, config=self._config, plain=plain)
         exchanges = errand.exchanges if self._config.archive else None
         request.meta[MARK] = Transfer(self._config.max_bytes, exchanges)
@@ -255,7 +226,7 @@ class Fetcher:
 
     def _answer(self, response: Response, digest: str) -> Answer | NoAnswer:
         lines = [(name, b", ".join(values)) for name, values in dict.items(response.headers)]
-        # Of a handler that is not metered.
+        # With most handlers this is the only limit.
         if sum(len(name) + len(value) for name, value in lines) > HEADERS_MAX_BYTES:
             return NoAnswer(HEADERS_TOO_LONG)
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in lines}
@@ -275,14 +246,14 @@ class Fetcher:
             digest=digest,
         )
 
-    def _add(self, asking: Task) -> None:
+    def _add(self, asking: Deferred[Answer | NoAnswer]) -> None:
         if not self._under_way:
             # Not for the whole crawl: each piece of every page would pass it.
             self._crawler.signals.connect(self._headers_received, signals.headers_received)
             self._crawler.signals.connect(self._bytes_received, signals.bytes_received)
         self._under_way.add(asking)
 
-    def _remove(self, asking: Task) -> None:
+    def _remove(self, asking: Deferred[Answer | NoAnswer]) -> None:
         self._under_way.discard(asking)
         if not self._under_way:
             self._crawler.signals.disconnect(self._headers_received, signals.headers_received)

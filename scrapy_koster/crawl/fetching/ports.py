@@ -11,12 +11,27 @@ if TYPE_CHECKING:
 
     from scrapy import Request
 
-    from scrapy_koster.crawl.fetching.permits import TurnNeededError
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.access import Answer, Copy, Known, NoAnswer
     from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.verdict import Source
+
+
+class TurnNeededError(Exception):
+    """A host with a Crawl-delay has to have a turn before it is asked for a robots.txt."""
+
+    def __init__(
+        self, url: str | None = None, hops: int = 0, exchanges: tuple[Exchange, ...] = ()
+    ) -> None:
+        """*url* is where the site redirects to after so many *hops*, None for the site itself.
+
+        *exchanges* are what was sent and received by then.
+        """
+        super().__init__(url)
+        self.url = url
+        self.hops = hops
+        self.exchanges = exchanges
 
 
 class Fetch(Protocol):

@@ -14,7 +14,8 @@ from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED, has_receivers
 from scrapy_koster.crawl.engine.tasks import Told, begin, when_ended
-from scrapy_koster.crawl.fetching.permits import NoPermitError, Order, TurnNeededError
+from scrapy_koster.crawl.fetching.lookahead import NoSocketError
+from scrapy_koster.crawl.fetching.ports import TurnNeededError
 from scrapy_koster.crawl.states import Facts
 from scrapy_koster.protocol.access import (
     Answer,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.tasks import Task
     from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
-    from scrapy_koster.crawl.fetching.permits import Permits
+    from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
     from scrapy_koster.crawl.fetching.ports import Archive, Fetch, FetchPacer, Store
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.states import SiteState
@@ -59,7 +60,7 @@ _CLAIM_SPARE_SECS = 5.0
 _LOOK_FIRST_SECS = 0.1
 _LOOK_LAST_SECS = 1.0
 
-_NO_PERMIT = NoAnswer("it was not asked again in time: too many other sites hang")
+_NO_SOCKET = NoAnswer("it was not asked again in time: too many other sites hang")
 
 
 class Retriever:
@@ -75,7 +76,7 @@ class Retriever:
         chance: Callable[[], float],
         fetch: Fetch,
         store: Store,
-        permits: Permits,
+        limit: LookaheadLimit,
         pacer: FetchPacer,
         archive: Archive,
         examiner: Examiner | NoExaminer,
@@ -90,14 +91,14 @@ class Retriever:
         self._chance = chance
         self._fetch = fetch
         self._store = store
-        self._permits = permits
+        self._limit = limit
         self._pacer = pacer
         self._archive = archive
         self._examiner = examiner
         self._is_awaited = is_awaited
         self._retrieved = retrieved
         self.under_way: set[SiteState] = set()
-        """Sites for which an attempt is under way, or waits for its permit."""
+        """Sites for which an attempt is under way, or waits for a socket."""
         self._fetching: set[SiteState] = set()
         self._tasks: set[Task] = set()
         self._all_ended: Told[None] | None = None
@@ -166,8 +167,8 @@ class Retriever:
 
     async def _attempt(self, state: SiteState, page: Request) -> None:
         began = self._clock.epoch()
-        # Where a permit is free the claim says what is stored, in one call.
-        if state.known is None and not self._permits.is_free(Order.FIRST):
+        # If a socket is free, the claim returns the stored copy in one call.
+        if state.known is None and not self._limit.is_free(state):
             stored = await self._store.get(state.site)
             if stored is not None:
                 await self._take_stored(state, stored, page)
@@ -200,13 +201,13 @@ class Retriever:
         """Ask the site, unless another does; return for how long that may last, in seconds.
 
         TurnNeededError if a host has to have a turn for that first. It is waited for without a
-        permit and without a claim.
+        socket and without a claim.
         """
         try:
-            async with self._permit(state):
+            async with self._socket(state):
                 if self._is_settled(state):
                     return 0.0
-                # Not before the permit has come: the claim would run out while it waits.
+                # Not before there is a socket: the claim would run out while it waits.
                 claimed = await self._claimed(state, page)
                 if self._is_settled(state):
                     return 0.0
@@ -218,8 +219,8 @@ class Retriever:
                     raise after or TurnNeededError  # an old copy that was stored names a delay
                 async with self._pacer.asking(state, after):
                     result = await self._fetched(state, page, after)
-        except NoPermitError:
-            result = _NO_PERMIT
+        except NoSocketError:
+            result = _NO_SOCKET
         if not self._cancelled:
             await self._learn(state, page, result, began)
         return 0.0
@@ -237,7 +238,7 @@ class Retriever:
             stale=last_copy(state.known),
         )
         self._announcer.answered(state.site, result, known)
-        if result is not _NO_PERMIT:  # that says nothing about the site to anybody else
+        if result is not _NO_SOCKET:  # that says nothing about the site to anybody else
             await self._pacer.note(state, known)
             await self._store.put(state.site, known)
         await self._take(state, known, Source.FETCHED, page)
@@ -250,11 +251,10 @@ class Retriever:
             return await self._fetch.fetch(state.site, page, stale)
         return await self._fetch.fetch(state.site, page, stale, after=after)
 
-    def _permit(self, state: SiteState) -> AbstractAsyncContextManager[None]:
-        order = Order.AGAIN if isinstance(state.known, Failure) else Order.FIRST
+    def _socket(self, state: SiteState) -> AbstractAsyncContextManager[None]:
         left_secs = given_up_at(state.known, policy=self._config.policy) - self._clock.epoch()
         # A site that is asked although it was given up has no such limit.
-        return self._permits.permit(order, left_secs if left_secs > 0 else math.inf)
+        return self._limit.socket(state, left_secs if left_secs > 0 else math.inf)
 
     def _is_settled(self, state: SiteState) -> bool:
         """Whether there is nothing to ask, or nobody waits for it."""

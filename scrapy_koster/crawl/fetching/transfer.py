@@ -1,13 +1,14 @@
-"""One download of a robots.txt: the signals that Scrapy sends for it, and what came of it."""
+"""One download of a robots.txt: its limits, the signals that Scrapy sends, and its wholeness."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.exceptions import ResponseDataLossError, StopDownload
 
-from scrapy_koster.crawl.engine.meter import Meter
+from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
 from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.http.headers import Headers
 
+    from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.engine.robots_download import RobotsDownload
+
 _PARTIAL = 206
 _IN_PART = (
     "a middleware asks for a part of the robots.txt. Let it set no Range header if request.url ends"
     " with /robots.txt"
 )
-STOPPED = (
+_STOPPED = (
     "a handler of the signal bytes_received or headers_received stopped the download of the"
     " robots.txt before it was whole. Let it do nothing if request.url ends with /robots.txt"
 )
@@ -33,57 +37,54 @@ class Transfer:
     """The part of a fetch that one request is: a hop, or an attempt of a middleware's own."""
 
     def __init__(self, max_bytes: int, exchanges: list[Exchange] | None) -> None:
-        """*max_bytes* of a body are read. What is sent and received is added to *exchanges*, which
-        the hops of a fetch share; None if nobody archives it.
+        """*max_bytes* of a body are read.
+
+        The hops of a fetch add what they sent and received to *exchanges*, None without an archive.
         """
         self._max_bytes = max_bytes
         self._exchanges = exchanges
-        self._begin()
-
-    def _begin(self) -> None:
-        self._octets = 0
-        self._meter = Meter(self._max_bytes)
+        self._limit = AnswerLimit(max_bytes)
+        self._received = 0
         self.digest = ""
         """Of the body as it was received; "" if the site sent none."""
 
-    def begins(self, crawler: Crawler, request: Request) -> Meter:
-        """Send the signal of Scrapy's downloader, and return what counts the answer on the wire.
-
-        A middleware may have a request sent again: that is another answer.
-        """
-        self._begin()
-        send = crawler.signals.send_catch_log
-        send(signals.request_reached_downloader, request=request, spider=crawler.spider)
-        return self._meter
-
-    @staticmethod
-    def ends(crawler: Crawler, request: Request) -> None:
-        """Send the signal of Scrapy's downloader for a request that has ended."""
-        send = crawler.signals.send_catch_log
-        send(signals.request_left_downloader, request=request, spider=crawler.spider)
+    async def run(
+        self, crawler: Crawler, clock: Clock, download: RobotsDownload, request: Request
+    ) -> Response:
+        """Send *request*, and return the response. A middleware may have it sent again."""
+        self._limit, self._received, began = AnswerLimit(self._max_bytes), 0, clock.epoch()
+        tell = partial(crawler.signals.send_catch_log, request=request, spider=crawler.spider)
+        tell(signals.request_reached_downloader)
+        try:
+            try:
+                response = await download.send(request, self._limit)
+            except StopDownload as error:  # of a handler of the crawl: ours does not fail
+                raise RuntimeError(_STOPPED) from error
+            finally:
+                self._limit.check()
+            self.digest = digest_of(response.body)
+            if self._exchanges is not None:
+                self._exchanges.append(_exchange(request, response, began, self.digest))
+            tell(signals.response_downloaded, response=response)
+        finally:
+            tell(signals.request_left_downloader)
+        self._check_whole(request, response)
+        # From here on it limits what the body is decompressed to. Before, it would have refused a
+        # file that is only longer than that.
+        request.meta["download_maxsize"] = self._max_bytes
+        return response
 
     def headers_ended(self) -> None:
-        """From now on a body comes, for which the limit on the wire is another one."""
-        self._meter.headers_ended()
+        """Allow a body from now on."""
+        self._limit.headers_ended()
 
     def count(self, data: bytes) -> None:
         """Count *data*, a piece of the body; raise StopDownload if there is enough of it."""
-        self._octets += len(data)
-        if self._octets > self._max_bytes:
+        self._received += len(data)
+        if self._received > self._max_bytes:
             raise StopDownload(fail=False)
 
-    def received(
-        self, crawler: Crawler, request: Request, response: Response, *, began: float
-    ) -> None:
-        """Keep what was sent and received, and send the signal by which others do."""
-        self.digest = digest_of(response.body)
-        if self._exchanges is not None:
-            self._exchanges.append(_exchange(request, response, began, self.digest))
-        crawler.signals.send_catch_log(
-            signals.response_downloaded, response=response, request=request, spider=crawler.spider
-        )
-
-    def check_whole(self, request: Request, response: Response) -> None:
+    def _check_whole(self, request: Request, response: Response) -> None:
         """Raise an error if *response* is not all of a file, and was not cut at the limit.
 
         That is ResponseDataLossError, and RuntimeError if it is the robot's own mistake.
@@ -93,11 +94,10 @@ class Transfer:
         if response.status == _PARTIAL and request.headers.get("Range"):
             raise RuntimeError(_IN_PART)
         length = response.headers.get("Content-Length")
-        is_stopped = "download_stopped" in response.flags and self._octets <= self._max_bytes
+        is_stopped = "download_stopped" in response.flags and self._received <= self._max_bytes
         if is_stopped and length != b"%d" % len(response.body):
-            raise RuntimeError(STOPPED)
-        codings = response.headers.getlist("Content-Encoding")
-        coding = b",".join(codings).decode("latin-1")
+            raise RuntimeError(_STOPPED)
+        coding = b",".join(response.headers.getlist("Content-Encoding")).decode("latin-1")
         if not is_whole(response.body, coding, self._max_bytes):
             raise ResponseDataLossError(f"its body is not whole: Content-Encoding {coding}")
 

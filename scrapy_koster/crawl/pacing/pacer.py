@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
-from scrapy_koster.crawl.fetching.permits import TurnNeededError
+from scrapy_koster.crawl.fetching.ports import TurnNeededError
 from scrapy_koster.crawl.pacing.delays import NO_DELAY
 from scrapy_koster.crawl.pacing.visits import (
     LATE_MOST_SECS,
@@ -118,7 +118,7 @@ class Pacer:
             host = self._host_of(request.url)
             return None if host is None else self._sent(request, host, waiting, refuse)
 
-        self._engine.around_downloads(visiting)
+        self._engine.hooks.send_within(visiting)
 
     @asynccontextmanager
     async def _sent(

@@ -1,0 +1,82 @@
+"""The Downloader of a crawl: a subclass of the user's own, which checks requests as they are sent.
+
+The setting DOWNLOADER is Scrapy's extension point for that: nothing of Scrapy is replaced.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy.core.downloader import Downloader
+
+from scrapy_koster.crawl.engine.private import belonging
+from scrapy_koster.crawl.engine.sending import SendingHooks
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from contextlib import AbstractAsyncContextManager
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class _Checking:
+    """What is added to the class of a Downloader."""
+
+    active: set[Request]
+    handlers: Any
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)  # type: ignore[call-arg]  # of the Downloader
+        self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
+        self._hooks = belonging(crawler, SendingHooks, SendingHooks)
+        self._hooks.begin_calls()
+        if hasattr(self, "handlers"):  # else the crawl stops when its spider opens
+            self.handlers = _CheckedHandlers(self.handlers, self._hooks)
+
+    def needs_backout(self) -> bool:
+        """Return whether all places are taken, not counting requests that wait for a robots.txt."""
+        is_full: bool = super().needs_backout()  # type: ignore[misc]
+        placeless = len(self._hooks.placeless)
+        return is_full and (not placeless or len(self.active) - placeless >= self._places)
+
+
+class _CheckedHandlers:
+    """The download handlers of a crawl. Each request is checked directly before it is sent."""
+
+    def __init__(self, handlers: Any, hooks: SendingHooks) -> None:
+        self._sent_by = handlers
+        self._hooks = hooks
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sent_by, name)
+
+    def download_request_async(self, request: Request) -> Coroutine[Any, Any, Response]:
+        """Send *request*, unless a check raises an error."""
+        visit = self._hooks.visit(request)
+        if visit is not None:
+            return self._visit(visit, request)
+        self._hooks.check(request)
+        sent: Coroutine[Any, Any, Response] = self._sent_by.download_request_async(request)
+        return sent
+
+    async def _visit(self, visit: AbstractAsyncContextManager[None], request: Request) -> Response:
+        async with visit:  # waits for a turn, and the robots.txt may change meanwhile
+            self._hooks.check(request)
+            response: Response = await self._sent_by.download_request_async(request)
+            return response
+
+
+class RobotsDownloader(_Checking, Downloader):
+    """Scrapy's Downloader, with a check of each request when it is sent."""
+
+
+def checking_downloader(kind: type) -> type:
+    """Return a subclass of the Downloader class *kind* that checks requests.
+
+    Returns *kind* if it does so already.
+    """
+    if issubclass(kind, _Checking):
+        return kind
+    return type(f"Checking{kind.__name__}", (_Checking, kind), {})

@@ -1,0 +1,91 @@
+"""Connections for robots.txt in the download handlers that limit their number.
+
+Scrapy's handlers of aiohttp and httpx open CONCURRENT_REQUESTS connections in all. Sites whose
+robots.txt hangs would take them from the pages of the others. So the add-on has these handlers
+built with more: CONCURRENT_REQUESTS for pages, and as many as robots.txt may have (``lookahead``).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.utils.misc import build_from_crawler, load_object
+
+from scrapy_koster.crawl.fetching.lookahead import socket_limit
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+_LIMITED = {"AiohttpDownloadHandler", "HttpxDownloadHandler"}
+
+
+def make_room(settings: BaseSettings) -> None:
+    """Have limited handlers of http and https built with connections for robots.txt."""
+    has_reactor = settings.getbool("TWISTED_REACTOR_ENABLED", default=True)
+    given = settings["DOWNLOAD_HANDLERS"]
+    for scheme in ("http", "https"):
+        handler = None
+        if scheme in given:
+            # A path that cannot be loaded is for Scrapy to report.
+            with suppress(Exception):
+                handler = load_object(given[scheme])
+            if not _is_limited(handler):
+                continue
+        elif has_reactor:
+            continue
+        # Without a reactor Scrapy has other defaults, which it sets after the add-ons.
+        priority = max(given.getpriority(scheme) or 0, SETTINGS_PRIORITIES["addon"])
+        given.set(scheme, RoomyHandler(scheme, handler), priority)
+
+
+def _is_limited(handler: Any) -> bool:
+    return any(kind.__name__ in _LIMITED for kind in getattr(handler, "__mro__", ()))
+
+
+def is_of_scrapy(handler: object) -> bool:
+    """Return whether a value of DOWNLOAD_HANDLERS is Scrapy's default, with room."""
+    return isinstance(handler, RoomyHandler) and handler.is_default
+
+
+class RoomyHandler:
+    """A value of DOWNLOAD_HANDLERS, which Scrapy builds a handler from."""
+
+    def __init__(self, scheme: str, handler: Any) -> None:
+        """*handler* is the class, None for the default of the scheme."""
+        self._scheme = scheme
+        self._handler = handler
+        self.is_default = handler is None
+        self.lazy = getattr(handler, "lazy", False)
+
+    def __repr__(self) -> str:
+        """Return the name of the handler: Scrapy logs the settings."""
+        return f"RoomyHandler({self._scheme!r}, {self._handler!r})"
+
+    def __call__(self, crawler: Crawler) -> Any:
+        """Build the handler; Scrapy calls ``from_crawler``."""
+        return self.from_crawler(crawler)
+
+    def from_crawler(self, crawler: Crawler) -> Any:
+        """Return the handler, with connections for robots.txt."""
+        settings = crawler.settings
+        handler = self._handler or load_object(settings["DOWNLOAD_HANDLERS_BASE"][self._scheme])
+        places = settings.getint("CONCURRENT_REQUESTS")
+        if not places or not _is_limited(handler):
+            return build_from_crawler(handler, crawler)
+        roomy = BaseSettings(settings)
+        roomy.set("CONCURRENT_REQUESTS", places + socket_limit(), "cmdline")
+        view: Any = _WithSettings(crawler, roomy)
+        return build_from_crawler(handler, view)
+
+
+class _WithSettings:
+    """A crawler, with other settings."""
+
+    def __init__(self, crawler: Crawler, settings: BaseSettings) -> None:
+        self._crawler = crawler
+        self.settings = settings
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._crawler, name)

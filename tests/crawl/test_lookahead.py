@@ -1,0 +1,283 @@
+"""How many sites wait before the scheduler takes no more requests, and how many are asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import pytest
+from harness.clocks import HandClock, sleep
+from harness.crawling import Crawl
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from scrapy_koster.crawl.clock import Clock
+from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, NoSocketError, socket_limit
+from scrapy_koster.crawl.states import SiteState
+from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.site import Site
+
+LONG_SECS = 60.0
+
+
+def sites(count: int) -> list[SiteState]:
+    return [SiteState(Site("http", f"{n}.example", 80)) for n in range(count)]
+
+
+def failed(state: SiteState) -> SiteState:
+    state.learn(state.facts._replace(known=Failure("503", 1, 0.0, 0.0, 10.0, None)))
+    return state
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def room() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def ahead(clock: HandClock, room: list[str]) -> LookaheadLimit:
+    return LookaheadLimit(clock, lambda: room.append("room"), young=3, waiting=5, sockets=8)
+
+
+def full(ahead: LookaheadLimit) -> bool:
+    return ahead.is_full
+
+
+def test_it_is_full_while_enough_sites_are_asked_for_the_first_time(ahead: LookaheadLimit) -> None:
+    one, two, three = sites(3)
+    ahead.begins(one)
+    ahead.begins(two)
+    ahead.begins(two)
+    assert not full(ahead)
+    ahead.begins(three)
+    assert full(ahead)
+    ahead.ends(one)
+    assert not full(ahead)
+
+
+def test_a_site_that_may_hang_is_young_for_half_a_second(
+    ahead: LookaheadLimit, clock: HandClock, room: list[str]
+) -> None:
+    one, *others = sites(4)
+    ahead.begins(one)
+    clock.go_on(0.25)
+    for state in others[:2]:
+        ahead.begins(state)
+    assert full(ahead)
+    clock.go_on(0.2)
+    assert full(ahead)
+    assert not room
+    clock.go_on(0.05)
+    assert not full(ahead)
+    assert room == ["room"]
+    ahead.begins(others[2])
+    assert full(ahead)
+    clock.go_on(0.5)
+    assert not full(ahead)
+
+
+def test_all_that_wait_have_a_limit_too(
+    ahead: LookaheadLimit, clock: HandClock, room: list[str]
+) -> None:
+    """Those that hang, and those that are deferred, until one of them waits no longer."""
+    hanging, deferred, more = sites(3), [failed(state) for state in sites(2)], sites(1)
+    for state in hanging:
+        ahead.begins(state)
+    clock.go_on(1)
+    assert not full(ahead)
+    room.clear()
+    for state in deferred:
+        ahead.begins(state)
+    assert full(ahead)
+    clock.go_on(1000)
+    assert full(ahead)
+    assert not room
+    ahead.ends(deferred[0])
+    assert not full(ahead)
+    ahead.begins(more[0])
+    assert full(ahead)
+
+
+def test_a_site_that_ends_after_the_close_leaves_no_timer(
+    ahead: LookaheadLimit, clock: HandClock
+) -> None:
+    """Attempts that are cancelled by the close end afterwards."""
+    for state in sites(4):
+        ahead.begins(state)
+    ahead.close()
+    ahead.ends(next(iter(ahead._waiting)))
+    assert not clock.waiting
+
+
+def test_sites_that_failed_before_are_none_of_the_first(ahead: LookaheadLimit) -> None:
+    for state in sites(4):
+        ahead.begins(failed(state))
+    assert not full(ahead)
+
+
+def test_no_timer_is_left(ahead: LookaheadLimit, clock: HandClock) -> None:
+    for state in sites(3):
+        ahead.begins(state)
+    ahead.close()
+    assert not clock.waiting
+
+
+@pytest.mark.parametrize(
+    ("places", "memory", "first", "waiting"), [(8, 10, 100, 1000), (64, 10_000, 128, 10_000)]
+)
+def test_the_limits_of_a_crawl(places: int, memory: int, first: int, waiting: int) -> None:
+    def taken(state_of: Callable[[SiteState], SiteState]) -> int:
+        clock = HandClock()
+        ahead = LookaheadLimit.of_crawl(clock, lambda: None, places=places, memory=memory)
+        for count, state in enumerate(sites(20_000)):
+            if ahead.is_full:
+                return count
+            ahead.begins(state_of(state))
+        raise AssertionError("it has no limit")
+
+    assert taken(lambda state: state) == first
+    assert taken(failed) == waiting
+
+
+# Sockets.
+
+
+class Fetches:
+    """Fetches that last until they are told to end."""
+
+    def __init__(self, sockets: int = 8) -> None:
+        self.limit = LookaheadLimit(Clock(), lambda: None, young=1, waiting=1, sockets=sockets)
+        self.begun: list[str] = []
+        self.late: list[str] = []
+        self._ends: dict[str, Deferred[None]] = {}
+        self.tasks: dict[str, Deferred[None]] = {}
+
+    def begin(self, *names: str, **within: float) -> None:
+        """Those whose names begin with an f are new sites, the others have failed."""
+        for name in names:
+            [site] = sites(1)
+            state = site if name.startswith("f") else failed(site)
+            self.tasks[name] = deferred_from_coro(self._fetch(state, name, **within))
+
+    async def _fetch(self, state: SiteState, name: str, **within: float) -> None:
+        try:
+            async with self.limit.socket(state, **within):
+                self.begun.append(name)
+                end = self._ends[name] = Deferred()
+                await maybe_deferred_to_future(end)
+        except NoSocketError:
+            self.late.append(name)
+
+    def end(self, *names: str) -> None:
+        for name in names:
+            self._ends.pop(name).callback(None)
+
+    def end_all(self) -> None:
+        self.end(*list(self._ends))
+
+
+def names(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+Begun: TypeAlias = Callable[[Fetches, int], Awaitable[None]]
+"""Waits until so many have begun, and no more."""
+
+
+@pytest.fixture
+def begun(crawl: Crawl) -> Begun:
+    async def wait(fetches: Fetches, count: int) -> None:
+        await crawl.until(lambda: len(fetches.begun) >= count)
+        for _ in range(5):  # nothing more comes
+            await sleep(0)
+        assert len(fetches.begun) == count, fetches.begun
+
+    return wait
+
+
+async def test_so_many_at_once_the_first_that_came_first(begun: Begun) -> None:
+    fetches = Fetches()
+    fetches.begin(*names("f", 10))
+    await begun(fetches, 7)  # the eighth is kept for those that failed
+    fetches.end("f0", "f1")
+    await begun(fetches, 9)
+    assert fetches.begun == names("f", 9)
+    fetches.end_all()
+    await begun(fetches, 10)
+    fetches.end_all()
+
+
+async def test_who_never_failed_goes_first(begun: Begun) -> None:
+    fetches = Fetches()
+    fetches.begin(*names("f", 7))
+    await begun(fetches, 7)
+    fetches.begin("a0", "a1", "a2")
+    await begun(fetches, 8)
+    fetches.begin("f7", "f8")
+    fetches.end("f0", "f1")
+    await begun(fetches, 10)
+    assert fetches.begun[7:] == ["a0", "f7", "f8"]
+    fetches.end_all()
+    await begun(fetches, 12)
+    fetches.end_all()
+
+
+async def test_retries_take_half_at_most(begun: Begun) -> None:
+    fetches = Fetches()
+    fetches.begin(*names("a", 10))
+    await begun(fetches, 4)
+    fetches.begin(*names("f", 10))
+    await begun(fetches, 8)
+    assert Counter(name[0] for name in fetches.begun) == {"a": 4, "f": 4}
+    for _ in range(5):
+        fetches.end_all()
+        await sleep(0.01)
+    assert len(fetches.begun) == 20
+    fetches.end_all()
+
+
+async def test_a_turn_that_comes_too_late(begun: Begun, crawl: Crawl) -> None:
+    fetches = Fetches(sockets=1)
+    fetches.begin("f0")
+    await begun(fetches, 1)
+    fetches.begin("a0", within_secs=0.01)
+    fetches.begin("a1", within_secs=LONG_SECS)
+    await crawl.until(lambda: fetches.late)
+    fetches.end("f0")
+    await begun(fetches, 2)
+    assert (fetches.late, fetches.begun) == (["a0"], ["f0", "a1"])
+    fetches.end("a1")
+
+
+async def test_one_that_is_given_up_leaves_the_queue(begun: Begun) -> None:
+    fetches = Fetches(sockets=1)
+    fetches.begin("f0", "f1", "f2")
+    await begun(fetches, 1)
+    fetches.tasks["f1"].addErrback(lambda _: None)
+    fetches.tasks["f1"].cancel()
+    fetches.end("f0")
+    await begun(fetches, 2)
+    assert fetches.begun == ["f0", "f2"]
+    fetches.end("f2")
+
+
+@pytest.mark.parametrize(
+    ("files", "sockets"), [(256, 128), (1024, 512), (100_000, 1000), (-1, 1000), (1, 1)]
+)
+def test_half_of_the_files_may_be_sockets(
+    monkeypatch: pytest.MonkeyPatch, files: int, sockets: int
+) -> None:
+    resource = pytest.importorskip("resource", reason="Windows has no limit of files")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    assert socket_limit() == sockets
+
+
+def test_where_no_limit_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "resource", None)
+    assert socket_limit() == 256
