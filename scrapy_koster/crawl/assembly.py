@@ -163,7 +163,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         counts=counts,
         announcer=announcer,
         seen=UrlsSeen(),
-        finish=Finish(crawler, config, engine.has_start_failed),
+        finish=Finish(crawler, config),
         sitemaps=Sitemaps(config, log, clock, sites=sites, robot=robot, replay=replay),
         sites=sites,
         pacer=pacer,

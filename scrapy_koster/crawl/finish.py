@@ -11,10 +11,9 @@ from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
 
     from scrapy_koster.crawl.config import Config
 
@@ -28,17 +27,14 @@ class Finish:
     It looks until the first request is sent, or ends in another way: that costs a crawl nothing.
     """
 
-    def __init__(
-        self, crawler: Crawler, config: Config, has_start_failed: Callable[[], bool]
-    ) -> None:
-        """*has_start_failed*: that of the spider has raised, which is a reason of its own."""
+    def __init__(self, crawler: Crawler, config: Config) -> None:
         self._crawler = crawler
-        self._has_start_failed = has_start_failed
         self._forbidden = False
         self._is_on = not config.dry_run
         if self._is_on:
             for signal in _FETCHED:
                 crawler.signals.connect(self._fetches, signal=signal)
+            crawler.signals.connect(self._spider_error, signal=signals.spider_error)
             crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
 
     def ended_with(self, exception: Exception) -> None:
@@ -57,10 +53,15 @@ class Finish:
             self._is_on = False
             for signal in _FETCHED:
                 self._crawler.signals.disconnect(self._fetches, signal=signal)
+            self._crawler.signals.disconnect(self._spider_error, signal=signals.spider_error)
             self._crawler.signals.disconnect(self._spider_idle, signal=signals.spider_idle)
 
+    def _spider_error(self, response: Response | None) -> None:
+        if response is None:  # start() has raised, which is a finish reason of its own
+            self._look_no_more()
+
     def _spider_idle(self) -> None:
-        if self._forbidden and not self._has_start_failed():
+        if self._forbidden:
             raise CloseSpider(FORBIDDEN)
 
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
@@ -108,9 +107,9 @@ class IdleTimeout:
 class InPlace:
     """The requests that wait in the downloader. The crawl can go on, be idle and close meanwhile.
 
-    A response is being scraped while its item waits for the picture of another item, and while its
-    callback waits for another callback: neither can be told from work. So if no request is
-    scheduled, fetched or scraped for *limit_secs*, it is no work any more.
+    The crawl is idle when the downloader has no other requests, and none was scheduled, fetched or
+    scraped since the last look. A callback that runs for longer than KOSTER_IDLE_LIMIT_SECS without
+    a request or an item does not keep the crawl busy.
     """
 
     def __init__(
@@ -119,23 +118,19 @@ class InPlace:
         clock: Clock,
         *,
         timeout: IdleTimeout,
-        limit_secs: float,
         close: Callable[[], None],
     ) -> None:
         """*close* is called when the crawl has begun to close."""
         self._engine = engine
         self._clock = clock
         self._timeout = timeout
-        self._limit_secs = limit_secs
         self._close = close
         self._requests: Counter[Request] = Counter()
         """How many times each waits: the same one may be downloaded twice at once."""
         self._ticks: Ticks | None = None
         self._end_watch: Callable[[], None] | None = None
-        self._moved_at = LONG_AGO
         self._has_moved = True
         """Whether a request has moved since the last look."""
-        self._scraped_count = 0
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -174,28 +169,11 @@ class InPlace:
     def _look(self) -> None:
         if self._engine.is_closing:
             self._close()
-        elif not self._engine.has_nothing_else(self._requests):
-            self._moved()
+        elif self._has_moved or not self._engine.has_only(self._requests):
             self._timeout.busy()
-        elif self._has_come_to_rest():
-            self._timeout.idle()
         else:
-            self._timeout.busy()
+            self._timeout.idle()
+        self._has_moved = False
 
     def _moved(self) -> None:
-        self._moved_at = self._clock.now()
         self._has_moved = True
-
-    def _has_come_to_rest(self) -> bool:
-        """Return whether no request has moved since the last look, and nothing is scraped.
-
-        Each request that waits has a response that is being scraped; others may be work.
-        """
-        if (scraped_count := self._engine.scraped_count) != self._scraped_count:
-            self._scraped_count = scraped_count
-            self._moved()
-        has_moved, self._has_moved = self._has_moved, False
-        if has_moved:
-            return False
-        waited_secs = self._clock.now() - self._moved_at
-        return scraped_count <= len(self._requests) or waited_secs >= self._limit_secs

@@ -26,16 +26,12 @@ class Internal(NamedTuple):
     """What happens if Scrapy does not have it."""
     place: str = ""
     """Where a crawler has it when its crawl starts, if a crawl needs it; else empty."""
-    since: str = ""
-    """The release that has it, if older supported ones do not."""
-    needed_with: str = ""
-    """The setting with which a crawl needs it; empty if each crawl does."""
 
 
-def _needed(owner: str, place: str, purpose: str, *, needed_with: str = "") -> Internal:
+def _needed(owner: str, place: str, purpose: str) -> Internal:
     """Return the row of a name that a crawl needs, an attribute of the class *owner*."""
     name = f"{owner}.{place.rpartition('.')[2]}"
-    return Internal(name, purpose, place=place, needed_with=needed_with)
+    return Internal(name, purpose, place=place)
 
 
 INTERNALS = (
@@ -43,32 +39,10 @@ INTERNALS = (
     _needed(
         "scrapy.core.engine.ExecutionEngine",
         "engine._slot",
-        "whether a crawl closes; before 2.19 the scheduler",
-    ),
-    _needed(
-        "scrapy.core.engine.ExecutionEngine", "engine._start", "whether start() has more requests"
-    ),
-    Internal(
-        "scrapy.core.engine.ExecutionEngine._start_error",
-        "a finish reason that ours must not replace",
-        "A crawl whose start() failed may end with the reason robotstxt_forbidden.",
-        since="2.19",
-    ),
-    Internal(
-        "scrapy.core.engine.ExecutionEngine.scheduler",
-        "whether requests are queued",
-        "The scheduler of _slot is used, as with older releases.",
-        since="2.19",
+        "whether a crawl closes; to make the engine call the scheduler",
     ),
     _needed(
         "scrapy.core.engine.ExecutionEngine", "engine.downloader", "the attributes of its class"
-    ),
-    _needed("scrapy.core.engine.ExecutionEngine", "engine.scraper", "the attributes of its class"),
-    _needed("scrapy.core.engine.ExecutionEngine", "engine.paused", "a pause of the user"),
-    _needed(
-        "scrapy.core.engine.ExecutionEngine",
-        "engine.running",
-        "whether the spider is still being opened",
     ),
     _needed("scrapy.core.engine._Slot", "engine._slot.closing", "whether a crawl closes"),
     _needed("scrapy.core.engine._Slot", "engine._slot.close_if_idle", "scrapy shell"),
@@ -121,42 +95,11 @@ INTERNALS = (
         "the limit of an answer on Twisted's connections",
         "The headers of a robots.txt have no limit.",
     ),
-    # The scraper
-    _needed(
-        "scrapy.core.scraper.Scraper", "engine.scraper.slot", "how many responses are being scraped"
-    ),
-    Internal(
-        "scrapy.core.scraper.Slot.active",
-        "how many responses are being scraped",
-        "While callbacks are slow, a request that waits in the downloader may be given up.",
-    ),
-    Internal(
-        "scrapy.core.scraper.Slot.queue",
-        "how many responses are to be scraped",
-        "While callbacks are slow, a request that waits in the downloader may be given up.",
-    ),
-    _needed(
-        "scrapy.core.scraper.Scraper",
-        "engine.scraper.call_spider_async",
-        "errbacks of filtered links",
-        needed_with="KOSTER_FILTER_LINKS",
-    ),
-    _needed(
-        "scrapy.core.scraper.Scraper",
-        "engine.scraper.handle_spider_error",
-        "errors of these errbacks",
-        needed_with="KOSTER_FILTER_LINKS",
-    ),
     # Others
     Internal(
         "scrapy.core.scheduler.Scheduler.df",
         "duplicates of parked requests in a JOBDIR",
         "A request that waited when a crawl was killed may be fetched twice.",
-    ),
-    Internal(
-        "scrapy.spiders.SitemapSpider._parse_sitemap",
-        "the callback of sitemaps",
-        "A spider with RobotsSitemapMixin stops with an AttributeError.",
     ),
 )
 
@@ -191,8 +134,6 @@ def missing_internal(crawler: Crawler) -> Internal | None:
     The spider of *crawler* is being opened.
     """
     for internal in INTERNALS:
-        if internal.needed_with and not crawler.settings.getbool(internal.needed_with):
-            continue
         path, _, last = internal.place.rpartition(".")
         owner: object = crawler
         for step in path.split("."):

@@ -99,7 +99,6 @@ class Sites:
             engine,
             clock,
             timeout=self.idle_timeout,
-            limit_secs=config.idle_limit_secs,
             close=self._close,
         )
 
@@ -272,9 +271,6 @@ class Sites:
         return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
 
     def _give_up_waiting(self) -> None:
-        if self._engine.is_paused:
-            self.idle_timeout.busy()
-            return
         self._engine.when_fetching(self.idle_timeout.busy)
         for state in self._records:
             if self.waiting_for(state):

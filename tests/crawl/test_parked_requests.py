@@ -21,8 +21,9 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.spiders import Spider
-from scrapy.utils.request import RequestFingerprinter
+from scrapy.utils.request import RequestFingerprinter, request_from_dict
 
+from scrapy_koster.crawl.parking import parked_file
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.states import Fate, SiteState
@@ -448,8 +449,10 @@ def test_a_file_that_cannot_be_read_any_more_loses_its_requests_alone(
 def failing(load: Any, after: int) -> Any:
     calls = iter(range(1000))
 
-    def loaded(file: Any, data: bytes) -> Any:
-        return ValueError("gone") if next(calls) >= after else load(file, data)
+    def loaded(fields: Any, **named: Any) -> Any:
+        if next(calls) >= after:
+            raise ValueError("gone")
+        return load(fields, **named)
 
     return loaded
 
@@ -461,7 +464,7 @@ def test_a_request_that_cannot_be_read_back_is_lost_alone(
     for number in range(5):
         parked.push("a", asked(number))
     parked.let_out("a")
-    monkeypatch.setattr(ParkedFile, "_loaded", failing(ParkedFile._loaded, after=4))
+    monkeypatch.setattr(parked_file, "request_from_dict", failing(request_from_dict, after=4))
     assert numbers(parked) == [0, 1, 2, 3]
     assert len(parked) == 0
     assert caplog.records[-1].getMessage() == (

@@ -63,7 +63,5 @@ async def test_a_redirect_to_another_site(crawl: Crawl, server: Server) -> None:
     site.robots, other.robots = redirect(other.url("/robots.txt")), RULES
     result = await crawl(urls=[site.url("/page"), other.url("/page")])
     assert len(result.fetched) == 2
-    assert (site.connections, other.connections) == (
-        1,
-        2,
-    )  # the other was asked for its own as well
+    assert site.connections == 1
+    assert other.connections <= 2  # it is asked for its own robots.txt as well, maybe at once

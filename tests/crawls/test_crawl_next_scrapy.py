@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scrapy
 from harness import renamed
 from harness.replies import Asked, Reply
 from harness.server import Server, Site
@@ -95,26 +94,17 @@ def test_the_open_throttling_proposal(server: Server) -> None:
     assert "DownloaderInterface" not in crawl.log
 
 
-def is_here(internal: Internal) -> bool:
-    """Whether the installed Scrapy has it."""
-    return not internal.since or scrapy.version_info[:2] >= tuple(
-        map(int, internal.since.split("."))
-    )
-
-
 def needed_name(internal: Internal) -> Internal | None:
     """The first name that each crawl needs among those that are renamed with this one."""
     last = internal.name.rpartition(".")[2]
     for each in INTERNALS:
-        if each.name.rpartition(".")[2] == last and each.place and not each.needed_with:
+        if each.name.rpartition(".")[2] == last and each.place:
             return each
     return None
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "internal", [each for each in INTERNALS if is_here(each)], ids=lambda internal: internal.name
-)
+@pytest.mark.parametrize("internal", INTERNALS, ids=lambda internal: internal.name)
 def test_one_name_is_missing(internal: Internal, server: Server) -> None:
     crawl = crawl_without(server, internal.name)
     needed = needed_name(internal)
@@ -122,9 +112,6 @@ def test_one_name_is_missing(internal: Internal, server: Server) -> None:
         check_not_begun(crawl, needed.name)
     else:
         check_obeyed(crawl)
-    if internal.needed_with:
-        settings = {internal.needed_with: True}
-        check_not_begun(crawl_without(server, internal.name, **settings), internal.name)
 
 
 @pytest.mark.long

@@ -220,14 +220,16 @@ async def test_what_waits_in_place_is_given_up_in_an_idle_crawl(
 
 
 async def test_who_is_busy_is_not_taken_for_idle(crawl: Crawl, server: Server) -> None:
-    """A callback that takes its time, beside a picture that waits: there is other work."""
+    """A callback that goes on fetching, beside a picture that waits: there is other work."""
     site, pictures = server.site(), server.site(host="127.0.0.2")
     pictures.robots = [Reply(503), Reply(503), Reply(body="")]
 
     class Slow(Gallery):
         async def parse(self, response: Response, **arguments: Any) -> None:
             if response.url.endswith("0"):
-                await sleep(2 * IDLE_SECS)
+                for n in range(6):
+                    await sleep(IDLE_SECS / 2)
+                    await self.crawler.engine.download_async(Request(site.url(f"/part{n}")))
                 self.fetched.append(response.url)
             else:
                 await super().parse(response)

@@ -30,6 +30,7 @@ RECORDS: tuple[Any, ...] = (SiteState, Host, SiteQueue)
 
 OF_SCRAPY = {
     "engine/answer_limit.py": {"own_handler._pool"},
+    "components/linkfilter.py": {"failure.request"},
 }  # fmt: skip
 """Attributes of what Scrapy has, for which there is no other way, and of copies of it."""
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request
-from scrapy.exceptions import NotConfigured
+from scrapy import Request, signals
+from scrapy.exceptions import CloseSpider, NotConfigured
+from scrapy.utils.asyncgen import as_async_generator
+from scrapy.utils.defer import ensure_awaitable
+from scrapy.utils.spider import iterate_spider_output
+from twisted.python.failure import Failure
 
-from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsForbidden
+from scrapy_koster.crawl.messages.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,7 +35,6 @@ class LinkFilterMiddleware:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._engine = assembly_of(crawler).engine
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkFilterMiddleware:
@@ -52,18 +55,50 @@ class LinkFilterMiddleware:
         """Yield all output except forbidden requests, and the output of errbacks, in order."""
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         async for output in result:
-            verdict = _refusal(middleware, output)
-            if verdict is None:
+            if middleware is None or (verdict := _refusal(middleware, output)) is None:
                 yield output
                 continue
-            assert middleware is not None
             middleware.filtered(output, verdict)
-            async for yielded in self._engine.errback(output, RobotsForbidden(verdict)):
-                yield yielded
+            if output.errback is not None:
+                async for each in self._errback(output, RobotsForbidden(verdict)):
+                    yield each
+
+    async def _errback(self, request: Request, error: RobotsForbidden) -> AsyncIterator[Any]:
+        """Call the errback of *request* as Scrapy does, and yield its output.
+
+        An error of the errback is logged and counted as an error of the spider.
+        """
+        failure = Failure(error)
+        failure.request = request  # type: ignore[attr-defined]  # as Scrapy does
+        try:
+            output = request.errback(failure)  # type: ignore[misc]  # it has one
+            if isinstance(output, Failure):  # the errback did not handle it
+                return
+            found = await ensure_awaitable(iterate_spider_output(output))
+            async for each in as_async_generator(found):
+                yield each
+        except CloseSpider:
+            raise
+        except Exception as raised:  # noqa: BLE001  # it may be anybody's
+            if raised is not error:
+                self._spider_error(request, raised)
+
+    def _spider_error(self, request: Request, error: Exception) -> None:
+        crawler, failure = self._crawler, Failure(error)
+        Log(__name__, crawler).defect(
+            "Error while the errback of %(request)s ran, whose link was dropped",
+            error,
+            request=request,
+        )
+        crawler.signals.send_catch_log(
+            signals.spider_error, failure=failure, response=failure, spider=crawler.spider
+        )
+        for name in ("count", type(error).__name__):
+            crawler.stats.inc_value(f"spider_exceptions/{name}")
 
 
-def _refusal(middleware: KosterMiddleware | None, output: Any) -> Verdict | None:
-    if middleware is None or not isinstance(output, Request):
+def _refusal(middleware: KosterMiddleware, output: Any) -> Verdict | None:
+    if not isinstance(output, Request):
         return None
     try:
         return middleware.refusal(output)

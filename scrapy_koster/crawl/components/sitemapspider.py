@@ -6,12 +6,10 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.engine.private import sitemap_callback
 from scrapy_koster.crawl.exceptions import RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.path import is_robots_txt
@@ -41,15 +39,22 @@ class RobotsSitemapMixin(_Base):
             async for request in super().start():
                 yield request
             return
-        callback = sitemap_callback(self)
         asked = [url for url in self.sitemap_urls if is_robots_txt(url)]
-        for url in self.sitemap_urls:
-            if not is_robots_txt(url):
-                yield Request(url, callback)
+        async for request in self._start_with(
+            [url for url in self.sitemap_urls if not is_robots_txt(url)]
+        ):
+            yield request
         # The crawl is told to end. Where there is no asyncio the engine takes that for an error.
         with suppress(CancelledError):
             async for url in _Sitemaps(middleware, asked, Log(__name__, self.crawler)):
-                yield Request(url, callback)
+                async for request in self._start_with([url]):
+                    yield request
+
+    async def _start_with(self, urls: list[str]) -> AsyncIterator[Any]:
+        """Yield the requests of SitemapSpider for *urls*."""
+        self.sitemap_urls = urls
+        async for request in super().start():
+            yield request
 
 
 class _Sitemaps:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy import signals
 from twisted.internet.defer import CancelledError
-from twisted.python.failure import Failure
 
-from scrapy_koster.crawl.engine.compat import has_start_failed, scheduler_of
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.engine.sending import SendingHooks
 
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
     from scrapy.core.scheduler import BaseScheduler
     from scrapy.crawler import Crawler
     from scrapy.dupefilters import BaseDupeFilter
-    from scrapy.http import Response
-    from scrapy.spiders import SitemapSpider
 
 
 _T = TypeVar("_T")
@@ -54,11 +49,6 @@ def has_receivers(crawler: Crawler, signal: object) -> bool:
 def dupefilter_of(scheduler: BaseScheduler) -> BaseDupeFilter | None:
     """Return what *scheduler* filters duplicates by, None if it has nothing that is known."""
     return getattr(scheduler, "df", None)
-
-
-def sitemap_callback(spider: SitemapSpider) -> Callable[[Response], Any]:
-    """Return the callback of the requests for sitemaps."""
-    return spider._parse_sitemap  # noqa: SLF001
 
 
 _FETCHING = signals.request_reached_downloader
@@ -97,22 +87,10 @@ class Engine:
         return self._crawler.engine._slot  # noqa: SLF001
 
     @property
-    def is_paused(self) -> bool:
-        """Whether the user has paused the crawl."""
-        return self._crawler.engine.paused
-
-    @property
     def is_closing(self) -> bool:
-        """Whether the crawl has begun to close, for which there is no signal.
-
-        One that still opens its spider does not run yet, and does not close.
-        """
+        """Whether the crawl has begun to close, for which there is no signal."""
         slot = self._slot
         return slot is None or slot.closing is not None
-
-    @property
-    def _is_opening(self) -> bool:
-        return not (self._crawler.engine.running or self.is_closing)
 
     @property
     def is_by_hand(self) -> bool:
@@ -125,10 +103,6 @@ class Engine:
         start = getattr(type(self._crawler.spider), "start", None)
         is_of_a_command = getattr(start, "__module__", "").startswith("scrapy.commands.")
         return is_of_a_command or (slot is not None and not slot.close_if_idle)
-
-    def has_start_failed(self) -> bool:
-        """Whether the spider's start() has raised, which is a finish reason of its own."""
-        return has_start_failed(self._crawler.engine)
 
     @property
     def under_way(self) -> Collection[Request]:
@@ -144,12 +118,6 @@ class Engine:
         slot = self._slot
         if slot is not None:
             slot.nextcall.schedule()
-
-    @property
-    def scraped_count(self) -> int:
-        """How many responses are being scraped, or are to be."""
-        slot = self._crawler.engine.scraper.slot
-        return len(getattr(slot, "active", ())) + len(getattr(slot, "queue", ()))
 
     def when_moving(self, call: Callable[[], object]) -> Callable[[], None]:
         """Call *call* at each signal that something was scheduled, fetched or scraped.
@@ -173,43 +141,9 @@ class Engine:
         self._receivers.append(receiver)
         self._crawler.signals.connect(receiver, signal=_FETCHING)
 
-    def has_nothing_else(self, waiting: Collection[Request]) -> bool:
-        """Whether nothing can be downloaded but the requests that are *waiting* for their site.
-
-        That is no moment of ``spider_idle``: what a pipeline downloads belongs to
-        an item, and while there are items Scrapy takes the spider for busy. Where
-        they hold all places of CONCURRENT_REQUESTS no other can be downloaded.
-        While the spider is opened nothing is, but for who opens it.
-        """
-        engine = self._crawler.engine
-        scheduler = scheduler_of(engine)
-        if scheduler is None or not all(request in waiting for request in engine.downloader.active):
-            return False
-        if self._is_opening:
-            return True
-        return (
-            engine.scraper.slot is not None
-            and engine._start is None  # noqa: SLF001
-            and (engine.downloader.needs_backout() or not scheduler.has_pending_requests())
-        )
-
-    async def errback(self, request: Request, error: Exception) -> AsyncIterator[Any]:
-        """Call the errback of *request* as Scrapy does, and yield what it yields.
-
-        An error of the errback's own is logged and counted as an error of the spider.
-        """
-        scraper, failure = self._crawler.engine.scraper, Failure(error)
-        try:
-            output = await scraper.call_spider_async(failure, request)
-            if isinstance(output, AsyncIterator):
-                async for each in output:
-                    yield each
-            else:
-                for each in output:
-                    yield each
-        except Exception as raised:  # noqa: BLE001  # it may be anybody's
-            if raised is not error:  # else there is no errback, or it did not handle it
-                scraper.handle_spider_error(Failure(), request, failure)
+    def has_only(self, waiting: Collection[Request]) -> bool:
+        """Return whether the downloader has no other requests than those that are *waiting*."""
+        return all(request in waiting for request in self._crawler.engine.downloader.active)
 
     @contextmanager
     def place_given_up(self, request: Request) -> Iterator[None]:
