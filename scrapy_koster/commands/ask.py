@@ -13,7 +13,6 @@ from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.ports import Unshared
-from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site, site_of
@@ -146,7 +145,7 @@ def asking_sites(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) -> 
     return build_sites(
         crawler,
         config,
-        announcer_of(crawler, config, Uncounted()),
+        announcer_of(crawler, config),
         fetch=_Hearing(fetcher, types),
         store=_Refreshed(store) if refresh else store,
     )

@@ -15,15 +15,15 @@ from urllib.parse import urlsplit
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine, belonging
+from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.fetching.archiver import Archiver, NoArchiver, info_of
-from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
+from scrapy_koster.crawl.fetching.examiner import Examiner
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.messages.log import Log, ServerLog
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.messages.summary import Summary
@@ -42,7 +42,6 @@ from scrapy_koster.crawl.replaying.replay import (
     is_replay,
     policy_of_replay,
 )
-from scrapy_koster.crawl.report import CountedFetch, counts_of
 from scrapy_koster.crawl.robot import Robot, copies_of
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.sitemaps import Sitemaps
@@ -72,7 +71,7 @@ class Assembly:
     engine: Engine
     stats: Stats
     robot: Robot
-    counts: Uncounted
+    events: Events
     announcer: Announcer
     seen: UrlsSeen
     finish: Finish
@@ -119,8 +118,8 @@ def assembly_of(crawler: Crawler, parts: Parts | None = None) -> Assembly:
 def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     config = parts.config or config_of(crawler)
     clock, engine, stats = clock_of(crawler), Engine(crawler), Stats(crawler.stats)
-    robot, counts = Robot(crawler, config), counts_of(crawler)
-    announcer = announcer_of(crawler, config, counts)
+    robot, events = Robot(crawler, config), Events(crawler)
+    announcer = announcer_of(crawler, config)
     store = storage_of(crawler, config)
     archiver = archiver_of(crawler, config, robot.name)
     folder = folder_of(config.fallback_scheduler, crawler.settings)
@@ -141,12 +140,12 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         crawler,
         config,
         announcer,
-        fetch=CountedFetch(fetch, counts) if counts.is_on else fetch,
+        fetch=fetch,
         store=store,
         records=records,
         chance=parts.chance,
         lookahead=parts.lookahead,
-        examiner=Examiner(robot, counts),
+        examiner=Examiner(robot, events),
         archiver=archiver,
         parked=parked,
         pacer=pacer,
@@ -160,7 +159,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         engine=engine,
         stats=stats,
         robot=robot,
-        counts=counts,
+        events=events,
         announcer=announcer,
         seen=UrlsSeen(),
         finish=Finish(crawler, config),
@@ -212,7 +211,7 @@ def build_sites(
     chance: Callable[[], float] = random.random,
     records: SiteRecords | None = None,
     lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None,
-    examiner: Examiner | NoExaminer | None = None,
+    examiner: Examiner | None = None,
     archiver: Archiver | NoArchiver | None = None,
     parked: Parked | None = None,
     pacer: Pacer | NoPacer | None = None,
@@ -245,7 +244,7 @@ def build_sites(
         limit=limit,
         pacer=pacer,
         archive=archiver or NoArchiver(),
-        examiner=examiner or NoExaminer(),
+        examiner=examiner,
         is_awaited=is_awaited,
         retrieved=ended,
     )
@@ -267,7 +266,7 @@ def _replay(crawler: Crawler, config: Config) -> Replay:
     """Return the replay of a crawl, with sites of its own, of which none is asked."""
     clock = clock_of(crawler)
     config = replace(config, policy=policy_of_replay(config.policy))
-    announcer = announcer_of(crawler, config, Uncounted(), kind=QuietAnnouncer)
+    announcer = announcer_of(crawler, config, kind=QuietAnnouncer)
     store = LastCopies(storage_of(crawler, config), clock)
     sites = build_sites(crawler, config, announcer, fetch=NoFetch(), store=store)
     log = _log(crawler, Replay)
@@ -275,11 +274,12 @@ def _replay(crawler: Crawler, config: Config) -> Replay:
 
 
 def announcer_of(
-    crawler: Crawler, config: Config, counts: Uncounted, *, kind: type[Announcer] = Announcer
+    crawler: Crawler, config: Config, *, kind: type[Announcer] = Announcer
 ) -> Announcer:
     """Return what tells the user of the sites of a crawl."""
     summary, stats = Summary(crawler, config), Stats(crawler.stats)
-    return kind(config, stats, _log(crawler, Announcer), summary=summary, counts=counts)
+    log = _log(crawler, Announcer)
+    return kind(config, stats, log, summary=summary, events=Events(crawler))
 
 
 def storage_of(crawler: Crawler, config: Config) -> StorageCalls:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 
+from scrapy_koster import signals
 from scrapy_koster.crawl.decision import decide, host_refusal, is_plainly_allowed
 from scrapy_koster.crawl.exceptions import RobotsForbidden, unavailable
 from scrapy_koster.crawl.fetching.examiner import checked_watch
@@ -20,8 +21,8 @@ from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain
-from scrapy_koster.protocol.standing import Ground
-from scrapy_koster.protocol.step import Ask, Defer, Obey, Refuse, waits
+from scrapy_koster.protocol.standing import Ground, Standing
+from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, waits
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -52,6 +53,7 @@ class Enforcement:
         self._log = Log(__name__, crawler)
         self._parts = parts
         self._config = parts.config
+        self._events = parts.events
         self._epoch = parts.clock.epoch
         self._sites = parts.sites
         self._robot = parts.robot
@@ -130,8 +132,7 @@ class Enforcement:
         elif verdict.override is None:
             self.count_allowed(request, state, robot)
         else:
-            self._parts.counts.allowed(state, request.url, robot, by_rules=False)
-            self._parts.counts.overridden(verdict)
+            self.note_allowed(request, state, robot, verdict)
             self._parts.stats.overridden()
             self._log.debug("%(request)s passes, %(verdict)s", request=request, verdict=verdict)
 
@@ -202,7 +203,7 @@ class Enforcement:
 
     def count_allowed(self, request: Request, state: SiteState, robot: str) -> None:
         """Count an allowed request, and once whether RFC 9309 forbids it."""
-        self._parts.counts.allowed(state, request.url, robot)
+        self.note_allowed(request, state, robot)
         is_own = robot == self._robot.name
         watch = state.facts.watch if is_own else checked_watch(state.parser, robot)
         if watch is None or "retry_times" in request.meta or not isinstance(state.step, Obey):
@@ -211,6 +212,20 @@ class Enforcement:
         plain = is_plain(path) and "verbatim_url" not in request.meta
         if hazard := watch.hazard(request.url, is_plain=plain):
             self._parts.announcer.hazard_met(state, request, robot, hazard)
+
+    def note_allowed(
+        self, request: Request, state: SiteState, robot: str, verdict: Verdict | None = None
+    ) -> None:
+        """Send the signal of an allowed request."""
+        self._events.send(
+            signals.request_allowed,
+            request=request,
+            site=state.site,
+            status=Standing.LET_THROUGH if isinstance(state.step, Pass) else state.standing,
+            known=state.known,
+            robot=robot,
+            verdict=verdict,
+        )
 
     def _refuse(self, request: Request, verdict: Verdict, state: SiteState, step: Step) -> None:
         """Log, count and refuse *request*, unless KOSTER_DRY_RUN is set."""
@@ -245,8 +260,7 @@ class Enforcement:
             self._parts.stats.delay_refused()
         elif verdict.ground is Ground.USAGE:
             self._parts.stats.usage_refused()
-        if self._parts.counts.is_on:
-            self._parts.counts.refused(request, verdict)
+        self._events.send(signals.request_refused, request=request, verdict=verdict)
 
     def warn_of_expired_overrides(self) -> None:
         """Name the entries of KOSTER_OVERRIDES that are void."""

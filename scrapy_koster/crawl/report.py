@@ -18,7 +18,6 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import Config, config_of
-from scrapy_koster.crawl.messages.counting import Counts, Uncounted
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import copies_of, user_agent
 from scrapy_koster.protocol.access import last_copy
@@ -26,22 +25,19 @@ from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.reading import Rfc9309
 from scrapy_koster.protocol.site import site_of
+from scrapy_koster.report.counts import Counts
 from scrapy_koster.report.database import DatabaseError, Writer
 from scrapy_koster.report.writing import try_writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
     from twisted.internet.defer import Deferred
     from typing_extensions import Self
 
     from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.crawl.fetching.ports import Fetch, TurnNeededError
-    from scrapy_koster.protocol.access import Answer, Copy, NoAnswer
-    from scrapy_koster.protocol.site import Site
     from scrapy_koster.report.files import BodyOf
     from scrapy_koster.report.tally import Tally
     from scrapy_koster.storage import Storage
@@ -52,39 +48,6 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 # Of one spider. One that was written to within a day may be that of a crawl that runs.
 _FILES_KEPT = 10
 _MAY_RUN_SECS = 86400.0
-
-
-def counts_of(crawler: Crawler) -> Uncounted:
-    """Return what counts for the report of *crawler*, or for none."""
-    try:
-        report = crawler.get_extension(RobotsReport)
-    except RuntimeError:  # it has none yet: somebody builds a component by hand
-        report = None
-    return Uncounted() if report is None else report.counts
-
-
-class CountedFetch:
-    """Asks sites, and counts that."""
-
-    def __init__(self, fetch: Fetch, counts: Uncounted) -> None:
-        self._fetch = fetch
-        self._counts = counts
-        self.cancel = fetch.cancel
-
-    async def fetch(
-        self,
-        site: Site,
-        page: Request,
-        stale: Copy | None,
-        *,
-        after: TurnNeededError | None = None,
-    ) -> Answer | NoAnswer:
-        """Ask *site* on behalf of *page*."""
-        if after is None:
-            self._counts.asked(site)
-        result = await self._fetch.fetch(site, page, stale, after=after)
-        self._counts.heard(site, result)
-        return result
 
 
 class RobotsReport:
@@ -109,7 +72,9 @@ class RobotsReport:
         self._writing: Deferred[None] | None = None
         self._unwritten: Tally | None = None
         self._ended = False
-        self.counts = Counts(clock, self._begin_writing)
+        self.counts = Counts(clock.epoch, self._begin_writing)
+        for signal, handler in self.counts.handlers():
+            crawler.signals.connect(handler, signal=signal)
         self.database = str(_new_file(config, crawler, clock))
         self._writer = Writer(self.database)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)

@@ -14,7 +14,6 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy_koster.crawl.assembly import announcer_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
@@ -46,7 +45,7 @@ def crawler() -> Crawler:
 @pytest.fixture
 def announcer(crawler: Crawler) -> Announcer:
     assert crawler.stats is not None
-    return announcer_of(crawler, config_of(crawler), Uncounted())
+    return announcer_of(crawler, config_of(crawler))
 
 
 def state_of(standing: Standing | None = None, *, is_deferred: bool = False) -> SiteState:
@@ -135,7 +134,7 @@ def test_a_site_that_is_refused_at_once_is_not_given_up(
 ) -> None:
     """Nothing waited for it. Said once, until something else is known of the site."""
     crawler.settings.set("KOSTER_UNAVAILABLE", unavailable)
-    announcer = announcer_of(crawler, config_of(crawler), Uncounted())
+    announcer = announcer_of(crawler, config_of(crawler))
     state, refuse = state_of(), Refuse(replace(FAILURE, is_defect=is_defect), 0)
     line = REFUSING.replace(" (KOSTER_UNAVAILABLE)", "") if is_defect else REFUSING
     for step in (refuse, refuse, Obey(FILE, 0), refuse):

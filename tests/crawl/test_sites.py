@@ -22,7 +22,6 @@ from scrapy_koster.crawl.assembly import announcer_of, build_sites, storage_of
 from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine
-from scrapy_koster.crawl.messages.counting import Uncounted
 from scrapy_koster.crawl.pacing.pacer import NoPacer
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
@@ -73,7 +72,7 @@ class Driven:
         config = config_of(crawler)
         self.clock = clock()
         set_clock(crawler, self.clock)
-        self.announcer = announcer_of(crawler, config, Uncounted())
+        self.announcer = announcer_of(crawler, config)
         self.engine = Open(crawler)
         self.pacer = NoPacer()
         self.sites = build_sites(

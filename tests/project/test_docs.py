@@ -32,6 +32,7 @@ from scrapy.http import Response
 from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 
+from scrapy_koster import signals
 from scrapy_koster.crawl.config import DEFAULTS, Config
 
 SETTINGS = text("docs/settings.md")
@@ -275,10 +276,15 @@ def test_the_meta_keys_are_those_of_the_code() -> None:
 
 
 @pytest.mark.skipif(scrapy.version_info < (2, 18), reason="Scrapy 2.18 has this signal")
+def test_the_table_of_signals() -> None:
+    names = [code(row[0]) for row in rows(section(STATS, "## Signals"))]
+    assert names == [name for name, value in vars(signals).items() if type(value) is object]
+
+
 async def test_the_spider_that_listens_to_robots_parsed(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
-    [block] = blocks(section(STATS, "## Signal"), "python")
+    [block] = blocks(section(STATS, "## Signals"), "python")
     site = server.site()
     site.robots = "User-agent: figtree\nCrawl-delay: 2\nDisallow: /no\n"
     listening = type("Listening", (spider_of(block, tmp_path, site), RecordingSpider), {})

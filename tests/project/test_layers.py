@@ -16,7 +16,7 @@ from harness.documents import blocks_in
 from scrapy.utils.misc import load_object
 
 import scrapy_koster
-from scrapy_koster import storage
+from scrapy_koster import signals, storage
 from scrapy_koster.crawl.config import DEFAULTS
 
 pytest.importorskip("importlinter", reason="pip install import-linter")
@@ -204,6 +204,7 @@ SHOWN = {
 def test_what_is_shown_imports_only_what_is_promised(code: str) -> None:
     ours = {path for path in imported(code) if path.split(".")[0] == "scrapy_koster"}
     offered = {f"scrapy_koster.storage.{name}" for name in storage.__all__}
+    offered |= {f"scrapy_koster.signals.{name}" for name in vars(signals)}
     assert ours <= {*PROMISED, *offered}
 
 

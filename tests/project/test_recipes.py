@@ -80,7 +80,7 @@ async def crawled(
 
 def test_each_spider_has_a_test_below() -> None:
     source = Path(__file__).read_text("utf-8")
-    assert len(SPIDERS) == len([block for block in PYTHON if "class " in block])
+    assert len(SPIDERS) == len([block for block in PYTHON if "Spider):" in block])
     assert [name for name in SPIDERS if f', "{name}", ' not in source] == []
 
 
@@ -341,3 +341,20 @@ def test_each_command_is_one(sites: Commands, tmp_path: Path, command: str) -> N
     _, _, *words = shlex.split(command.replace(EXAMPLE, site.url("")))
     ran: Ran = sites.run(*words)
     assert ran.status == TYPED[command.strip()]
+
+
+async def test_a_webhook_gets_each_refusal(crawl: Crawl, server: Server) -> None:
+    [block] = blocks_in(recipe("Send refusals to a webhook"), "python")
+    names: dict[str, Any] = {}
+    exec(compile(block, "recipes.md", "exec"), names)
+    site, hook = server.site(), server.site(host="127.0.0.2")
+    site.robots = RULES
+    settings = {
+        "EXTENSIONS": {names["RefusalWebhook"]: 500},
+        "REFUSAL_WEBHOOK": hook.url("/refusals"),
+    }
+    paths = ("/a", "/private/1", "/private/2")
+    result = await crawl(urls=[site.url(path) for path in paths], settings=settings)
+    assert len(result.refused) == 2
+    assert hook.pages_asked == ["/refusals"] * 2
+    assert hook.asked("/robots.txt") == 0

@@ -18,15 +18,14 @@ from harness.clocks import StillClock
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
+from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_koster import RobotsReport
-from scrapy_koster.crawl.clock import Clock
-from scrapy_koster.crawl.messages.counting import Counts
-from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.report.counts import Counts
 from scrapy_koster.report.database import DatabaseError, Writer, reading
 from scrapy_koster.report.numbers import Numbers, csv_lines, read
 from scrapy_koster.report.tally import SAMPLES, Tally
@@ -248,11 +247,10 @@ def test_what_there_is_too_much_of_is_counted_as_lost() -> None:
 def test_what_is_to_be_compared_is_bounded() -> None:
     site = site_of("http://a.example/")
     assert site is not None
-    counts, state = Counts(Clock(), lambda: None), SiteState(site)
-    state.standing = Standing.OBEYED
-    state.learn(Facts(Copy("http://a.example/robots.txt", 200, b"", None, None, 0.0, 0.0)))
+    counts, page = Counts(time.time, lambda: None), Request("http://a.example/")
+    copy = Copy("http://a.example/robots.txt", 200, b"", None, None, 0.0, 0.0)
     for _ in range(100_000):
-        counts.allowed(state, "http://a.example/", "robot")
+        counts.allowed(page, site, status=Standing.OBEYED, known=copy, robot="robot", verdict=None)
     assert len(counts.tally.compared) == 500
 
 

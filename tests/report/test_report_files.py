@@ -24,9 +24,8 @@ from scrapy.exceptions import NotConfigured
 from scrapy_koster import RobotsReport
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.messages.counting import Counts, Uncounted
-from scrapy_koster.crawl.report import CountedFetch, counts_of, files_of, folder_of, stored_files
-from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
+from scrapy_koster.crawl.report import files_of, folder_of, stored_files
+from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.report.database import DatabaseError, Writer
 from scrapy_koster.report.files import BodyOf
@@ -66,10 +65,6 @@ def test_a_page_into_a_pipe_stops_the_crawl_at_its_start(tmp_path: Path) -> None
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(ValueError, match="it is a pipe"):
         RobotsReport.from_crawler(crawler_of(KOSTER_REPORT=str(tmp_path / "fifo")))
-
-
-def test_who_is_built_by_hand_counts_nothing() -> None:
-    assert type(counts_of(crawler_of())) is Uncounted
 
 
 @pytest.mark.parametrize(
@@ -315,40 +310,6 @@ async def test_where_the_page_is_made_of_is_said(
 
 
 # Who asks a site
-
-
-class Answers:
-    """Answers each request for a robots.txt alike."""
-
-    def __init__(self, result: Answer | NoAnswer) -> None:
-        self.result = result
-        self.asked: list[tuple[Any, ...]] = []
-        self.cancelled = False
-
-    async def fetch(self, *asked: Any, **_: object) -> Answer | NoAnswer:
-        self.asked.append(asked)
-        return self.result
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-@pytest.mark.parametrize(
-    ("result", "counted"),
-    [
-        (Answer("http://a.example/robots.txt", 200, {}), {"asked": 1, "answered": 1}),
-        (NoAnswer("timeout"), {"asked": 1}),
-    ],
-)
-async def test_who_asks_is_counted(result: Answer | NoAnswer, counted: dict[str, int]) -> None:
-    answers, counts = Answers(result), Counts(Clock(), lambda: None)
-    fetch = CountedFetch(answers, counts)
-    page: Any = "the page"
-    assert await fetch.fetch(SITE, page, FILE) is result
-    assert answers.asked == [(SITE, page, FILE)]
-    assert counts.tally.sites == {"http://a.example": counted}
-    fetch.cancel()
-    assert answers.cancelled
 
 
 # The stored files that a page shows

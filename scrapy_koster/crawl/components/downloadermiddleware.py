@@ -95,7 +95,7 @@ class KosterMiddleware:
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Response | None:
         if is_robots_txt(request.url):
             await self._take_turn(request, state, robot, state.step)
-            self._parts.counts.allowed(state, request.url, robot)
+            self._enforcement.note_allowed(request, state, robot)
             return None
         if self._replay is not None and (page := self._replay.answer(request)):
             last, step = await self._replay.last_known(state, request)

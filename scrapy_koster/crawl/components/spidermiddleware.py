@@ -10,8 +10,10 @@ from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
+from scrapy_koster import signals as robots_signals
 from scrapy_koster.crawl.config import PageSource, config_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
+from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.pages.page import (
@@ -21,7 +23,6 @@ from scrapy_koster.crawl.pages.page import (
     syntax_of,
     tokens_of,
 )
-from scrapy_koster.crawl.report import counts_of
 from scrapy_koster.protocol.metatags import part_to_read
 from scrapy_koster.protocol.robotsmeta import (
     NO_DIRECTIVES,
@@ -53,7 +54,7 @@ class RobotsMetaMiddleware:
         """Look for directives in *sources*; *token* None is that of each request's header."""
         self._log = Log(__name__, crawler)
         self._stats = Stats(crawler.stats)
-        self._counts = counts_of(crawler)
+        self._events = Events(crawler)
         self._reads_headers = PageSource.HEADER in sources
         self._reads_metas = PageSource.META in sources
         self._dry_run = dry_run
@@ -131,7 +132,9 @@ class RobotsMetaMiddleware:
         if said is None or output is None:
             return True
         self._stats.dropped(word)
-        self._counts.dropped(word, response.url)
+        self._events.send(
+            robots_signals.output_dropped, response=response, output=output, reason=word
+        )
         self._tell(word, said, output, response)
         return self._dry_run
 

@@ -12,6 +12,7 @@ from scrapy import Request, signals
 from scrapy.exceptions import DropItem, NotConfigured
 from scrapy.http import Response
 
+from scrapy_koster import signals as robots_signals
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import DAY_SECS
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
@@ -60,7 +61,7 @@ class UsageMiddleware:
         self._crawler = crawler
         self._log = Log(__name__, crawler)
         self._stats = parts.stats
-        self._counts = parts.counts
+        self._events = parts.events
         self._stated = parts.stated
         self._token = parts.config.robot
         self._choice = choice = parts.config.usage
@@ -161,7 +162,9 @@ class UsageMiddleware:
     ) -> bool:
         """Count, log and drop an item; return False in a dry run, which drops nothing."""
         self._stats.usage_dropped()
-        self._counts.usage_dropped(response.url)
+        self._events.send(
+            robots_signals.output_dropped, response=response, output=item, reason="usage_dropped"
+        )
         first = not self._dropped[purpose]
         self._dropped[purpose] += 1
         because = f"{purpose} is unknown (KOSTER_USAGE_UNKNOWN)"

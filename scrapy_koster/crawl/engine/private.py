@@ -6,7 +6,6 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy import signals
 from twisted.internet.defer import CancelledError
 
@@ -39,11 +38,6 @@ def belonging(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
         setattr(crawler, name, make())
     found: _T = getattr(crawler, name)
     return found
-
-
-def has_receivers(crawler: Crawler, signal: object) -> bool:
-    """Return whether anybody has connected to *signal*."""
-    return any(True for _ in liveReceivers(getAllReceivers(crawler.signals.sender, signal)))
 
 
 def dupefilter_of(scheduler: BaseScheduler) -> BaseDupeFilter | None:

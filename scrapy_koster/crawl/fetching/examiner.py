@@ -1,9 +1,10 @@
-"""What a crawl notes of each file that it reads: its record, its hazards, its usage."""
+"""Looks at each file that a crawl reads: its conflicts with RFC 9309, and its record."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scrapy_koster import signals
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.hazard import Watch
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.robotstxt import RobotParser
 
-    from scrapy_koster.crawl.messages.counting import Uncounted
+    from scrapy_koster.crawl.events import Events
     from scrapy_koster.crawl.robot import Robot
-    from scrapy_koster.crawl.states import SiteState
+    from scrapy_koster.protocol.access import Copy
+    from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.usage_lines import UsageLines
 
 
@@ -32,40 +34,32 @@ def checked_watch(parser: RobotParser | None, robot: str) -> Watch | None:
 
 
 class Examiner:
-    """Finds files of which the draft allows more than RFC 9309."""
+    """Finds files of which the draft allows more than RFC 9309, and sends what each contains."""
 
-    def __init__(self, robot: Robot, counts: Uncounted) -> None:
+    def __init__(self, robot: Robot, events: Events) -> None:
         self._robot = robot
-        self._counts = counts
+        self._events = events
 
-    def watch(self, state: SiteState, parser: RobotParser, page: Request) -> Watch | None:
-        """Return what finds the hazards of a file that the draft decides by, None if it has none.
-
-        It is for the robot of the crawl. A request with another one has its own.
-        """
-        if self._counts.is_on and isinstance(parser, KosterRobotParser):
-            robot = self._name_for(page)
-            record = guarded(parser, "record", lambda: parser.record(robot))
-            self._counts.parsed(str(state.site), record)
+    def watch(self, parser: RobotParser) -> Watch | None:
+        """Return the Watch for the robot of the crawl. A request with another one has its own."""
         return checked_watch(parser, self._robot.name)
 
-    def stated(self, state: SiteState, usage: UsageLines, page: Request) -> None:
-        """Note what the file states about its pages."""
-        if self._counts.is_on:
-            self._counts.stated(str(state.site), usage.listed(self._name_for(page)))
+    def read(
+        self, site: Site, copy: Copy, parser: RobotParser, usage: UsageLines | None, page: Request
+    ) -> None:
+        """Send ``robots_read``."""
+        if not self._events.has_receivers(signals.robots_read):
+            return
+        robot, record = self._name_for(page), None
+        if isinstance(parser, KosterRobotParser):
+            record = guarded(parser, "record", lambda: parser.record(robot))
+        statements = () if usage is None else usage.listed(robot)
+        self._events.send(
+            signals.robots_read, site=site, copy=copy, record=record, statements=statements
+        )
 
     def _name_for(self, page: Request) -> str:
         try:
             return self._robot.name_of(page)
         except ValueError:  # the request's errback is told
             return self._robot.name
-
-
-class NoExaminer:
-    """Notes nothing: the file is read for somebody who asked about it."""
-
-    def watch(self, _state: SiteState, _parser: RobotParser, _page: Request) -> None:
-        """Return None."""
-
-    def stated(self, _state: SiteState, _usage: UsageLines, _page: Request) -> None:
-        """Do nothing."""

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from scrapy.utils.misc import build_from_crawler
 from twisted.python.failure import Failure as TwistedFailure
 
+from scrapy_koster import signals
 from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.engine.compat import robots_parsed
-from scrapy_koster.crawl.engine.private import CANCELLED, has_receivers
+from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.engine.tasks import Told, begin, when_ended
+from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.fetching.lookahead import NoSocketError
 from scrapy_koster.crawl.fetching.ports import TurnNeededError
 from scrapy_koster.crawl.states import Facts
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.tasks import Task
-    from scrapy_koster.crawl.fetching.examiner import Examiner, NoExaminer
+    from scrapy_koster.crawl.fetching.examiner import Examiner
     from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
     from scrapy_koster.crawl.fetching.ports import Archive, Fetch, FetchPacer, Store
     from scrapy_koster.crawl.messages.announcer import Announcer
@@ -79,7 +81,7 @@ class Retriever:
         limit: LookaheadLimit,
         pacer: FetchPacer,
         archive: Archive,
-        examiner: Examiner | NoExaminer,
+        examiner: Examiner | None,
         is_awaited: Callable[[SiteState], bool],
         retrieved: Callable[[SiteState], None],
     ) -> None:
@@ -87,6 +89,7 @@ class Retriever:
         self._crawler = crawler
         self._config = config
         self._announcer = announcer
+        self._has_receivers = Events(crawler).has_receivers
         self._clock = clock
         self._chance = chance
         self._fetch = fetch
@@ -247,6 +250,8 @@ class Retriever:
         self, state: SiteState, page: Request, after: TurnNeededError | None
     ) -> Answer | NoAnswer:
         stale = last_copy(state.known)
+        if after is None:
+            self._announcer.send(signals.robots_requested, site=state.site)
         if after is None or after.url is None:
             return await self._fetch.fetch(state.site, page, stale)
         return await self._fetch.fetch(state.site, page, stale, after=after)
@@ -316,12 +321,13 @@ class Retriever:
         kind, body = self._config.parser, copy.in_utf8
         build = partial(build_from_crawler, kind, self._crawler, body)
         parser: RobotParser = checked_parser(kind, guarded(kind, "from_crawler", build))
-        if has_receivers(self._crawler, robots_parsed):
+        if self._has_receivers(robots_parsed):
             await self._tell(state, parser, page)
         usage = self._usage(copy, parser)
-        if usage is not None:
-            self._examiner.stated(state, usage, page)
-        watch = self._examiner.watch(state, parser, page)
+        watch = None
+        if self._examiner is not None:
+            self._examiner.read(state.site, copy, parser, usage, page)
+            watch = self._examiner.watch(parser)
         return Facts(parser=parser, watch=watch, usage=usage)
 
     async def _tell(self, state: SiteState, parser: RobotParser, page: Request) -> None:

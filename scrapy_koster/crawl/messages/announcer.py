@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from scrapy_koster import signals
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from scrapy import Request
 
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.messages.counting import Uncounted
+    from scrapy_koster.crawl.events import Events
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.messages.summary import Summary
@@ -38,14 +39,18 @@ class Announcer:
     """Says once what becomes of each site, and counts it."""
 
     def __init__(
-        self, config: Config, stats: Stats, log: Log, *, summary: Summary, counts: Uncounted
+        self, config: Config, stats: Stats, log: Log, *, summary: Summary, events: Events
     ) -> None:
         self._policy = config.policy
         self._stats = stats
         self._log = log
         self.summary = summary
-        self._counts = counts
+        self._events = events
         self._named: Counter[object] = Counter()
+
+    def send(self, signal: object, **named: object) -> None:
+        """Send a signal of ``scrapy_koster.signals``."""
+        self._events.send(signal, **named)
 
     def from_storage(self, site: Site, copy: Copy) -> None:
         """A copy was found in the storage, and is fresh."""
@@ -58,16 +63,28 @@ class Announcer:
         match result, known:
             case Answer(status=304), Copy():
                 self._stats.revalidated()
-                self._read(site, known, Retrieval.REVALIDATED, "revalidated")
+                self._read(site, known, Retrieval.REVALIDATED, "revalidated", result)
             case _, Copy():
-                moved = known.url != site.robots_url
-                self._read(site, known, Retrieval.FETCHED, "redirected" if moved else "fetched")
+                whence = "redirected" if known.url != site.robots_url else "fetched"
+                self._read(site, known, Retrieval.FETCHED, whence, result)
             case _, Failure():  # pragma: no branch
-                self._counts.knows(site, known, Retrieval.FETCHED)
+                self._retrieved(site, known, Retrieval.FETCHED, result)
                 self._not_read(site, known)
 
-    def _read(self, site: Site, copy: Copy, how: Retrieval, whence: str) -> None:
-        self._counts.knows(site, copy, how)
+    def _retrieved(
+        self, site: Site, known: Known, how: Retrieval, result: Answer | NoAnswer | None
+    ) -> None:
+        self.send(signals.robots_retrieved, site=site, known=known, how=how, result=result)
+
+    def _read(
+        self,
+        site: Site,
+        copy: Copy,
+        how: Retrieval,
+        whence: str,
+        result: Answer | NoAnswer | None = None,
+    ) -> None:
+        self._retrieved(site, copy, how, result)
         self.summary.learnt(how)
         self._log.debug(
             "The robots.txt of %(site)s: (%(status)d) <GET %(url)s> (%(whence)s, bytes:"
@@ -93,7 +110,7 @@ class Announcer:
         cause = hazard.cause
         self._stats.hazard_met(cause, is_new=cause not in state.hazards)
         state.hazards |= {cause}
-        self._counts.hazard_met(state.site, request.url, hazard)
+        self.send(signals.standards_conflict, request=request, site=state.site, conflict=hazard)
         self.summary.hazard_met(request.url, robot, hazard)
         self._log.debug(
             "%(request)s is allowed by the draft: %(draft)s; RFC 9309 forbids it: %(rfc9309)s;"
@@ -115,7 +132,6 @@ class Announcer:
     def cut(self, state: SiteState, cut_bytes: int) -> None:
         """Only the first *cut_bytes* octets of the site's file are read."""
         self._stats.cut()
-        self._counts.cut(state.site)
         log = self._log.info if self._is_named("cut") else self._log.debug
         log(
             "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: it was cut"
@@ -192,7 +208,12 @@ class Announcer:
 
     def _stands(self, state: SiteState, standing: Standing, *, is_deferred: bool = False) -> None:
         self.summary.stands(state.site, standing, state.standing)
-        self._counts.stands(state, standing)
+        self.send(
+            signals.site_status_changed,
+            site=state.site,
+            status=standing,
+            previous=state.standing,
+        )
         state.standing, state.is_deferred = standing, is_deferred
 
     def _is_named(self, kind: object) -> bool:
@@ -242,7 +263,7 @@ class Announcer:
 
     def _deferred(self, state: SiteState, failure: Failure, waiting: int) -> None:
         self._stats.site_deferred()
-        self._counts.deferred(state.site)
+        self.send(signals.site_deferred, site=state.site)
         self._stats.requests_deferred(waiting)
         log = self._log.info if self._is_named("deferred") else self._log.debug
         log(
@@ -257,7 +278,7 @@ class Announcer:
     def _refused(
         self, state: SiteState, failure: Failure, waiting: int, before: Standing | None
     ) -> None:
-        self._counts.given_up(state.site)
+        self.send(signals.site_given_up, site=state.site)
         if self._policy.defers:
             self._given_up(state, failure, waiting)
         elif before is not Standing.UNAVAILABLE and self._is_named("refused at once"):

@@ -122,6 +122,9 @@ def _without_end(copy: Copy, now: float) -> Copy:
 class QuietAnnouncer(Announcer):
     """Does not say of each site that it was not asked: that is said once, of all."""
 
+    def send(self, signal: object, **named: object) -> None:
+        """Send nothing: these sites are not those of the crawl."""
+
     def announce(self, state: SiteState, step: Step, waiting: int) -> None:
         if not isinstance(step, Pass):
             super().announce(state, step, waiting)

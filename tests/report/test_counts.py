@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.clocks import StillClock
 from scrapy import Request
+from scrapy.http import Response
 
-from scrapy_koster.crawl.clock import Clock
-from scrapy_koster.crawl.messages.counting import Counts, Uncounted
 from scrapy_koster.crawl.messages.summary import Retrieval
-from scrapy_koster.crawl.states import Facts, SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.hazard import Cause, Hazard
@@ -22,8 +19,8 @@ from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.ruling import Ruling
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.standing import Access, Ground, Standing
-from scrapy_koster.protocol.step import Pass
 from scrapy_koster.protocol.verdict import Source, Verdict
+from scrapy_koster.report.counts import Counts
 from scrapy_koster.report.numbers import ALLOWED_BECAUSE, OUTCOME_NAMES
 from scrapy_koster.report.tally import ALLOWED, START
 
@@ -56,11 +53,20 @@ def failure(reason: str) -> Failure:
     return Failure(reason, 1, 0.0, 0.0, 10.0, None)
 
 
-def state_of(standing: Standing | None, known: Copy | Failure | None = None) -> SiteState:
-    state = SiteState(SITE)
-    state.standing = standing
-    state.learn(Facts(known))
-    return state
+def allow(
+    counts: Counts, status: Standing | None, url: str, known: Copy | Failure | None = None
+) -> None:
+    request = Request(url)
+    counts.allowed(request, SITE, status=status, known=known, robot="fig", verdict=None)
+
+
+def retrieve(
+    counts: Counts,
+    known: Copy | Failure,
+    how: Retrieval = Retrieval.FETCHED,
+    result: Answer | NoAnswer | None = None,
+) -> None:
+    counts.retrieved(SITE, known, how, result)
 
 
 def verdict(
@@ -92,15 +98,16 @@ def row_of(counts: Counts) -> dict[str, Any]:
 
 @pytest.fixture
 def counts() -> Counts:
-    return Counts(StillClock(NOW), lambda: None)
+    return Counts(lambda: NOW, lambda: None)
 
 
 def test_a_site_that_is_asked_and_answers(counts: Counts) -> None:
-    counts.asked(SITE)
-    counts.asked(SITE)
-    counts.heard(SITE, NoAnswer("timeout"))
-    counts.heard(SITE, Answer(ROBOTS_URL, 503, {}))
-    assert row_of(counts) == {"asked": 2, "answered": 1}
+    counts.requested(SITE)
+    counts.requested(SITE)
+    retrieve(counts, failure("timeout"), result=NoAnswer("timeout"))
+    retrieve(counts, failure("HTTP 503"), result=Answer(ROBOTS_URL, 503, {}))
+    row = row_of(counts)
+    assert (row["asked"], row["answered"]) == (2, 1)
     assert counts.tally.minute == {"asked": 2, "answered": 1}
 
 
@@ -114,7 +121,7 @@ def test_a_site_that_is_asked_and_answers(counts: Counts) -> None:
 )
 def test_a_copy(counts: Counts, how: Retrieval, column: str) -> None:
     for _ in range(2):
-        counts.knows(SITE, copy_of(), how)
+        retrieve(counts, copy_of(), how)
     assert row_of(counts) == {
         column: 2, "status": 200, "fetched": 1000, "expires": 2000, "bytes": len(RULES),
         "crc": zlib.crc32(RULES), "digest": digest_of(RULES), "redirect": "", "reason": "",
@@ -124,7 +131,7 @@ def test_a_copy(counts: Counts, how: Retrieval, column: str) -> None:
 def test_a_copy_that_was_redirected_to_and_never_expires(counts: Counts) -> None:
     url = f"http://b.example/\x1b{'x' * 500}"
     copy = Copy(url, 200, b"", None, None, 0.0, float("inf"))
-    counts.knows(SITE, copy, Retrieval.FETCHED)
+    retrieve(counts, copy)
     row = row_of(counts)
     assert row["expires"] == 2**62  # an integer of SQLite has 64 bits
     assert row["redirect"].startswith("http://b.example/\\x1bxxx")
@@ -145,7 +152,7 @@ def test_a_copy_that_was_redirected_to_and_never_expires(counts: Counts) -> None
 def test_a_failure(counts: Counts, reason: str, status: int, shown: str, kind: str) -> None:
     """The status is that of the answer, 0 where there was none; a kind ends at the colon."""
     for _ in range(2):
-        counts.knows(SITE, failure(reason), Retrieval.FETCHED)
+        retrieve(counts, failure(reason))
     assert row_of(counts) == {"status": status, "reason": shown}
     assert counts.tally.failures == {kind: 2}
 
@@ -157,33 +164,29 @@ def test_the_record_that_is_obeyed(counts: Counts) -> None:
         Line(8, b"crawl-delay", b"2.5"),
         Line(9, b"crawl-delay", b"9"),
     ]
-    counts.parsed(NAME, Record(agents, rules))
+    counts.read(SITE, copy_of(), Record(agents, rules), ())
     assert row_of(counts) == {"record_line": 3, "record": "a, b, c", "delay": "2.5"}
-    counts.parsed(NAME, None)
+    counts.read(SITE, copy_of(), None, ())
     assert row_of(counts) == {"record_line": 0, "record": "", "delay": ""}
 
 
 def test_a_record_of_long_and_hostile_names(counts: Counts) -> None:
     long = [Line(1, b"user-agent", b"\x1b" + b"x" * 100)]
-    counts.parsed(NAME, Record(long, [Line(2, b"crawl-delay", b"5" * 100)]))
+    counts.read(SITE, copy_of(), Record(long, [Line(2, b"crawl-delay", b"5" * 100)]), ())
     assert row_of(counts) == {
         "record_line": 1, "record": "\\x1b" + "x" * 33 + "...", "delay": "5" * 17 + "..."
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("happens", "column"),
-    [
-        (lambda counts: counts.hazard_met(SITE, f"{NAME}/a", HAZARD), "looser"),
-        (lambda counts: counts.cut(SITE), "cut"),
-    ],
-)
-def test_what_is_counted_once_each(
-    counts: Counts, happens: Callable[[Counts], None], column: str
-) -> None:
-    happens(counts)
-    happens(counts)
-    assert row_of(counts) == {column: 2}
+def test_conflicts(counts: Counts) -> None:
+    for _ in range(2):
+        counts.conflict(Request(f"{NAME}/a"), SITE, HAZARD)
+    assert row_of(counts) == {"looser": 2}
+
+
+def test_a_file_that_is_cut(counts: Counts) -> None:
+    counts.read(SITE, replace(copy_of(), cut_bytes=9), None, ())
+    assert row_of(counts)["cut"] == 1
 
 
 def test_the_end_of_deferring(counts: Counts) -> None:
@@ -191,15 +194,15 @@ def test_the_end_of_deferring(counts: Counts) -> None:
     counts.deferred(SITE)
     assert row_of(counts) == deferred
     assert counts.tally.minute == {"deferred": 1}
-    counts.stands(state_of(None), Standing.UNAVAILABLE)
-    counts.stands(state_of(Standing.UNAVAILABLE), Standing.UNAVAILABLE)
+    counts.status_changed(SITE, Standing.UNAVAILABLE, None)
+    counts.status_changed(SITE, Standing.UNAVAILABLE, Standing.UNAVAILABLE)
     assert row_of(counts) == {**deferred, "outcome": Standing.UNAVAILABLE}
-    counts.stands(state_of(Standing.UNAVAILABLE), Standing.OBEYED)
+    counts.status_changed(SITE, Standing.OBEYED, Standing.UNAVAILABLE)
     assert row_of(counts) == {**deferred, "outcome": Standing.OBEYED, "resumed": int(NOW)}
 
 
 def test_what_was_never_unavailable_has_not_resumed(counts: Counts) -> None:
-    counts.stands(state_of(Standing.OBEYED), Standing.RESTRICTED)
+    counts.status_changed(SITE, Standing.RESTRICTED, Standing.OBEYED)
     assert row_of(counts) == {"outcome": Standing.RESTRICTED}
 
 
@@ -211,13 +214,11 @@ def test_given_up(counts: Counts) -> None:
 def test_many_sites_are_written_before_long() -> None:
     told: list[int] = []
     count = 0
-    many = Counts(Clock(), lambda: told.append(count))
+    many = Counts(lambda: NOW, lambda: told.append(count))
     for count in range(4001):
-        state = state_of(None)
         site = site_of(f"http://{count}.example")
         assert site is not None
-        state.site = site
-        many.stands(state, Standing.OBEYED)
+        many.status_changed(site, Standing.OBEYED, None)
     assert told == [4000]
 
 
@@ -233,18 +234,11 @@ def test_many_sites_are_written_before_long() -> None:
 )
 def test_what_is_let_pass(counts: Counts, standing: Standing | None, column: str) -> None:
     for _ in range(2):
-        counts.allowed(state_of(standing, copy_of()), f"{NAME}/a", "fig")
+        allow(counts, standing, f"{NAME}/a", copy_of())
     assert row_of(counts) == {column: 2}
     assert counts.tally.minute == {"allowed": 2}
     compared = [(RULES, f"{NAME}/a", "fig", True)] * 2
     assert counts.tally.compared == (compared if standing is Standing.OBEYED else [])
-
-
-def test_what_is_let_pass_before_its_site_was_announced(counts: Counts) -> None:
-    state = state_of(None, failure("timeout"))
-    state.step = Pass(failure("timeout"), 0.0)
-    counts.allowed(state, f"{NAME}/a", "fig")
-    assert row_of(counts) == {"allowed_unavailable": 1}
 
 
 def test_refused_by_a_rule(counts: Counts) -> None:
@@ -292,8 +286,8 @@ def test_refused_at_the_start(counts: Counts) -> None:
 @pytest.mark.parametrize("word", ["nofollow", "noindex"])
 def test_what_a_page_asks_for(counts: Counts, word: str) -> None:
     page = f"{NAME}/a/b/{'x' * 500}"
-    counts.dropped(word, page)
-    counts.dropped(word, NAME)
+    counts.dropped(Response(page), word)
+    counts.dropped(Response(NAME), word)
     assert row_of(counts) == {word: 2}
     shown = [NAME, page[:297] + "..."]
     assert sampled(counts) == {(NAME, word, 0): shown}
@@ -311,13 +305,12 @@ def sampled(counts: Counts) -> dict[tuple[str, str, int], list[str]]:
 
 def test_the_first_hundred_are_compared_then_one_of_64(counts: Counts) -> None:
     """Of the decisions by rules; others are not counted."""
-    state, other = state_of(Standing.OBEYED, copy_of()), state_of(Standing.HTML, copy_of())
     request = Request(f"{NAME}/private")
     compared: list[int] = []
     for n in range(1, 257):
-        counts.allowed(other, NAME, "fig")
+        allow(counts, Standing.HTML, NAME, copy_of())
         if n % 2:
-            counts.allowed(state, f"{NAME}/{n}", "fig")
+            allow(counts, Standing.OBEYED, f"{NAME}/{n}", copy_of())
         else:
             counts.refused(request, verdict(Ground.RULE, RULE))
         if len(counts.tally.compared) > len(compared):
@@ -327,23 +320,19 @@ def test_the_first_hundred_are_compared_then_one_of_64(counts: Counts) -> None:
 
 def test_a_file_of_more_than_64_kibibytes_is_not_compared(counts: Counts) -> None:
     for size in (65536, 65537):
-        counts.allowed(state_of(Standing.OBEYED, copy_of(b"\n" * size)), NAME, "fig")
+        allow(counts, Standing.OBEYED, NAME, copy_of(b"\n" * size))
     assert [len(body) for body, *_ in counts.tally.compared] == [65536]
 
 
 def test_a_stale_copy_that_is_obeyed_is_compared(counts: Counts) -> None:
     stale = Failure("timeout", 1, 0.0, 0.0, 10.0, copy_of())
-    counts.allowed(state_of(Standing.OBEYED, stale), NAME, "fig")
-    counts.allowed(state_of(Standing.OBEYED, failure("timeout")), NAME, "fig")
+    allow(counts, Standing.OBEYED, NAME, stale)
+    allow(counts, Standing.OBEYED, NAME, failure("timeout"))
     assert counts.tally.compared == [(RULES, NAME, "fig", True)]
 
 
 def test_what_was_taken_is_gone(counts: Counts) -> None:
-    counts.asked(SITE)
+    counts.requested(SITE)
     taken = counts.take()
     assert taken.sites == {NAME: {"asked": 1}}
     assert (counts.tally.sites, counts.tally.minute) == ({}, {})
-
-
-def test_who_counts_says_so() -> None:
-    assert (Counts(Clock(), lambda: None).is_on, Uncounted().is_on) == (True, False)

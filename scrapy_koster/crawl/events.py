@@ -1,0 +1,26 @@
+"""Sends the signals of ``scrapy_koster.signals`` to whoever has connected to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydispatch.dispatcher import getAllReceivers, liveReceivers
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+class Events:
+    """The events of a crawl, sent as signals of its crawler."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._signals = crawler.signals
+
+    def has_receivers(self, signal: object) -> bool:
+        """Return whether anybody has connected to *signal*."""
+        return any(True for _ in liveReceivers(getAllReceivers(self._signals.sender, signal)))
+
+    def send(self, signal: object, **named: object) -> None:
+        """Send *signal*, if anybody has connected to it."""
+        if self.has_receivers(signal):
+            self._signals.send_catch_log(signal, **named)
