@@ -103,6 +103,7 @@ class Enforcement:
             and "verbatim_url" not in request.meta
             and state.facts.usage is None
             and not self._config.policy.overrides
+            and (self._pacer is None or self._pacer.too_long(request, state, robot) is None)
         )
 
     def _noted_verdict(self, request: Request, state: SiteState, robot: str, step: Step) -> Verdict:

@@ -7,10 +7,10 @@ parts lack consensus. So statements keep their text and the labels that nobody k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import http_sf
@@ -97,23 +97,17 @@ class Statement:
         }
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class Usage:
     """All preferences about the use of a page, combined. Immutable.
 
     ``str(usage)`` is safe to print: ``train-ai=n, search=y``.
     """
 
-    given: Iterable[Statement] = ()
+    statements: tuple[Statement, ...] = ()
+    """All statements about the page: from robots.txt, headers and META tags."""
     labels: frozenset[str] = field(default=KNOWN_LABELS, kw_only=True)
     """Known labels. The preference about any other label is unknown."""
-    read: Callable[[], tuple[Statement, ...]] | None = field(default=None, kw_only=True)
-    """Returns the statements when they are needed, if they are not given."""
-
-    @cached_property
-    def statements(self) -> tuple[Statement, ...]:
-        """All statements about the page: from robots.txt, headers and META tags."""
-        return tuple(self.given) if self.read is None else self.read()
 
     def preference(self, label: str) -> Preference:
         """Return the preference about one use, such as "train-ai" (vocab, 5 and 5.1).
@@ -143,20 +137,7 @@ class Usage:
         return worded(self.preferences().items())
 
     def __repr__(self) -> str:
-        """The same; it reads nothing that was not read."""
-        is_known = self.read is None or "statements" in vars(self)
-        return f"<Usage {self}>" if is_known else "<Usage, not read yet>"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Usage):
-            return NotImplemented
-        return self.statements == other.statements and self.labels == other.labels
-
-    def __hash__(self) -> int:
-        return hash((self.statements, self.labels))
-
-    def __reduce__(self) -> tuple[Callable[..., Usage], tuple[()]]:
-        return partial(Usage, self.statements, labels=self.labels), ()
+        return f"<Usage {self}>"
 
 
 def combined(statements: Iterable[Statement], label: str) -> Preference:
@@ -302,8 +283,8 @@ class UsageChoice:
         return KNOWN_LABELS.union(self.purposes)
 
     @property
-    def reads_metas(self) -> bool:
-        """Whether the META tags of every page are needed."""
+    def is_on(self) -> bool:
+        """Whether the crawl looks for preferences."""
         return bool(self.purposes) or self.field is not None
 
     @property

@@ -14,8 +14,6 @@ from harness.server import Server, Site
 from scrapy import Request
 from scrapy.http import Response
 
-from scrapy_koster.protocol.metatags import _suspect
-
 ENABLED = {
     "SPIDER_MIDDLEWARES": {"scrapy_koster.RobotsMetaMiddleware": 100},
     "USER_AGENT": "FigTree/0.1",
@@ -236,20 +234,3 @@ async def test_requests_in_a_job_can_be_stored(
     result = await crawl(Retrying, urls=[site.url("/noindex")], settings={**ENABLED, "JOBDIR": job})
     assert [urlsplit(url).path for url in result.fetched] == ["/noindex"] * 2
     assert result.stats["scheduler/enqueued/disk"] == 2
-
-
-@pytest.mark.parametrize(
-    ("settings", "compiled"),
-    [
-        ({}, 1),
-        ({"KOSTER_USAGE_FIELD": "usage"}, 2),
-        ({"ROBOTSTXT_USER_AGENT": ["figtree-images", "figtree"]}, 2),
-        ({"KOSTER_PAGE_DIRECTIVES": ["header"]}, 0),
-    ],
-)
-async def test_what_finds_tags_is_compiled_before_there_is_a_page(
-    crawl: Crawl, settings: dict[str, Any], compiled: int
-) -> None:
-    _suspect.cache_clear()
-    await crawl(urls=[], settings={"USER_AGENT": "FigTree/0.1", **settings})
-    assert _suspect.cache_info().currsize == compiled

@@ -140,13 +140,18 @@ def test_a_content_signal(value: bytes, expected: Stated) -> None:
 def test_combination(said: str, expected: Preference) -> None:
     statements = [header() if each == "-" else header(search=each) for each in said]
     assert combined(statements, "search") is expected
-    assert Usage(statements).preference("search") is expected
-    assert Usage(statements).preference("train-ai") is UNKNOWN
+    assert Usage(tuple(statements)).preference("search") is expected
+    assert Usage(tuple(statements)).preference("train-ai") is UNKNOWN
 
 
 def test_the_statement_that_is_decisive() -> None:
     allows, disallows = header(search="y"), header(search="n", tdm="y")
-    usage = Usage([allows, disallows])
+    usage = Usage(
+        (
+            allows,
+            disallows,
+        )
+    )
     assert usage.decisive("search") is disallows
     assert usage.decisive("tdm") is disallows
     assert usage.decisive("train-ai") is None
@@ -156,10 +161,10 @@ def test_the_statement_that_is_decisive() -> None:
 def test_of_unknown_labels() -> None:
     """6.4: "any unknown labels MUST be ignored". A setting may make one known."""
     said = [header(new="n")]
-    assert Usage(said).preference("new") is UNKNOWN
-    assert Usage(said).preferences() == {}
+    assert Usage(tuple(said)).preference("new") is UNKNOWN
+    assert Usage(tuple(said)).preferences() == {}
     choice = UsageChoice(purposes=("new",))
-    usage = Usage(said, labels=choice.labels)
+    usage = Usage(tuple(said), labels=choice.labels)
     assert usage.preference("new") is DISALLOW
     assert str(usage) == "new=n"
     assert said[0].preferences == {"new": DISALLOW}
@@ -201,7 +206,12 @@ def test_usage_as_text_and_for_json() -> None:
         origin=Origin.ROBOTS_TXT, text="Content-Usage: train-ai=n", stated=stated(train_ai="n"),
         line=3, digest="ab",
     )  # fmt: skip
-    usage = Usage([line, header(search="y", train_ai="y")])
+    usage = Usage(
+        (
+            line,
+            header(search="y", train_ai="y"),
+        )
+    )
     assert str(usage) == "search=y, train-ai=n"
     assert repr(usage) == "<Usage search=y, train-ai=n>"
     assert str(line) == "line 3 'Content-Usage: train-ai=n' of robots.txt"
@@ -228,31 +238,14 @@ def test_the_line_of_a_statement() -> None:
 
 
 def test_usage_is_frozen_and_a_value() -> None:
-    usage = Usage([header(search="y")])
+    usage = Usage((header(search="y"),))
     with pytest.raises(AttributeError, match="cannot assign"):
         usage.labels = frozenset()  # type: ignore[misc]
-    for same in (Usage([header(search="y")]), deepcopy(usage), pickle.loads(pickle.dumps(usage))):
+    for same in (Usage((header(search="y"),)), deepcopy(usage), pickle.loads(pickle.dumps(usage))):
         assert same == usage
         assert hash(same) == hash(usage)
-    assert usage != Usage([header(search="n")])
-    assert usage != Usage([header(search="y")], labels=frozenset())
-    assert usage != "search=y"
-
-
-def test_what_is_read_later_is_read_once() -> None:
-    reads: list[int] = []
-
-    def read() -> tuple[Statement, ...]:
-        reads.append(1)
-        return (header(search="n"),)
-
-    usage = Usage(read=read)
-    assert repr(usage) == "<Usage, not read yet>"
-    assert not reads
-    assert usage.preference("search") is DISALLOW
-    assert usage.statements == (header(search="n"),)
-    assert reads == [1]
-    assert pickle.loads(pickle.dumps(Usage(read=read))) == usage
+    assert usage != Usage((header(search="n"),))
+    assert usage != Usage((header(search="y"),), labels=frozenset())
 
 
 @pytest.mark.parametrize(
@@ -272,7 +265,7 @@ def test_what_is_unfit(
     purposes: tuple[str, ...], unknown: UsageUnknown, said: dict[str, str], unfit: str | None
 ) -> None:
     choice = UsageChoice(purposes=purposes, unknown=unknown)
-    found = choice.unfit(Usage([header(**said)], labels=choice.labels))
+    found = choice.unfit(Usage((header(**said),), labels=choice.labels))
     assert (found and found[0]) == unfit
     is_disallowed = unfit is not None and unfit.replace("-", "_") in said
     assert (found is not None and found[1] is not None) is is_disallowed
@@ -281,12 +274,12 @@ def test_what_is_unfit(
 @pytest.mark.parametrize("action", UsageAction)
 def test_what_a_choice_does(action: UsageAction) -> None:
     none = UsageChoice(action=action, field="usage")
-    assert (none.drops, none.refuses, none.reads_metas) == (False, False, True)
+    assert (none.drops, none.refuses, none.is_on) == (False, False, True)
     one = UsageChoice(action=action, purposes=("search",))
     assert one.refuses is (action is UsageAction.REFUSE)
     assert one.drops is (action is not UsageAction.REPORT)
-    assert one.reads_metas
-    assert not UsageChoice().reads_metas
+    assert one.is_on
+    assert not UsageChoice().is_on
     assert one.disallowed([header(search="y"), no := header(search="n")]) is no
     assert one.disallowed([header(search="y"), header(tdm="n")]) is None
 

@@ -54,7 +54,7 @@ def _check_spider_middlewares(crawler: Crawler, config: Config) -> None:
             "RobotsMetaMiddleware is in SPIDER_MIDDLEWARES, but not in the crawl: it was disabled"
             " when it was built. Fix the cause, or set KOSTER_PAGE_DIRECTIVES = []."
         )
-    if config.usage.reads_metas and crawler.get_spider_middleware(UsageMiddleware) is None:
+    if config.usage.is_on and crawler.get_spider_middleware(UsageMiddleware) is None:
         raise RuntimeError(
             "KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD is set, but there is no UsageMiddleware in"
             " the crawl: it was disabled when it was built. Fix the cause, or unset both settings."

@@ -38,7 +38,7 @@ def _check_parser(crawler: Crawler, config: Config, log: Log) -> None:
 
 def _check_usage(crawler: Crawler, config: Config) -> None:
     enabled = crawler.settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
-    if config.usage.reads_metas and not any(
+    if config.usage.is_on and not any(
         issubclass(load_object(path), UsageMiddleware) for path in enabled
     ):
         raise ValueError(

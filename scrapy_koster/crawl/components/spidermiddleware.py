@@ -19,7 +19,6 @@ from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.pages.page import (
     may_have_metas,
     octets_of,
-    prepare_for,
     syntax_of,
     tokens_of,
 )
@@ -62,7 +61,6 @@ class RobotsMetaMiddleware:
         self._found: WeakKeyDictionary[Response, Directives] = WeakKeyDictionary()
         self._dropped: Counter[str] = Counter()
         self._crawler = crawler
-        crawler.signals.connect(self._begin, signal=signals.spider_opened)
         crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
     @classmethod
@@ -150,10 +148,6 @@ class RobotsMetaMiddleware:
             said=said,
             more=_HOW_TO_SWITCH_OFF if first else "",
         )
-
-    def _begin(self) -> None:
-        if self._reads_metas:
-            prepare_for(self._crawler, self._token)
 
     def _sum_up(self) -> None:
         if self._dropped:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -14,18 +13,16 @@ from scrapy.http import Response
 
 from scrapy_koster import signals as robots_signals
 from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.config import DAY_SECS
+from scrapy_koster.crawl.config import DAY_SECS, config_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pages.page import (
     may_have_metas,
     octets_of,
-    prepare_for,
     syntax_of,
     tokens_of,
-    tokens_said,
 )
-from scrapy_koster.protocol.metatags import Syntax, part_to_read
+from scrapy_koster.protocol.metatags import part_to_read
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
 from scrapy_koster.protocol.usage_page import (
     TDM_NAMES,
@@ -35,7 +32,7 @@ from scrapy_koster.protocol.usage_page import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
     from scrapy.crawler import Crawler
     from scrapy.http import Headers
@@ -50,11 +47,13 @@ _Unfit: TypeAlias = "tuple[str, Statement | None]"
 """A purpose that items may not serve, and the statement that says so."""
 
 _HEADERS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy")
-_NO_FIELDS = HeaderFields()
 
 
 class UsageMiddleware:
-    """Sets ``response.meta["koster_usage"]``, and drops items if a purpose is disallowed."""
+    """Sets ``response.meta["koster_usage"]``, and drops items if a purpose is disallowed.
+
+    Enabled by KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD.
+    """
 
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
         """See ``from_crawler``, which has the parts built."""
@@ -64,11 +63,8 @@ class UsageMiddleware:
         self._events = parts.events
         self._stated = parts.stated
         self._token = parts.config.robot
-        self._choice = choice = parts.config.usage
+        self._choice = parts.config.usage
         self._dry_run = parts.config.dry_run
-        self._labels = choice.labels
-        self._reads_metas = choice.reads_metas
-        self._nothing = Usage(labels=self._labels)
         self._found: WeakKeyDictionary[Response, Usage] = WeakKeyDictionary()
         self._unfit: WeakKeyDictionary[Response, _Unfit] = WeakKeyDictionary()
         self._dropped: Counter[str] = Counter()
@@ -81,36 +77,28 @@ class UsageMiddleware:
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):
-            return cls(crawler, assembly_of(crawler))
+            if config_of(crawler).usage.is_on:
+                return cls(crawler, assembly_of(crawler))
+        raise NotConfigured  # without a word: it is the user's
 
     def process_spider_input(self, response: Response) -> None:
         """Set the usage of the page, so that its callback can see it."""
         request = response.request
         assert request is not None  # the engine sets it
-        usage, fields = self._nothing, _NO_FIELDS
-        stated = self._stated.about(request) if self._stated.has_any else ()
-        # Not "in response.headers", which folds the case of the name each time.
-        if not response.headers.keys().isdisjoint(_HEADERS):
-            fields = _fields(response.headers)
-        if stated or fields is not _NO_FIELDS:
-            usage = self._without_metas(request, stated, fields)
-        if may_have_metas(response):
-            usage = self._with_metas(response, request, stated, fields)
-        if self._reads_metas:
-            self._count(usage)
-            # A callback may write to its meta: what is decided by is kept apart.
-            self._found[response] = usage
-            if unfit := self._unfit_for(request, usage):
-                self._unfit[response] = unfit
+        usage = Usage(self._statements(response, request), labels=self._choice.labels)
+        for label, preference in usage.preferences().items():
+            self._stats.usage_stated(label, preference)
+        # A callback may write to its meta: what is decided by is kept apart.
+        self._found[response] = usage
+        if unfit := self._unfit_for(request, usage):
+            self._unfit[response] = unfit
         request.meta[USAGE] = usage
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         """Pass on requests without the usage of this page, and items that it may serve."""
-        usage, unfit = self._nothing, None
-        if self._reads_metas:  # else nothing is filled or dropped
-            usage, unfit = self._found.get(response, usage), self._unfit.get(response)
+        usage, unfit = self._found.get(response), self._unfit.get(response)
         async for output in result:
             if isinstance(output, Request):
                 # People pass meta=response.meta on: it is another page's there, and in no queue.
@@ -118,38 +106,27 @@ class UsageMiddleware:
             elif output is not None:
                 if unfit is not None and await self._drops(output, response, *unfit):
                     continue
-                if self._choice.field is not None:
+                if self._choice.field is not None and usage is not None:
                     _fill(output, self._choice.field, usage)
             yield output
 
-    def _without_metas(
-        self, request: Request, stated: tuple[Statement, ...], fields: HeaderFields
-    ) -> Usage:
-        read = partial(header_statements, fields, labels=self._labels)
-        statements = stated + _to_each(tokens_of(request, self._token), read)
-        usage = Usage(statements, labels=self._labels)
-        if not self._reads_metas:
-            self._count(usage)  # what it takes no parsing of the page to know
-        return usage
+    def _statements(self, response: Response, request: Request) -> tuple[Statement, ...]:
+        """Return all statements about the page: of its robots.txt, its headers and META tags."""
+        fields, labels = _fields(response.headers), self._choice.labels
+        is_page = may_have_metas(response)
+        page = octets_of(response) if is_page else b""
+        syntax = syntax_of(type(response), response.headers)
 
-    def _with_metas(
-        self,
-        response: Response,
-        request: Request,
-        stated: tuple[Statement, ...],
-        fields: HeaderFields,
-    ) -> Usage:
-        # It must not hold the response, whose request holds it. Few callbacks ask for it: what
-        # can be found then is not looked for here.
-        page, said = octets_of(response), request.meta.get("robotstxt_user_agent")
-        tokens = partial(tokens_said, said, request.headers, self._token)
-        syntax = partial(syntax_of, type(response), response.headers)
-        read = partial(_statements, page, stated, fields, tokens, syntax, labels=self._labels)
-        return Usage(labels=self._labels, read=read)
+        def read(token: str) -> tuple[Statement, ...]:
+            if not is_page:
+                return header_statements(fields, token, labels=labels)
+            part = part_to_read(page, token, TDM_NAMES)
+            return page_statements(fields, part, token, syntax=syntax, labels=labels)
 
-    def _count(self, usage: Usage) -> None:
-        for label, preference in usage.preferences().items():
-            self._stats.usage_stated(label, preference)
+        # What is stated to each name of a robot of several names counts once.
+        tokens = tokens_of(request, self._token)
+        of_page = dict.fromkeys(each for token in tokens for each in read(token))
+        return self._stated.about(request) + tuple(of_page)
 
     def _unfit_for(self, request: Request, usage: Usage) -> _Unfit | None:
         """Return the purpose that items of the page may not serve, None if they may be kept."""
@@ -193,8 +170,6 @@ class UsageMiddleware:
     # The start and the end of the crawl.
 
     def _begin(self) -> None:
-        if self._reads_metas:
-            prepare_for(self._crawler, self._token, TDM_NAMES)
         purposes = self._choice.purposes
         if not purposes:
             return
@@ -236,32 +211,6 @@ def _fields(headers: Headers) -> HeaderFields:
         tdm_reservation=reservation,
         tdm_policy=policy,
     )
-
-
-def _statements(
-    page: bytes,
-    of_robots_txt: tuple[Statement, ...],
-    fields: HeaderFields,
-    tokens: Callable[[], tuple[str, ...]],
-    syntax: Callable[[], Syntax],
-    *,
-    labels: frozenset[str],
-) -> tuple[Statement, ...]:
-    """Return all statements about *page*, which is read for META tags."""
-    written = syntax()
-
-    def read(token: str) -> tuple[Statement, ...]:
-        part = part_to_read(page, token, TDM_NAMES)
-        return page_statements(fields, part, token, syntax=written, labels=labels)
-
-    return of_robots_txt + _to_each(tokens(), read)
-
-
-def _to_each(
-    tokens: tuple[str, ...], read: Callable[[str], tuple[Statement, ...]]
-) -> tuple[Statement, ...]:
-    """Return what is stated to a robot of several names; to all of them: once."""
-    return tuple(dict.fromkeys(each for token in tokens for each in read(token)))
 
 
 def _fill(item: Any, field: str, usage: Usage) -> None:

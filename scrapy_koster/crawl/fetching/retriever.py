@@ -15,7 +15,6 @@ from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.engine.tasks import Told, begin, when_ended
-from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.fetching.lookahead import NoSocketError
 from scrapy_koster.crawl.fetching.ports import TurnNeededError
 from scrapy_koster.crawl.states import Facts
@@ -89,7 +88,6 @@ class Retriever:
         self._crawler = crawler
         self._config = config
         self._announcer = announcer
-        self._has_receivers = Events(crawler).has_receivers
         self._clock = clock
         self._chance = chance
         self._fetch = fetch
@@ -321,14 +319,13 @@ class Retriever:
         kind, body = self._config.parser, copy.in_utf8
         build = partial(build_from_crawler, kind, self._crawler, body)
         parser: RobotParser = checked_parser(kind, guarded(kind, "from_crawler", build))
-        if self._has_receivers(robots_parsed):
+        if self._announcer.has_receivers(robots_parsed):
             await self._tell(state, parser, page)
-        usage = self._usage(copy, parser)
-        watch = None
+        usage, watch = self._usage(copy, parser), None
         if self._examiner is not None:
             self._examiner.read(state.site, copy, parser, usage, page)
             watch = self._examiner.watch(parser)
-        return Facts(parser=parser, watch=watch, usage=usage)
+        return Facts(parser=parser, watch=watch, usage=usage if self._config.usage.is_on else None)
 
     async def _tell(self, state: SiteState, parser: RobotParser, page: Request) -> None:
         told = self._crawler.signals.send_catch_log_async(
@@ -340,6 +337,8 @@ class Retriever:
             self._announcer.not_heeded(state, self._config.timeout_secs)
 
     def _usage(self, copy: Copy, parser: object) -> UsageLines | None:
+        if not (self._config.usage.is_on or self._announcer.has_receivers(signals.robots_read)):
+            return None
         labels = self._config.usage.labels
         return usage_lines(copy.in_utf8, parser, labels=labels, digest=copy.digest)
 

@@ -52,6 +52,10 @@ class Announcer:
         """Send a signal of ``scrapy_koster.signals``."""
         self._events.send(signal, **named)
 
+    def has_receivers(self, signal: object) -> bool:
+        """Return whether anybody has connected to *signal*."""
+        return self._events.has_receivers(signal)
+
     def from_storage(self, site: Site, copy: Copy) -> None:
         """A copy was found in the storage, and is fresh."""
         self._read(site, copy, Retrieval.FROM_STORAGE, "from storage")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
-from scrapy_koster.crawl.robot import sent_user_agent, user_agent
-from scrapy_koster.protocol.metatags import Syntax, part_to_read
+from scrapy_koster.crawl.robot import sent_user_agent
+from scrapy_koster.protocol.metatags import Syntax
 from scrapy_koster.protocol.nametoken import joined, names_of
 
 if TYPE_CHECKING:
     from scrapy import Request
-    from scrapy.crawler import Crawler
     from scrapy.http import Headers
 
 _XHTML = b"http://www.w3.org/1999/xhtml"
@@ -26,22 +25,9 @@ _names_of = lru_cache(maxsize=1000)(names_of)
 def tokens_of(request: Request, token: str | None) -> tuple[str, ...]:
     """Return all names that a page speaks to; *token* is what the crawl has set, if anything."""
     said = request.meta.get("robotstxt_user_agent")
-    return tokens_said(said, request.headers, token)
-
-
-def tokens_said(said: Any, headers: Headers, token: str | None) -> tuple[str, ...]:
-    """Return those of a request with *headers*, whose meta has *said* which robot."""
     robot = (joined(said) if said else None) or token
     # The header that was sent, whoever set it: it is to that robot that the page speaks.
-    return _names_of(robot or sent_user_agent(headers))
-
-
-def prepare_for(crawler: Crawler, token: str | None, others: tuple[str, ...] = ()) -> None:
-    """Have ready what finds the META tags that speak to the robot of the crawl, or have one of
-    the names *others*: its first page need not wait for it.
-    """
-    for name in _names_of(token or user_agent(crawler)):
-        part_to_read(b"", name, others)
+    return _names_of(robot or sent_user_agent(request.headers))
 
 
 def may_have_metas(response: Response) -> bool:
