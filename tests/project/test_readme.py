@@ -20,7 +20,7 @@ from scrapy_koster.crawl.config import DEFAULTS
 README = text("README.md")
 [ENABLED] = [block for block in blocks(README, "python") if "class " not in block]
 RULES = "User-agent: *\nDisallow: /private\n"
-WORDS_MOST = 700
+WORDS_MOST = 850
 
 
 def prose() -> list[str]:
