@@ -9,6 +9,7 @@ from scrapy_koster.protocol.access import (
     Failure,
     Known,
     has_been,
+    last_copy,
     longest_deferral_secs,
     longest_life_secs,
 )
@@ -49,21 +50,18 @@ def sound(found: object) -> Known | None:
     """Return what a storage has *found*; StorageError if it is not a valid Copy or Failure."""
     if found is None:
         return None
+    kind = type(found).__name__
+    if not isinstance(found, (Copy, Failure)):
+        raise StorageError(f"it returned a {kind} in place of a Copy, a Failure or None")
     try:
-        if isinstance(found, Copy):
-            return known_from(_fields(found, COPY_FIELDS), None)
-        if isinstance(found, Failure):
-            stale = None if found.stale is None else _fields(found.stale, COPY_FIELDS)
-            return known_from(stale, _fields(found, FAILURE_FIELDS))
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        raise StorageError(f"it returned an invalid {type(found).__name__}: {error}") from error
-    raise StorageError(
-        f"it returned a {type(found).__name__} in place of a Copy, a Failure or None"
-    )
+        failure = _fields(found, FAILURE_FIELDS) if isinstance(found, Failure) else None
+        return known_from(_fields(last_copy(found), COPY_FIELDS), failure)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise StorageError(f"it returned an invalid {kind}: {error}") from error
 
 
-def _fields(known: object, names: tuple[str, ...]) -> dict[str, object]:
-    return {name: getattr(known, name) for name in names}
+def _fields(known: object, names: tuple[str, ...]) -> dict[str, object] | None:
+    return None if known is None else {name: getattr(known, name) for name in names}
 
 
 def seconds(value: object) -> float:
@@ -73,21 +71,19 @@ def seconds(value: object) -> float:
     raise StorageError(f"it returned {printable(repr(value), 50)} in place of seconds")
 
 
-def judged(known: Known, *, policy: Policy, max_bytes: int) -> Known | None:
+def judged(known: Known | None, *, policy: Policy, max_bytes: int) -> Known | None:
     """Return *known*, which may have been stored under other settings, by those of today.
 
     None for a copy that was cut where today more of the file is read: it must
     be fetched again, for a 304 would renew what was cut.
     """
-    match known:
-        case Copy():
-            return _judged(known, policy, max_bytes)
-        case Failure(stale=stale, asked=asked, retry=retry):  # pragma: no branch
-            return replace(
-                known,
-                stale=None if stale is None else _judged(stale, policy, max_bytes),
-                retry=min(retry, asked + longest_deferral_secs(policy)),
-            )
+    copy = last_copy(known)
+    if copy is not None:
+        copy = _judged(copy, policy, max_bytes)
+    if not isinstance(known, Failure):
+        return copy
+    retry = min(known.retry, known.asked + longest_deferral_secs(policy))
+    return replace(known, stale=copy, retry=retry)
 
 
 def _judged(copy: Copy, policy: Policy, max_bytes: int) -> Copy | None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from contextlib import contextmanager
+from copy import copy as copied
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 from scrapy_koster.protocol.access import Known
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import OCTETS_MAX, decoded, encoded, site_named
 from scrapy_koster.storage.latest import LATE_SECS, learnt
 from scrapy_koster.storage.port import Claimed, Settings, StorageError
-from scrapy_koster.storage.redis_server import RedisServer, ResponseError
+from scrapy_koster.storage.redis_server import place_of, redis_client
 from scrapy_koster.storage.redis_settings import REDIS_SETTINGS
 from scrapy_koster.storage.setting import Setting
 
@@ -21,6 +21,7 @@ _T = TypeVar("_T")
 
 _VERSION = 2
 _TTL_MAX_MS = 2**52
+_SCANNED_AT_ONCE = 1000
 _VALUE_MAX = OCTETS_MAX + 64
 
 # In all scripts: KEYS[1] what is known, KEYS[2] the claim; ARGV[1] the owner. Somebody else may
@@ -65,12 +66,11 @@ return math.ceil(math.max(left, 0))
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Call(Generic[_T]):
-    """A command, and the function that reads its reply, which may be an error."""
+class _Call(NamedTuple):
+    """A command, and the function that reads its reply."""
 
     command: Sequence[Any]
-    read: Callable[[Any], _T]
+    read: Callable[[Any], Any]
 
 
 class RedisStorage:
@@ -84,10 +84,13 @@ class RedisStorage:
     SETTINGS: ClassVar[Mapping[str, Setting]] = REDIS_SETTINGS
 
     def __init__(self, url: str, prefix: str, ttl_secs: int, robot: str = "") -> None:
-        self._server = RedisServer(url)
+        self._client = redis_client(url)
+        self._is_closed = False
         self._prefix = f"{prefix}:{_VERSION}"
         self._ttl_ms = min(ttl_secs * 1000, _TTL_MAX_MS)
         self._robot = robot
+        self._sender: RedisStorage | None = None
+        """The storage that sends the commands of this one together, if there is one."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> RedisStorage:
@@ -100,59 +103,108 @@ class RedisStorage:
 
     def connect(self) -> None:
         """Connect now, else the first call does; StorageError if that fails."""
-        self._server.connect()
+        with self._errors():
+            if not self._client.ping():
+                raise ConnectionError("it answered PING, but not with PONG")
 
     def call_together(self, calls: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> Any:
         """Make *calls*, each a method's name and arguments, in one message.
 
         Return a list: for each call the result of the method, or the exception that it raises.
         """
-        made = [self._attempt(partial(getattr(self, f"_{name}"), *a, **k)) for name, a, k in calls]
-        replies = iter(self._server.replies([c.command for c in made if isinstance(c, _Call)]))
+        part = copied(self)
+        part._sender = self  # noqa: SLF001  # its methods return their commands
+        made = [_outcome(getattr(part, name), *args, **how) for name, args, how in calls]
+        replies = iter(self._replies([c.command for c in made if isinstance(c, _Call)]))
         return [
-            self._attempt(partial(call.read, next(replies))) if isinstance(call, _Call) else call
-            for call in made
+            _outcome(self._read, each.read, next(replies)) if isinstance(each, _Call) else each
+            for each in made
         ]
 
-    def _attempt(self, call: Callable[[], Any]) -> Any:
-        """Return the result of *call*, or the StorageError that it raises."""
+    def _replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        """Send *commands* in one message, and return the reply to each; an error if that failed."""
         try:
-            with self._server.errors():
-                return call()
-        except StorageError as error:
-            return error
+            self._need_open()
+            with self._client.pipeline(transaction=False) as pipeline:
+                for command in commands:
+                    pipeline.execute_command(*command)
+                replies: list[Any] = pipeline.execute(raise_on_error=False)
+                return replies
+        except Exception as error:  # noqa: BLE001  # whatever answers at that port
+            return [error] * len(commands)
 
-    def _one(self, made: Callable[[], _Call[_T]]) -> _T:
-        with self._server.errors():
-            call = made()
-            return call.read(self._server.replies([call.command])[0])
+    def _read(self, read: Callable[[Any], _T], reply: Any) -> _T:
+        """Return what *read* makes of *reply*, which may be that a value has another type."""
+        with self._errors():
+            if isinstance(reply, Exception) and not str(reply).startswith("WRONGTYPE"):
+                raise reply
+            return read(reply)
+
+    def _send(self, read: Callable[[Any], _T], *command: Any) -> _T:
+        """Send *command*, and return what *read* makes of the reply."""
+        try:  # encoded here, a name that is no text concerns its own call only
+            encoded = [each.encode() if isinstance(each, str) else each for each in command]
+        except UnicodeEncodeError as error:
+            raise StorageError(f"it cannot be sent to Redis: {error}") from error
+        if self._sender is not None:
+            return cast("_T", _Call(encoded, read))
+        return self._read(read, self._replies([encoded])[0])
+
+    def _run(self, read: Callable[[Any], _T], script: str, site: Site, *given: Any) -> _T:
+        keys = self._key("known", self._name(site)), self._key("claim", self._name(site))
+        return self._send(read, "EVAL", script, len(keys), *keys, *given)
 
     def get(self, site: Site) -> Known | None:
         """Return what is known of *site*; a value that is not valid is a miss."""
-        return self._one(partial(self._get, site))
+        return self._send(
+            _known_or_miss, "GETRANGE", self._key("known", self._name(site)), 0, _VALUE_MAX
+        )
 
     def claim(
         self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
     ) -> Claimed:
         """Set a claim of *owner*, unless there is one of another."""
-        claim = partial(self._claim, site, owner, now=now, secs=secs, unless_known=unless_known)
-        return self._one(claim)
 
-    def visit(self, host: str, *, now: float, secs: float, begun: bool = False) -> float:
+        def read(reply: Any) -> Claimed:
+            left_ms, value = reply
+            known = _known_in(value)
+            if unless_known and value and known is None:
+                # It cannot be read, and says nothing. By now another may have put a valid value.
+                return (self._sender or self).claim(site, owner, now=now, secs=secs)
+            return Claimed(known, left_ms / 1000)
+
+        given = owner, max(1, int(secs * 1000)), _VALUE_MAX, int(unless_known)
+        return self._run(read, _CLAIM, site, *given)
+
+    def visit(
+        self,
+        host: str,
+        *,
+        now: float,  # noqa: ARG002  # the server has a clock of its own
+        secs: float,
+        begun: bool = False,
+    ) -> float:
         """Set a visit to *host*, unless the last was less than *secs* ago."""
-        return self._one(partial(self._visit, host, now=now, secs=secs, begun=begun))
+        millis = min(max(1, math.ceil(secs * 1000)), _TTL_MAX_MS)
+        given = millis, int(begun), max(millis, self._ttl_ms)
+        return self._send(_seconds, "EVAL", _VISIT, 1, self._key("visit", host), *given)
 
     def put(self, site: Site, copy: Known, owner: str = "") -> None:
         """Set *copy*, unless there is a later one."""
-        self._one(partial(self._put, site, copy, owner))
+        try:
+            time, value = repr(float(learnt(copy))), encoded(copy)
+        except ValueError as error:
+            raise StorageError(f"it cannot be stored: {error}") from error
+        value = time.encode() + b" " + value
+        return self._run(_done, _PUT, site, owner, time, value, self._ttl_ms, LATE_SECS)
 
     def release(self, site: Site, owner: str) -> None:
         """Delete the claim of *owner*, if there is one."""
-        self._one(partial(self._release, site, owner))
+        return self._run(_done, _RELEASE, site, owner)
 
     def forget(self, site: Site) -> bool:
         """Delete what is known of *site*; False if there was nothing."""
-        return bool(self._one(partial(self._forget, site)))
+        return self._send(bool, "DEL", self._key("known", self._name(site)))
 
     def sites(self) -> Iterator[tuple[Site, Known]]:
         """Iterate over the valid values of the robot; others may write meanwhile."""
@@ -167,12 +219,34 @@ class RedisStorage:
 
     def close(self) -> None:
         """Close the connections."""
-        self._server.close()
+        self._is_closed = True
+        with self._errors():
+            self._client.close()
+
+    def _need_open(self) -> None:
+        if self._is_closed:
+            raise StorageError("the storage is closed: open a new one")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise each error as a StorageError that names the server."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever answers at that port
+            raise StorageError(
+                f"the Redis server {place_of(self._client)} failed: {type(error).__name__}:"
+                f" {error}. Start or repair it, or set KOSTER_REDIS_URL to another one"
+            ) from None
 
     def _stored(self) -> Iterator[tuple[str, str]]:
         """Yield the site and the robot of each value."""
         head = f"{self._prefix}:known:{{"
-        for key in self._server.keys(f"{head}*"):
+        with self._errors():
+            self._need_open()
+            keys = list(self._client.scan_iter(match=f"{head}*", count=_SCANNED_AT_ONCE))
+        for key in keys:  # some may be there twice
             name, _, robot = key.decode(errors="replace")[len(head) : -1].partition(" ")
             yield name, robot
 
@@ -180,76 +254,23 @@ class RedisStorage:
         return f"{site} {self._robot}".rstrip()
 
     def _key(self, kind: str, name: str) -> str:
-        # What is in braces decides on the slot of a Cluster: for both keys of a site the same.
+        # The text in braces decides on the slot of a Cluster: for both keys of a site the same.
         return f"{self._prefix}:{kind}:{{{name}}}"
 
-    @staticmethod
-    def _encoded(*command: Any) -> Sequence[Any]:
-        # Encoded here, a name that is no text concerns its own call only.
-        return [each.encode() if isinstance(each, str) else each for each in command]
 
-    def _script(self, text: str, site: Site, *given: Any) -> Sequence[Any]:
-        name = self._name(site)
-        keys = (self._key("known", name), self._key("claim", name))
-        return self._encoded("EVAL", text, len(keys), *keys, *given)
-
-    # The calls that can be made together.
-
-    def _get(self, site: Site) -> _Call[Known | None]:
-        key = self._key("known", self._name(site))
-        return _Call(self._encoded("GETRANGE", key, 0, _VALUE_MAX), _known_or_miss)
-
-    def _forget(self, site: Site) -> _Call[Any]:
-        return _Call(self._encoded("DEL", self._key("known", self._name(site))), _valid)
-
-    def _claim(
-        self, site: Site, owner: str, *, now: float, secs: float, unless_known: bool = False
-    ) -> _Call[Claimed]:
-        def read(reply: Any) -> Claimed:
-            left_ms, value = _valid(reply)
-            known = _known_in(value)
-            if unless_known and value and known is None:
-                # It cannot be read, and says nothing. By now another may have put a valid value.
-                return self.claim(site, owner, now=now, secs=secs)
-            return Claimed(known, left_ms / 1000)
-
-        millis = max(1, int(secs * 1000))
-        given = (owner, millis, _VALUE_MAX, int(unless_known))
-        return _Call(self._script(_CLAIM, site, *given), read)
-
-    def _visit(
-        self,
-        host: str,
-        *,
-        now: float,  # noqa: ARG002  # the server has a clock of its own
-        secs: float,
-        begun: bool = False,
-    ) -> _Call[float]:
-        millis = min(max(1, math.ceil(secs * 1000)), _TTL_MAX_MS)
-        given = (millis, int(begun), max(millis, self._ttl_ms))
-        command = self._encoded("EVAL", _VISIT, 1, self._key("visit", host), *given)
-        return _Call(command, lambda reply: float(_valid(reply)) / 1000)
-
-    def _put(self, site: Site, copy: Known, owner: str = "") -> _Call[Any]:
-        time = repr(float(learnt(copy)))
-        value = time.encode() + b" " + encoded(copy)
-        given = (owner, time, value, self._ttl_ms, LATE_SECS)
-        return _Call(self._script(_PUT, site, *given), _valid)
-
-    def _release(self, site: Site, owner: str) -> _Call[Any]:
-        return _Call(self._script(_RELEASE, site, owner), _valid)
+def _outcome(call: Callable[..., Any], *args: Any, **how: Any) -> Any:
+    try:
+        return call(*args, **how)
+    except Exception as error:  # noqa: BLE001  # it is raised where the result is awaited
+        return error
 
 
-def _valid(reply: Any) -> Any:
-    if isinstance(reply, Exception):
-        raise reply
-    return reply
+# What the replies are read by.
 
 
 def _known_or_miss(reply: Any) -> Known | None:
-    if isinstance(reply, ResponseError) and str(reply).startswith("WRONGTYPE"):
-        return None
-    return _known_in(_valid(reply))
+    # Somebody else may have put a value of another type there.
+    return None if isinstance(reply, Exception) else _known_in(reply)
 
 
 def _known_in(value: bytes) -> Known | None:
@@ -257,3 +278,11 @@ def _known_in(value: bytes) -> Known | None:
         return decoded(value.partition(b" ")[2])
     except ValueError:
         return None
+
+
+def _seconds(reply: Any) -> float:
+    return float(reply) / 1000
+
+
+def _done(_: object) -> None:
+    pass
