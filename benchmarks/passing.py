@@ -128,7 +128,8 @@ class _Fetch:
 
 def _ours(body: bytes) -> KosterMiddleware:
     crawler = _crawler()
-    middleware = KosterMiddleware(crawler, assembly_of(crawler, Parts(fetch=_Fetch(body))))
+    fetch: Any = _Fetch(body)
+    middleware = KosterMiddleware(crawler, assembly_of(crawler, Parts(fetch=fetch)))
     waiting = middleware.process_request(Request(SITE))
     assert waiting is not None
     asyncio.run(waiting)

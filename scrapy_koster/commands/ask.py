@@ -12,20 +12,20 @@ from scrapy_koster.crawl.assembly import announcer_of, build_sites, storage_of
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
-from scrapy_koster.crawl.fetching.ports import Unshared
+from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
 from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
+from scrapy_koster.storage.port import GRANTED, Claimed
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
 
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.fetching.ports import Fetch, Store
     from scrapy_koster.crawl.sites import Sites
     from scrapy_koster.protocol.access import Known, NoAnswer
 
@@ -95,41 +95,34 @@ class AskingSpider(Spider):
             yield request
 
 
-class _Refreshed(Unshared):
-    """A storage in which nothing is found, so that the site is asked.
+class _Refreshed(StorageCalls):
+    """A storage in which no copy is found, so that the site is asked.
 
-    What it answers is stored. A failure is not: it would take the place of a copy.
+    Its answer is stored. A failure is not: it would take the place of a copy.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.source = store.source
-
-    async def get(self, site: Site) -> Known | None:  # noqa: ARG002
+    async def get(self, site: Site) -> None:  # noqa: ARG002
         return None
+
+    async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:  # noqa: ARG002
+        return GRANTED
 
     async def put(self, site: Site, known: Known) -> None:
         if isinstance(known, Copy):
-            await self._store.put(site, known)
-
-    async def close(self) -> None:
-        await self._store.close()
+            await super().put(site, known)
 
 
-class _Hearing:
-    """A fetch that keeps the Content-Type of each site's answer."""
+class _TypeFetcher(Fetcher):
+    """A fetcher that keeps the Content-Type of the answer of each site."""
 
-    def __init__(self, fetch: Fetch, types: dict[Site, str]) -> None:
-        self._fetch = fetch
-        self._types = types
-        self.cancel = fetch.cancel
+    types: dict[Site, str]
 
     async def fetch(
         self, site: Site, page: Request, stale: Copy | None, **how: Any
     ) -> Answer | NoAnswer:
-        result = await self._fetch.fetch(site, page, stale, **how)
+        result = await super().fetch(site, page, stale, **how)
         if isinstance(result, Answer):
-            self._types[site] = result.headers.get("content-type", "")
+            self.types[site] = result.headers.get("content-type", "")
         return result
 
 
@@ -140,14 +133,14 @@ def asking_sites(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) -> 
     """
     config = config_of(crawler)
     config = replace(config, policy=replace(config.policy, defer_limit_secs=0.0))
-    fetcher = Fetcher(crawler, config, Stats(crawler.stats), clock_of(crawler))
-    store: Store = storage_of(crawler, config)
+    fetcher = _TypeFetcher(crawler, config, Stats(crawler.stats), clock_of(crawler))
+    fetcher.types = types
     return build_sites(
         crawler,
         config,
         announcer_of(crawler, config),
-        fetch=_Hearing(fetcher, types),
-        store=_Refreshed(store) if refresh else store,
+        fetcher=fetcher,
+        store=storage_of(crawler, config, kind=_Refreshed if refresh else StorageCalls),
     )
 
 

@@ -16,7 +16,7 @@ from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine, belonging
 from scrapy_koster.crawl.events import Events
-from scrapy_koster.crawl.fetching.archiver import Archiver, NoArchiver, info_of
+from scrapy_koster.crawl.fetching.archiver import Archiver, info_of
 from scrapy_koster.crawl.fetching.examiner import Examiner
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.fetching.ports import Fetch, Store
     from scrapy_koster.crawl.sites import Parked
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.storage.port import Storage
@@ -98,7 +97,7 @@ class Parts:
     chance: Callable[[], float] = random.random
     """Returns numbers from 0 to 1."""
     records: Callable[[int, Callable[[SiteState], bool]], SiteRecords] = SiteRecords
-    fetch: Fetch | None = None
+    fetch: Fetcher | None = None
     fetcher: type[Fetcher] = Fetcher
     """The class of it, where *fetch* is None."""
     lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None
@@ -135,12 +134,11 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     file = parts.parked_file(crawler, folder)
     parked = parts.parked(crawler, file=file, engine=engine, ask_for=ask_for)
     pacer = _pacer(crawler, config, robot, records, store, parked=parked)
-    fetch = parts.fetch or parts.fetcher(crawler, config, stats, clock, pacer.needs_turn)
     sites = build_sites(
         crawler,
         config,
         announcer,
-        fetch=fetch,
+        fetcher=parts.fetch or parts.fetcher(crawler, config, stats, clock, pacer.needs_turn),
         store=store,
         records=records,
         chance=parts.chance,
@@ -178,7 +176,7 @@ def _pacer(
     config: Config,
     robot: Robot,
     records: SiteRecords,
-    store: Store,
+    store: StorageCalls,
     *,
     parked: ParkedRequests,
 ) -> Pacer | NoPacer:
@@ -206,13 +204,13 @@ def build_sites(
     config: Config,
     announcer: Announcer,
     *,
-    fetch: Fetch,
-    store: Store,
+    fetcher: Fetcher,
+    store: StorageCalls,
     chance: Callable[[], float] = random.random,
     records: SiteRecords | None = None,
     lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None,
     examiner: Examiner | None = None,
-    archiver: Archiver | NoArchiver | None = None,
+    archiver: Archiver | None = None,
     parked: Parked | None = None,
     pacer: Pacer | NoPacer | None = None,
     engine: Engine | None = None,
@@ -239,11 +237,11 @@ def build_sites(
         announcer,
         clock=clock,
         chance=chance,
-        fetch=fetch,
+        fetcher=fetcher,
         store=store,
         limit=limit,
         pacer=pacer,
-        archive=archiver or NoArchiver(),
+        archiver=archiver,
         examiner=examiner,
         is_awaited=is_awaited,
         retrieved=ended,
@@ -267,8 +265,9 @@ def _replay(crawler: Crawler, config: Config) -> Replay:
     clock = clock_of(crawler)
     config = replace(config, policy=policy_of_replay(config.policy))
     announcer = announcer_of(crawler, config, kind=QuietAnnouncer)
-    store = LastCopies(storage_of(crawler, config), clock)
-    sites = build_sites(crawler, config, announcer, fetch=NoFetch(), store=store)
+    fetcher = NoFetch(crawler, config, Stats(crawler.stats), clock)
+    store = storage_of(crawler, config, kind=LastCopies)
+    sites = build_sites(crawler, config, announcer, fetcher=fetcher, store=store)
     log = _log(crawler, Replay)
     return Replay(crawler, log, clock, policy=config.policy, sites=sites)
 
@@ -282,11 +281,13 @@ def announcer_of(
     return kind(config, stats, log, summary=summary, events=Events(crawler))
 
 
-def storage_of(crawler: Crawler, config: Config) -> StorageCalls:
+def storage_of(
+    crawler: Crawler, config: Config, *, kind: type[StorageCalls] = StorageCalls
+) -> StorageCalls:
     """Return the storage of the settings, which is not open yet."""
     log = ServerLog(StorageCalls.__module__, crawler, _server_of(crawler, config.storage))
     robot, stats = copies_of(crawler, config), Stats(crawler.stats)
-    return StorageCalls(config, robot, stats, log, clock_of(crawler))
+    return kind(config, robot, stats, log, clock_of(crawler))
 
 
 def _server_of(crawler: Crawler, storage: type[Storage]) -> str:
@@ -298,10 +299,10 @@ def _server_of(crawler: Crawler, storage: type[Storage]) -> str:
     return f"{url.hostname}:{url.port or 6379}" if url.hostname else url.path
 
 
-def archiver_of(crawler: Crawler, config: Config, robot: str) -> Archiver | NoArchiver:
-    """Return what writes the archive of a crawl, which decides for *robot* by itself."""
+def archiver_of(crawler: Crawler, config: Config, robot: str) -> Archiver | None:
+    """Return what writes the archive of a crawl for *robot*; None without KOSTER_ARCHIVE."""
     if config.archive is None:
-        return NoArchiver()
+        return None
     clock = clock_of(crawler)
     info = info_of(crawler, robot=robot, began=clock.epoch())
     return Archiver(config, Stats(crawler.stats), _log(crawler, Archiver), clock, info)

@@ -87,10 +87,8 @@ def opened(
     )
     set_clock(crawler, clock)
     limited = partial(LookaheadLimit, young=first, waiting=100, sockets=100)
-    assembly = assembly_of(
-        crawler,
-        Parts(fetch=Never(), lookahead=limited),
-    )
+    never: Any = Never()
+    assembly = assembly_of(crawler, Parts(fetch=never, lookahead=limited))
     scheduler = DeferringScheduler.from_crawler(crawler)
     assembly.parked.open(is_kept=False)
     return scheduler, assembly

@@ -13,7 +13,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import Clock
-from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, NoSocketError, socket_limit
+from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit, socket_limit
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.site import Site
@@ -110,6 +110,7 @@ def test_a_site_that_ends_after_the_close_leaves_no_timer(
     """Attempts that are cancelled by the close end afterwards."""
     for state in sites(4):
         ahead.begins(state)
+    assert full(ahead)
     ahead.close()
     ahead.ends(next(iter(ahead._waiting)))
     assert not clock.waiting
@@ -124,6 +125,8 @@ def test_sites_that_failed_before_are_none_of_the_first(ahead: LookaheadLimit) -
 def test_no_timer_is_left(ahead: LookaheadLimit, clock: HandClock) -> None:
     for state in sites(3):
         ahead.begins(state)
+    assert full(ahead)
+    assert clock.waiting
     ahead.close()
     assert not clock.waiting
 
@@ -166,13 +169,11 @@ class Fetches:
             self.tasks[name] = deferred_from_coro(self._fetch(state, name, **within))
 
     async def _fetch(self, state: SiteState, name: str, **within: float) -> None:
-        try:
-            async with self.limit.socket(state, **within):
-                self.begun.append(name)
+        async with self.limit.socket(state, **within) as has_socket:
+            (self.begun if has_socket else self.late).append(name)
+            if has_socket:
                 end = self._ends[name] = Deferred()
                 await maybe_deferred_to_future(end)
-        except NoSocketError:
-            self.late.append(name)
 
     def end(self, *names: str) -> None:
         for name in names:
@@ -255,16 +256,14 @@ async def test_a_turn_that_comes_too_late(begun: Begun, crawl: Crawl) -> None:
     fetches.end("a1")
 
 
-async def test_one_that_is_given_up_leaves_the_queue(begun: Begun) -> None:
+async def test_nobody_waits_after_the_close(begun: Begun, crawl: Crawl) -> None:
     fetches = Fetches(sockets=1)
-    fetches.begin("f0", "f1", "f2")
+    fetches.begin("f0", "f1", "a0")
     await begun(fetches, 1)
-    fetches.tasks["f1"].addErrback(lambda _: None)
-    fetches.tasks["f1"].cancel()
+    fetches.limit.close()
+    await crawl.until(lambda: len(fetches.late) == 2)
     fetches.end("f0")
-    await begun(fetches, 2)
-    assert fetches.begun == ["f0", "f2"]
-    fetches.end("f2")
+    assert fetches.begun == ["f0"]
 
 
 @pytest.mark.parametrize(

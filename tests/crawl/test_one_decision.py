@@ -87,7 +87,7 @@ class Asked(NamedTuple):
 async def begun(name: str) -> Asked:
     """Return a crawl with these settings, whose site is known."""
     settings = dict(SETTINGS[name])
-    fetch = Fetch(settings.pop("status", 200))
+    fetch: Any = Fetch(settings.pop("status", 200))
     crawler = Crawler(
         Spider,
         {

@@ -9,30 +9,13 @@ from harness.clocks import sleep
 from harness.crawling import Crawl
 
 from scrapy_koster.crawl.clock import Clock, LateError
-from scrapy_koster.crawl.fetching.retriever import _decisive, _look_secs, _met
+from scrapy_koster.crawl.fetching.retriever import _decisive, _met
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.policy import Policy
 
 NOW = 1e9
 COPY = Copy("http://h/robots.txt", 200, b"", None, None, NOW - 9, NOW + 9)
 FAILURE = Failure("HTTP 503", 1, since=NOW - 20, asked=NOW - 10, retry=NOW - 5, stale=None)
-
-
-@pytest.mark.parametrize(
-    ("waited_secs", "held_secs", "chance", "secs"),
-    [
-        pytest.param(0.0, 60.0, 0.5, 0.1, id="at first"),
-        pytest.param(2.0, 60.0, 0.5, 0.5, id="a quarter of what has passed"),
-        pytest.param(99.0, 60.0, 0.5, 1.0, id="a second at most"),
-        pytest.param(99.0, 0.25, 0.5, 0.25, id="when the claim ends"),
-        pytest.param(2.0, 60.0, 0.0, 0.375, id="some look sooner"),
-        pytest.param(2.0, 60.0, 1.0, 0.625, id="others later"),
-    ],
-)
-def test_when_to_look_again(
-    waited_secs: float, held_secs: float, chance: float, secs: float
-) -> None:
-    assert _look_secs(waited_secs, held_secs, chance) == secs
 
 
 @pytest.mark.parametrize(

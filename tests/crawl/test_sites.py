@@ -75,11 +75,12 @@ class Driven:
         self.announcer = announcer_of(crawler, config)
         self.engine = Open(crawler)
         self.pacer = NoPacer()
+        fetcher: Any = self
         self.sites = build_sites(
             crawler,
             config,
             self.announcer,
-            fetch=self,
+            fetcher=fetcher,
             store=storage_of(crawler, config),
             engine=self.engine,
             pacer=self.pacer,

@@ -29,7 +29,7 @@ from scrapy.utils.asyncio import call_later
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.engine.compat import robots_parsed
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
+from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage import StorageError
@@ -699,13 +699,13 @@ async def test_a_storage_that_is_opened_while_the_crawl_ends_is_closed(
             super().close()
             closed.set()
 
-    close = StorageCalls.close
+    close = Retriever.close
 
-    async def close_while_opening(store: StorageCalls) -> None:
+    async def close_while_opening(retriever: Retriever) -> None:
         call_later(0, closing.set)
-        await close(store)
+        await close(retriever)
 
-    monkeypatch.setattr(StorageCalls, "close", close_while_opening)
+    monkeypatch.setattr(Retriever, "close", close_while_opening)
     running = crawl.start(urls=server.site().urls(1), settings={"KOSTER_STORAGE": Opened})
     await crawl.until(opening.is_set)
     await running.stop()

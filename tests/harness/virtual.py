@@ -17,7 +17,6 @@ What reads the time of the machine by a name of its own is patched by `_patch`, 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import importlib
 import math
 import selectors
@@ -352,15 +351,14 @@ def _count_threads(sharer: Sharer, in_loop: Callable[[Callable[[], None]], objec
     def ended() -> None:
         sharer.threads -= 1
 
-    def tell(_: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed
-            in_loop(ended)
+    def counted(threads: Threads, call: Callable[[], object]) -> None:
+        def counted_call() -> None:
+            call()
+            with suppress(RuntimeError):  # the loop is closed
+                in_loop(ended)
 
-    def counted(threads: Threads, call: Callable[[], T]) -> concurrent.futures.Future[T]:
         sharer.threads += 1
-        future = submit(threads, call)
-        future.add_done_callback(tell)
-        return future
+        submit(threads, counted_call)
 
     setattr(Threads, "submit", counted)  # noqa: B010  # mypy would have no method assigned
 

@@ -43,6 +43,8 @@ class Loop(_AbstractLoop):  # type: ignore[misc]
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._numbers = count()
         self._tasks: list[asyncio.Task[Any]] = []
+        self.owner: Any = None
+        """The process that it belongs to."""
 
     # For the one who runs it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -293,13 +292,13 @@ class Process:
         """What each of them is waited for by, and until when."""
         self.offset = 0.0
         self.failed_at = -1000.0
-        self.hangs = 0
         self.journal_failed_at = -1000.0
         self.disturbed_at = -1000.0
         """When it was last paused, or its clock put to another time."""
         self.resumed_at = -1000.0
         """When its user last had it go on after a pause."""
         self.loop = Loop(history.clock, self._failed)
+        self.loop.owner = self
         self.redis = Server(history.redis, self)
         self.crawler = Crawler(self, self._settings())
         self._scheduler: Any = None
@@ -386,9 +385,7 @@ class Process:
     def answered(self, secs: float) -> None:
         """A call of the storage has taken so long."""
         if secs >= self.history.koster["KOSTER_TIMEOUT_SECS"]:  # it is taken for one that hangs
-            self.hangs += 1
-            # After two the storage is not called any more.
-            self.failed_at = self.history.clock.now if self.hangs < 2 else math.inf
+            self.failed_at = self.history.clock.now
 
     def _failed(self, context: dict[str, Any]) -> None:
         if not self.dead:

@@ -14,13 +14,11 @@ from twisted.internet.defer import Deferred
 
 import scrapy_koster.crawl
 from scrapy_koster.crawl.enforcement import Enforcement
-from scrapy_koster.crawl.fetching.lookahead import NoSocketError
 from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.sites import Sites
 from scrapy_koster.crawl.states import Action, Event, State
 from scrapy_koster.protocol.access import Failure, last_copy
 from scrapy_koster.protocol.step import waits
-from scrapy_koster.protocol.verdict import Source
 from simulation.__main__ import told
 from simulation.machine import TOKENS, Machine, machine
 
@@ -155,22 +153,17 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
     """It runs out while its turn has not come."""
 
     class ClaimsFirst(Retriever):
-        async def _ask(self, state: Any, page: Any, began: float, **_: Any) -> float:
+        async def _ask(self, state: Any, page: Any, began: float, after: Any) -> float:
             claimed = await self._claimed(state, page)
             if self._is_settled(state) or claimed.held_secs:
                 return float(claimed.held_secs)
-            try:
-                async with self._socket(state):
-                    if self._is_settled(state):
-                        return 0.0
-                    self._fetching.add(state)
-                    async with self._pacer.asking(state, None):
-                        result = await self._fetch.fetch(state.site, page, last_copy(state.known))
-            except NoSocketError:
-                return 1.0
-            known = self._pacer.lengthened(state, self._after(result, state.known, began))
-            await self._store.put(state.site, known)
-            await self._take(state, known, Source.FETCHED, page)
+            async with self._limit.socket(state, self._left_secs(state)) as has_socket:
+                if not has_socket or self._is_settled(state):
+                    return 0.0
+                self._fetching.add(state)
+                async with self._pacer.asking(state, after):
+                    result = await self._fetcher.fetch(state.site, page, last_copy(state.known))
+            await self._learn(state, page, result, began)
             return 0.0
 
     monkeypatch.setattr("scrapy_koster.crawl.assembly.Retriever", ClaimsFirst)

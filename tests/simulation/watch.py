@@ -314,9 +314,9 @@ class Watch:
         )
         if counted:
             self.broken("nothing waits that could go", process, f"counted for ever: {counted}")
-        secs = YOUNG_SECS + _LATE_SECS
+        is_full, secs = ahead.is_full, YOUNG_SECS + _LATE_SECS
         late = [state for state, since in ahead._young.items() if self._now > since + secs]
-        if ahead.is_full and len(ahead._waiting) < ahead._waiting_limit and late:
+        if is_full and len(ahead._waiting) < ahead._waiting_limit and late:
             self.broken("nothing waits that could go", process, f"behind late sites: {late}")
 
     def _waits(self, process: Process, state: SiteState) -> None:

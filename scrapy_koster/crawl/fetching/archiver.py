@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import platform
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import scrapy
-from twisted.internet.defer import CancelledError
 
 from scrapy_koster.archive.evidence import Attempt, Evidence
 from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.writer import Writer
 from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
+from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.threads import Threads
-from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
+from scrapy_koster.protocol.access import Copy, Known
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,25 +41,6 @@ _UNDECISIVE = {"KOSTER_ARCHIVE", "KOSTER_REPORT", "KOSTER_STORAGE", FALLBACK_SCH
 _CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 
 
-class NoArchiver:
-    """There is no archive."""
-
-    async def learnt(
-        self,
-        site: Site,  # noqa: ARG002
-        known: Known,
-        *,
-        source: Source,  # noqa: ARG002
-        exchanges: tuple[Exchange, ...] = (),  # noqa: ARG002
-        stale: Copy | None = None,  # noqa: ARG002
-    ) -> Known:
-        """Return what was learnt: of its copy, no record is known."""
-        return _without_record(known)
-
-    async def close(self) -> None:
-        """There is nothing to close."""
-
-
 class Archiver:
     """Writes the archive in a thread; one attempt is one call.
 
@@ -79,7 +59,7 @@ class Archiver:
         self._stats = stats
         self._log = log
         self._clock = clock
-        self._threads = Threads(clock, 1)
+        self._threads = Threads(1)
         began = clock.epoch()
         self._evidence = Evidence(Writer(config.archive, info, began=began), began=began)
         self._has_hung = False
@@ -89,7 +69,6 @@ class Archiver:
         self,
         site: Site,
         known: Known,
-        *,
         source: Source,
         exchanges: tuple[Exchange, ...] = (),
         stale: Copy | None = None,
@@ -98,38 +77,33 @@ class Archiver:
 
         *exchanges* are what was sent and received, *stale* is the copy that was revalidated.
         """
-        if self._has_hung:
-            return _without_record(known)
         attempt = Attempt(site, known, source.value, self._clock.epoch(), exchanges, stale)
-        try:
-            archived, records = await self._run(partial(self._evidence.add, attempt), self._secs)
-        except CancelledError:  # the crawl ends, which is no failure; that of asyncio is not caught
-            raise
-        except Exception as error:  # noqa: BLE001  # no disk and no file may end the crawl
-            self._failed(error)
-            return _without_record(known)
+        written = await self._written(partial(self._evidence.add, attempt), self._secs)
+        if written is None:
+            return known
+        archived, records = written
         self._stats.archived(records)
         return archived
 
     async def close(self) -> None:
         """End the file, and write its index."""
-        if not self._has_hung:
-            try:
-                await self._run(self._evidence.close, _CLOSE_SECS)
-            except CancelledError:
-                raise
-            except Exception as error:  # noqa: BLE001  # the same
-                self._failed(error)
+        await self._written(self._evidence.close, _CLOSE_SECS)
         self._threads.close()
 
-    async def _run(self, call: Callable[[], _T], secs: float) -> _T:
+    async def _written(self, call: Callable[[], _T], secs: float) -> _T | None:
+        """Return the result of *call*, which writes; None if that fails, or a call has hung."""
+        if self._has_hung:
+            return None
+        made = self._threads.run(partial(self._unless_hung, call))
         try:
-            return await self._clock.within(
-                secs, self._threads.run(partial(self._unless_hung, call))
-            )
-        except LateError:
-            self._has_hung = True
+            return await self._clock.within(secs, made)
+        except CANCELLED:  # the loop ends, which is no failure
             raise
+        except Exception as error:  # noqa: BLE001  # no disk and no file may end the crawl
+            if isinstance(error, LateError):
+                self._has_hung = True
+            self._failed(error)
+            return None
 
     def _unless_hung(self, call: Callable[[], _T]) -> _T:
         """Make *call*, in the thread. Behind one that hung it would mix its records with others."""
@@ -188,12 +162,3 @@ def _path_or_text(value: object) -> object:
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}"
     return list(value) if isinstance(value, (set, frozenset, tuple)) else str(value)
-
-
-def _without_record(known: Known) -> Known:
-    """Return *known*, of whose copy no archive of this crawl has the body."""
-    copy = last_copy(known)
-    if copy is None or copy.record_id is None:
-        return known
-    copy = replace(copy, record_id=None)
-    return replace(known, stale=copy) if isinstance(known, Failure) else copy

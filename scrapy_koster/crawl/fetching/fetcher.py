@@ -25,7 +25,6 @@ from w3lib.url import safe_url_string
 from scrapy_koster.crawl.engine.answer_limit import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
 from scrapy_koster.crawl.engine.robots_download import RobotsDownload
 from scrapy_koster.crawl.engine.robots_mark import MARK
-from scrapy_koster.crawl.fetching.ports import TurnNeededError
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.crawl.fetching.transfer import Transfer
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
@@ -64,6 +63,22 @@ _DEFECTS = (
     TypeError,
     UnsupportedURLSchemeError,
 )
+
+
+class TurnNeededError(Exception):
+    """A host with a Crawl-delay has to have a turn before it is asked for a robots.txt."""
+
+    def __init__(
+        self, url: str | None = None, hops: int = 0, exchanges: tuple[Exchange, ...] = ()
+    ) -> None:
+        """*url* is the target of the last of *hops* redirects, None for the site itself.
+
+        *exchanges* are what was sent and received by then.
+        """
+        super().__init__(url)
+        self.url = url
+        self.hops = hops
+        self.exchanges = exchanges
 
 
 @dataclass(frozen=True)

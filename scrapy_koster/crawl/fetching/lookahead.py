@@ -32,14 +32,11 @@ if TYPE_CHECKING:
 
 YOUNG_SECS = 0.5
 _YOUNG_LEAST = 100
-_YOUNG_PER_PLACE = 2
 _WAITING_LEAST = 1000
 _SOCKETS_MAX = 1000
 _FILES_UNKNOWN = 512
-
-
-class NoSocketError(Exception):
-    """No socket was free in time."""
+# Some loops cannot set a timer for longer.
+_WAIT_MOST_SECS = 86400.0
 
 
 class LookaheadLimit:
@@ -66,8 +63,6 @@ class LookaheadLimit:
         self._young: dict[SiteState, Instant] = {}
         """When each began to wait, in order."""
         self._timer: CallLaterResult | None = None
-        self.is_full = False
-        """Whether no more sites are to be looked for now."""
         self._new = _Sockets(max(1, sockets * 7 // 8))
         self._failed = _Sockets(max(1, sockets // 2))
         self._sockets = sockets
@@ -77,58 +72,47 @@ class LookaheadLimit:
         cls, clock: Clock, has_room: Callable[[], object], *, places: int, memory: int
     ) -> LookaheadLimit:
         """Return the limit for CONCURRENT_REQUESTS *places* and KOSTER_MEMORY_SITES *memory*."""
-        return cls(
-            clock,
-            has_room,
-            young=max(_YOUNG_PER_PLACE * places, _YOUNG_LEAST),
-            waiting=max(memory, _WAITING_LEAST),
-            sockets=socket_limit(),
-        )
+        young, waiting = max(2 * places, _YOUNG_LEAST), max(memory, _WAITING_LEAST)
+        return cls(clock, has_room, young=young, waiting=waiting, sockets=socket_limit())
 
     # Sites that wait.
 
     def begins(self, state: SiteState) -> None:
         """Count a site that begins to wait, or waits already."""
-        if state in self._waiting:
-            return
-        self._waiting.add(state)
-        if not isinstance(state.known, Failure):
+        if state not in self._waiting and not isinstance(state.known, Failure):
             self._young[state] = self._clock.now()
-        self._look()
+        self._waiting.add(state)
 
     def ends(self, state: SiteState) -> None:
         """Do not count the site any more."""
         self._waiting.discard(state)
         self._young.pop(state, None)
-        self._look()
 
-    def close(self) -> None:
-        """Leave no timer behind."""
-        self._young.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _look(self) -> None:
-        if len(self._young) >= self._young_limit and self._timer is None:
-            self._drop_old()
-        is_young = len(self._young) >= self._young_limit
-        self.is_full = is_young or len(self._waiting) >= self._waiting_limit
-
-    def _drop_old(self) -> None:
-        while self._young:
+    @property
+    def is_full(self) -> bool:
+        """Whether no more sites are to be looked for now."""
+        left_secs = 0.0
+        while len(self._young) >= self._young_limit and left_secs <= 0:
             state, since = next(iter(self._young.items()))
             left_secs = since + YOUNG_SECS - self._clock.now()
-            if left_secs > 0:
-                break
-            del self._young[state]
-        if len(self._young) >= self._young_limit:
-            self._timer = self._clock.call_later(left_secs, self._time_is_over)
+            if left_secs <= 0:
+                del self._young[state]
+            elif self._timer is None:
+                self._timer = self._clock.call_later(left_secs, self._time_is_over)
+        return left_secs > 0 or len(self._waiting) >= self._waiting_limit
 
     def _time_is_over(self) -> None:
         self._timer = None
-        self._look()
         if not self.is_full:
             self._has_room()
+
+    def close(self) -> None:
+        """Leave no timer behind, and let nobody wait for a socket."""
+        self._young.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        for given in (*self._new.queue, *self._failed.queue):
+            self._end(given)
 
     # Sites that are asked.
 
@@ -138,41 +122,40 @@ class LookaheadLimit:
         return not sockets.queue and self._has_socket(sockets)
 
     @asynccontextmanager
-    async def socket(self, state: SiteState, within_secs: float = math.inf) -> AsyncIterator[None]:
-        """Hold a socket for the site within this; NoSocketError if none is free *within_secs*."""
+    async def socket(self, state: SiteState, within_secs: float = math.inf) -> AsyncIterator[bool]:
+        """Hold a socket for the site within this. The value is False if none is free in time."""
         sockets = self._sockets_for(state)
         if self.is_free(state):
-            sockets.take()
-        else:
-            await self._wait(sockets.queue, within_secs)
+            sockets.open += 1
+        elif not await self._given(sockets, within_secs):
+            yield False
+            return
         try:
-            yield
+            yield True
         finally:
-            sockets.give_back()
+            sockets.open -= 1
             self._give()
 
-    async def _wait(self, queue: deque[Deferred[None]], within_secs: float) -> None:
-        given: Deferred[None] = Deferred(queue.remove)
-
-        def end() -> None:
-            queue.remove(given)
-            given.errback(NoSocketError())
-
-        queue.append(given)
-        timer = None
-        if within_secs < math.inf:
-            timer = self._clock.call_later(max(0.0, within_secs), end)
+    async def _given(self, sockets: _Sockets, within_secs: float) -> bool:
+        given: Deferred[bool] = Deferred()
+        sockets.queue.append(given)
+        timer = self._clock.call_later(min(within_secs, _WAIT_MOST_SECS), self._end, given)
         try:
-            await maybe_deferred_to_future(given)
+            return await maybe_deferred_to_future(given)
         finally:
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
+
+    def _end(self, given: Deferred[bool]) -> None:
+        for sockets in (self._new, self._failed):
+            if given in sockets.queue:
+                sockets.queue.remove(given)
+                given.callback(False)  # noqa: FBT003
 
     def _give(self) -> None:
         for sockets in (self._new, self._failed):
             while sockets.queue and self._has_socket(sockets):
-                sockets.take()
-                sockets.queue.popleft().callback(None)
+                sockets.open += 1
+                sockets.queue.popleft().callback(True)  # noqa: FBT003
 
     def _sockets_for(self, state: SiteState) -> _Sockets:
         return self._failed if isinstance(state.known, Failure) else self._new
@@ -182,21 +165,12 @@ class LookaheadLimit:
 
 
 class _Sockets:
-    """The sockets of new sites, or of sites that have failed."""
+    """The sockets of new sites, or of sites that have failed, and who waits for one."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.open = 0
-        self.queue: deque[Deferred[None]] = deque()
-        """Fetches that wait for a socket."""
-
-    def take(self) -> None:
-        """Count one more that is open."""
-        self.open += 1
-
-    def give_back(self) -> None:
-        """Count one fewer that is open."""
-        self.open -= 1
+        self.queue: deque[Deferred[bool]] = deque()
 
 
 def socket_limit() -> int:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Coroutine
-from concurrent import futures
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
-from twisted.python.failure import Failure
-
-from scrapy_koster.crawl.clock import LONG_AGO, NEVER
+from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.engine.tasks import Told
 from scrapy_koster.crawl.fetching.threads import Threads
+from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import judged, seconds, sound
 from scrapy_koster.storage.memory import MemoryStorage
@@ -23,11 +21,9 @@ from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, Stora
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import Future
 
-    from scrapy_koster.crawl.clock import Clock, Deadline, Instant
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.fetching.threads import Begun
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.protocol.access import Known
@@ -35,26 +31,24 @@ if TYPE_CHECKING:
     from scrapy_koster.storage.port import Storage
 
 _CALL_SECS = 5.0
-"""How long a call of a storage with threads may take, if KOSTER_TIMEOUT_SECS is not less."""
+"""How long a call in a thread may take, if KOSTER_TIMEOUT_SECS is not less."""
 # After a failure the storage is not called for so long, each time for twice as long as before: one
 # that is locked would cost each site its time-out.
 _REST_SECS, _REST_MOST_SECS = 1.0, 30.0
 _THREADS = 8
 _TOGETHER = 64
-# While so many threads hang, no further ones are started.
-_HANGS = 2
-_NEEDED = ("get", "put", "close")
-# Raised by a storage, these would be taken for the end of the crawl or of a loop.
-_MISTAKEN = (*CANCELLED, futures.CancelledError, StopIteration, SystemExit)
-_FAILED = object()
+
+
+def _done(_: object) -> bool:
+    return True
 
 
 class StorageCalls:
-    """The storage of the settings, opened by ``open``, or when it is first needed.
+    """The storage of the settings, which is opened by ``open``, or by its first call.
 
-    A storage that is not ``blocking`` is called in the loop. One that has ``call_together`` gets
-    all calls that wait, in one thread; any other is called by up to eight threads. A call that
-    fails or hangs is a miss; the first one is logged.
+    A storage that is not ``blocking`` is called in the loop. One that has ``call_together``, as
+    that of Redis, gets the calls that wait in one thread. Any other is called by up to eight
+    threads. A call that fails or hangs is a miss; the first one is logged.
     """
 
     def __init__(self, config: Config, robot: str, stats: Stats, log: Log, clock: Clock) -> None:
@@ -71,21 +65,17 @@ class StorageCalls:
         self.source = Source.MEMORY if issubclass(kind, MemoryStorage) else Source.STORAGE
         self._owner = token_hex(16)
         self._storage: Storage | None = None
+        self._opening = Lock()
         self._secs = min(config.timeout_secs, _CALL_SECS)
-        self._threads = Threads(clock, _THREADS)
+        self._threads = Threads(1 if self._is_batched else _THREADS)
         self._waiting: deque[_Call] = deque()
-        self._running: dict[Future[Any], _Running] = {}
-        self._hanging: list[Future[Any]] = []
-        self._all_ended: Told[None] | None = None
+        self._hanging: list[_Call] = []
         self._claims: set[Site] = set()
         """Sites that may be claimed: the answer to a claim can be lost."""
-        self._claiming: set[Site] = set()
-        """Sites with a claim under way, which a release must not overtake."""
         self._rests_until = LONG_AGO
         self._rest_secs = 0.0
-        self._has_answered = False
         self._visits_fail_since = NEVER
-        self._was_called = self._warned = self._closed = False
+        self._has_answered = self._warned = self._closed = False
 
     async def open(self) -> None:
         """Open the storage, so that the first request does not wait for that."""
@@ -93,38 +83,27 @@ class StorageCalls:
 
     async def get(self, site: Site) -> Known | None:
         """Return what is stored of *site*; None if the storage fails."""
-        known = await self._known(site)
-        if known is not None:  # a miss is counted when the site is claimed
-            self._stats.storage_hit()
-        return known
+        return self._judged(await self._call("get", site, read=sound))
 
     async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
         """Claim *site* for *secs*; granted if the storage fails, or has no claims.
 
         With *unless_known* nothing is claimed if a copy or failure of the site is stored.
         """
-        if not self._has_claims:
-            claimed = Claimed(await self._known(site), 0.0) if unless_known else GRANTED
-        else:
+        if self._has_claims:
             claimed = await self._claim(site, secs, unless_known=unless_known)
+        else:
+            claimed = Claimed(await self.get(site) if unless_known else None, 0.0)
         if unless_known and claimed.known is not None:
             self._stats.storage_hit()
         elif unless_known and not claimed.held_secs:
             self._stats.storage_miss()
         return claimed
 
-    async def _known(self, site: Site) -> Known | None:
-        found = await self._call("get", site, read=sound)
-        return None if found is _FAILED else self._judged(found)
-
     async def _claim(self, site: Site, secs: float, *, unless_known: bool) -> Claimed:
         self._claims.add(site)  # before the call, whose answer may be lost
         how = {"now": self._clock.epoch(), "secs": secs, "unless_known": unless_known}
-        self._claiming.add(site)
-        claimed = await self._call("claim", site, self._owner, read=_sound_claim, **how)
-        self._claiming.discard(site)
-        if claimed is _FAILED:
-            return GRANTED
+        claimed = await self._call("claim", site, self._owner, read=_sound_claim, **how) or GRANTED
         known = self._judged(claimed.known)
         if unless_known and claimed.known is not None and known is None:
             # It is of no use under the settings of today. By now another may have put more.
@@ -134,10 +113,19 @@ class StorageCalls:
         return Claimed(known, claimed.held_secs)
 
     def _judged(self, known: Known | None) -> Known | None:
-        config = self._config
-        if known is None:
-            return None
-        return judged(known, policy=config.policy, max_bytes=config.max_bytes)
+        return judged(known, policy=self._config.policy, max_bytes=self._config.max_bytes)
+
+    async def put(self, site: Site, known: Known) -> None:
+        """Store what is known of *site*, which ends a claim of it."""
+        owner = (self._owner,) if self._has_claims else ()
+        if await self._call("put", site, known, *owner):
+            self._claims.discard(site)
+
+    async def release(self, site: Site) -> None:
+        """End the claim of *site*, if there is one still. If that fails it ends by itself."""
+        if site in self._claims:
+            self._claims.discard(site)
+            await self._call("release", site, self._owner)
 
     async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:
         """Return 0 if a visit to *host* may begin, else for how many seconds it may not yet.
@@ -149,11 +137,11 @@ class StorageCalls:
         if not self._has_visits:
             return 0.0
         how = {"now": self._clock.epoch(), "secs": secs, "begun": begun}
-        left_secs = await self._call("visit", host, read=seconds, **how)
-        if left_secs is _FAILED:
-            return max(secs, _REST_SECS) if self._holds_visits() else 0.0
-        self._visits_fail_since = NEVER
-        return float(left_secs)
+        left_secs: float | None = await self._call("visit", host, read=seconds, **how)
+        if left_secs is not None:
+            self._visits_fail_since = NEVER
+            return left_secs
+        return max(secs, _REST_SECS) if self._holds_visits() else 0.0
 
     def _holds_visits(self) -> bool:
         now, limit_secs = self._clock.now(), self._config.policy.defer_limit_secs
@@ -168,63 +156,52 @@ class StorageCalls:
             )
         return now - self._visits_fail_since < limit_secs
 
-    async def put(self, site: Site, known: Known) -> None:
-        """Store what is known of *site*, which ends a claim of it."""
-        owner = (self._owner,) if self._has_claims else ()
-        if await self._call("put", site, known, *owner) is not _FAILED:
-            self._claims.discard(site)
-
-    async def release(self, site: Site) -> None:
-        """End the claim of *site*, if there is one still."""
-        if site in self._claims and site not in self._claiming:  # else ``close`` does
-            await self._release(site)
-
-    async def _release(self, site: Site) -> None:
-        if await self._call("release", site, self._owner) is not _FAILED:
-            self._claims.discard(site)
-
     async def close(self) -> None:
-        """Release all claims and close the storage, if it was opened; open it no more."""
-        self._closed = True
-        if self._was_called:
-            self._rests_until = LONG_AGO
-            if self._running:  # a claim may be among these, and is released after it
-                self._all_ended = Told()
-                await self._all_ended
-            for site in list(self._claims):
-                await self._release(site)
-            if self._storage is not None:
-                await self._call("close")
-        self._fail_all()
+        """Close the storage, if it was opened; open it no more."""
+        self._closed, self._rests_until = True, LONG_AGO
+        if self._storage is not None:
+            await self._call("close")
         self._threads.close()
 
     # One call.
 
     async def _call(
-        self, method: str, *args: Any, read: Callable[[Any], Any] | None = None, **how: Any
-    ) -> Any:
-        """Return the result of *method*, checked by *read*; ``_FAILED`` if the storage fails."""
-        if self._rests():
+        self, method: str, *args: Any, read: Callable[[Any], Any] = _done, **how: Any
+    ) -> Any | None:
+        """Return the result of *method*, read by *read*; None if the storage fails."""
+        self._hanging = [call for call in self._hanging if not call.is_made]
+        if self._hanging or self._clock.now() < self._rests_until:
             self._stats.storage_error()
-            return _FAILED
-        self._was_called = True
-        call = _Call(method, args, how, self._clock.now())
+            return None
+        call = _Call(method, args, how)
         try:
             if self._config.storage.blocking:
-                self._waiting.append(call)
-                self._begin()
-                outcome = await call.answered
+                await self._in_thread(call)
             else:
-                [outcome] = self._make([call])
-            result = _checked(outcome, method)
-            result = result if read is None else read(result)
-        except CANCELLED:  # the crawl ends, which is no failure; Twisted's is an Exception
+                self._make(call)
+            result = read(_checked(call))
+        except CANCELLED:  # the loop ends, which is no failure; Twisted's is an Exception
             raise
         except Exception as error:  # noqa: BLE001  # a storage may be anybody's
             self._failed(error)
-            return _FAILED
+            return None
         self._has_answered = self._has_answered or bool(method)
         return result
+
+    async def _in_thread(self, call: _Call) -> None:
+        made = partial(self._make, call)
+        if self._is_batched and call.method not in ("", "close"):
+            self._waiting.append(call)
+            made = partial(self._make_waiting)
+        try:
+            await self._clock.within(self._secs, self._threads.run(made))
+        except LateError:
+            self._hanging.append(call)
+            self._rest_secs = _REST_MOST_SECS
+            self._rests_until = self._clock.now() + self._rest_secs
+            raise StorageError(f"a call has not ended within {self._secs:g} s") from None
+        finally:
+            call.is_wanted = False
 
     def _failed(self, error: Exception) -> None:
         self._stats.storage_error()
@@ -243,91 +220,42 @@ class StorageCalls:
             error=error,
         )
 
-    def _rests(self) -> bool:
-        if self._clock.now() < self._rests_until:
-            return True
-        self._hanging = [call for call in self._hanging if not call.done()]
-        return not self._closed and len(self._hanging) >= _HANGS
+    # In a thread, if the storage is blocking.
 
-    # In threads, if the storage is blocking.
-
-    def _begin(self) -> None:
-        # The first call opens the storage, which is done once.
-        most = 1 if self._is_batched or self._storage is None else _THREADS
-        while self._waiting and len(self._running) < most:
-            count = 1
-            if self._is_batched and self._waiting[0].method not in ("", "close"):
-                count = _TOGETHER
-            calls = [self._waiting.popleft() for _ in range(min(count, len(self._waiting)))]
-            calls = [call for call in calls if not call.answered.is_over]  # else it was cancelled
-            if not calls:
-                continue
-            future = self._threads.submit(partial(self._make, calls))
-            # The first has waited for longest.
-            left_secs = max(self._secs - (self._clock.now() - calls[0].made), 0.0)
-            deadline = self._clock.deadline(left_secs, partial(self._late, future))
-            begun = self._threads.tell(future, partial(self._ended, future))
-            self._running[future] = _Running(calls, deadline, begun)
-
-    def _ended(self, future: Future[Any], outcomes: Any) -> None:
-        running = self._running.pop(future, None)
-        if running is None:  # it was late
-            return
-        running.deadline.cancel()
-        if self._all_ended is not None and not self._running:
-            self._all_ended.tell(None)
-        if isinstance(outcomes, Failure):
-            outcomes = [outcomes.value] * len(running.calls)
-        for call, outcome in zip(running.calls, outcomes, strict=True):
-            if call.answered.is_over and isinstance(outcome, Exception):  # the crawl has ended
-                self._failed(outcome)
-            call.answered.tell(outcome)
-        self._begin()
-
-    def _late(self, future: Future[Any]) -> None:
-        """Leave the threads behind: a call hangs in one, and others may."""
-        if future not in self._running:
-            return
-        self._hanging.append(future)
-        self._threads.close()
-        self._threads = Threads(self._clock, _THREADS)
-        self._rest_secs = _REST_MOST_SECS
-        self._rests_until = self._clock.now() + self._rest_secs
-        self._fail_all()
-
-    def _fail_all(self) -> None:
-        late = StorageError(f"a call has not ended within {self._secs:g} s")
-        if self._all_ended is not None:
-            self._all_ended.tell(None)
-        running, self._running = self._running, {}
-        waiting, self._waiting = self._waiting, deque()
-        for each in running.values():
-            each.deadline.cancel()
-            each.begun.cancel()
-        for call in (*(call for each in running.values() for call in each.calls), *waiting):
-            call.answered.tell(late)
-
-    def _make(self, calls: Sequence[_Call]) -> Sequence[Any]:
-        """Make *calls*, and return the result of each, or the exception that it raises."""
+    def _make_waiting(self) -> None:
+        """Make the calls that wait, in one message; an earlier call may have made them all."""
+        calls: list[_Call] = []
+        while self._waiting and len(calls) < _TOGETHER:
+            call = self._waiting.popleft()
+            (calls.append if call.is_wanted else call.end)(call)
         try:
-            storage = self._storage or self._opened()
-        except BaseException as error:  # noqa: BLE001  # a storage may be anybody's
-            return [error] * len(calls)
-        if self._is_batched and calls[0].method not in ("", "close"):
-            together = cast("Any", storage).call_together
+            together = cast("Any", self._opened()).call_together
             outcomes: Sequence[Any] = together([(c.method, c.args, c.how) for c in calls])
-            return outcomes
-        return [_outcome(storage, call) for call in calls]
+        except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
+            outcomes = [error] * len(calls)
+        for call, outcome in zip(calls, outcomes, strict=True):
+            call.end(outcome)
+
+    def _make(self, call: _Call) -> None:
+        try:
+            storage = self._opened()
+            is_made = call.method and call.is_wanted
+            call.end(getattr(storage, call.method)(*call.args, **call.how) if is_made else None)
+        except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
+            call.end(error)
 
     def _opened(self) -> Storage:
-        opened = self._config.open_storage(self._robot)
-        no_coroutine("from_settings", opened)
-        if isinstance(opened, type) or not all(hasattr(opened, name) for name in _NEEDED):
-            raise StorageError(f"from_settings() returned a {type(opened).__name__}, not a storage")
-        if self._closed:  # the crawl has ended meanwhile
-            opened.close()
-        self._storage = opened
-        return opened
+        with self._opening:
+            if self._storage is None:
+                opened = self._config.open_storage(self._robot)
+                _no_coroutine("from_settings", opened)
+                if isinstance(opened, type) or not hasattr(opened, "get"):
+                    kind = type(opened).__name__
+                    raise StorageError(f"from_settings() returned a {kind}, not a storage")
+                if self._closed:  # the crawl has ended meanwhile
+                    opened.close()
+                self._storage = opened
+            return self._storage
 
 
 @dataclass(slots=True, eq=False)
@@ -337,33 +265,25 @@ class _Call:
     method: str
     args: tuple[Any, ...]
     how: dict[str, Any]
-    made: Instant
-    answered: Told[Any] = field(default_factory=Told)
+    is_wanted: bool = True
+    """Whether the result is awaited: a call that is late is not made any more."""
+    is_made: bool = False
+    outcome: Any = None
+    """What the method has returned, or the exception that it has raised."""
+
+    def end(self, outcome: Any) -> None:
+        """Take the outcome."""
+        self.outcome, self.is_made = outcome, True
 
 
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """The calls of a thread, and when they are late."""
-
-    calls: Sequence[_Call]
-    deadline: Deadline
-    begun: Begun
-
-
-def _outcome(storage: Storage, call: _Call) -> Any:
-    try:
-        return getattr(storage, call.method)(*call.args, **call.how) if call.method else None
-    except BaseException as error:  # noqa: BLE001  # it is raised where the result is awaited
-        return error
-
-
-def _checked(outcome: Any, method: str) -> Any:
-    """Return the *outcome* of a call; raise it if it is an exception."""
-    if isinstance(outcome, _MISTAKEN):
-        raise StorageError(f"it raised {type(outcome).__name__}") from outcome
-    if isinstance(outcome, BaseException):
+def _checked(call: _Call) -> Any:
+    """Return the outcome of *call*; raise a StorageError if it is an exception."""
+    outcome = call.outcome
+    if isinstance(outcome, StorageError):
         raise outcome
-    no_coroutine(method, outcome)
+    if isinstance(outcome, BaseException):  # asyncio's CancelledError would end the crawl
+        raise StorageError(f"it raised {error_text(outcome)}") from outcome
+    _no_coroutine(call.method, outcome)
     return outcome
 
 
@@ -373,7 +293,7 @@ def _sound_claim(claimed: object) -> Claimed:
     return Claimed(sound(claimed.known), seconds(claimed.held_secs))
 
 
-def no_coroutine(method: str, returned: object) -> None:
+def _no_coroutine(method: str, returned: object) -> None:
     """Raise StorageError if a method is a coroutine function: nobody awaits it."""
     if isinstance(returned, Coroutine):
         returned.close()  # else Python warns that it was never awaited

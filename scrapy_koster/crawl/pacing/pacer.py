@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
-from scrapy_koster.crawl.fetching.ports import TurnNeededError
+from scrapy_koster.crawl.fetching.fetcher import TurnNeededError
 from scrapy_koster.crawl.pacing.delays import NO_DELAY
 from scrapy_koster.crawl.pacing.visits import (
     LATE_MOST_SECS,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.private import Engine
-    from scrapy_koster.crawl.fetching.ports import Store
+    from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.pacing.delays import Delays
@@ -75,7 +75,7 @@ class Pacer:
         engine: Engine,
         robot: Robot,
         records: SiteRecords,
-        store: Store,
+        store: StorageCalls,
         delays: Delays,
         parked: ParkedRequests,
         own_secs: float,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.engine.private import Engine
-    from scrapy_koster.crawl.fetching.ports import Store
+    from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
     from scrapy_koster.crawl.messages.stats import Stats
 
     Waiting: TypeAlias = Callable[[], AbstractContextManager[None]]
@@ -92,7 +92,7 @@ class HostVisits:
     def __init__(
         self,
         engine: Engine,
-        store: Store,
+        store: StorageCalls,
         stats: Stats,
         clock: Clock,
         *,

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
 
-from scrapy_koster.crawl.fetching.ports import Unshared
+from scrapy_koster.crawl.fetching.fetcher import Fetcher
+from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, last_copy
 from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.step import Pass
+from scrapy_koster.storage.port import Claimed
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.crawl.fetching.ports import Store
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.sites import Sites
     from scrapy_koster.protocol.access import Known
@@ -130,33 +131,28 @@ class QuietAnnouncer(Announcer):
             super().announce(state, step, waiting)
 
 
-class NoFetch:
-    """Asks no site."""
+class NoFetch(Fetcher):
+    """Requests no robots.txt."""
 
     async def fetch(self, *_: object, **__: object) -> Answer | NoAnswer:
         """Return that no site is asked."""
         return NoAnswer("HTTPCACHE_IGNORE_MISSING: no site is asked")
 
-    def cancel(self) -> None:
-        """Do nothing."""
 
-
-class LastCopies(Unshared):
-    """The last copies in a storage, which never end. Nothing is written."""
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self.source = store.source
+class LastCopies(StorageCalls):
+    """The last copies in a storage, which never expire. Nothing is claimed or written."""
 
     async def get(self, site: Site) -> Known | None:
         """Return the last copy of *site*."""
-        copy = last_copy(await self._store.get(site))
+        copy = last_copy(await super().get(site))
         return None if copy is None else _without_end(copy, self._clock.epoch())
+
+    async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:  # noqa: ARG002
+        """Return the last copy of *site*. Nothing is claimed."""
+        known = await self.get(site)
+        if unless_known and known is not None:
+            self._stats.storage_hit()
+        return Claimed(known if unless_known else None, 0.0)
 
     async def put(self, site: Site, known: Known) -> None:
         """Write nothing."""
-
-    async def close(self) -> None:
-        """Close the storage."""
-        await self._store.close()
