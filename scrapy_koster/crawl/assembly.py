@@ -29,7 +29,8 @@ from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.messages.summary import Summary
 from scrapy_koster.crawl.messages.urlsseen import UrlsSeen
 from scrapy_koster.crawl.pacing.delays import Delays
-from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
+from scrapy_koster.crawl.pacing.pacer import Pacer
+from scrapy_koster.crawl.pacing.visits import HostVisits
 from scrapy_koster.crawl.pages.stated import Stated
 from scrapy_koster.crawl.parking.inner import folder_of
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
@@ -76,7 +77,8 @@ class Assembly:
     finish: Finish
     sitemaps: Sitemaps
     sites: Sites
-    pacer: Pacer | NoPacer
+    pacer: Pacer | None
+    """None if the crawl keeps no delays."""
     parked: ParkedRequests
     replay: Replay | None
     stated: Stated
@@ -134,11 +136,12 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     file = parts.parked_file(crawler, folder)
     parked = parts.parked(crawler, file=file, engine=engine, ask_for=ask_for)
     pacer = _pacer(crawler, config, robot, records, store, parked=parked)
+    turns = () if pacer is None else (pacer.needs_turn,)
     sites = build_sites(
         crawler,
         config,
         announcer,
-        fetcher=parts.fetch or parts.fetcher(crawler, config, stats, clock, pacer.needs_turn),
+        fetcher=parts.fetch or parts.fetcher(crawler, config, stats, clock, *turns),
         store=store,
         records=records,
         chance=parts.chance,
@@ -179,14 +182,14 @@ def _pacer(
     store: StorageCalls,
     *,
     parked: ParkedRequests,
-) -> Pacer | NoPacer:
+) -> Pacer | None:
     if not config.pace.obeys:
-        return NoPacer()
+        return None
     clock, engine, stats = clock_of(crawler), Engine(crawler), Stats(crawler.stats)
     delays = Delays(config, stats, robot, _log(crawler, Delays))
+    visits = HostVisits(engine, store, stats, clock, parked=parked, most=config.memory_sites)
     return Pacer(
         config,
-        stats,
         _log(crawler, Pacer),
         clock=clock,
         engine=engine,
@@ -194,7 +197,7 @@ def _pacer(
         records=records,
         store=store,
         delays=delays,
-        parked=parked,
+        visits=visits,
         own_secs=crawler.settings.getfloat("DOWNLOAD_DELAY"),
     )
 
@@ -212,12 +215,11 @@ def build_sites(
     examiner: Examiner | None = None,
     archiver: Archiver | None = None,
     parked: Parked | None = None,
-    pacer: Pacer | NoPacer | None = None,
+    pacer: Pacer | None = None,
     engine: Engine | None = None,
 ) -> Sites:
     """Build the sites of a crawl. By default nothing defers requests and no delays apply."""
-    clock, pacer = clock_of(crawler), pacer or NoPacer()
-    engine = engine or Engine(crawler)
+    clock, engine = clock_of(crawler), engine or Engine(crawler)
     places = crawler.settings.getint("CONCURRENT_REQUESTS")
     limited = partial(LookaheadLimit.of_crawl, places=places, memory=config.memory_sites)
     limit = (lookahead or limited)(clock, engine.wake)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.decision import Decision
-    from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
+    from scrapy_koster.crawl.pacing.pacer import Pacer
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.verdict import Verdict
@@ -57,10 +57,10 @@ class Enforcement:
         self._epoch = parts.clock.epoch
         self._sites = parts.sites
         self._robot = parts.robot
-        self._pacer: Pacer | NoPacer | None = None
+        self._pacer: Pacer | None = None
         self._has_warned_of_final_url = False
 
-    def keep_delays(self, pacer: Pacer | NoPacer | None) -> None:
+    def keep_delays(self, pacer: Pacer | None) -> None:
         """Refuse sites by the delays of *pacer* from now on, None: by no delay."""
         self._pacer = pacer
 
@@ -78,7 +78,7 @@ class Enforcement:
             parser=facts.parser,
             source=facts.source,
             usage=facts.usage,
-            delay=None if pacer is None else pacer.too_long(request, state, robot),
+            delay=None if pacer is None else pacer.too_long(state, robot),
             config=self._config,
             now=self._epoch(),
         )
@@ -103,7 +103,7 @@ class Enforcement:
             and "verbatim_url" not in request.meta
             and state.facts.usage is None
             and not self._config.policy.overrides
-            and (self._pacer is None or self._pacer.too_long(request, state, robot) is None)
+            and (self._pacer is None or self._pacer.too_long(state, robot) is None)
         )
 
     def _noted_verdict(self, request: Request, state: SiteState, robot: str, step: Step) -> Verdict:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
     from scrapy_koster.crawl.fetching.retriever import Retriever
     from scrapy_koster.crawl.messages.announcer import Announcer
-    from scrapy_koster.crawl.pacing.pacer import NoPacer, Pacer
+    from scrapy_koster.crawl.pacing.pacer import Pacer
     from scrapy_koster.crawl.site_records import SiteRecords
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Settled, Step
@@ -77,7 +77,7 @@ class Sites:
         retriever: Retriever,
         announcer: Announcer,
         parked: Parked,
-        pacer: Pacer | NoPacer,
+        pacer: Pacer | None,
         ahead: LookaheadLimit,
     ) -> None:
         """*parked* has the requests that wait in the scheduler. *pacer* is closed with
@@ -280,7 +280,8 @@ class Sites:
         self.idle_timeout.close()
         self.ahead.close()
         self._retriever.cancel()
-        self._pacer.close()
+        if self._pacer is not None:
+            self._pacer.close()
         for state in self._records:
             self._stop_timer(state)
             if state.waiters:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.defect import Permission
+    from scrapy_koster.protocol.delay import Delay
     from scrapy_koster.protocol.hazard import Cause, Watch
     from scrapy_koster.protocol.policy import Policy
     from scrapy_koster.protocol.site import Site
@@ -228,12 +229,12 @@ class SiteState:
     - ``facts``: ``learn``, which the retriever calls;
     - ``step``, ``allows``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``state``, ``page``, ``waiters``, ``timer``: ``Sites``;
-    - ``delay``: ``pacing.delays``;
+    - ``delays``: ``pacing.delays``;
     - ``standing``, ``is_deferred``, ``hazards``: the announcer.
     """
 
     __slots__ = (
-        "allows", "delay", "facts", "hazards", "is_deferred", "origin", "page", "site", "standing",
+        "allows", "delays", "facts", "hazards", "is_deferred", "origin", "page", "site", "standing",
         "state", "step", "timer", "until_epoch", "waiters",
     )  # fmt: skip
 
@@ -251,8 +252,8 @@ class SiteState:
         """Of the requests that wait in place."""
         self.timer: CallLaterResult | None = None
         """Of the next attempt."""
-        self.delay: float | None = None
-        """How far apart visits are to be, in seconds; None if the file has not been read for it."""
+        self.delays: dict[str, Delay | None] | None = None
+        """The delay that the file requests for each name; None if it has not been read for it."""
         self.standing: Standing | None = None
         """What the site was last announced as."""
         self.is_deferred = False
@@ -278,7 +279,7 @@ class SiteState:
     def learn(self, facts: Facts) -> None:
         """Take what is known now."""
         self.facts = facts
-        self.delay = None
+        self.delays = None
         self.until_epoch = 0.0
 
     def take_step(self, *, now: float, policy: Policy) -> Step:

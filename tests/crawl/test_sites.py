@@ -22,7 +22,6 @@ from scrapy_koster.crawl.assembly import announcer_of, build_sites, storage_of
 from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine
-from scrapy_koster.crawl.pacing.pacer import NoPacer
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
@@ -74,7 +73,6 @@ class Driven:
         set_clock(crawler, self.clock)
         self.announcer = announcer_of(crawler, config)
         self.engine = Open(crawler)
-        self.pacer = NoPacer()
         fetcher: Any = self
         self.sites = build_sites(
             crawler,
@@ -83,7 +81,6 @@ class Driven:
             fetcher=fetcher,
             store=storage_of(crawler, config),
             engine=self.engine,
-            pacer=self.pacer,
         )
         self.asked: list[str] = []
         self._answer = fetch

@@ -43,7 +43,7 @@ WRITERS = {
     "page": {"Sites.ask_for", "Sites.wait", "Sites._look", "Sites.forget"},
     "waiters": {"Sites.wait", "Sites._look"},
     "timer": {"Sites.happens", "Sites._stop_timer", "Sites._due"},
-    "delay": {"SiteState.learn", "Delays.kept", "Delays._add"},
+    "delays": {"SiteState.learn", "Delays.secs_of"},
     "standing": {"Announcer._stands"},
     "is_deferred": {"Announcer._stands"},
     "hazards": {"Announcer.hazard_met"},

@@ -161,7 +161,7 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
                 if not has_socket or self._is_settled(state):
                     return 0.0
                 self._fetching.add(state)
-                async with self._pacer.asking(state, after):
+                async with self._turn(state, after):
                     result = await self._fetcher.fetch(state.site, page, last_copy(state.known))
             await self._learn(state, page, result, began)
             return 0.0

@@ -155,7 +155,7 @@ class Watch:
         that is in neither, and was never met as far as the process knows.
         """
         pacer: Any = process.parts.pacer
-        return state in list(process.sites._records) or state.site.host in pacer._hosts
+        return state in list(process.sites._records) or pacer._visits.get(state.site.host)
 
     def _may_be_early(self, process: Process, last: Visit) -> bool:
         """Whether another process may not have known of the last visit."""
@@ -293,7 +293,7 @@ class Watch:
                 process.overdue.pop(state, None)
         if self._history.paced:
             pacer: Any = process.parts.pacer
-            for host in pacer:
+            for host in pacer._visits:
                 self._waits_for_visit(process, host)
 
     def _has_requests(self, process: Process) -> bool:
@@ -301,7 +301,7 @@ class Watch:
         is_ours = self._history.defers
         if is_ours and (self._history.queue_kind == "redis" or process.sites.ahead.is_full):
             # Nobody is told that another has pushed; or what is in the queue may wait there.
-            return bool(scheduler._parked.has_next or scheduler._has_visit)
+            return bool(scheduler._parked.has_next)
         return bool(scheduler.has_pending_requests())
 
     def _counts(self, process: Process, sites: Any) -> None:

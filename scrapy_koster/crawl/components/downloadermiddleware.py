@@ -15,7 +15,6 @@ from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.enforcement import Enforcement, may_end_elsewhere
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.protocol.defect import ParserDefectError
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from scrapy_koster.crawl.assembly import Assembly
+    from scrapy_koster.crawl.pacing.pacer import Pacer
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.verdict import Verdict
@@ -184,7 +184,7 @@ class KosterMiddleware:
         if not self._parts.is_replay:
             self._sites.prepare()
         self._enforcement.warn_of_expired_overrides()
-        if not isinstance(self._parts.pacer, Pacer) or self._parts.is_replay:
+        if self._parts.pacer is None or self._parts.is_replay:
             return
         if self._parts.parked.is_open and self._hooks.are_called:
             self._pacer = self._parts.pacer

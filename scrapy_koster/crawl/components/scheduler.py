@@ -28,7 +28,6 @@ from scrapy_koster.crawl.components.built import check_built
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.idle import Crawl
 from scrapy_koster.crawl.messages.log import Log, ServerLog
-from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.parking.inner import InnerScheduler
 from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
 from scrapy_koster.crawl.parking.worker_leases import server_of
@@ -71,7 +70,7 @@ class DeferringScheduler(BaseScheduler):
         self._log = Log(__name__, crawler)
         self._clock = parts.clock
         self._sites = parts.sites
-        self._pacer = parts.pacer if isinstance(parts.pacer, Pacer) else None
+        self._pacer = parts.pacer
         self._parked = parts.parked
         self._inner = InnerScheduler(crawler, scheduler, folder=parts.folder)
         self._backup: RedisBackup | None = None
@@ -188,13 +187,8 @@ class DeferringScheduler(BaseScheduler):
             self._parked.has_next
             or self._has_more
             or self._resumed
-            or self._has_visit
             or self._inner.has_pending_requests()
         )
-
-    @property
-    def _has_visit(self) -> bool:
-        return self._pacer is not None and self._pacer.has_visit and not self._parked.is_held
 
     def _spider_idle(self) -> None:
         """Keep the crawl open while requests may still come out."""
@@ -237,21 +231,10 @@ class DeferringScheduler(BaseScheduler):
     def _next(self) -> Request | None:
         """Return the request that is looked at next, or None."""
         self._inner_is_next = not self._inner_is_next
-        sources = [self._next_visit, self._next_resumed, self._next_parked]
+        sources = [self._parked.pop_visit, self._next_resumed, self._next_parked]
         sources.insert(2 if self._inner_is_next else 3, self._next_inner)
         for source in sources:
             if (request := source()) is not None:
-                return request
-        return None
-
-    def _next_visit(self) -> Request | None:
-        """Return a request whose host may be visited now."""
-        pacer = self._pacer
-        while pacer is not None and not self._parked.is_held:
-            host = pacer.next_host()
-            if host is None:
-                break
-            if (request := self._parked.take(host)) is not None:
                 return request
         return None
 

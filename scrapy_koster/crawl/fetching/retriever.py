@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -73,11 +74,8 @@ class FetchPacer(Protocol):
     ) -> AbstractAsyncContextManager[None]:
         """Return the context of one visit. Entering raises TurnNeededError without a turn."""
 
-    async def note(self, state: SiteState, known: Known) -> None:
-        """Note that a robots.txt was fetched, before *known* is stored."""
-
-    def lengthened(self, state: SiteState, known: Known) -> Known:
-        """Return *known*, fresh for some visits at least."""
+    async def learnt(self, state: SiteState, known: Known) -> Known:
+        """Note a visit before *known* is stored; return it, fresh for some visits at least."""
 
 
 class Retriever:
@@ -98,7 +96,7 @@ class Retriever:
         fetcher: Fetcher,
         store: StorageCalls,
         limit: LookaheadLimit,
-        pacer: FetchPacer,
+        pacer: FetchPacer | None,
         archiver: Archiver | None,
         examiner: Examiner | None,
         is_awaited: Callable[[SiteState], bool],
@@ -186,7 +184,8 @@ class Retriever:
         began = self._clock.epoch()
         after: TurnNeededError | None = None
         while isinstance(self._step(state), Ask):
-            await self._pacer.turn_to_ask(state, after)
+            if self._pacer is not None:
+                await self._pacer.turn_to_ask(state, after)
             try:
                 held_secs = await self._ask(state, page, began, after)
             except TurnNeededError as needed:
@@ -220,7 +219,7 @@ class Retriever:
             self._fetching.add(state)
             if claimed.held_secs:
                 return claimed.held_secs
-            async with self._pacer.asking(state, after):
+            async with self._turn(state, after):
                 if after is None or after.url is None:
                     self._announcer.send(signals.robots_requested, site=state.site)
                 stale = last_copy(state.known)
@@ -228,6 +227,11 @@ class Retriever:
         if not self._closing:
             await self._learn(state, page, result, began)
         return 0.0
+
+    def _turn(
+        self, state: SiteState, after: TurnNeededError | None
+    ) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._pacer is None else self._pacer.asking(state, after)
 
     def _left_secs(self, state: SiteState) -> float:
         """Return how long requests wait for the site yet; no limit if it was given up before."""
@@ -264,12 +268,13 @@ class Retriever:
         self, state: SiteState, page: Request, result: Answer | NoAnswer, began: float
     ) -> None:
         """Take what came of the request, and store it for others before anybody is told."""
-        known = self._pacer.lengthened(state, self._after(result, state.known, began))
+        known = self._after(result, state.known, began)
+        if self._pacer is not None:
+            known = await self._pacer.learnt(state, known)
         if self._archiver is not None:
             stale, exchanges = last_copy(state.known), result.exchanges
             known = await self._archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
         self._announcer.answered(state.site, result, known)
-        await self._pacer.note(state, known)
         await self._store.put(state.site, known)
         facts = await self._read(state, last_copy(known), page)
         known = _decisive(known, now=self._clock.epoch(), policy=self._config.policy)

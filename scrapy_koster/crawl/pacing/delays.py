@@ -18,89 +18,52 @@ if TYPE_CHECKING:
 _LONGEST_SECS = 366 * 86400.0
 # No loop is so exact that a shorter delay could be kept.
 _LEAST_SECS = 0.001
-_READ_MOST = 1000
 _SITES_NAMED = 20
-NO_DELAY = -1.0
-"""The delay of a site whose file requests none, whatever the name of the robot."""
 
 
 class Delays:
-    """Reads the delay of each site once, and logs it once.
-
-    It is the longest delay that the site requests for the names of the crawl. A name with a delay
-    that is too long is refused, the other names are not.
-    """
+    """Reads the delay of each site once for each name of the crawl, and logs it once."""
 
     def __init__(self, config: Config, stats: Stats, robot: Robot, log: Log) -> None:
         self._log = log
         self._sites_kept = config.memory_sites
         self._pace = config.pace
-        self._reads_lines = callable(getattr(config.parser, "lines", None))
         self._dry_run = config.dry_run
         self._stats = stats
         self._robot = robot
         self._named = 0
         self._logged: dict[Site, None] = {}
-        self._read: dict[tuple[SiteState, str], Delay | None] = {}
-        """The delays for names other than the crawl's own, and those that are too long."""
 
-    def kept(self, state: SiteState, robot: str = "") -> float:
-        """Return the delay of a site in seconds, 0 if it has none."""
-        if state.delay is None:
-            self._read = {key: delay for key, delay in self._read.items() if key[0] is not state}
-            state.delay = 0.0 if _may_name_one(state) else NO_DELAY
-            if state.delay != NO_DELAY:
-                self._add(state, self._robot.name)
-        if state.delay == NO_DELAY:
-            return 0.0
-        if robot and robot != self._robot.name and (state, robot) not in self._read:
-            self._add(state, robot)
-        return state.delay
+    def secs_of(self, state: SiteState, robot: str) -> float:
+        """Return the delay of a site in seconds, 0 if it has none.
 
-    def may_be_named_in(self, body: bytes) -> bool:
-        """Return whether a file may request a delay. It is not parsed for that."""
-        return names_delay(body) or not self._reads_lines
+        It is the longest delay that the site requests for the names of the crawl, of which *robot*
+        is one. A name with a delay that is too long is refused, the other names are not.
+        """
+        if state.delays is None:
+            state.delays = {}
+            if _may_name_one(state):
+                self._read(state, self._robot.name)
+        if state.delays and robot not in state.delays:
+            self._read(state, robot)
+        return max(map(self._kept, state.delays.values()), default=0.0)
 
     def too_long(self, state: SiteState, robot: str) -> Delay | None:
         """Return the delay for which *robot* does not visit a site, or None."""
         if self._pace.choice is not CrawlDelay.REFUSE:
             return None
-        self.kept(state, robot)
-        if state.delay == NO_DELAY:
-            return None
-        if (state, robot) not in self._read:
-            self._keep(state, robot, self._found(state, robot))
-        return self._pace.too_long(self._read[state, robot])
+        self.secs_of(state, robot)
+        return self._pace.too_long((state.delays or {}).get(robot))
 
-    def _add(self, state: SiteState, robot: str) -> None:
-        """Lengthen the delay of the site to the one that it requests for *robot*."""
-        delay = self._found(state, robot)
-        if robot != self._robot.name:
-            self._keep(state, robot, delay)
+    def _kept(self, delay: Delay | None) -> float:
+        """Return the seconds between two visits for *delay*, 0 for none."""
         if delay is None or delay.secs < _LEAST_SECS:
-            return
-        is_refused = self._pace.too_long(delay) is not None
-        secs = min(self._pace.kept(delay.secs), _LONGEST_SECS)
-        if self._is_new(state):
-            self._tell(state, delay, secs, is_refused=is_refused)
-        if not is_refused or self._dry_run:
-            state.delay = max(state.delay or 0.0, secs)
+            return 0.0
+        if self._pace.too_long(delay) is not None and not self._dry_run:
+            return 0.0
+        return min(self._pace.kept(delay.secs), _LONGEST_SECS)
 
-    def _is_new(self, state: SiteState) -> bool:
-        """Return whether the delay of the site has not been logged before."""
-        if state.site in self._logged:
-            return False
-        if len(self._logged) >= self._sites_kept:
-            del self._logged[next(iter(self._logged))]
-        self._logged[state.site] = None
-        return True
-
-    def _keep(self, state: SiteState, robot: str, delay: Delay | None) -> None:
-        if len(self._read) >= _READ_MOST:
-            self._read.clear()
-        self._read[state, robot] = delay
-
-    def _found(self, state: SiteState, robot: str) -> Delay | None:
+    def _read(self, state: SiteState, robot: str) -> None:
         def failed(error: Exception) -> None:
             self._log.defect(
                 "Error while reading the delay of %(site)s: KOSTER_PARSER failed. The delay is"
@@ -108,11 +71,26 @@ class Delays:
                 error,
                 site=state.site,
             )
-            self._is_new(state)  # the delay is not logged as well
+            self._is_new(state.site)  # the delay is not logged as well
 
-        return delay_or_limit(state.parser, robot, pace=self._pace, failed=failed)
+        delay = delay_or_limit(state.parser, robot, pace=self._pace, failed=failed)
+        assert state.delays is not None  # the caller has set it
+        state.delays[robot] = delay
+        if delay is not None and delay.secs >= _LEAST_SECS and self._is_new(state.site):
+            self._tell(state.site, delay)
 
-    def _tell(self, state: SiteState, delay: Delay, secs: float, *, is_refused: bool) -> None:
+    def _is_new(self, site: Site) -> bool:
+        """Return whether the delay of the site has not been logged before."""
+        if site in self._logged:
+            return False
+        if len(self._logged) >= self._sites_kept:
+            del self._logged[next(iter(self._logged))]
+        self._logged[site] = None
+        return True
+
+    def _tell(self, site: Site, delay: Delay) -> None:
+        secs = min(self._pace.kept(delay.secs), _LONGEST_SECS)
+        is_refused = self._pace.too_long(delay) is not None
         is_clamped = secs < delay.secs and not is_refused
         self._stats.delay_met(is_clamped=is_clamped)
         if is_refused:
@@ -125,7 +103,7 @@ class Delays:
         log = self._log.info if self._named <= _SITES_NAMED else self._log.debug
         log(
             "%(site)s requests a delay of %(secs)g s%(where)s. %(what)s",
-            site=state.site,
+            site=site,
             secs=delay.secs,
             where=f" (line {delay.line.number} of its robots.txt)" if delay.line else "",
             what=what,

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import asynccontextmanager
-from itertools import count
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import LONG_AGO
+from scrapy_koster.crawl.engine.private import CANCELLED
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Iterator
     from contextlib import AbstractContextManager
-    from typing import TypeAlias
 
     from scrapy import Request
     from scrapy.utils.asyncio import CallLaterResult
@@ -33,61 +33,49 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
     from scrapy_koster.crawl.messages.stats import Stats
-
-    Waiting: TypeAlias = Callable[[], AbstractContextManager[None]]
+    from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 
 LATE_MOST_SECS = 0.5
 """How much later than it was sent a site may see a request, for all we know."""
 _OPEN_LEAST_SECS = 0.05
 _RETRY_SECS = 1.0
-# A call of the storage that took so long, or half a delay, is repeated: if this process was stopped
-# meanwhile, the time of the visit has passed to another one.
-_STALLED_SECS = 0.1
-_TRIES = 3
 # Some loops cannot set a timer for longer.
 _TIMER_MOST_SECS = 86400.0
-
-
-class ClosingError(Exception):
-    """The crawl closes before a visit could begin."""
+_EVICTED_AT_ONCE = 16
 
 
 class TooEarlyError(Exception):
     """A visit may not begin now, and does not wait."""
 
 
+@dataclass(eq=False, slots=True)
 class Host:
     """A host, the delays of its sites, and the time of the next visit."""
 
-    __slots__ = (
-        "claimed_at", "delays", "gap", "is_claiming", "name", "next_visit", "open_until",
-        "taken_by", "taken_until", "timer", "under_way", "waiters",
-    )  # fmt: skip
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.delays: dict[str, float] = {}
-        """The delay of each of its sites, in seconds."""
-        self.gap = 0.0
-        """The seconds from one visit to the next. 0 if no site requests a delay any more."""
-        self.next_visit = LONG_AGO
-        self.is_claiming = False
-        """Whether the storage is being asked for the next visit."""
-        self.claimed_at = LONG_AGO
-        """When the storage granted a visit that has not begun yet."""
-        self.open_until = LONG_AGO
-        """Until then a request may take that visit."""
-        self.taken_by: Request | None = None
-        """The request that has taken the next visit and was not sent yet. None for a robots.txt."""
-        self.taken_until = LONG_AGO
-        self.under_way = 0
-        self.timer: CallLaterResult | None = None
-        self.waiters: deque[tuple[Deferred[bool], Request | None]] = deque()
-        """The requests that wait in place. None for a robots.txt."""
+    name: str
+    delays: dict[str, float] = field(default_factory=dict)
+    """The delay of each of its sites, in seconds."""
+    gap: float = 0.0
+    """The seconds from one visit to the next. 0 if no site requests a delay any more."""
+    next_visit: Instant = LONG_AGO
+    claim: Deferred[Any] | None = None
+    """The call that claims the next visit in the storage."""
+    claimed_at: Instant = LONG_AGO
+    """When the storage granted a visit that has not begun yet."""
+    open_until: Instant = LONG_AGO
+    """Until then a request may take that visit."""
+    taken_by: Request | None = None
+    """The request that has taken the next visit and was not sent yet. None for a robots.txt."""
+    taken_until: Instant = LONG_AGO
+    under_way: int = 0
+    timer: CallLaterResult | None = None
+    timer_at: Instant = LONG_AGO
+    waiters: deque[tuple[Deferred[bool], Request | None]] = field(default_factory=deque)
+    """The requests that wait in place. None for a robots.txt."""
 
 
 class HostVisits:
-    """Gives the visits to each host to one request after the other."""
+    """The hosts that request a delay. It gives their visits to one request after the other."""
 
     def __init__(
         self,
@@ -96,23 +84,54 @@ class HostVisits:
         stats: Stats,
         clock: Clock,
         *,
-        waiting_in: Callable[[str], int],
-        opened: Callable[[Host], None],
+        parked: ParkedRequests,
+        most: int,
     ) -> None:
-        """*waiting_in* counts the parked requests for a host. *opened* is called when one of them
-        may come out, or all of them if the host has no delay any more.
-        """
+        """*most* hosts are kept in memory."""
         self._engine = engine
         self._store = store
         self._stats = stats
         self._clock = clock
-        self._waiting_in = waiting_in
-        self._opened = opened
-        self._timers: dict[Host, Instant] = {}
-        self._tasks: set[Deferred[None]] = set()
-        self._pausing: set[Deferred[None]] = set()
-        self._waiters: set[Deferred[bool]] = set()
+        self._parked = parked
+        self._most = most
+        self._hosts: dict[str, Host] = {}
+        self._waiting: Callable[[Request], AbstractContextManager[None]]
+        self._refuse: Callable[[Request], None]
         self._closed = False
+
+    def open(
+        self,
+        waiting: Callable[[Request], AbstractContextManager[None]],
+        refuse: Callable[[Request], None],
+    ) -> None:
+        """Begin. A request that has to wait when it is sent is *waiting* in place meanwhile.
+
+        If the crawl closes first, *refuse* is called with it, and raises.
+        """
+        self._waiting, self._refuse = waiting, refuse
+
+    def __iter__(self) -> Iterator[Host]:
+        return iter(self._hosts.values())
+
+    def get(self, name: str) -> Host | None:
+        """Return the host of this name, None if it requested no delay."""
+        return self._hosts.get(name)
+
+    def add(self, name: str) -> Host:
+        """Return a new host. An old one may leave the memory."""
+        for _ in range(_EVICTED_AT_ONCE):
+            if len(self._hosts) < self._most:
+                break
+            oldest = next(iter(self))
+            del self._hosts[oldest.name]
+            if not self._is_idle(oldest):
+                self._hosts[oldest.name] = oldest
+        host = self._hosts[name] = Host(name)
+        return host
+
+    def _is_idle(self, host: Host) -> bool:
+        is_busy = host.under_way or host.claim or host.timer or self._is_taken(host)
+        return not (is_busy or self.is_awaited(host) or host.next_visit > self._clock.now())
 
     def is_open(self, host: Host) -> bool:
         """Return whether a request may take the next visit now."""
@@ -120,28 +139,20 @@ class HostVisits:
 
     def is_awaited(self, host: Host) -> bool:
         """Return whether requests wait for the next visit."""
-        return bool(host.waiters) or self._waiting_in(host.name) > 0
+        return bool(host.waiters) or self._parked.waiting_in(host.name) > 0
 
-    def is_taken(self, host: Host) -> bool:
+    def _is_taken(self, host: Host) -> bool:
         """Return whether a request has taken the next visit, and may still be sent."""
         by = host.taken_by
         is_under_way = by is not None and by in self._engine.under_way
         return is_under_way or self._clock.now() < host.taken_until
 
-    def is_idle(self, host: Host) -> bool:
-        """Return whether nothing would be lost with *host*."""
-        is_busy = host.under_way or host.is_claiming or self.is_taken(host)
-        return not (is_busy or self.is_awaited(host) or host.next_visit > self._clock.now())
-
-    def take(self, host: Host, request: Request | None) -> None:
-        """Have *request*, or a robots.txt, take the next visit."""
-        host.taken_by, host.taken_until = request, self._clock.now() + host.gap
-        host.open_until = LONG_AGO
+    # Requests wait for the next visit.
 
     def want(self, host: Host) -> None:
         """Have the next visit given to a request that waits for it, when its time has come."""
-        is_idle = not (host.under_way or host.is_claiming or host in self._timers)
-        if self._closed or not is_idle or not self.is_awaited(host):
+        is_busy = host.under_way or host.claim or host.timer
+        if self._closed or is_busy or not self.is_awaited(host):
             return
         if self.is_open(host):
             self._give(host)
@@ -154,48 +165,44 @@ class HostVisits:
             return False
         given: Deferred[bool] = Deferred()
         host.waiters.append((given, request))
-        self._waiters.add(given)
         self.want(host)
-        try:
-            return await maybe_deferred_to_future(given)
-        finally:
-            self._waiters.discard(given)
+        return await maybe_deferred_to_future(given)
 
     def _set_timer(self, host: Host, when: Instant) -> None:
-        secs = min(max(0.0, when - self._clock.now()), _TIMER_MOST_SECS)
-        self._timers[host] = self._clock.now() + secs
+        now = self._clock.now()
+        secs = min(max(0.0, when - now), _TIMER_MOST_SECS)
         self._stats.paced(secs)
-        host.timer = self._clock.call_later(secs, self._look, host)
+        host.timer, host.timer_at = self._clock.call_later(secs, self._look, host), now + secs
 
-    def _drop_timer(self, host: Host) -> None:
-        if (when := self._timers.pop(host, None)) is not None:
-            assert host.timer is not None
+    def _stop_timer(self, host: Host) -> None:
+        if host.timer is not None:
             host.timer.cancel()
-            self._stats.paced(-max(0.0, when - self._clock.now()))
+            host.timer = None
+            self._stats.paced(-max(0.0, host.timer_at - self._clock.now()))
 
     def _look(self, host: Host) -> None:
-        del self._timers[host]
         host.timer = None
         now = self._clock.now()
-        if host.under_way or not self.is_awaited(host):
-            return
         if not host.gap:
-            self._give_all(host)
-        elif self.is_taken(host):
-            left = host.taken_until - now
-            self._set_timer(host, host.taken_until if left > 0 else now + _RETRY_SECS)
+            self._end_waits(host, may_visit=True)
+            self._parked.let_out(host.name)
+            self._engine.wake()
+        elif self._is_taken(host):
+            later = host.taken_until if host.taken_until > now else now + _RETRY_SECS
+            self._set_timer(host, later)
         elif host.next_visit > now:
             self._set_timer(host, host.next_visit)
-        else:
-            host.is_claiming = True
-            self._run(self._claim(host))
+        elif self.is_awaited(host):
+            claim = deferred_from_coro(self._claim(host))
+            claim.addErrback(lambda failure: failure.trap(*CANCELLED))
+            host.claim = None if claim.called else claim
 
     async def _claim(self, host: Host) -> None:
         gap, asked_at = host.gap, self._clock.now()
         try:
             left = min(await self._store.visit(host.name, gap), max(gap, _RETRY_SECS))
         finally:
-            host.is_claiming = False
+            host.claim = None
         now = self._clock.now()
         host.next_visit = max(host.next_visit, now + left)
         # A visit without a claim may have begun meanwhile.
@@ -205,111 +212,84 @@ class HostVisits:
         self.want(host)
 
     def _give(self, host: Host) -> None:
+        """Give the next visit to the first request that waits in place, or else to a parked one."""
         while host.waiters:
             given, request = host.waiters.popleft()
             if not given.called:
                 self.take(host, request)
                 given.callback(True)  # noqa: FBT003
-                self.want(host)
-                return
-        self._opened(host)
+                break
+        else:
+            self._parked.let_one_out(host.name)
+            self._engine.wake()
+        if host.timer is None:  # in case the request is not sent
+            self._set_timer(host, max(host.open_until, host.taken_until))
 
-    def _give_all(self, host: Host) -> None:
+    @staticmethod
+    def _end_waits(host: Host, *, may_visit: bool) -> None:
         waiters, host.waiters = host.waiters, deque()
         for given, _ in waiters:
             if not given.called:
-                given.callback(True)  # noqa: FBT003
-        self._opened(host)
+                given.callback(may_visit)
+
+    def take(self, host: Host, request: Request | None) -> None:
+        """Have *request*, or a robots.txt, take the next visit."""
+        host.taken_by, host.taken_until = request, self._clock.now() + host.gap
+        host.open_until = LONG_AGO
 
     # A visit.
 
     @asynccontextmanager
-    async def visit(
-        self,
-        host: Host,
-        request: Request | None,
-        waiting: Waiting | None,
-        *,
-        obeys: bool = True,
-    ) -> AsyncIterator[None]:
-        """Have *request*, or a robots.txt, visit *host*: as soon as it may, *waiting* until then.
+    async def visit(self, host: Host, request: Request | None) -> AsyncIterator[None]:
+        """Have *request*, or a robots.txt, sent within this, as soon as it may be.
 
-        A visit that does not obey is only noted. Raises ClosingError if the crawl closes first,
-        and TooEarlyError if the visit may not begin now and *waiting* is None.
+        A visit with ``dont_obey_robotstxt`` is only noted. A robots.txt does not wait, but raises
+        TooEarlyError.
         """
-        if host.taken_by is request:
-            host.taken_by, host.taken_until = None, LONG_AGO
+        if request is not None and request.meta.get("dont_obey_robotstxt"):
+            await self._store.visit(host.name, host.gap, begun=True)
+        else:
+            await self._begin(host, request)
+        self._stop_timer(host)
         host.under_way += 1
+        began = self._clock.now()
+        host.next_visit = began + host.gap
         try:
-            if obeys:
-                await self._begin(host, waiting)
-            else:
-                self._run(self._note(host))
-            began = self._clock.now()
-            host.next_visit = began + host.gap
-            try:
-                yield
-            finally:
-                answered = min(self._clock.now(), began + LATE_MOST_SECS)
-                host.next_visit = max(host.next_visit, answered + host.gap)
+            yield
         finally:
             host.under_way -= 1
-            self._drop_timer(host)
+            answered = min(self._clock.now(), began + LATE_MOST_SECS)
+            host.next_visit = max(host.next_visit, answered + host.gap)
             self.want(host)
 
-    async def _begin(self, host: Host, waiting: Waiting | None) -> None:
-        for tried in count():
-            now = self._clock.now()
-            left, is_late = host.next_visit - now, False
+    async def _begin(self, host: Host, request: Request | None) -> None:
+        """Return when a visit may begin. The time of *request* may have passed in its slot."""
+        if request is None and host.under_way:
+            raise TooEarlyError
+        while True:
+            if host.taken_by is request:
+                host.taken_by, host.taken_until = None, LONG_AGO
+            left = host.next_visit - self._clock.now()
             if left <= 0 and host.gap:
-                is_claimed = now - host.claimed_at < host.gap / 2
+                is_claimed = self._clock.now() - host.claimed_at < host.gap / 2
                 host.claimed_at = LONG_AGO
                 left = await self._store.visit(host.name, host.gap, begun=is_claimed)
-                after = self._clock.now()
-                left = max(left, host.next_visit - after)  # another visit may have begun
-                is_late = after - now >= max(host.gap / 2, _STALLED_SECS) and tried < _TRIES
-            if left <= 0 and not is_late:
+                left = max(left, host.next_visit - self._clock.now())  # others may have begun
+            if left <= 0:
                 return
-            if left > 0:
-                host.next_visit = max(host.next_visit, self._clock.now() + left)
-                if waiting is None:
+            host.next_visit = max(host.next_visit, self._clock.now() + left)
+            if request is None:
+                raise TooEarlyError
+            with self._waiting(request):
+                if not await self.wait(host, request):
+                    self._refuse(request)
                     raise TooEarlyError
-                with waiting():
-                    await self._pause(left)
-
-    async def _pause(self, secs: float) -> None:
-        over: Deferred[None] = Deferred()
-        timer = self._clock.call_later(secs, over.callback, None)
-        self._pausing.add(over)
-        try:
-            if not self._closed:
-                await maybe_deferred_to_future(over)
-        finally:
-            self._pausing.discard(over)
-            timer.cancel()
-        if self._closed:
-            raise ClosingError
-
-    async def _note(self, host: Host) -> None:
-        await self._store.visit(host.name, host.gap, begun=True)
-
-    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        task = deferred_from_coro(coroutine)
-        self._tasks.add(task)
-        task.addBoth(lambda _: self._tasks.discard(task))
 
     def close(self) -> None:
         """Give no more visits. The requests that wait in place are told."""
-        if self._closed:
-            return
         self._closed = True
-        for host in list(self._timers):
-            self._drop_timer(host)
-        for given in list(self._waiters):
-            if not given.called:
-                given.callback(False)  # noqa: FBT003
-        for over in list(self._pausing):
-            if not over.called:
-                over.callback(None)
-        for task in list(self._tasks):
-            task.cancel()
+        for host in list(self):
+            self._stop_timer(host)
+            if host.claim is not None:
+                host.claim.cancel()
+            self._end_waits(host, may_visit=False)

@@ -92,6 +92,8 @@ class ParkedRequests:
         """The queue that takes the requests of each key: of a site, or of a host."""
         self._all: dict[str, SiteQueue] = {}
         """All queues by name. A queue that was given up takes no more requests."""
+        self._visits: dict[SiteQueue, None] = {}
+        """The queues of hosts that may be visited once: one request may come out of each."""
         self._open: deque[SiteQueue] = deque()
         """The queues whose requests may come out, in the order of their turns."""
         self._count = 0
@@ -188,6 +190,11 @@ class ParkedRequests:
         if queue := self._queues.get(key):
             self._open_queue(queue)
 
+    def let_one_out(self, key: str) -> None:
+        """Have one request in the queue of *key*, a host, come out before all others."""
+        if queue := self._queues.get(key):
+            self._visits[queue] = None
+
     def _give_up(self, site: str, failure: Failure) -> None:
         """Have the requests of *site* refused. Later requests wait in another queue."""
         if queue := self._queues.pop(site, None):
@@ -219,12 +226,21 @@ class ParkedRequests:
     @property
     def has_next(self) -> bool:
         """Whether a request may come out, now or when the downloader has room for it."""
-        return bool(self._open) and not self.is_held
+        return bool(self._open or self._visits) and not self.is_held
 
     @property
     def is_held(self) -> bool:
         """Whether no request may come out: another worker may have taken it over."""
         return self._backup is not None and self._backup.is_holding
+
+    def pop_visit(self) -> Request | None:
+        """Return the next request of a host that may be visited, or None."""
+        while self._visits and not self.is_held:
+            queue = next(iter(self._visits))
+            del self._visits[queue]
+            if (request := self._take(queue)) is not None:
+                return request
+        return None
 
     def pop(self) -> Request | None:
         """Return the next request of an open queue, or None. The queues take turns.
