@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import data_path
 
+from scrapy_koster.crawl import settingreader as read
 from scrapy_koster.crawl.engine.private import belonging
-from scrapy_koster.crawl.settingreader import SettingReader
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.delay import CrawlDelay, Pace
@@ -46,57 +46,84 @@ STORAGE_SETTINGS: Mapping[str, Setting] = {
 }
 """Of the storages of the package: each is known, whichever storage a crawl has."""
 
-DEFAULTS: Mapping[str, Any] = {
-    "KOSTER_PARSER": "scrapy_koster.KosterRobotParser",
-    "KOSTER_STORAGE": "scrapy_koster.storage.sqlite.SQLiteStorage",
-    **{name: setting.default for name, setting in STORAGE_SETTINGS.items()},
-    "KOSTER_EXPIRY_SECS": 604800,
-    "KOSTER_EXPIRY_MIN_SECS": 300,
-    "KOSTER_EXPIRY_MAX_SECS": 2592000,
-    "KOSTER_RESTRICTED_EXPIRY_SECS": 3600,
-    "KOSTER_STALE_IF_ERROR_SECS": 0,
-    "KOSTER_TIMEOUT_SECS": 30,
-    "KOSTER_MAX_BYTES": 512000,
-    "KOSTER_REDIRECT_MAX": 5,
-    "KOSTER_PAGE_META": ("proxy", "bindaddress", "impersonate", "impersonate_args"),
-    "KOSTER_DEFER_FIRST_SECS": 10,
-    "KOSTER_DEFER_MAX_SECS": 600,
-    "KOSTER_DEFER_LIMIT_SECS": 300,
-    "KOSTER_IDLE_LIMIT_SECS": 30,
-    "KOSTER_CRAWL_DELAY": "ignore",
-    "KOSTER_CRAWL_DELAY_MAX_SECS": 60,
-    "KOSTER_RESTRICTED": "disallow",
-    "KOSTER_MISSING": "allow",
-    "KOSTER_HTML_ROBOTSTXT": "allow",
-    "KOSTER_UNAVAILABLE": "defer",
-    "KOSTER_OVERRIDES": (),
-    "KOSTER_FILTER_LINKS": False,
-    "KOSTER_DRY_RUN": False,
-    "KOSTER_PAGE_DIRECTIVES": ("meta", "header"),
-    "KOSTER_USAGE_PURPOSES": (),
-    "KOSTER_USAGE_ACTION": "report",
-    "KOSTER_USAGE_UNKNOWN": "keep",
-    "KOSTER_USAGE_FIELD": None,
-    "KOSTER_REPORT": None,
-    "KOSTER_ARCHIVE": None,
-    FALLBACK_SCHEDULER: "scrapy.core.scheduler.Scheduler",
-}
-"""Every setting with the prefix KOSTER_, with the value it has by itself."""
-
-DAY_SECS = 86_400.0
-"""RFC 9309, 2.4: "Crawlers SHOULD NOT use the cached version for more than 24 hours". Attach, 3.1,
-for usage preferences: "crawlers can cache a robots.txt file for up to 24 hours"."""
-
-_WRONG_CHARS = 500
-_PARSER = ("from_crawler", "allowed")
-_STORAGE = ("blocking", "from_settings", "get", "put", "sites", "forget", "close")
-
 
 class PageSource(Enum):
     """Where a page may carry its directives (KOSTER_PAGE_DIRECTIVES)."""
 
     META = "meta"
     HEADER = "header"
+
+
+_STORAGE = ("blocking", "from_settings", "get", "put", "sites", "forget", "close")
+
+SETTINGS: Mapping[str, Setting] = {
+    "KOSTER_PARSER": read.class_with(
+        "from_crawler", "allowed", default="scrapy_koster.KosterRobotParser"
+    ),
+    "KOSTER_STORAGE": read.class_with(
+        *_STORAGE, default="scrapy_koster.storage.sqlite.SQLiteStorage"
+    ),
+    **STORAGE_SETTINGS,
+    "KOSTER_EXPIRY_SECS": read.secs(604800),
+    "KOSTER_EXPIRY_MIN_SECS": read.secs(300),
+    "KOSTER_EXPIRY_MAX_SECS": read.secs(2592000),
+    "KOSTER_RESTRICTED_EXPIRY_SECS": read.secs(3600),
+    "KOSTER_STALE_IF_ERROR_SECS": read.secs(0),
+    "KOSTER_TIMEOUT_SECS": read.secs(30, above=0),
+    "KOSTER_MAX_BYTES": Setting.whole(512000, least=1),
+    "KOSTER_REDIRECT_MAX": Setting.whole(5, least=0),
+    "KOSTER_PAGE_META": read.keys("proxy", "bindaddress", "impersonate", "impersonate_args"),
+    "KOSTER_DEFER_FIRST_SECS": read.secs(10, above=0),
+    "KOSTER_DEFER_MAX_SECS": read.secs(600, above=0),
+    "KOSTER_DEFER_LIMIT_SECS": read.secs(300),
+    "KOSTER_IDLE_LIMIT_SECS": read.secs(30),
+    "KOSTER_CRAWL_DELAY": read.one_of(CrawlDelay, "ignore"),
+    "KOSTER_CRAWL_DELAY_MAX_SECS": read.secs(60, above=0),
+    "KOSTER_RESTRICTED": read.one_of(Restricted, "disallow"),
+    "KOSTER_MISSING": read.one_of(Missing, "allow"),
+    "KOSTER_HTML_ROBOTSTXT": read.one_of(Html, "allow"),
+    "KOSTER_UNAVAILABLE": read.one_of(Unavailable, "defer"),
+    "KOSTER_OVERRIDES": read.overrides(),
+    "KOSTER_FILTER_LINKS": read.flag(),
+    "KOSTER_DRY_RUN": read.flag(),
+    "KOSTER_PAGE_DIRECTIVES": read.some_of(PageSource),
+    "KOSTER_USAGE_PURPOSES": read.labels(),
+    "KOSTER_USAGE_ACTION": read.one_of(UsageAction, "report"),
+    "KOSTER_USAGE_UNKNOWN": read.one_of(UsageUnknown, "keep"),
+    "KOSTER_USAGE_FIELD": read.field_or_none(),
+    "KOSTER_REPORT": read.file_or_none(),
+    "KOSTER_ARCHIVE": read.folder_or_none(),
+    FALLBACK_SCHEDULER: read.class_with(
+        *SCHEDULER_METHODS,
+        default="scrapy.core.scheduler.Scheduler",
+        is_not="scrapy_koster.crawl.components.scheduler",
+    ),
+}
+"""Every setting with the prefix KOSTER_: its default, and how its value is read."""
+
+DEFAULTS: Mapping[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
+
+_EXAMPLES: Mapping[str, Any] = {
+    "KOSTER_OVERRIDES": [
+        {
+            "site": "https://example.com",
+            "allow": ["/private"],
+            "reason": "the owner agreed by mail",
+            "until": "2099-12-31",
+        }
+    ],
+    "KOSTER_USAGE_PURPOSES": ["train-ai"],
+    "KOSTER_USAGE_FIELD": "usage",
+    "KOSTER_REPORT": "robots-report.html",
+    "KOSTER_ARCHIVE": "evidence",
+}
+"""Valid values for error messages, if the default says nothing."""
+
+DAY_SECS = 86_400.0
+"""RFC 9309, 2.4: "Crawlers SHOULD NOT use the cached version for more than 24 hours". Attach, 3.1,
+for usage preferences: "crawlers can cache a robots.txt file for up to 24 hours"."""
+
+_WRONG_CHARS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,44 +165,37 @@ class Config:
         Raises ValueError for an invalid one: it names the setting and shows a right value.
         """
         settings = crawler.settings
-        read = SettingReader(settings, DEFAULTS)
-        storage: type[Storage] = read.cls("KOSTER_STORAGE", has=_STORAGE)
+        storage = _valid("KOSTER_STORAGE", SETTINGS["KOSTER_STORAGE"], settings)
         declared = {**STORAGE_SETTINGS, **_declared(storage)}
-        _check_names(settings, {*DEFAULTS, *declared})
-        for_storage = _for_storage(settings, declared)
-        # Scrapy builds the scheduler so late that an error of it would not be shown.
-        scheduler = read.cls(
-            FALLBACK_SCHEDULER,
-            has=SCHEDULER_METHODS,
-            is_not="scrapy_koster.crawl.components.scheduler",
-        )
-        parser = read.cls("KOSTER_PARSER", has=_PARSER)
-        usage, policy = _usage(read), _policy(read)
+        _check_names(settings, {*SETTINGS, *declared})
+        for_storage = BaseSettings(settings)
+        for name, setting in declared.items():
+            for_storage.set(name, _valid(name, setting, settings), settings.maxpriority())
+        for_storage.freeze()
+        values = {
+            name.removeprefix("KOSTER_").lower(): _valid(name, setting, settings)
+            for name, setting in SETTINGS.items()
+        }
+        _check_order("KOSTER_EXPIRY_MIN_SECS", "KOSTER_EXPIRY_MAX_SECS", settings)
+        _check_order("KOSTER_DEFER_FIRST_SECS", "KOSTER_DEFER_MAX_SECS", settings)
+        parser, purposes = values["parser"], values["usage_purposes"]
+        policy = Policy(html=values["html_robotstxt"], **_those_of(Policy, values))
         by_rfc9309 = issubclass(parser, (Rfc9309RobotParser, StrictestRobotParser))
-        if usage.purposes or (by_rfc9309 and not read.is_set("KOSTER_EXPIRY_SECS")):
+        if purposes or (by_rfc9309 and settings.get("KOSTER_EXPIRY_SECS") is None):
             policy = _expiring_within_a_day(policy)
         return cls(
-            fallback_scheduler=scheduler,
             robot=_robot(crawler, parser),
             policy=policy,
-            usage=usage,
-            pace=_pace(read),
-            parser=parser,
-            parser_is_chosen=read.is_set("KOSTER_PARSER"),
-            storage=storage,
+            pace=Pace(choice=values["crawl_delay"], max_secs=values["crawl_delay_max_secs"]),
+            usage=UsageChoice(
+                purposes=purposes,
+                action=values["usage_action"],
+                unknown=values["usage_unknown"],
+                field=values["usage_field"],
+            ),
+            parser_is_chosen=settings.get("KOSTER_PARSER") is not None,
             storage_settings=for_storage,
-            sqlite_path=for_storage["KOSTER_SQLITE_PATH"],
-            memory_sites=for_storage["KOSTER_MEMORY_SITES"],
-            idle_limit_secs=read.secs("KOSTER_IDLE_LIMIT_SECS"),
-            timeout_secs=read.secs("KOSTER_TIMEOUT_SECS", above=0),
-            max_bytes=read.whole("KOSTER_MAX_BYTES", least=1),
-            redirect_max=read.whole("KOSTER_REDIRECT_MAX", least=0),
-            page_meta=read.keys("KOSTER_PAGE_META"),
-            filter_links=read.flag("KOSTER_FILTER_LINKS"),
-            dry_run=read.flag("KOSTER_DRY_RUN"),
-            page_directives=frozenset(read.members("KOSTER_PAGE_DIRECTIVES", PageSource)),
-            report=read.path_or_none("KOSTER_REPORT"),
-            archive=read.folder_or_none("KOSTER_ARCHIVE"),
+            **_those_of(cls, values),
         )
 
     def open_storage(self, robot: str) -> Storage:
@@ -188,11 +208,9 @@ class Config:
         return self.storage.from_settings(settings)
 
 
-def _pace(read: SettingReader) -> Pace:
-    return Pace(
-        choice=read.member("KOSTER_CRAWL_DELAY", CrawlDelay),
-        max_secs=read.secs("KOSTER_CRAWL_DELAY_MAX_SECS", above=0),
-    )
+def _those_of(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the *values* that are fields of the data class *kind*."""
+    return {field.name: values[field.name] for field in fields(kind) if field.name in values}
 
 
 def config_of(crawler: Crawler) -> Config:
@@ -266,41 +284,14 @@ def _below_data_dir(path: str) -> str:
         return str(Path(error.filename or ".scrapy", path))
 
 
-def _policy(read: SettingReader) -> Policy:
-    policy = Policy(
-        expiry_secs=read.secs("KOSTER_EXPIRY_SECS"),
-        expiry_min_secs=read.secs("KOSTER_EXPIRY_MIN_SECS"),
-        expiry_max_secs=read.secs("KOSTER_EXPIRY_MAX_SECS"),
-        restricted_expiry_secs=read.secs("KOSTER_RESTRICTED_EXPIRY_SECS"),
-        stale_if_error_secs=read.secs("KOSTER_STALE_IF_ERROR_SECS"),
-        defer_first_secs=read.secs("KOSTER_DEFER_FIRST_SECS", above=0),
-        defer_max_secs=read.secs("KOSTER_DEFER_MAX_SECS", above=0),
-        defer_limit_secs=read.secs("KOSTER_DEFER_LIMIT_SECS"),
-        restricted=read.member("KOSTER_RESTRICTED", Restricted),
-        missing=read.member("KOSTER_MISSING", Missing),
-        html=read.member("KOSTER_HTML_ROBOTSTXT", Html),
-        unavailable=read.member("KOSTER_UNAVAILABLE", Unavailable),
-        overrides=read.overrides("KOSTER_OVERRIDES"),
-    )
-    for low, high in (
-        ("KOSTER_EXPIRY_MIN_SECS", "KOSTER_EXPIRY_MAX_SECS"),
-        ("KOSTER_DEFER_FIRST_SECS", "KOSTER_DEFER_MAX_SECS"),
-    ):
-        if read.secs(low) > read.secs(high):
-            raise ValueError(
-                f"Invalid {low}: {read.shown(low)} is more than {high} = {read.shown(high)}."
-                " Lower the first or raise the second."
-            )
-    return policy
-
-
-def _usage(read: SettingReader) -> UsageChoice:
-    return UsageChoice(
-        purposes=read.labels("KOSTER_USAGE_PURPOSES"),
-        action=read.member("KOSTER_USAGE_ACTION", UsageAction),
-        unknown=read.member("KOSTER_USAGE_UNKNOWN", UsageUnknown),
-        field=read.name_or_none("KOSTER_USAGE_FIELD"),
-    )
+def _check_order(low: str, high: str, settings: BaseSettings) -> None:
+    """Raise ValueError if the setting *low* is more than the setting *high*."""
+    if _valid(low, SETTINGS[low], settings) > _valid(high, SETTINGS[high], settings):
+        shown = [printable(repr(settings.get(name, DEFAULTS[name]))) for name in (low, high)]
+        raise ValueError(
+            f"Invalid {low}: {shown[0]} is more than {high} = {shown[1]}. Lower the first or raise"
+            " the second."
+        )
 
 
 def _expiring_within_a_day(policy: Policy) -> Policy:
@@ -325,24 +316,19 @@ def _declared(storage: type[Storage]) -> Mapping[str, Setting]:
     )
 
 
-def _for_storage(settings: BaseSettings, declared: Mapping[str, Setting]) -> BaseSettings:
-    """Return *settings* with a valid value for each setting that is *declared*."""
-    copy = BaseSettings(settings)
-    for name, setting in declared.items():
-        copy.set(name, _valid(name, setting, settings.get(name)), settings.maxpriority())
-    copy.freeze()
-    return copy
-
-
-def _valid(name: str, setting: Setting, value: Any) -> Any:
-    # No message and no traceback shows the value itself: it may be a password.
+def _valid(name: str, setting: Setting, settings: BaseSettings) -> Any:
+    """Return the value of a setting as it is read; ValueError names it if it is invalid."""
+    value = settings.get(name)
+    # No traceback shows the value, and no message that of a storage: it may be a password.
     try:
-        read = setting.read(setting.default if value is None else value)
+        valid = setting.read(setting.default if value is None else value)
     except (TypeError, ValueError, OverflowError) as error:
         wrong = printable(str(error), _WRONG_CHARS)
     else:
-        return _below_data_dir(read) if setting.in_data_dir else read
-    raise ValueError(f"Invalid {name}: {wrong}. For example: {name} = {setting.default!r}.")
+        return _below_data_dir(valid) if setting.in_data_dir else valid
+    end = "" if wrong.endswith("?") else "."
+    example = _EXAMPLES.get(name, setting.default)
+    raise ValueError(f"Invalid {name}: {wrong}{end} For example: {name} = {example!r}.")
 
 
 def _check_names(settings: BaseSettings, known: Collection[str]) -> None:

@@ -1,4 +1,8 @@
-"""Settings by name, each checked as it is read."""
+"""How the value of a setting is read and checked, by kind of value.
+
+Each function returns a ``Setting``: a default, and a function that reads a value and raises
+ValueError for an invalid one.
+"""
 
 from __future__ import annotations
 
@@ -7,221 +11,183 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
 from scrapy_koster.protocol.override import Overrides, overrides_of
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.storage.setting import Setting, invalid
 
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-
-_WRONG_CHARS = 1000
 _LABEL = re.compile(r"[a-z*][a-z0-9_.*-]{0,63}")  # RFC 9651, 3.1.2: a key
-_OVERRIDES = [
-    {
-        "site": "https://example.com",
-        "allow": ["/private"],
-        "reason": "the owner agreed by mail",
-        "until": "2099-12-31",
-    }
-]
-
-_E = TypeVar("_E", bound=Enum)
 
 
-class SettingReader:
-    """Settings by name, each with its default, checked.
+def _setting(default: object, wanted: str, read: Callable[[Any], object]) -> Setting:
+    """Return a setting whose error says what is *wanted*."""
 
-    Each method raises ValueError for a value that is wrong; it names the setting and a right value.
-    """
-
-    def __init__(self, settings: BaseSettings, defaults: Mapping[str, Any]) -> None:
-        self._settings = settings
-        self._defaults = defaults
-
-    def value(self, name: str) -> Any:
-        """Return a setting as it was given."""
-        return self._settings.get(name, self._defaults[name])
-
-    def shown(self, name: str) -> str:
-        """Return the value as a message shows it."""
-        return printable(repr(self.value(name)))
-
-    def _wrong(self, name: str, wanted: str) -> ValueError:
-        right = f"{name} = {self._defaults[name]!r}"
-        shown = self.shown(name)
-        return ValueError(f"Invalid {name}: {shown} is not {wanted}. For example: {right}.")
-
-    def is_set(self, name: str) -> bool:
-        """Whether the user has set it."""
-        priority = self._settings.getpriority(name) or SETTINGS_PRIORITIES["default"]
-        return self._settings.get(name) is not None and priority > SETTINGS_PRIORITIES["default"]
-
-    def secs(self, name: str, *, above: float = -1) -> float:
-        """Return a number of seconds, 0 or more, or more than *above*."""
-        value = self.value(name)
+    def checked(value: Any) -> object:
         try:
-            secs = math.nan if isinstance(value, bool) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            secs = math.nan
-        if math.isfinite(secs) and secs >= 0 and secs > above:
-            return secs
-        wanted = "more than 0" if above == 0 else "0 or more"
-        raise self._wrong(name, f"a number of seconds, {wanted}")
+            return read(value)
+        except (AttributeError, LookupError, TypeError, ValueError, OverflowError):
+            raise invalid(value, wanted) from None
 
-    def whole(self, name: str, *, least: int) -> int:
-        """Return a whole number, *least* or more."""
-        value = self.value(name)
-        try:
-            number = None if isinstance(value, (bool, float)) else int(value)
-        except (TypeError, ValueError):
-            number = None
-        if number is None or number < least:
-            raise self._wrong(name, f"a whole number, {least} or more")
+    return Setting(default, checked)
+
+
+def _must(holds: bool) -> None:  # noqa: FBT001  # as in assert
+    if not holds:
+        raise ValueError
+
+
+def secs(default: float, *, above: float = -1) -> Setting:
+    """Return the setting of a number of seconds, 0 or more, or more than *above*."""
+
+    def read(value: Any) -> float:
+        _must(not isinstance(value, bool))
+        number = float(value)
+        _must(math.isfinite(number) and number >= 0 and number > above)
         return number
 
-    def flag(self, name: str) -> bool:
-        """Return True or False."""
-        try:
-            return self._settings.getbool(name, self._defaults[name])
-        except (TypeError, ValueError):
-            raise self._wrong(name, "True or False") from None
+    least = "more than 0" if above == 0 else "0 or more"
+    return _setting(default, f"a number of seconds, {least}", read)
 
-    def path_or_none(self, name: str) -> str | None:
-        """Return the path of a file, None for none."""
-        value = self.value(name)
+
+def flag() -> Setting:
+    """Return the setting of True or False; the default is False."""
+    flags = {"1": True, "True": True, "true": True, "0": False, "False": False, "false": False}
+    return _setting(False, "True or False", lambda value: flags[str(value)])  # noqa: FBT003
+
+
+def one_of(kind: type[Enum], default: str) -> Setting:
+    """Return the setting of a member of *kind*, by its value."""
+    return _setting(default, f"one of {_choices(kind)}", kind)
+
+
+def some_of(kind: type[Enum]) -> Setting:
+    """Return the setting of a set of members of *kind*; the default is all."""
+    default = tuple(member.value for member in kind)
+    return _setting(
+        default, f"a list of {_choices(kind)}", lambda value: frozenset(map(kind, _listed(value)))
+    )
+
+
+def keys(*default: str) -> Setting:
+    """Return the setting of a list of keys of request.meta."""
+
+    def read(value: Any) -> tuple[str, ...]:
+        found = tuple(_listed(value))
+        _must(all(isinstance(key, str) and key for key in found))
+        return found
+
+    return _setting(default, "a list of meta keys", read)
+
+
+def labels() -> Setting:
+    """Return the setting of a list of usage categories; each label is read once."""
+
+    def read(value: Any) -> tuple[str, ...]:
+        found = dict.fromkeys(label.strip() for label in _listed(value))
+        _must(all(map(_LABEL.fullmatch, found)))
+        return tuple(found)
+
+    return _setting((), "a list of labels in lower case", read)
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the items of a list, or of a text with commas, as on the command line."""
+    if isinstance(value, str):
+        return [] if value in ("", "[]") else value.split(",")
+    return list(value)
+
+
+def field_or_none() -> Setting:
+    """Return the setting of the name of a field. None, the default, and "" are no name."""
+
+    def read(value: Any) -> object:
+        _must(value.isidentifier())
+        return value
+
+    return _or_none("the name of a field", read)
+
+
+def file_or_none() -> Setting:
+    """Return the setting of the path of a file. None, the default, and "" are no path."""
+    return _or_none("the path of a file", str)
+
+
+def folder_or_none() -> Setting:
+    """Return the setting of the path of a folder, which exists or can be created; or none."""
+
+    def read(value: Any) -> str:
+        _must(not Path(value).is_file())
+        return str(value)
+
+    return _or_none("the path of a folder", read)
+
+
+def _or_none(wanted: str, read: Callable[[Any], object]) -> Setting:
+    def read_text(value: Any) -> object:
         if value is None or value == "":  # as on the command line
             return None
-        if isinstance(value, (str, os.PathLike)):
-            return str(value)
-        raise ValueError(
-            f"Invalid {name}: {self.shown(name)} is not the path of a file. For example:"
-            f' {name} = "robots-report.html".'
-        )
+        _must(isinstance(value, (str, os.PathLike)))
+        return read(value)
 
-    def folder_or_none(self, name: str) -> str | None:
-        """Return the path of a folder that is there or can be made, None for none."""
-        value = self.value(name)
-        if value is None or value == "":  # as on the command line
-            return None
-        if isinstance(value, (str, os.PathLike)) and not Path(value).is_file():
-            return str(value)
-        raise ValueError(
-            f"Invalid {name}: {self.shown(name)} is not the path of a folder."
-            f' For example: {name} = "evidence".'
-        )
+    return _setting(None, wanted, read_text)
 
-    def cls(self, name: str, *, has: Sequence[str], is_not: str = "") -> Any:
-        """Return a class with the attributes *has*, and no base in the module *is_not*."""
+
+def overrides() -> Setting:
+    """Return the setting of a list of overrides, or of its JSON."""
+
+    def read(value: Any) -> Overrides:
+        if isinstance(value, str):  # as on the command line
+            try:
+                value = json.loads(value) if value.strip() else []
+            except RecursionError as error:
+                raise ValueError(str(error)) from None
+        return overrides_of(value)
+
+    return Setting((), read)
+
+
+def class_with(*has: str, default: str, is_not: str = "") -> Setting:
+    """Return the setting of a class with the attributes *has*, and no base in module *is_not*."""
+
+    def read(value: Any) -> type:
         try:
-            loaded = load_object(self.value(name))
+            loaded = load_object(value)
         except (ImportError, NameError, TypeError, ValueError) as error:
             wanted = f"a class or the path of one ({printable(str(error))})"
-            if near := _nearest_class(self.value(name), has):
-                raise ValueError(
-                    f"Invalid {name}: {self.shown(name)} is not {wanted}. Did you mean {near!r}?"
-                ) from error
-            raise self._wrong(name, wanted) from error
+            raise invalid(value, wanted + _hint(value, has)) from error
         if not isinstance(loaded, type):
-            raise self._wrong(name, "a class or the path of one")
-        missing = [attribute for attribute in has if not hasattr(loaded, attribute)]
-        if missing:
-            raise self._wrong(name, f"a class with {', '.join(missing)}")
+            raise invalid(value, "a class or the path of one")
+        if missing := [name for name in has if not hasattr(loaded, name)]:
+            raise invalid(value, f"a class with {', '.join(missing)}")
         if is_not in (base.__module__ for base in loaded.__mro__):
-            raise self._wrong(name, "another class than the one that falls back to it")
+            raise invalid(value, "another class than the one that falls back to it")
         return loaded
 
-    def member(self, name: str, kind: type[_E]) -> _E:
-        """Return a member of *kind* by its value."""
-        value = self.value(name)
-        try:
-            return kind(value)
-        except ValueError:
-            raise self._wrong(name, f"one of {_choices(kind)}") from None
-
-    def members(self, name: str, kind: type[_E]) -> list[_E]:
-        """Return a list of members of *kind* by their values."""
-        try:
-            if self.value(name) == "[]":  # as on the command line
-                return []
-            return [kind(value) for value in self._settings.getlist(name, self._defaults[name])]
-        except (TypeError, ValueError):
-            raise self._wrong(name, f"a list of {_choices(kind)}") from None
-
-    def overrides(self, name: str) -> Overrides:
-        """Return the overrides of a list of entries, or of its JSON."""
-        value = self.value(name)
-        try:
-            if isinstance(value, str):  # as on the command line
-                value = json.loads(value) if value.strip() else []
-            return overrides_of(value)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(
-                f"Invalid {name}: {printable(str(error), _WRONG_CHARS)}. For example: {name} ="
-                f" {_OVERRIDES}."
-            ) from None
-
-    def labels(self, name: str) -> tuple[str, ...]:
-        """Return labels of usage categories, each once."""
-        value = self.value(name)
-        try:
-            given = [] if value == "[]" else self._settings.getlist(name, self._defaults[name])
-            labels = dict.fromkeys(each.strip() for each in given)
-        except (AttributeError, TypeError):
-            labels = {"": None}
-        if all(map(_LABEL.fullmatch, labels)):
-            return tuple(labels)
-        raise ValueError(
-            f"Invalid {name}: {self.shown(name)} is not a list of labels in lower case."
-            f' For example: {name} = ["train-ai"].'
-        )
-
-    def name_or_none(self, name: str) -> str | None:
-        """Return the name of a field, None if there is to be none."""
-        value = self.value(name)
-        if value is None or value == "":  # as on the command line
-            return None
-        if isinstance(value, str) and value.isidentifier():
-            return value
-        raise ValueError(
-            f"Invalid {name}: {self.shown(name)} is not the name of a field."
-            f' For example: {name} = "usage".'
-        )
-
-    def keys(self, name: str) -> tuple[str, ...]:
-        """Return a list of keys of request.meta."""
-        try:
-            keys = tuple(self._settings.getlist(name, self._defaults[name]))
-        except TypeError:
-            keys = (None,)
-        if not all(isinstance(key, str) and key for key in keys):
-            raise self._wrong(name, "a list of meta keys")
-        return keys
+    return Setting(default, read)
 
 
-def _nearest_class(path: Any, has: Sequence[str]) -> str | None:
-    """Return the path of the class with the attributes *has* whose name is most like *path*."""
+def _hint(path: Any, has: tuple[str, ...]) -> str:
+    """Return a hint at the class with the attributes *has* whose name is most like *path*."""
     module_name, _, name = str(path).rpartition(".")
     try:
         module = import_module(module_name)
     except (ImportError, ValueError):
-        return None
-    public = getattr(module, "__all__", None) or dir(module)
+        return ""
     fitting = [
         each
-        for each in public
+        for each in getattr(module, "__all__", None) or dir(module)
         if isinstance(found := getattr(module, each, None), type)
         and all(hasattr(found, attribute) for attribute in has)
     ]
     near = difflib.get_close_matches(name, fitting, 1, cutoff=0.5)
-    return f"{module_name}.{near[0]}" if near else None
+    return f". Did you mean '{module_name}.{near[0]}'?" if near else ""
 
 
 def _choices(kind: type[Enum]) -> str:
