@@ -120,8 +120,8 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
         crawler = run.crawl(
             SurveySpider,
             seeds=seeds,
-            progress=progress,
-            verdicts=verdicts,
+            progress=progress.show,
+            verdicts=verdicts and verdicts.write,
             robot_of_copies=robot,
         )
     spider = crawler.spider

@@ -24,19 +24,21 @@ class VerdictFile:
         self._writer = csv.writer(file, lineterminator="\n")
         self._writer.writerow(COLUMNS)
 
-    def allowed(self, url: str) -> None:
-        """Write that a crawl would fetch it."""
-        self._writer.writerow((url, "allowed", "", ""))
+    def write(self, url: str, outcome: Verdict | str | None) -> None:
+        """Write a line: *outcome* is the verdict that refuses *url*, or why it is not decided.
 
-    def refused(self, url: str, verdict: Verdict) -> None:
-        """Write that a crawl would not, and why."""
-        found = verdict.to_dict()
-        word = "unavailable" if found["ground"] == "unavailable" else "forbidden"
-        self._writer.writerow((url, word, found["line"], found["because"]))
-
-    def not_decided(self, url: str, why: str) -> None:
-        """Write that it never met its robots.txt."""
-        self._writer.writerow((url, NOT_DECIDED, "", printable(why)))
+        None if a crawl would fetch it.
+        """
+        match outcome:
+            case None:
+                row = ("allowed", "", "")
+            case str():
+                row = (NOT_DECIDED, "", printable(outcome))
+            case verdict:
+                found = verdict.to_dict()
+                word = "unavailable" if found["ground"] == "unavailable" else "forbidden"
+                row = (word, found["line"], found["because"])
+        self._writer.writerow((url, *row))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -126,39 +126,6 @@ class SeedUrls(Protocol):
         """Return the URLs of *site* other than the *first*."""
 
 
-class Progress(Protocol):
-    """Shows how far a survey has come."""
-
-    def show(self, *, decided: int, sites: int, refused: int) -> None:
-        """Show it: *decided* URLs, of which *refused* would not be fetched, of *sites* sites."""
-
-
-class Verdicts(Protocol):
-    """Takes what was decided on each URL."""
-
-    def allowed(self, url: str) -> None:
-        """Take a URL that a crawl would fetch."""
-
-    def refused(self, url: str, verdict: Verdict) -> None:
-        """Take one that it would not."""
-
-    def not_decided(self, url: str, why: str) -> None:
-        """Take one that never met its robots.txt."""
-
-
-class NoVerdicts:
-    """Keeps none."""
-
-    def allowed(self, url: str) -> None:
-        """Drop it."""
-
-    def refused(self, url: str, verdict: Verdict) -> None:
-        """Drop it."""
-
-    def not_decided(self, url: str, why: str) -> None:
-        """Drop it."""
-
-
 class SurveySpider(Spider):
     """Requests each URL of *seeds*, to have it decided on.
 
@@ -174,10 +141,15 @@ class SurveySpider(Spider):
         self,
         *,
         seeds: SeedUrls,
-        progress: Progress,
-        verdicts: Verdicts | None = None,
+        progress: Callable[..., object],
+        verdicts: Callable[[str, Verdict | str | None], object] | None = None,
         **kwargs: Any,
     ) -> None:
+        """*progress* is called with the numbers of ``decided`` and ``refused`` URLs, and ``sites``.
+
+        *verdicts* is called with each URL and the verdict that refuses it: None if it is allowed,
+        and the reason if it was not decided.
+        """
         super().__init__(**kwargs)
         self.report_title = f"Survey of {len(seeds)} URLs"
         self.began = False
@@ -187,7 +159,7 @@ class SurveySpider(Spider):
         """How many URLs ended before that, and by what."""
         self._seeds = seeds
         self._progress = progress
-        self._verdicts = verdicts or NoVerdicts()
+        self._verdicts = verdicts
         self._sites = self._refused = self._under_way = 0
         self._asked: set[int] = set()
         self._settled: list[tuple[int, str]] = []
@@ -201,7 +173,7 @@ class SurveySpider(Spider):
         self._show()
 
     def _show(self) -> None:
-        self._progress.show(decided=self.decided, sites=self._sites, refused=self._refused)
+        self._progress(decided=self.decided, sites=self._sites, refused=self._refused)
 
     async def start(self) -> AsyncIterator[Request]:
         """Yield the requests, so many at a time that memory is bounded."""
@@ -251,37 +223,35 @@ class SurveySpider(Spider):
             url, self.parse, errback=self.not_fetched, cb_kwargs=arguments, dont_filter=True
         )
 
-    def parse(self, response: Response, **arguments: Any) -> None:
-        """Take note that something of the project has answered before robots.txt was met."""
-        why = "a downloader middleware answered it"
-        request = response.request
-        self._verdicts.not_decided(request.url if request else response.url, why)
-        self._ended(why, **arguments)
+    def parse(self, response: Response, **_: Any) -> None:
+        """Count a URL that a middleware of the project answered before robots.txt was met."""
+        assert response.request is not None  # set by Scrapy
+        self._ended(response.request, "a downloader middleware answered it")
 
     def not_fetched(self, failure: Failure) -> None:
-        """Take note of a URL that was decided on."""
+        """Count a URL that was decided, or could not be."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy
         match failure.value:
             case PageNotFetched():
-                self._verdicts.allowed(request.url)
-                self._ended(**request.cb_kwargs)
+                self._ended(request, None)
             case RobotsForbidden() | RobotsUnavailable() as refusal:
-                self._verdicts.refused(request.url, refusal.verdict)
-                self._refused += 1
-                self._ended(**request.cb_kwargs)
+                self._ended(request, refusal.verdict)
             case error:
-                self._verdicts.not_decided(request.url, type(error).__name__)
-                self._ended(type(error).__name__, **request.cb_kwargs)
+                self._ended(request, type(error).__name__)
 
-    def _ended(self, why: str = "", *, site: int | None = None, first: str = "") -> None:
-        """Count a URL; *why* it was not decided, if so. With *site* it is the *first* there."""
+    def _ended(self, request: Request, outcome: Verdict | str | None) -> None:
+        """Count a URL by its *outcome*: as for ``verdicts``."""
+        if self._verdicts is not None:
+            self._verdicts(request.url, outcome)
         self._under_way -= 1
-        if why:
-            self.undecided[why] += 1
+        if isinstance(outcome, str):
+            self.undecided[outcome] += 1
         else:
             self.decided += 1
-        if site is not None:
+            self._refused += outcome is not None
+        if "site" in request.cb_kwargs:
             self._sites += 1
+            site, first = request.cb_kwargs["site"], request.cb_kwargs["first"]
             self._asked.remove(site)
             self._settled.append((site, first))
         if self._changed is not None:

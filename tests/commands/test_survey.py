@@ -324,7 +324,7 @@ def test_the_verdict_on_each_url(survey: Survey, server: Server) -> None:
 
 def test_a_url_that_is_not_decided_on_has_no_verdict() -> None:
     file = io.StringIO()
-    VerdictFile(file).not_decided("http://a/", "Error\x1b")
+    VerdictFile(file).write("http://a/", "Error\x1b")
     assert file.getvalue().splitlines()[1] == "http://a/,not decided,,Error\\x1b"
 
 

@@ -60,7 +60,7 @@ class Surveys:
         self.shown = Shown()
         given = {**settings, **SURVEY_SETTINGS}
         given["ADDONS"] = survey_addons(Settings(settings))
-        arguments = {"seeds": seeds, "progress": self.shown}
+        arguments = {"seeds": seeds, "progress": self.shown.show}
         return self._crawl.start(SurveySpider, robots=None, settings=given, arguments=arguments)
 
     async def of(self, urls: list[str], **settings: Any) -> CrawlResult:
