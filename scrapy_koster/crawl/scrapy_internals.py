@@ -30,63 +30,37 @@ class Internal(NamedTuple):
 
 def _needed(owner: str, place: str, purpose: str) -> Internal:
     """Return the row of a name that a crawl needs, an attribute of the class *owner*."""
-    name = f"{owner}.{place.rpartition('.')[2]}"
+    name = f"scrapy.{owner}.{place.rpartition('.')[2]}"
     return Internal(name, purpose, place=place)
 
 
+def _of_queue(name: str, purpose: str, without: str = "be built") -> Internal:
+    return Internal(f"scrapy.pqueues.{name}", purpose, f"RoundRobinPriorityQueue cannot {without}.")
+
+
+_SLOT = "core.engine._Slot"
+_DOWNLOADER = "core.downloader.Downloader"
+_MIDDLEWARES = "core.downloader.middleware.DownloaderMiddlewareManager"
+_HANDLERS = "core.downloader.handlers.DownloadHandlers"
+_CALL_ENGINE = "to make the engine call the scheduler"
+_CHECK = "to check a request when it is sent"
+_SEND = "to send the request for a robots.txt as pages are"
+
 INTERNALS = (
-    # The engine
+    _needed("core.engine.ExecutionEngine", "engine._slot", "the names of its class"),
+    _needed("core.engine.ExecutionEngine", "engine.downloader", "the names of its class"),
+    _needed(_SLOT, "engine._slot.closing", "whether a crawl closes"),
+    _needed(_SLOT, "engine._slot.close_if_idle", "scrapy shell"),
+    _needed(_SLOT, "engine._slot.nextcall", _CALL_ENGINE),
+    _needed("utils.reactor.CallLaterOnce", "engine._slot.nextcall.schedule", _CALL_ENGINE),
+    _needed(_DOWNLOADER, "engine.downloader.active", "which requests are under way"),
+    _needed(_DOWNLOADER, "engine.downloader.needs_backout", "whether all places are taken"),
+    _needed(_DOWNLOADER, "engine.downloader.handlers", _CHECK),
+    _needed(_DOWNLOADER, "engine.downloader.middleware", _SEND),
+    _needed(_MIDDLEWARES, "engine.downloader.middleware.download_async", _SEND),
+    _needed(_HANDLERS, "engine.downloader.handlers.download_request_async", _CHECK),
     _needed(
-        "scrapy.core.engine.ExecutionEngine",
-        "engine._slot",
-        "whether a crawl closes; to make the engine call the scheduler",
-    ),
-    _needed(
-        "scrapy.core.engine.ExecutionEngine", "engine.downloader", "the attributes of its class"
-    ),
-    _needed("scrapy.core.engine._Slot", "engine._slot.closing", "whether a crawl closes"),
-    _needed("scrapy.core.engine._Slot", "engine._slot.close_if_idle", "scrapy shell"),
-    _needed(
-        "scrapy.core.engine._Slot", "engine._slot.nextcall", "to make the engine call the scheduler"
-    ),
-    _needed(
-        "scrapy.utils.reactor.CallLaterOnce",
-        "engine._slot.nextcall.schedule",
-        "to make the engine call the scheduler",
-    ),
-    # The downloader
-    _needed(
-        "scrapy.core.downloader.Downloader",
-        "engine.downloader.active",
-        "which requests are under way",
-    ),
-    _needed(
-        "scrapy.core.downloader.Downloader",
-        "engine.downloader.needs_backout",
-        "whether all places are taken",
-    ),
-    _needed(
-        "scrapy.core.downloader.Downloader",
-        "engine.downloader.handlers",
-        "to check a request when it is sent; to send that for a robots.txt",
-    ),
-    _needed(
-        "scrapy.core.downloader.Downloader",
-        "engine.downloader.middleware",
-        "to send the request for a robots.txt as pages are",
-    ),
-    _needed(
-        "scrapy.core.downloader.middleware.DownloaderMiddlewareManager",
-        "engine.downloader.middleware.download_async",
-        "to send the request for a robots.txt as pages are",
-    ),
-    _needed(
-        "scrapy.core.downloader.handlers.DownloadHandlers",
-        "engine.downloader.handlers.download_request_async",
-        "to check a request when it is sent",
-    ),
-    _needed(
-        "scrapy.core.downloader.handlers.DownloadHandlers",
+        _HANDLERS,
         "engine.downloader.handlers._get_handler",
         "the handler whose connections are limited; whether it is that of scrapy-zyte-api",
     ),
@@ -95,7 +69,6 @@ INTERNALS = (
         "the limit of an answer on Twisted's connections",
         "The headers of a robots.txt have no limit.",
     ),
-    # Others
     Internal(
         "scrapy.core.scheduler.Scheduler.df",
         "duplicates of parked requests in a JOBDIR",
@@ -103,27 +76,12 @@ INTERNALS = (
     ),
 )
 
+_QUEUE = "DownloaderAwarePriorityQueue"
 QUEUE_INTERNALS = (
-    Internal(
-        "scrapy.pqueues.DownloaderInterface",
-        "to look at few hosts",
-        "RoundRobinPriorityQueue cannot be imported.",
-    ),
-    Internal(
-        "scrapy.pqueues.DownloaderAwarePriorityQueue.pqueues",
-        "the hosts with requests, in the order of their turns",
-        "RoundRobinPriorityQueue cannot be built.",
-    ),
-    Internal(
-        "scrapy.pqueues.DownloaderAwarePriorityQueue._downloader_interface",
-        "to look at few hosts",
-        "RoundRobinPriorityQueue cannot be built.",
-    ),
-    Internal(
-        "scrapy.pqueues.DownloaderAwarePriorityQueue._last_selected_slot",
-        "whose turn it was",
-        "RoundRobinPriorityQueue cannot be built.",
-    ),
+    _of_queue("DownloaderInterface", "to look at few hosts", "be imported"),
+    _of_queue(f"{_QUEUE}.pqueues", "the hosts with requests, in the order of their turns"),
+    _of_queue(f"{_QUEUE}._downloader_interface", "to look at few hosts"),
+    _of_queue(f"{_QUEUE}._last_selected_slot", "whose turn it was"),
 )
 """Those that only RoundRobinPriorityQueue uses."""
 
