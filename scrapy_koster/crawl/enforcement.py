@@ -144,7 +144,7 @@ class Enforcement:
         state = self._sites.in_memory(request.url)
         if state is None:
             return
-        robot, now = self._robot.sends(request), self._epoch()
+        robot, now = self._robot.decided_by(request), self._epoch()
         self.check_host(request, state, robot)
         if now >= state.until_epoch:
             # A file that has expired since decides no more: it was valid at the decision.

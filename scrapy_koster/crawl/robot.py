@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 _META = 'meta["robotstxt_user_agent"]'
-_NAMES_CHECKED = 1000
+# So many requests are compared: each costs a signal.
+_COMPARED = 1000
 # A URL, a mail address, or the name of a host.
 _PAGE_OR_ADDRESS = re.compile(r"://|@|[a-z][0-9-]*\.[a-z]{2}", re.IGNORECASE)
 
@@ -79,14 +80,10 @@ class Robot:
         self.name = config.robot or user_agent(crawler)
         """Of a request that says nothing of the robot itself."""
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
-        self._has_names = False
-        self._checked: set[tuple[str, str]] = set()
-        self._last: tuple[str, list[bytes]] = ("", [])
-        """What was compared last: the name, and the values of the header."""
+        """Of requests that have another name."""
+        self._left = _COMPARED
         self._has_warned_of_header = False
-        self._compares = True
-        self._is_connected = True
-        crawler.signals.connect(self._reached_downloader, signals.request_reached_downloader)
+        crawler.signals.connect(self._compare, signals.request_reached_downloader)
 
     def name_of(self, request: Request) -> str:
         """Return what *request* says of the robot, or else what the crawl does."""
@@ -97,55 +94,29 @@ class Robot:
         elif self._token is None and b"User-Agent" in request.headers:
             name = sent_user_agent(request.headers)
         else:
-            name = self.name
-        if name != self.name:
-            self._has_names = True
-            self._names[request] = name
+            return self.name
+        self._names[request] = name
         return name
 
     def decided_by(self, request: Request) -> str:
         """Return the name by which *request* was decided, whatever its headers have become."""
-        return self._names.get(request, self.name) if self._has_names else self.name
+        return self._names.get(request, self.name) if self._names else self.name
 
-    def sends(self, request: Request) -> str:
-        """Return the name by which *request* was decided, and compare it with what is sent.
-
-        For whoever looks at each request that is sent: then the signal, which costs several
-        times as much, is not listened to any more.
-        """
-        if self._is_connected:
-            self._is_connected = False
-            self._crawler.signals.disconnect(
-                self._reached_downloader, signals.request_reached_downloader
-            )
-        name = self.decided_by(request) if self._has_names else self.name
-        if self._compares:
-            # Most requests send what the one before did.
-            sent = dict.get(request.headers, b"User-Agent") or []
-            last_name, last_sent = self._last
-            if sent != last_sent or name != last_name:
-                self._last = (name, list(sent))
-                self._compare(name, sent_user_agent(request.headers))
-        return name
-
-    def _reached_downloader(self, request: Request) -> None:
-        if self._compares and not request.meta.get("dont_obey_robotstxt"):
-            self._compare(self.decided_by(request), sent_user_agent(request.headers))
-
-    def _compare(self, name: str, header: str) -> None:
-        """Compare what is sent with what a request was decided by, once for each of both."""
-        if (name, header) in self._checked:
+    def _compare(self, request: Request) -> None:
+        """Compare the header that is sent with the name that decided, for the first requests."""
+        if request.meta.get("dont_obey_robotstxt"):
             return
-        self._checked.add((name, header))
-        names = names_of(name)
-        if not any(_is_known(each, header) for each in names):
+        self._left -= 1
+        header, names = sent_user_agent(request.headers), names_of(self.decided_by(request))
+        if not any(_is_known(name, header) for name in names):
             self._warn(", ".join(names), header)
-            self._compares = False
-            return
-        if not self._has_warned_of_header and not _PAGE_OR_ADDRESS.search(header):
+            self._left = 0
+        elif not self._has_warned_of_header and not _PAGE_OR_ADDRESS.search(header):
             self._has_warned_of_header = True
             self._warn_of_header(header)
-        self._compares = len(self._checked) < _NAMES_CHECKED
+        if self._left <= 0:
+            connected = signals.request_reached_downloader
+            self._crawler.signals.disconnect(self._compare, connected)
 
     def _warn(self, token: str, header: str) -> None:
         """3.2.1: "The name token a robot chooses for itself should be sent as
