@@ -11,6 +11,8 @@ from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -30,12 +32,16 @@ class Finish:
     def __init__(self, crawler: Crawler, config: Config) -> None:
         self._crawler = crawler
         self._forbidden = False
-        self._is_on = not config.dry_run
-        if self._is_on:
-            for signal in _FETCHED:
-                crawler.signals.connect(self._fetches, signal=signal)
-            crawler.signals.connect(self._spider_error, signal=signals.spider_error)
-            crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
+        self._handlers: dict[object, Callable[..., None]] = {}
+        if not config.dry_run:
+            self._handlers = {
+                signals.request_reached_downloader: self._fetches,
+                signals.response_received: self._fetches,  # a page may come out of a cache
+                signals.spider_error: self._spider_error,
+                signals.spider_idle: self._spider_idle,
+            }
+        for signal, handler in self._handlers.items():
+            crawler.signals.connect(handler, signal=signal)
 
     def ended_with(self, exception: Exception) -> None:
         """Take note of how a request has ended that was not fetched."""
@@ -49,12 +55,9 @@ class Finish:
             self._look_no_more()
 
     def _look_no_more(self) -> None:
-        if self._is_on:
-            self._is_on = False
-            for signal in _FETCHED:
-                self._crawler.signals.disconnect(self._fetches, signal=signal)
-            self._crawler.signals.disconnect(self._spider_error, signal=signals.spider_error)
-            self._crawler.signals.disconnect(self._spider_idle, signal=signals.spider_idle)
+        for signal, handler in self._handlers.items():
+            self._crawler.signals.disconnect(handler, signal=signal)
+        self._handlers = {}
 
     def _spider_error(self, response: Response | None) -> None:
         if response is None:  # start() has raised, which is a finish reason of its own
@@ -63,7 +66,3 @@ class Finish:
     def _spider_idle(self) -> None:
         if self._forbidden:
             raise CloseSpider(FORBIDDEN)
-
-
-# A page may also come out of a cache.
-_FETCHED = (signals.request_reached_downloader, signals.response_received)
