@@ -10,13 +10,10 @@ from scrapy.utils.misc import load_object
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
-from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import config_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-
-    from scrapy_koster.crawl.config import Config
 
 
 def check_built(crawler: Crawler) -> None:
@@ -31,10 +28,7 @@ def check_built(crawler: Crawler) -> None:
             "ROBOTSTXT_OBEY is True, but there is no KosterMiddleware in the crawl. Enable it in"
             " DOWNLOADER_MIDDLEWARES, or set ROBOTSTXT_OBEY = False."
         )
-    _check_spider_middlewares(crawler, config_of(crawler))
-
-
-def _check_spider_middlewares(crawler: Crawler, config: Config) -> None:
+    config = config_of(crawler)
     if (
         config.filter_links
         and not config.dry_run
@@ -46,16 +40,11 @@ def _check_spider_middlewares(crawler: Crawler, config: Config) -> None:
         )
     enabled = crawler.settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
     if (
-        any(issubclass(load_object(path), RobotsMetaMiddleware) for path in enabled)
-        and config.page_directives
+        config.page_directives
+        and any(issubclass(load_object(path), RobotsMetaMiddleware) for path in enabled)
         and crawler.get_spider_middleware(RobotsMetaMiddleware) is None
     ):
         raise RuntimeError(
             "RobotsMetaMiddleware is in SPIDER_MIDDLEWARES, but not in the crawl: it was disabled"
             " when it was built. Fix the cause, or set KOSTER_PAGE_DIRECTIVES = []."
-        )
-    if config.usage.is_on and crawler.get_spider_middleware(UsageMiddleware) is None:
-        raise RuntimeError(
-            "KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD is set, but there is no UsageMiddleware in"
-            " the crawl: it was disabled when it was built. Fix the cause, or unset both settings."
         )

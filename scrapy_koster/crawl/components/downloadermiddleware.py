@@ -6,16 +6,18 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.defer import ensure_awaitable
+from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.components.enabled import check_enabled
+from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.enforcement import Enforcement, may_end_elsewhere
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.protocol.defect import ParserDefectError
+from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.step import Refuse
@@ -57,7 +59,7 @@ class KosterMiddleware:
         own = getattr(self, "process_response", None)  # of a subclass
         if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
             self.process_response = _after(self._enforcement.check_final_url, own)
-        check_enabled(crawler, parts.config)
+        self._check_settings(crawler)
         if not parts.config.dry_run:  # which stops nothing
             self._hooks.check_by(self._enforcement.check_before_sending)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
@@ -178,6 +180,36 @@ class KosterMiddleware:
         return await self._parts.sitemaps.of(url)
 
     # The start and the end of the crawl.
+
+    def _check_settings(self, crawler: Crawler) -> None:
+        """Raise an error if KOSTER_PARSER or a setting of usage cannot work. Warn of others."""
+        parser, settings = self._config.parser, crawler.settings
+        checked_parser(parser, parser.from_crawler(crawler, b""))
+        if settings.getpriority("ROBOTSTXT_PARSER") and not self._config.parser_is_chosen:
+            self._log.warning(
+                "ROBOTSTXT_PARSER = %(parser)s has no effect: KOSTER_PARSER reads robots.txt, by"
+                " default by the draft. Set KOSTER_PARSER to your parser, or remove"
+                " ROBOTSTXT_PARSER.",
+                parser=repr(settings["ROBOTSTXT_PARSER"]),
+            )
+        enabled = {
+            load_object(path)
+            for name in ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
+            for path in settings.get_component_priority_dict_with_base(name)
+        }
+        if RobotsTxtMiddleware in enabled:
+            self._log.warning(
+                "Scrapy's RobotsTxtMiddleware is enabled too: robots.txt is fetched and"
+                " read twice, by two standards. Disable it with DOWNLOADER_MIDDLEWARES"
+                ' = {"scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,'
+                " ...}, or use the add-on."
+            )
+        if self._config.usage.is_on and not any(issubclass(c, UsageMiddleware) for c in enabled):
+            raise ValueError(
+                "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD have no effect without"
+                ' UsageMiddleware. Add "scrapy_koster.UsageMiddleware": 90 to SPIDER_MIDDLEWARES,'
+                " or use the add-on."
+            )
 
     def _spider_opened(self) -> None:
         self._parts.announcer.begin(self._robot.name)
