@@ -58,7 +58,10 @@ _NOFOLLOW = frozenset({"nofollow", "none"})
 # Present-day words that take a value: the value is no directive
 # (max-image-preview: none), and in a header the word is nobody's name.
 _TAKES_VALUE = r"max-image-preview|max-snippet|max-video-preview|unavailable_after"
-_VALUE = re.compile(rf"(?:{_TAKES_VALUE})\s*:\s*[^\s,]*")
+_VALUE = re.compile(rf"(?:{_TAKES_VALUE})\s*[:=]\s*[^\s,;]*")
+# Pages separate words by anything: "noindex; nofollow", "noindex|nofollow". A value stays with
+# its word.
+_WORD = re.compile("[a-z0-9_:=-]+")
 # Digits before a colon are the time of an unavailable_after.
 _ADDRESSEE = re.compile(rf"\s*(?!(?:{_TAKES_VALUE}|[0-9]+)\s*:)({TOKEN})\s*:")
 
@@ -125,7 +128,7 @@ def _said_by_headers(values: Iterable[str], token: str) -> Iterator[_Said]:
     """Yield what X-Robots-Tag values say to the robot *token*.
 
     ``figtree: noindex, nofollow`` is for figtree alone: the name governs the
-    words up to the end of the value, or up to the next name after a comma.
+    words up to the end of the value, or up to the next name after a comma or semicolon.
     """
     values = list(values)
     chars = len(", ".join(values))
@@ -155,7 +158,7 @@ def _ai_words(said: Iterable[_Said]) -> Iterator[tuple[str, str]]:
 
 def _words_for(token: str, value: str) -> Iterator[str]:
     addressee = EVERY_ROBOT
-    for rule in value.split(","):
+    for rule in value.replace(";", ",").split(","):
         start = 0
         while name := _ADDRESSEE.match(rule, start):
             addressee = name[1]
@@ -165,7 +168,7 @@ def _words_for(token: str, value: str) -> Iterator[str]:
 
 
 def _words(text: str) -> list[str]:
-    return _VALUE.sub(" ", text).replace(",", " ").split()
+    return _WORD.findall(_VALUE.sub(" ", text))
 
 
 def _lower(text: str) -> str:

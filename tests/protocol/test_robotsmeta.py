@@ -83,9 +83,18 @@ class TestWords:
             "noindex\nnofollow",
             ",,noindex,,nofollow,",
             "noindex , , nofollow",
+            "noindex; nofollow",
+            "noindex;nofollow",
+            " ;NOINDEX ;; nofollow;",
+            "noarchive;noindex, nosnippet;nofollow",
+            "max-snippet:10;noindex;max-image-preview: none;nofollow",
+            "'noindex' | \"nofollow\"",
+            "noindex/nofollow",
+            "noindex + nofollow.",
+            "noindex\N{FULLWIDTH COMMA}nofollow",
         ],
     )
-    def test_spacing(self, content: str) -> None:
+    def test_separators(self, content: str) -> None:
         assert of_meta(content) == of_headers(content) == BOTH
 
     @pytest.mark.parametrize(
@@ -97,9 +106,11 @@ class TestWords:
             "noindexing",
             "no index",
             "no-index",
-            "nofollow;noindex",
             "max-image-preview:none",
             "max-image-preview: none",
+            "max-image-preview=none; index",
+            "max-image-preview : none;",
+            "unknown:none; unknown=noindex",
             "max-snippet: -1, max-video-preview: none",
             "index, follow, max-image-preview:large",
             "unavailable_after: none",
@@ -153,6 +164,9 @@ class TestNames:
             ("robots: noindex", ["noindex"]),
             ("*: noindex", ["noindex"]),
             ("noindex, googlebot: nofollow", ["noindex"]),
+            ("noindex; googlebot: nofollow", ["noindex"]),
+            ("googlebot: nofollow; figtree: noindex", ["noindex"]),
+            ("googlebot: nofollow;noindex", NEITHER),
             ("noindex, figtree: nofollow", BOTH),
             ("googlebot: nofollow, figtree: noindex", ["noindex"]),
             ("googlebot: figtree: noindex", ["noindex"]),
@@ -353,6 +367,7 @@ class TestWhereATagIs:
             "<meta content='none' name='robots'>",
             '<meta content="none"name="robots">',
             "<meta name=robots content=none />",
+            "<meta name=robots content=none/>",
             "<meta name=robots name=x content=none content=all>",
             "<meta =a name=robots content=none>",
             "<meta a==b name=robots content=none>",
@@ -377,7 +392,6 @@ class TestWhereATagIs:
             "<meta name content=none>",
             "<meta name= content=none>",
             "<meta name=robots/content=none>",
-            "<meta name=robots content=none/>",
             "<meta a=\nname=robots content=none>",
             "<meta name=x name=robots content=none>",
             "<meta name=robots content=all content=none>",
