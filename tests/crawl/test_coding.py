@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scrapy_koster.crawl.fetching.coding import is_whole
+from scrapy_koster.crawl.fetching.coding import codings_in, is_whole, why_undecoded
 
 RULES = b"User-agent: *\nDisallow: /secret\n" * 20
 MAX_BYTES = 10_000
@@ -41,6 +41,7 @@ SKIPPED_FRAME = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"
 WHOLE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "gzip": ("gzip", gzip.compress),
     "upper case, with space": (" GZIP ", gzip.compress),
+    "gzip, and a word that is no coding": ("utf-8, gzip, identity", gzip.compress),
     "gzip in two parts": ("x-gzip", lambda body: gzip.compress(body) + gzip.compress(body)),
     "deflate": ("deflate", zlib.compress),
     "deflate without its header": ("deflate", raw_deflate),
@@ -91,6 +92,47 @@ def test_no_more_is_unpacked_than_may_be(coding: str, compress: Callable[[bytes]
     assert most < 1_500_000
 
 
-@pytest.mark.parametrize("coding", ["gzip, gzip", "gzip,br", "identity, gzip"])
+@pytest.mark.parametrize("coding", ["gzip, gzip", "gzip,br"])
 def test_what_was_coded_more_than_once_is_not_taken_for_whole(coding: str) -> None:
     assert not is_whole(gzip.compress(gzip.compress(RULES)), coding, MAX_BYTES)
+
+
+def test_what_is_in_an_unknown_coding_is_refused_elsewhere() -> None:
+    assert is_whole(gzip.compress(RULES)[:-9], "gzip, x-nobody", MAX_BYTES)
+
+
+NO_CODINGS = [
+    "", ",", "identity", "none", "None", " NONE ", "no", "off", "null", "undefined",
+    "false", "plain", "text", "raw", "text/plain", "text/plain; charset=UTF-8",
+    "application/octet-stream", "*", "utf-8", "UTF8", "utf-16le", "unicode",
+    "charset=utf-8", "ascii", "us-ascii", "iso-8859-1", "ISO8859_1", "latin1",
+    "windows-1252", "cp1251", "koi8-r", "gb2312", "gbk", "big5", "Shift_JIS", "x-sjis",
+    "euc-kr", "ansi", "7bit", "8bit", "8-bit", "binary", "chunked", "aws-chunked",
+]  # fmt: skip
+CODINGS = [
+    "gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress", "exi", "dcb", "dcz",
+    "pack200-gzip", "aes128gcm", "bzip2", "xz", "lzma", "sdch", "base64", "x-nobody",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", NO_CODINGS)
+def test_words_that_are_no_codings(word: str) -> None:
+    assert codings_in(word) == []
+    assert codings_in(f"{word}, gzip, {word}") == ["gzip"]
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_codings(coding: str) -> None:
+    assert codings_in(f" {coding.upper()} ,identity") == [coding]
+
+
+@pytest.mark.parametrize(
+    ("codings", "why"),
+    [
+        (["x-nobody"], "its Content-Encoding is unknown: x-nobody"),
+        (["gzip", "x-nobody", "br", "\x1b"], r"its Content-Encoding is unknown: x-nobody, \x1b"),
+        (["gzip", "br"], "its Content-Encoding is not decoded: gzip, br"),
+    ],
+)
+def test_the_reason_names_the_coding(codings: list[str], why: str) -> None:
+    assert why_undecoded(codings) == why

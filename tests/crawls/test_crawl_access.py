@@ -148,6 +148,30 @@ async def test_more_than_its_content_length(crawl: Crawl, server: Server) -> Non
     assert what.means in ({Means.RULES} if is_reactor_installed() else EITHER)
 
 
+@pytest.mark.parametrize("coding", ["none", "utf-8", "binary", "8bit", "text/plain; charset=utf-8"])
+async def test_a_word_that_is_no_coding(crawl: Crawl, server: Server, coding: str) -> None:
+    what, result = await seen_in(
+        crawl, server, Row(coding, Means.RULES, coded(coding, PADDED.encode()))
+    )
+    check(what, result)
+    assert not result.logged(logging.WARNING)
+
+
+@pytest.mark.parametrize("coding", ["gzip, identity", "identity,gzip", "GZIP, utf-8"])
+async def test_a_coding_beside_a_word_that_is_none(
+    crawl: Crawl, server: Server, coding: str
+) -> None:
+    body = gzip.compress(PADDED.encode())
+    check(*await seen_in(crawl, server, Row(coding, Means.RULES, coded(coding, body))))
+    check(*await seen_in(crawl, server, Row(coding, Means.DEFERRED, coded(coding, body[:-9]))))
+
+
+async def test_an_unknown_coding_is_named(crawl: Crawl, server: Server) -> None:
+    row = Row("two", Means.DEFERRED, coded("identity, gzip, x-nobody", PADDED.encode()))
+    what, _ = await seen_in(crawl, server, row)
+    assert "its Content-Encoding is unknown: x-nobody" in str(what.errors[0])
+
+
 @pytest.mark.parametrize("coding", ["br", "zstd"])
 async def test_a_coding_that_needs_a_library(crawl: Crawl, server: Server, coding: str) -> None:
     if coding == "br":

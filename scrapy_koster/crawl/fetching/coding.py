@@ -1,18 +1,44 @@
-"""Whether a compressed body has its end: Scrapy takes what there is of one that was cut."""
+"""The content codings of a body, and whether a compressed one has its end.
+
+Scrapy takes what there is of one that was cut.
+"""
 
 from __future__ import annotations
 
+import re
 import zlib
 from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from scrapy_koster.protocol.printable import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _RAW, _GZIP = -15, 31  # window bits of zlib
 _PIECE = 4096  # octets
+# Charsets, media types and words that sites have in a Content-Encoding by mistake.
+_NO_CODING = re.compile(
+    r"|\*|identity|none|no|off|false|null|undefined|plain|raw|binary|[78]-?bit|(?:aws-)?chunked"
+    r"|(?:text|application)(?:/.*)?"
+    r"|(?:charset=|x-)?(?:utf|unicode|ascii|us-ascii|ansi|iso|latin|windows|cp|koi8|gb|big5|s?jis|shift"
+    r"|euc)[0-9a-z_-]*"
+)
+
+
+def codings_in(value: str) -> list[str]:
+    """Return the codings that a Content-Encoding names, without words that are no codings."""
+    words = (word.strip().lower() for word in value.split(","))
+    return [word for word in words if not _NO_CODING.fullmatch(word)]
+
+
+def why_undecoded(codings: list[str]) -> str:
+    """Return why a body is still in *codings*."""
+    if unknown := [coding for coding in codings if coding not in _ENDS]:
+        return f"its Content-Encoding is unknown: {printable(', '.join(unknown))}"
+    return f"its Content-Encoding is not decoded: {', '.join(codings)}"
 
 
 def is_whole(body: bytes, coding: str, limit: int) -> bool:
@@ -21,12 +47,11 @@ def is_whole(body: bytes, coding: str, limit: int) -> bool:
     True of what unpacks to more than *limit* octets, and of a coding that is
     not known: these are refused elsewhere. A checksum that is wrong is no end.
     """
-    coding = coding.strip().lower()
-    if "," in coding:
-        return False
-    ends = _ENDS.get(coding)
+    codings = codings_in(coding)
+    if not body or not codings or not _ENDS.keys() >= set(codings):
+        return True
     try:
-        return not body or ends is None or ends(body, limit)
+        return len(codings) == 1 and _ENDS[codings[0]](body, limit)
     except Exception:  # noqa: BLE001  # each library has errors of its own
         return False
 

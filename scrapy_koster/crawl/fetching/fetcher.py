@@ -25,12 +25,13 @@ from w3lib.url import safe_url_string
 from scrapy_koster.crawl.engine.answer_limit import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
 from scrapy_koster.crawl.engine.robots_download import RobotsDownload
 from scrapy_koster.crawl.engine.robots_mark import MARK
+from scrapy_koster.crawl.fetching.coding import codings_in, why_undecoded
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.crawl.fetching.transfer import Transfer
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.line import whole_lines
-from scrapy_koster.protocol.printable import error_text, printable
+from scrapy_koster.protocol.printable import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -245,9 +246,8 @@ class Fetcher:
         if sum(len(name) + len(value) for name, value in lines) > HEADERS_MAX_BYTES:
             return NoAnswer(HEADERS_TOO_LONG)
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in lines}
-        coding = headers.get("content-encoding", "identity").strip().lower()
-        if coding not in ("", "identity"):
-            return NoAnswer(f"its Content-Encoding cannot be decoded: {printable(coding)}")
+        if codings := codings_in(headers.get("content-encoding", "")):
+            return NoAnswer(why_undecoded(codings))
         if "location" in headers:
             headers["location"] = safe_url_string(response.headers["Location"] or b"")
         # Section 6: "place limits on the resources spent".

@@ -9,7 +9,7 @@ from scrapy import signals
 from scrapy.exceptions import ResponseDataLossError, StopDownload
 
 from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
-from scrapy_koster.crawl.fetching.coding import is_whole
+from scrapy_koster.crawl.fetching.coding import codings_in, is_whole
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
 
@@ -68,6 +68,11 @@ class Transfer:
             tell(signals.response_downloaded, response=response)
         finally:
             tell(signals.request_left_downloader)
+        # Scrapy decodes nothing if a word that is no coding stands in the field.
+        codings = codings_in(_coding_of(response))
+        response.headers.pop("Content-Encoding", None)
+        if codings:
+            response.headers["Content-Encoding"] = ", ".join(codings)
         self._check_whole(request, response)
         # From here on it limits what the body is decompressed to. Before, it would have refused a
         # file that is only longer than that.
@@ -97,9 +102,13 @@ class Transfer:
         is_stopped = "download_stopped" in response.flags and self._received <= self._max_bytes
         if is_stopped and length != b"%d" % len(response.body):
             raise RuntimeError(_STOPPED)
-        coding = b",".join(response.headers.getlist("Content-Encoding")).decode("latin-1")
+        coding = _coding_of(response)
         if not is_whole(response.body, coding, self._max_bytes):
             raise ResponseDataLossError(f"its body is not whole: Content-Encoding {coding}")
+
+
+def _coding_of(response: Response) -> str:
+    return b",".join(response.headers.getlist("Content-Encoding")).decode("latin-1")
 
 
 def _exchange(request: Request, response: Response, began: float, digest: str) -> Exchange:
