@@ -35,7 +35,7 @@ CHECKS = {
             _ERROR,
             "3.1, 5.2",
             "B17",
-            "The file is an HTML page.",
+            "The file is an HTML page, or has HTML in it.",
             "Serve a text/plain file of records at /robots.txt, or status 404.",
         ),
         Check(

@@ -167,7 +167,8 @@ def _seen_of_whole(body: bytes, read: bytes, *, is_read: bool) -> Iterator[Seen]
     """Yield what is wrong with the whole file; *is_read* if its lines can be read all the same."""
     is_page = is_html(read)
     if is_page:
-        yield Seen("K002", 1, 1, "this is an HTML page")
+        said = "there is HTML in this file" if is_read else "this is an HTML page"
+        yield Seen("K002", 1, 1, said)
     if is_read and is_wide(body):
         yield Seen("K003", 1, 1, "this is UTF-16 or UTF-32: many readers can read no line")
     elif not is_read and not is_page and _seems_wide(body):

@@ -9,10 +9,11 @@ from functools import lru_cache
 from scrapy_koster.protocol.line import narrow
 from scrapy_koster.protocol.records import has_record
 
-_HTML = re.compile(
-    rb"\s*<(?:!--|(?:!doctype|\?xml|html|head|title|meta|link|script|style|body|div|h1|p)\b)",
-    re.IGNORECASE,
-)
+# No line of a robots.txt begins with "<". Text may come before a page: "Error 404".
+_SPACE = r"[\s\ufeff]*"
+_BEGINS_WITH_TAG = re.compile(f"{_SPACE}<")
+_LINE_OF_PAGE = re.compile(r"[\r\n][ \t]*<(?:html|!doctype)\b", re.IGNORECASE)
+_LOOKED_AT = 1000
 
 # How challenge pages name their product: in a tag, or where its script begins. A page that only
 # writes about a product has it elsewhere, and pages behind Cloudflare, Imperva or DataDome have
@@ -60,8 +61,8 @@ class HtmlPage:
 
 def is_html(body: bytes) -> bool:
     """Whether a file begins as an HTML page does. It may have rules all the same."""
-    start = narrow(body[:4000])
-    return _HTML.match(start.removeprefix(b"\xef\xbb\xbf")[:1000]) is not None
+    text = narrow(body).decode("utf-8", "replace")
+    return bool(_BEGINS_WITH_TAG.match(text) or _LINE_OF_PAGE.search(text[:_LOOKED_AT]))
 
 
 @lru_cache(maxsize=16)  # each step of a site asks again

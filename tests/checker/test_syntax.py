@@ -132,6 +132,13 @@ FREE = b"\nDisallow:\n\n"
         pytest.param(b" \r\n#x\n", [("K001", 1, 1)], id="K001 comments alone"),
         pytest.param(b"<html>a: b\n", [("K002", 1, 1)], id="K002 tag"),
         pytest.param(b"\n <!DOCTYPE html>\n", [("K002", 1, 1)], id="K002 doctype"),
+        pytest.param(b"<center>a</center>\n", [("K002", 1, 1)], id="K002 any tag"),
+        pytest.param(b"Not found\n<html>\n", [("K002", 1, 1)], id="K002 below a line"),
+        pytest.param(
+            b"<br />\n<b>Notice</b>: x\nUser-agent: *\nDisallow: /a\n",
+            [("K002", 1, 1), ("K011", 1, 1), ("K013", 2, 1)],
+            id="K002 above a record",
+        ),
         pytest.param(
             b"<p>\nUser-agent: a\nDisallow: /\n</p>\n",
             [("K002", 1, 1), ("K011", 1, 1), ("K011", 4, 1)],

@@ -118,7 +118,7 @@ async def test_an_html_page_counts_as_one(
     result = await crawled(crawl, site)
     assert result.fetched == (site.url("/page"),)
     said = f"{site.url('')} has no rules: its robots.txt answers HTTP 200 with an HTML page, "
-    odd = "is an HTML page, and the lines in it that are rules are obeyed"
+    odd = "is partly HTML. The lines in it that are rules are obeyed"
     named = [] if page.body == b"" else [f"The robots.txt of {site.url('')} {odd}"]
     assert of_sites(result) == (named if obeyed else [said + site.url("/robots.txt")])
     assert summary(result).startswith(f"Sites: 1 {'obeyed' if obeyed else 'with an HTML page'}")
@@ -232,7 +232,7 @@ async def test_the_line_of_an_attempt_that_failed(crawl: Crawl, server: Server) 
     ("robots", "what"),
     [
         (RULES.encode("utf-16"), "in UTF-16 or UTF-32, which many robots cannot read"),
-        (f"<html>\n{RULES}", "an HTML page, and the lines in it that are rules are obeyed"),
+        (f"<html>\n{RULES}", "partly HTML. The lines in it that are rules are obeyed"),
         (RULES, None),
     ],
     ids=["UTF-16", "HTML", "neither"],

@@ -7,31 +7,49 @@ from harness.challenge_pages import CHALLENGES, ordinary_pages
 
 from scrapy_koster.protocol.html_page import HtmlPage, is_html, page_in_place
 
+TAGS = [
+    "<!DOCTYPE html><title>x</title>", "<html>", "<h1>404</h1>", "<Body class=x>", "<!-- x -->",
+    "<?xml version='1.0'?>", "<?php echo 1 ?>", "<br />\n<b>Warning</b>: x", "<pre>x</pre>",
+    "<center>", "<h2>x", "<table>", "<font color=red>", "<form>", "<iframe src=x>", "<noscript>", "<a>",
+    "<x-page>x", "<span>", "<html:html>", "</html>", "<%@ page %>", "< p", "<",
+    "<Error><Code>403</Code></Error>",
+]  # fmt: skip
+IN_FRONT = {
+    "nothing": "",
+    "space": " \r\n\t\v\f",
+    "much space": "\n" * 5000,
+    "a byte order mark": "\ufeff",
+    "a byte order mark and space": "\ufeff \n",
+    "space and a byte order mark": " \n\ufeff",
+    "what is space to Unicode": "\xa0\u3000\u2028",
+}
+
+
+@pytest.mark.parametrize("in_front", IN_FRONT.values(), ids=IN_FRONT)
+@pytest.mark.parametrize("tag", TAGS)
+def test_what_begins_with_a_tag(tag: str, in_front: str) -> None:
+    for encoding in ("utf-8", "utf-16"):
+        assert page_in_place((in_front + tag).encode(encoding)) is not None
+
+
+def test_utf_16_without_a_mark() -> None:
+    assert is_html("<br>".encode("utf-16-le"))
+
+
+@pytest.mark.parametrize("line", ["<html>", " <HTML lang=en>", "\t<!DOCTYPE html>", "<!doctype"])
+@pytest.mark.parametrize("before", ["Error 404\n", "Notice: x\r", "x: y\n" * 100, "# x\r\n\r\n"])
+def test_a_page_below_lines_of_text(before: str, line: str) -> None:
+    assert page_in_place(f"{before}{line}\n<p>x".encode()) is not None
+
 
 @pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (b"<!DOCTYPE html><title>x</title>", True),
-        (b"<html>", True),
-        (b"<h1>404</h1>", True),
-        (b" \r\n<Body class=x>", True),
-        (b"\xef\xbb\xbf<html>", True),
-        (b"<!-- x -->", True),
-        (b"<?xml version='1.0'?>", True),
-        (b" " * 995 + b"<html", True),
-        (b" " * 996 + b"<html", False),
-        (b"", False),
-        (b"User-agent: *\nDisallow: /<html>", False),
-        (b"# <html>", False),
-        ("\ufeff \n<html>".encode("utf-16-le"), True),
-        ("<html>".encode("utf-16-le"), True),
-        (b"<htmlx>", False),
-        (b"<a>", False),
-        (b"X\xef\xbb\xbf<html>", False),
-    ],
-)
-def test_by_how_it_begins(body: bytes, expected: bool) -> None:
-    assert is_html(body) is expected
+    "body",
+    ["", "\n", "User-agent: *\nDisallow: /<html>", "# <html>", "x <html>", "x\n<htmlx>", "x\n<a>",
+     "x" * 1000 + "\n<html>", "x\n&lt;html>", "{}", "&lt;html&gt;", "x\xa0<p>"],
+)  # fmt: skip
+def test_what_is_no_page(body: str) -> None:
+    assert not is_html(body.encode())
+    assert page_in_place(body.encode()) is None
 
 
 @pytest.mark.parametrize(("name", "page"), CHALLENGES.items(), ids=CHALLENGES)
@@ -55,11 +73,11 @@ def test_no_ordinary_page_is_mistaken_for_a_challenge() -> None:
     [
         "<html>\nUser-agent: *\nDisallow: /a\n</html>",
         f"{CHALLENGES['Anubis']}\nUser-agent: *\nDisallow: /a\n",
-        "User-agent: *\nDisallow: /a\n",
-        "",
+        "<br />\n<b>Notice</b>:  Undefined index<br />\nUser-agent: *\nDisallow: /a\n",
     ],
 )
-def test_what_has_a_record_or_is_no_page(page: str) -> None:
+def test_a_record_is_kept_whatever_is_around_it(page: str) -> None:
+    assert is_html(page.encode())
     assert page_in_place(page.encode()) is None
 
 

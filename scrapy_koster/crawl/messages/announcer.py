@@ -149,7 +149,7 @@ class Announcer:
         if is_wide(copy.body):
             what = "in UTF-16 or UTF-32, which many robots cannot read"
         elif is_html(copy.body) and has_record(copy.body):  # without one: see _without_rules
-            what = "an HTML page, and the lines in it that are rules are obeyed"
+            what = "partly HTML. The lines in it that are rules are obeyed"
         else:
             return
         log = self._log.info if self._is_named("odd") else self._log.debug
