@@ -15,6 +15,7 @@ from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.freshness import expiry, retry_after, stated_life
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import narrow
+from scrapy_koster.protocol.misspelling import has_only_other_lines
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.records import has_record
@@ -144,7 +145,9 @@ def standing_of(copy: Copy, policy: Policy) -> Standing:
         return Standing.HTML_DISALLOWED
     if policy.missing is Missing.DISALLOW and not (is_file and has_record(copy.body)):
         return Standing.MISSING
-    return Standing.HTML if page else stated
+    if page:
+        return Standing.HTML
+    return Standing.WITHOUT_RULES if is_file and has_only_other_lines(copy.body) else stated
 
 
 def why_not_obeyed(copy: Copy, policy: Policy) -> str | None:

@@ -7,6 +7,7 @@ accepted is listed in docs/semantics.md.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from scrapy_koster.protocol.line import ANY_CASE, SP, Line, lines, with_line_feeds
 
@@ -26,6 +27,20 @@ _LINE = re.compile(
 _UNUSUAL = re.compile(
     r"\n(?!user-agent:|disallow:|allow:|#|\n|\Z|sitemap:|crawl-delay:|host:|content-signal:)"
 )
+
+
+_TEXT_LINE = re.compile("\n[ \t]*[^# \t\n]")
+# A short name is in many a picture.
+_FIELD_LINE = re.compile(f"\n{SP}[a-z_-]{{4,}}{SP}:", ANY_CASE)
+
+
+@lru_cache(maxsize=16)  # each step of a site asks again
+def has_only_other_lines(body: bytes) -> bool:
+    """Whether a file says something in no line that could be one of a robots.txt or misspelt."""
+    text = with_line_feeds(body)
+    if _FIELD_LINE.search(text) or not _TEXT_LINE.search(text):
+        return False
+    return corrected(body) is None
 
 
 def corrected(body: bytes) -> bytes | None:

@@ -61,6 +61,8 @@ class Standing(IntEnum):
 
     OBEYED = 1, Access.BY_RULES, Ground.RULE, "obeyed"
     HTML = 2, Access.BY_RULES, Ground.RULE, "with an HTML page for robots.txt"
+    WITHOUT_RULES = 9, Access.BY_RULES, Ground.RULE, "without rules"
+    """Its file has no line that could be one of a robots.txt: it is a picture, or prose."""
     WITHOUT_ROBOTS_TXT = 3, Access.UNLIMITED, Ground.UNRESTRICTED, "without robots.txt"
     RESTRICTED = 4, Access.RESTRICTED, Ground.RESTRICTED, "restricted"
     MISSING = 7, Access.RESTRICTED, Ground.MISSING, "missing and disallowed (KOSTER_MISSING)"

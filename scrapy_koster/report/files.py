@@ -31,7 +31,13 @@ _ROOM_MOST_BYTES = 1_000_000
 _FILES_MOST = 2000
 GRAVITY = {severity: n for n, severity in enumerate(reversed(Severity), 1)}
 """How grave a finding is, as a number: the gravest is the largest."""
-_HAVE_ONE = (Standing.OBEYED, Standing.HTML, Standing.HTML_DISALLOWED, Standing.MISSING)
+_HAVE_ONE = (
+    Standing.OBEYED,
+    Standing.WITHOUT_RULES,
+    Standing.HTML,
+    Standing.HTML_DISALLOWED,
+    Standing.MISSING,
+)
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,7 @@ _USAGE_SITES = (
 OUTCOME_NAMES = {
     Standing.OBEYED: "obeyed",
     Standing.HTML: "without robots.txt",
+    Standing.WITHOUT_RULES: "without robots.txt",
     Standing.WITHOUT_ROBOTS_TXT: "without robots.txt",
     Standing.RESTRICTED: "restricted",
     Standing.MISSING: "restricted",
@@ -102,6 +103,7 @@ HTML_PAGE = "an HTML page for robots.txt"
 LET_THROUGH = "unavailable and let through"
 ALLOWED_BECAUSE = {
     Standing.WITHOUT_ROBOTS_TXT: "no robots.txt",
+    Standing.WITHOUT_RULES: "a robots.txt without rules",
     Standing.HTML: HTML_PAGE,
     Standing.LET_THROUGH: LET_THROUGH,
 }

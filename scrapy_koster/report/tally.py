@@ -28,6 +28,7 @@ through and that RFC 9309 forbids, and pages that may not be used for a purpose 
 
 ALLOWED = {
     Standing.OBEYED: "allowed_rule",
+    Standing.WITHOUT_RULES: "allowed_without_rules",
     Standing.WITHOUT_ROBOTS_TXT: "allowed_none",
     Standing.HTML: "allowed_html",
     Standing.LET_THROUGH: "allowed_unavailable",

@@ -10,7 +10,13 @@ from collections.abc import Callable
 
 import pytest
 
-from scrapy_koster.crawl.fetching.coding import codings_in, is_whole, why_undecoded
+from scrapy_koster.crawl.fetching.coding import (
+    codings_in,
+    gunzipped,
+    is_gzip,
+    is_whole,
+    why_undecoded,
+)
 
 RULES = b"User-agent: *\nDisallow: /secret\n" * 20
 MAX_BYTES = 10_000
@@ -136,3 +142,20 @@ def test_codings(coding: str) -> None:
 )
 def test_the_reason_names_the_coding(codings: list[str], why: str) -> None:
     assert why_undecoded(codings) == why
+
+
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("behind", [b"", bytes(9)])
+def test_a_gzip_file_is_known_by_its_first_octets(members: int, behind: bytes) -> None:
+    packed = gzip.compress(RULES) * members + behind
+    assert is_gzip(packed)
+    assert gunzipped(packed, MAX_BYTES) == RULES * members
+    assert gunzipped(packed, 99) == RULES[:100]
+    assert not is_gzip(RULES)
+    assert not is_gzip(b"")
+
+
+@pytest.mark.parametrize("broken", [gzip.compress(RULES)[:-9], b"\x1f\x8b\x08 no gzip"])
+def test_a_gzip_file_without_its_end(broken: bytes) -> None:
+    assert is_gzip(broken)
+    assert gunzipped(broken, MAX_BYTES) is None

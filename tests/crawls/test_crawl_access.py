@@ -166,6 +166,42 @@ async def test_a_coding_beside_a_word_that_is_none(
     check(*await seen_in(crawl, server, Row(coding, Means.DEFERRED, coded(coding, body[:-9]))))
 
 
+@pytest.mark.parametrize(
+    ("body", "means"),
+    [
+        pytest.param(gzip.compress(PADDED.encode()), Means.RULES, id="whole"),
+        pytest.param(gzip.compress(PADDED.encode())[:-9], Means.DEFERRED, id="cut"),
+        pytest.param(b"\x1f\x8b\x08" + PADDED.encode(), Means.DEFERRED, id="broken"),
+        pytest.param(
+            gzip.compress(RULES.encode() + b"# and on\n" * 1_000_000), Means.RULES, id="a bomb"
+        ),
+    ],
+)
+@pytest.mark.parametrize("decodes", [True, False])
+async def test_gzip_without_a_content_encoding(
+    crawl: Crawl, server: Server, body: bytes, means: Means, *, decodes: bool
+) -> None:
+    row = Row("gzip", means, answering(Reply(200, body, headers=TEXT)))
+    check(*await seen_in(crawl, server, row, COMPRESSION_ENABLED=decodes))
+
+
+async def test_the_error_page_of_a_missing_file_may_be_any_gzip(
+    crawl: Crawl, server: Server
+) -> None:
+    row = Row("404", Means.UNRESTRICTED, answering(Reply(404, b"\x1f\x8b\x08 no gzip")))
+    check(*await seen_in(crawl, server, row))
+
+
+async def test_a_picture_is_not_counted_as_obeyed(crawl: Crawl, server: Server) -> None:
+    picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 9
+    row = Row("PNG", Means.UNRESTRICTED, answering(Reply(200, picture, headers=TEXT)))
+    what, result = await seen_in(crawl, server, row)
+    check(what, result)
+    told = "\n".join(result.logged(logging.INFO))
+    assert "Sites: 1 without rules." in told
+    assert f"HTTP 200 without a line of a robots.txt, {what.site.url('/robots.txt')}" in told
+
+
 async def test_an_unknown_coding_is_named(crawl: Crawl, server: Server) -> None:
     row = Row("two", Means.DEFERRED, coded("identity, gzip, x-nobody", PADDED.encode()))
     what, _ = await seen_in(crawl, server, row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 from dataclasses import replace
 from email.utils import formatdate
@@ -26,7 +27,7 @@ from scrapy_koster.protocol.access import (
 )
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted, Unavailable
-from scrapy_koster.protocol.standing import Standing
+from scrapy_koster.protocol.standing import Access, Standing
 from scrapy_koster.protocol.step import (
     Ask,
     Defer,
@@ -165,6 +166,37 @@ def test_what_is_missing_is_closed_by_the_setting(
     restricted = meaning is Standing.RESTRICTED
     assert standing_of(copy, opened) is (Standing.WITHOUT_ROBOTS_TXT if restricted else meaning)
     assert standing_of(copy, POLICY) is not Standing.MISSING
+
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0\0\0\1\0\x08\6\0\0\0" + bytes(range(256)) * 40
+
+
+@pytest.mark.parametrize(
+    ("body", "is_obeyed"),
+    [
+        pytest.param(b"", True, id="nothing"),
+        pytest.param(b" \r\n", True, id="space"),
+        pytest.param(PNG, False, id="a picture"),
+        pytest.param(gzip.compress(BODY), False, id="gzip"),
+        pytest.param(b"PK\3\4\n\0:\n#\n7:\nA:\r", False, id="an archive"),
+        pytest.param(b"Not found.\n", False, id="text"),
+        pytest.param(b'{"error": "not found"}', False, id="JSON"),
+        pytest.param(b"# all are\n\n\t# welcome\n", True, id="comments"),
+        pytest.param(BODY, True, id="rules"),
+        pytest.param(BODY.decode().encode("utf-16"), True, id="rules in UTF-16"),
+        pytest.param(PNG + b"\n" + BODY, True, id="rules behind a picture"),
+        pytest.param(b"Sitemap: http://h/s.xml", True, id="a Sitemap"),
+        pytest.param(b"Disallow: /", True, id="a rule for nobody"),
+        pytest.param(b"User-agent *\nDisallow /a\n", True, id="misspelt lines"),
+    ],
+)
+def test_a_file_without_a_line_that_could_be_one_is_not_obeyed(
+    body: bytes, *, is_obeyed: bool
+) -> None:
+    """But its rules decide: a parser may find some in it."""
+    standing = standing_of(copied(replace(answer(200), body=body)), POLICY)
+    assert standing is (Standing.OBEYED if is_obeyed else Standing.WITHOUT_RULES)
+    assert standing.access is Access.BY_RULES
 
 
 def test_a_page_in_place_of_a_file_disallows_by_the_setting() -> None:

@@ -10,8 +10,8 @@ from scrapy_koster.protocol.html_page import HtmlPage, is_html, page_in_place
 TAGS = [
     "<!DOCTYPE html><title>x</title>", "<html>", "<h1>404</h1>", "<Body class=x>", "<!-- x -->",
     "<?xml version='1.0'?>", "<?php echo 1 ?>", "<br />\n<b>Warning</b>: x", "<pre>x</pre>",
-    "<center>", "<h2>x", "<table>", "<font color=red>", "<form>", "<iframe src=x>", "<noscript>", "<a>",
-    "<x-page>x", "<span>", "<html:html>", "</html>", "<%@ page %>", "< p", "<",
+    "<center>", "<h2>x", "<table>", "<font color=red>", "<form>", "<iframe src=x>", "<noscript>",
+    "<a>", "<x-page>x", "<span>", "<html:html>", "</html>", "<%@ page %>", "< p", "<",
     "<Error><Code>403</Code></Error>",
 ]  # fmt: skip
 IN_FRONT = {

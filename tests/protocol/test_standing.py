@@ -17,6 +17,7 @@ NUMBERS = {
     "LET_THROUGH": 6,
     "MISSING": 7,
     "HTML_DISALLOWED": 8,
+    "WITHOUT_RULES": 9,
 }
 
 

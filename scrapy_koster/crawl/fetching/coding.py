@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _RAW, _GZIP = -15, 31  # window bits of zlib
 _PIECE = 4096  # octets
@@ -56,22 +56,40 @@ def is_whole(body: bytes, coding: str, limit: int) -> bool:
         return False
 
 
+def is_gzip(body: bytes) -> bool:
+    """Return whether *body* begins as a gzip file does, whatever its headers say."""
+    return body.startswith(b"\x1f\x8b\x08")
+
+
+def gunzipped(body: bytes, limit: int) -> bytes | None:
+    """Return up to *limit* + 1 octets of what a gzip file unpacks to, None if it has no end."""
+    try:
+        return b"".join(_unpacked(body, limit + 1))
+    except (EOFError, zlib.error):
+        return None
+
+
 def _gzip(body: bytes, limit: int) -> bool:
+    return gunzipped(body, limit) is not None
+
+
+def _unpacked(body: bytes, left: int) -> Iterator[bytes]:
     """Members, with zeros behind them: gzip's own reader copies up to 128 KiB for each of them."""
-    rest, left = memoryview(body), limit + 1
+    rest = memoryview(body)
     while rest:
         stream = zlib.decompressobj(_GZIP)
         while not stream.eof:
             if not rest:
-                return False
+                raise EOFError
             piece = rest[:_PIECE]
-            left -= len(stream.decompress(piece, left))
-            if left <= 0:
-                return True
+            unpacked = stream.decompress(piece, left)
+            yield unpacked
+            left -= len(unpacked)
+            if not left:
+                return
             rest = rest[len(piece) - len(stream.unconsumed_tail) - len(stream.unused_data) :]
         while rest and not rest[0]:
             rest = rest[1:]
-    return True
 
 
 def _deflate(body: bytes, limit: int) -> bool:

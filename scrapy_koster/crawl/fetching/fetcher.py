@@ -25,13 +25,14 @@ from w3lib.url import safe_url_string
 from scrapy_koster.crawl.engine.answer_limit import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
 from scrapy_koster.crawl.engine.robots_download import RobotsDownload
 from scrapy_koster.crawl.engine.robots_mark import MARK
-from scrapy_koster.crawl.fetching.coding import codings_in, why_undecoded
+from scrapy_koster.crawl.fetching.coding import codings_in, gunzipped, is_gzip, why_undecoded
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.crawl.fetching.transfer import Transfer
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.printable import error_text
+from scrapy_koster.protocol.standing import Standing, standing_stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -252,12 +253,17 @@ class Fetcher:
             headers["location"] = safe_url_string(response.headers["Location"] or b"")
         # Section 6: "place limits on the resources spent".
         limit = self._config.max_bytes
+        body: bytes | None = response.body
+        if is_gzip(response.body) and standing_stated(response.status) is Standing.OBEYED:
+            body = gunzipped(response.body, limit)
+        if body is None:
+            return NoAnswer("it is a gzip file that is broken or has no end")
         return Answer(
             response.url,
             response.status,
             headers,
-            whole_lines(response.body, limit),
-            cut_bytes=limit if len(response.body) > limit else None,
+            whole_lines(body, limit),
+            cut_bytes=limit if len(body) > limit else None,
             digest=digest,
         )
 

@@ -312,6 +312,8 @@ def _without_what(standing: Standing | None, copy: Copy) -> str:
     match standing:
         case Standing.HTML:
             return f" with an HTML page, {copy.url}"
+        case Standing.WITHOUT_RULES:
+            return f" without a line of a robots.txt, {copy.url}"
         case Standing.HTML_DISALLOWED:
             return (
                 f" with {page_in_place(copy.body)}, {copy.url}, so no page may be fetched"
