@@ -2,7 +2,8 @@
 
 The model and the process of combination are those of "A Vocabulary For Expressing AI Usage
 Preferences" (draft-ietf-aipref-vocab, called vocab here), a working draft of August 2026 of which
-parts lack consensus. So statements keep their text and the labels that nobody knows yet.
+parts lack consensus. So statements keep their text and the labels that nobody knows yet. Of its
+version 08, of September 2026, only the label "ai-use" is known.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.wording import shown
 
-TRAIN_AI, SEARCH = "train-ai", "search"
+TRAIN_AI, SEARCH, AI_USE = "train-ai", "search", "ai-use"
 """The labels of the vocabulary (vocab, 6.1)."""
 AI_INPUT, TDM, NO_IMAGE_AI = "ai-input", "tdm", "noimageai"
 """Labels of others: of Content-Signal, of TDMRep, and of images that train-ai=n is said of."""
-KNOWN_LABELS = frozenset({TRAIN_AI, SEARCH, AI_INPUT, TDM, NO_IMAGE_AI})
+KNOWN_LABELS = frozenset({TRAIN_AI, SEARCH, AI_USE, AI_INPUT, TDM, NO_IMAGE_AI})
 
 # Section 6 of the draft: bounds on what is read and kept of one statement.
 VALUE_BYTES = 131_072
@@ -216,6 +217,9 @@ def _kept(
                 continue
         if found.get(label) is not Preference.DISALLOW:
             found[label] = preference
+    # Input to AI, such as for retrieval and grounding, is a use of it.
+    if found.get(AI_INPUT) is Preference.DISALLOW:
+        found[AI_USE] = Preference.DISALLOW
     return tuple(found.items())
 
 

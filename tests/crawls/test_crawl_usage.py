@@ -512,7 +512,10 @@ async def test_a_purpose_that_no_standard_defines(crawl: Crawl, server: Server) 
         },
     )  # fmt: skip
     [warning] = [line for line in result.logged(logging.WARNING) if "PURPOSES" in line]
-    assert "defines poems. Known labels are ai-input, noimageai, search, tdm, train-ai" in warning
+    assert (
+        "defines poems. Known labels are ai-input, ai-use, noimageai, search, tdm, train-ai"
+        in warning
+    )
     assert result.verdicts[0].ground is Ground.USAGE
 
 

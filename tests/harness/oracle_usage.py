@@ -14,7 +14,7 @@ from http_sfv.types import Token
 
 from harness import oracle, oracle9309
 
-KNOWN = ("ai-input", "noimageai", "search", "tdm", "train-ai")
+KNOWN = ("ai-input", "ai-use", "noimageai", "search", "tdm", "train-ai")
 
 
 class Line(NamedTuple):
@@ -31,6 +31,9 @@ def preferences(body: bytes, url: str, robot: str, standard: str) -> dict[str, s
     if standard in ("rfc9309", "both"):
         said += statements(rfc9309_lines(body, robot), url)
     said += [signal(line.value) for line in lines_before_records(body)]
+    for each in said:
+        if "n" in each.get("ai-input", ()):
+            each.setdefault("ai-use", set()).add("n")
     found = {}
     for label in KNOWN:
         words = set().union(*(each.get(label, set()) for each in said))

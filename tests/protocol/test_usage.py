@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from copy import deepcopy
 
 import pytest
@@ -101,9 +102,14 @@ def test_a_dictionary(value: bytes, expected: Stated) -> None:
     [
         pytest.param(
             b"search=yes, ai-input=no, ai-train=no",
-            stated(search="y", ai_input="n", train_ai="n"),
+            stated(search="y", ai_input="n", train_ai="n", ai_use="n"),
             id="example",
         ),
+        pytest.param(b"ai-input=yes", stated(ai_input="y"), id="ai-input does not allow ai-use"),
+        pytest.param(
+            b"ai-use=yes, ai-input=no", stated(ai_use="n", ai_input="n"), id="ai-use and ai-input"
+        ),
+        pytest.param(b"ai-use=no, ai-input=yes", stated(ai_use="n", ai_input="y"), id="ai-use"),
         pytest.param(b"search=yes,ai-train=no", stated(search="y", train_ai="n"), id="no space"),
         pytest.param(b"use=reference, ai-train=yes", stated(train_ai="y"), id="use"),
         pytest.param(b"use=immediate", (), id="use alone"),
@@ -168,6 +174,18 @@ def test_of_unknown_labels() -> None:
     assert usage.preference("new") is DISALLOW
     assert str(usage) == "new=n"
     assert said[0].preferences == {"new": DISALLOW}
+
+
+@pytest.mark.parametrize("read", [preferences_in, signals_in])
+def test_ai_input_disallows_ai_use(read: Callable[[bytes], Stated]) -> None:
+    assert read(b"ai-input=n") == stated(ai_input="n", ai_use="n")
+    choice = UsageChoice(purposes=("ai-use",))
+    said = [header(ai_input="n", ai_use="n")]
+    assert choice.disallowed(said) is said[0]
+
+
+def test_ai_use_is_known() -> None:
+    assert Usage([header(ai_use="n")]).preferences() == {"ai-use": DISALLOW}
 
 
 def test_many_unknown_labels() -> None:

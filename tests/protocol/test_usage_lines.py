@@ -221,14 +221,14 @@ License: https://a.example/license.xml
     ("robot", "standard", "expected"),
     [
         # The draft: the first record that names the robot.
-        ("a", "draft", "ai-input=n, train-ai=n"),
+        ("a", "draft", "ai-input=n, ai-use=n, train-ai=n"),
         # RFC 9309, 2.2.1: all groups that name it, as one.
-        ("a", "rfc9309", "ai-input=n, search=n"),
+        ("a", "rfc9309", "ai-input=n, ai-use=n, search=n"),
         # Both, each by itself: any "disallow" wins.
-        ("a", "both", "ai-input=n, search=n, train-ai=n"),
-        ("b", "draft", "ai-input=n, search=n, train-ai=y"),
-        ("b", "rfc9309", "ai-input=n, search=n, train-ai=y"),
-        ("b", "both", "ai-input=n, search=n, train-ai=y"),
+        ("a", "both", "ai-input=n, ai-use=n, search=n, train-ai=n"),
+        ("b", "draft", "ai-input=n, ai-use=n, search=n, train-ai=y"),
+        ("b", "rfc9309", "ai-input=n, ai-use=n, search=n, train-ai=y"),
+        ("b", "both", "ai-input=n, ai-use=n, search=n, train-ai=y"),
     ],
 )
 def test_the_record_is_that_of_the_parser_in_use(robot: str, standard: str, expected: str) -> None:
@@ -245,7 +245,7 @@ def test_the_groups_of_another_name_in_the_header_only_add() -> None:
 def test_a_class_of_others_gets_the_groups_of_rfc_9309() -> None:
     found = usage_lines(RECORDS.encode(), object())
     assert found is not None
-    assert str(Usage(found.statements(f"{SITE}/", "a"))) == "ai-input=n, search=n"
+    assert str(Usage(found.statements(f"{SITE}/", "a"))) == "ai-input=n, ai-use=n, search=n"
 
 
 def test_a_record_of_preferences_alone_ends_the_agents_before_it() -> None:
