@@ -26,7 +26,7 @@ from scrapy_koster.commands.verb import (
 )
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy
-from scrapy_koster.protocol.line import narrow, whole_lines
+from scrapy_koster.protocol.line import plain, whole_lines
 from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.sitemap import sitemaps_in
@@ -197,7 +197,7 @@ def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
     """Return what a crawl would go by if FILE was each site's robots.txt."""
     body, now = whole_lines(run.read(run.opts.robots), run.config.max_bytes), time()
     policy = run.config.policy
-    parser = build_from_crawler(run.config.parser, run.crawler, narrow(body))
+    parser = build_from_crawler(run.config.parser, run.crawler, plain(body))
     learnt = {}
     for url in urls:
         robots_url = site_named(url).robots_url

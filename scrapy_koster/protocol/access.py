@@ -14,7 +14,7 @@ from urllib.parse import urldefrag, urljoin
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.freshness import expiry, retry_after, stated_life
 from scrapy_koster.protocol.html_page import page_in_place
-from scrapy_koster.protocol.line import narrow
+from scrapy_koster.protocol.line import plain
 from scrapy_koster.protocol.misspelling import has_only_other_lines
 from scrapy_koster.protocol.policy import Html, Missing, Policy, Restricted
 from scrapy_koster.protocol.printable import printable
@@ -97,8 +97,8 @@ class Copy:
 
     @property
     def in_utf8(self) -> bytes:
-        """The body for parsers: UTF-16 is converted to UTF-8 (B3)."""
-        return narrow(self.body)
+        """The body for parsers: UTF-16 is converted to UTF-8 (B3), a viewer page is unwrapped."""
+        return plain(self.body)
 
     def __repr__(self) -> str:
         """Section 6: short and printable, for it gets into logs."""

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_koster.protocol.nametoken import TOKEN
+from scrapy_koster.protocol.viewer import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,6 +81,16 @@ def narrow(body: bytes) -> bytes:
     return body if encoding is None else _decoded(body, encoding).encode()
 
 
+def plain(body: bytes) -> bytes:
+    """Return the text of a file: ``narrow``, and out of the page in which a browser shows it."""
+    return unwrapped(narrow(body))
+
+
+def is_viewer_page(body: bytes) -> bool:
+    """Whether a file is the page in which a browser shows a text file."""
+    return plain(body) != narrow(body)
+
+
 def _wide_encoding(body: bytes) -> str | None:
     # Of most files the first octet says that there is no such mark. 5.1: where the mark is
     # followed by ASCII, as its lines have no zeros, they are read as they are.
@@ -138,7 +149,7 @@ def in_lower_case(text: str) -> str:
 
 def names_any(body: bytes, fields: Iterable[bytes]) -> bool:
     """Return whether a file has the name of one of *fields*, in lower case, anywhere."""
-    lower = narrow(body).lower()
+    lower = plain(body).lower()
     return any(field in lower for field in fields)
 
 
@@ -165,8 +176,5 @@ def line_around(text: str, position: int) -> Line:
 def _with_line_feeds(body: bytes) -> bytes:
     # 5.2: "robots should be liberal in accepting files with different
     # end-of-line conventions, specifically CR and LF in addition to CRLF".
-    return (
-        (narrow(body) if is_wide(body) else body.removeprefix(_BYTE_ORDER_MARK))  # B3
-        .replace(b"\r\n", b"\n")
-        .replace(b"\r", b"\n")
-    )
+    text = narrow(body) if is_wide(body) else body.removeprefix(_BYTE_ORDER_MARK)  # B3
+    return unwrapped(text).replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from harness.comparison import HTML, RULES
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Reply
 from harness.server import Server
+from scrapy import Request
+from scrapy.http import HtmlResponse, Response
 
 from scrapy_koster import RobotsForbidden, RobotsReport, RobotsUnavailable
 from scrapy_koster.protocol.standing import Ground
@@ -149,3 +152,34 @@ async def test_a_dry_run(crawl: Crawl, server: Server) -> None:
     result = await crawl(urls=[site.url("/")], settings=settings)
     assert result.fetched == (site.url("/"),)
     assert result.stats["koster/dry_run/forbidden"] == 1
+
+
+class Renders:
+    """Shows each response as a browser does, and robots.txt, too."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        shown = f"<html><head></head><body><pre>{escape(response.text)}</pre></body></html>"
+        headers = {"Content-Type": "text/html"}
+        return HtmlResponse(response.url, headers=headers, body=shown.encode(), request=request)
+
+
+@pytest.mark.parametrize("parser", ["Koster", "Rfc9309", "Strictest", None])
+async def test_a_middleware_that_renders_robots_txt(
+    crawl: Crawl, server: Server, parser: str | None
+) -> None:
+    """Each reading obeys the text, and the log tells the cause once."""
+    sites = [server.site(), server.site()]
+    for site in sites:
+        site.robots = RULES
+    mine = f"scrapy_koster.{parser}RobotParser"
+    result = await crawl(
+        urls=[site.url(path) for site in sites for path in ("/", "/secret")],
+        settings={
+            "KOSTER_PARSER": mine if parser else "scrapy.robotstxt.ProtegoRobotParser",
+            "DOWNLOADER_MIDDLEWARES": {Renders: 900},
+        },
+    )
+    assert sorted(result.fetched) == sorted(site.url("/") for site in sites)
+    name = "scrapy_koster.crawl.messages.announcer"
+    [warning] = result.logged(logging.WARNING, name)
+    assert "came as the page in which a browser shows a text file: a middleware" in warning

@@ -10,7 +10,7 @@ from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
 from scrapy_koster.protocol.html_page import is_html, page_in_place
-from scrapy_koster.protocol.line import is_wide
+from scrapy_koster.protocol.line import is_viewer_page, is_wide
 from scrapy_koster.protocol.records import has_record
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step, standing_by
@@ -146,6 +146,9 @@ class Announcer:
 
     def odd(self, state: SiteState, copy: Copy) -> None:
         """Name a file that is obeyed and is not what a robots.txt should be."""
+        if is_viewer_page(copy.body):
+            self._viewer_page(state)
+            return
         if is_wide(copy.body):
             what = "in UTF-16 or UTF-32, which many robots cannot read"
         elif is_html(copy.body) and has_record(copy.body):  # without one: see _without_rules
@@ -154,6 +157,17 @@ class Announcer:
             return
         log = self._log.info if self._is_named("odd") else self._log.debug
         log("The robots.txt of %(site)s is %(what)s", site=state.site, what=what)
+
+    def _viewer_page(self, state: SiteState) -> None:
+        self._named["viewer page"] += 1
+        if self._named["viewer page"] == 1:
+            self._log.warning(
+                "The robots.txt of %(site)s came as the page in which a browser shows a text file:"
+                " a middleware or a download handler renders robots.txt. Its text is obeyed. Let"
+                " that component skip requests whose URL ends with /robots.txt. This is logged"
+                " once",
+                site=state.site,
+            )
 
     def not_heeded(self, state: SiteState, secs: float) -> None:
         """A handler of ``robots_parsed`` is not waited for any longer."""
