@@ -120,7 +120,7 @@ def test_the_defaults() -> None:
     assert by_default.timeout_secs == 30
     assert by_default.max_bytes == 512_000
     assert by_default.redirect_max == 5
-    assert by_default.page_meta == ("proxy", "bindaddress", "impersonate", "impersonate_args")
+    assert by_default.page_meta == DEFAULTS["KOSTER_PAGE_META"]
     assert by_default.pace == Pace(choice=CrawlDelay.IGNORE, max_secs=60)
     assert by_default.dry_run is False
     assert by_default.page_directives == frozenset(PageSource)

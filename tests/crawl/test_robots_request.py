@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import Settings
@@ -23,11 +24,11 @@ COPY = Copy(URL, 200, b"", '"1"', "yesterday", 0, 0)
 
 
 def asked(
-    page: Request, *, stale: Copy | None = None, plain: bool = True, **settings: Any
+    page: Request, *, url: str = URL, stale: Copy | None = None, plain: bool = True, **settings: Any
 ) -> Request:
     crawler: Any = SimpleNamespace(settings=Settings(settings), spider=SimpleNamespace())
     config = Config.from_crawler(crawler)
-    return robots_request(URL, page, stale, config=config, plain=plain)
+    return robots_request(url, page, stale, config=config, plain=plain)
 
 
 def page(**meta: Any) -> Request:
@@ -52,6 +53,30 @@ def test_a_proxy_of_the_environment_is_left_to_the_environment() -> None:
     request = asked(page(**SENT, _scheme_proxy=True))
     assert not {*SENT, "_scheme_proxy"} & request.meta.keys()
     assert "Proxy-Authorization" not in request.headers
+
+
+@pytest.mark.parametrize(
+    ("scheme", "url", "passed"),
+    [
+        ("http", "http://fict.org/robots.txt", True),
+        ("http", "http://FICT.org:8080/moved", True),
+        ("http", "https://fict.org/robots.txt", True),
+        ("https", "https://fict.org/robots.txt", True),
+        ("https", "http://fict.org/robots.txt", False),
+        ("http", "http://www.fict.org/robots.txt", False),
+        ("http", "http://fict.org.example/robots.txt", False),
+        ("http", "http://fict.org@other.example/robots.txt", False),
+        ("file", "http://fict.org/robots.txt", False),
+    ],
+)
+def test_credentials_go_to_the_host_of_the_page(scheme: str, url: str, passed: bool) -> None:
+    meta = {"http_user": "user", "http_pass": "pw", "http_auth_domain": "fict.org"}
+    page = Request(f"{scheme}://fict.org/page", meta=meta, headers={"Authorization": "Bearer x"})
+    request = asked(page, url=url)
+    assert {key: request.meta[key] for key in meta if key in request.meta} == (
+        meta if passed else {}
+    )
+    assert request.headers.get("Authorization") == (b"Bearer x" if passed else None)
 
 
 def test_it_is_asked_for_by_itself() -> None:

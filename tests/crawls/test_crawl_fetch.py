@@ -204,6 +204,33 @@ async def test_http_authentication_is_as_for_pages(crawl: Crawl, server: Server)
     assert other.requests[0].header("Authorization") is None
 
 
+@pytest.mark.parametrize("by", ["meta", "header"])
+async def test_the_credentials_of_a_page_go_to_its_own_host(
+    crawl: Crawl, server: Server, by: str
+) -> None:
+    """A robots.txt behind the same password as the pages, with a redirect within the host."""
+    site, other = server.site(), server.site(host="127.0.0.2")
+    credentials = "Basic " + b64encode(b"user:pw").decode()
+
+    def rules(asked: Asked) -> Reply:
+        if asked.header("Authorization") != credentials:
+            return Reply(401)
+        return redirect(other.url("/rules") if asked.path == "/moved" else "/moved")
+
+    site.robots = rules
+    site.page("/moved", rules)
+    other.page("/rules", RULES)
+    given: dict[str, Any] = (
+        {"meta": {"http_user": "user", "http_pass": "pw"}}
+        if by == "meta"
+        else {"headers": {"Authorization": credentials}}
+    )
+    result = await crawl_site(crawl, site, **given)
+    assert result.fetched == (site.url("/page"),)
+    assert [asked.header("Authorization") for asked in site.requests] == [credentials] * 3
+    assert [asked.header("Authorization") for asked in other.requests] == [None]
+
+
 # The proxy of the page that asks.
 
 

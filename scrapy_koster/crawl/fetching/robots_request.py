@@ -8,9 +8,13 @@ from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
 from scrapy_koster.protocol.access import Copy, conditional_headers
+from scrapy_koster.protocol.site import site_of
 
 if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
+
+_CREDENTIALS = ("http_user", "http_pass", "http_auth_domain")
+"""Meta keys from which Scrapy makes an Authorization header."""
 
 
 def robots_request(
@@ -19,7 +23,8 @@ def robots_request(
     """Return the request for *url* on behalf of *page*.
 
     A *stale* copy of *url* is revalidated (3.4). With *plain* the file is asked
-    for as it is: as text, and not compressed.
+    for as it is: as text, and not compressed. Credentials of *page* go to its own
+    host only.
     """
     meta = _meta(page, config)
     # Present and empty: no default puts one here.
@@ -29,11 +34,24 @@ def robots_request(
         headers |= {"Accept": "text/plain, */*;q=0.1", "Accept-Encoding": "identity"}
     if "User-Agent" in page.headers:
         headers["User-Agent"] = page.headers.getlist("User-Agent")
+    if not _may_have_credentials(url, page):
+        for key in _CREDENTIALS:
+            meta.pop(key, None)
+    elif "Authorization" in page.headers:
+        headers["Authorization"] = page.headers.getlist("Authorization")
     if "_auth_proxy" in meta:
         headers["Proxy-Authorization"] = page.headers.get("Proxy-Authorization", [])
     if stale is not None and stale.url == url:
         headers |= conditional_headers(stale)
     return Request(url, headers=headers, meta=meta, callback=NO_CALLBACK, dont_filter=True)
+
+
+def _may_have_credentials(url: str, page: Request) -> bool:
+    """Return whether *url* is of the host of *page*, and encrypted if that is."""
+    there, here = site_of(url), site_of(page.url)
+    if there is None or here is None:
+        return False
+    return there.host == here.host and there.scheme in (here.scheme, "https")
 
 
 def _meta(page: Request, config: Config) -> dict[str, Any]:
