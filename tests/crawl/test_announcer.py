@@ -219,8 +219,8 @@ OF_A_SITE: list[tuple[Any, str, str]] = [
         "ERROR",
         (
             "Error while fetching or reading the robots.txt of http://fict.org: a component of this"
-            " crawl failed. The site stays closed until an attempt succeeds. Fix the component that"
-            " the traceback names"
+            " crawl failed (ValueError: x). The site stays closed until an attempt succeeds. Fix"
+            " the component that the traceback names"
         ),
     ),
     (

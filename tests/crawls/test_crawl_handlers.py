@@ -261,6 +261,28 @@ class Failing(Stopping):
         raise StopDownload
 
 
+class Sparing(StopsAll):
+    """Ignores requests for a robots.txt, as the message of the log says."""
+
+    def stop(self, request: Request) -> None:  # type: ignore[override]
+        if "koster_robotstxt" in request.meta:
+            return
+        raise StopDownload(fail=False)
+
+
+@pytest.mark.parametrize("kind", ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx"])
+async def test_a_handler_that_stops_pages_only(crawl: Crawl, server: Server, kind: str) -> None:
+    site, other = server.site(), server.site()
+    site.robots = redirect(other.url("/rules"))
+    other.page("/rules", RULES)
+    result = await crawl(
+        urls=[site.url("/page"), site.url("/secret")],
+        settings={"EXTENSIONS": {Sparing: 0}, "DOWNLOAD_HANDLERS": {"http": loaded(kind)}},
+    )
+    assert result.fetched == (site.url("/page"),)
+    assert site.pages_asked == ["/page"]
+
+
 async def test_a_file_that_has_come_may_be_stopped(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
@@ -280,7 +302,8 @@ async def test_a_file_that_somebody_else_has_cut_opens_no_site(
     site = server.site()
     site.robots = "User-agent: *\n" + "# 16 octets here\n" * 20_000 + "Disallow: /secret\n"
     settings = {"EXTENSIONS": {extension: 0}, "DOWNLOAD_HANDLERS": {"http": loaded(kind)}}
-    await asked_of(crawl, site, settings, "a handler of the signal bytes_received")
+    told = r"a component of this crawl failed \(.* raised StopDownload .*'koster_robotstxt' is in"
+    await asked_of(crawl, site, settings, told)
     assert site.pages_asked == []
 
 

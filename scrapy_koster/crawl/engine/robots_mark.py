@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scrapy import Request
 
-MARK = "koster_robotstxt_transfer"
-"""The key of its meta."""
+MARK = "koster_robotstxt"
+"""The key of its meta. Its presence is documented in docs/stats.md, its value is not."""
 
 
 def is_for_robots_txt(request: Request) -> bool:

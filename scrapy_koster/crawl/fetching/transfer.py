@@ -9,6 +9,7 @@ from scrapy import signals
 from scrapy.exceptions import ResponseDataLossError, StopDownload
 
 from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
+from scrapy_koster.crawl.engine.robots_mark import MARK
 from scrapy_koster.crawl.fetching.coding import codings_in, is_whole
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
 _PARTIAL = 206
 _IN_PART = (
-    "a middleware asks for a part of the robots.txt. Let it set no Range header if request.url ends"
-    " with /robots.txt"
+    f"a middleware asks for a part of the robots.txt. Let it set no Range header if {MARK!r} is in"
+    " request.meta"
 )
 _STOPPED = (
-    "a handler of the signal bytes_received or headers_received stopped the download of the"
-    " robots.txt before it was whole. Let it do nothing if request.url ends with /robots.txt"
+    "a handler of the signal bytes_received or headers_received raised StopDownload for the"
+    f" robots.txt. Let it return at once if {MARK!r} is in request.meta"
 )
 
 

@@ -182,9 +182,10 @@ class Announcer:
         """Something that is ours went wrong."""
         self._log.defect(
             "Error while fetching or reading the robots.txt of %(site)s: a component of this crawl"
-            " failed. The site stays closed until an attempt succeeds. Fix the component that the"
-            " traceback names",
+            " failed (%(cause)s). The site stays closed until an attempt succeeds. Fix the"
+            " component that the traceback names",
             error,
+            cause=error,
             site=state.site,
         )
 
