@@ -88,6 +88,12 @@ class IdleTimeout:
             self._stop()
             self.crawl = Crawl.OVER if self.is_by_hand else Crawl.BUSY
 
+    def begin_anew(self) -> None:
+        """Start the time again if it runs or is over: a site has failed for the first time."""
+        if self.crawl is not Crawl.BUSY:
+            self.busy()
+            self.idle()
+
     def close(self) -> None:
         """Stop the time for good: the crawl has begun to close."""
         self._stop()

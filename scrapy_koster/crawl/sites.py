@@ -215,7 +215,11 @@ class Sites:
     def ended(self, state: SiteState) -> None:
         """Tell the requests that wait what the attempt has led to."""
         self.ahead.ends(state)
-        self._look(state, self.happens(state, event_of(self.current_step(state))))
+        step = self.current_step(state)
+        if isinstance(step, Defer) and step.failure.attempts == 1:
+            # The attempt may have taken all of the time, and there shall be a second one.
+            self.idle_timeout.begin_anew()
+        self._look(state, self.happens(state, event_of(step)))
 
     def look(self, state: SiteState) -> None:
         """Tell the requests that wait for the site if time or the crawl has decided about them."""

@@ -41,6 +41,14 @@ SOON = {
     "CONCURRENT_ITEMS": 1,
 }
 """KOSTER_DEFER_LIMIT_SECS stays at its 300 s."""
+IN_PLACE = {
+    "ROBOTSTXT_OBEY": True,
+    "DOWNLOADER_MIDDLEWARES": {
+        "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+        "scrapy_koster.KosterMiddleware": 100,
+    },
+}
+"""Without the scheduler that holds requests back."""
 
 
 # When a crawl has nothing else to do.
@@ -102,6 +110,30 @@ async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server
     assert IDLE_SECS <= result.seconds < IDLE_SECS + 10
     assert result.stats["koster/deferred/dropped"] == 2
     assert "koster/parked" not in result.stats
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+async def test_a_robots_txt_that_hangs_is_fetched_again(
+    crawl: Crawl, server: Server, in_place: bool
+) -> None:
+    """With the settings that are there without any: its first attempt takes all the idle time."""
+    site = server.site()
+    site.robots = [Hang(), "User-agent: *\nDisallow: /secret"]
+    settings = {"ADDONS": {}, **IN_PLACE} if in_place else {}
+    result = await crawl(urls=[site.url("/1"), site.url("/secret")], settings=settings)
+    assert result.fetched == (site.url("/1"),)
+    assert site.asked("/robots.txt") == 2
+
+
+async def test_a_robots_txt_that_always_hangs_has_two_attempts(
+    crawl: Crawl, server: Server
+) -> None:
+    site = server.site()
+    site.robots = Hang()
+    result = await crawl(urls=site.urls(2))
+    assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 2
+    assert site.asked("/robots.txt") == 2
+    assert result.seconds < 3 * 30
 
 
 async def test_what_is_asked_at_that_moment_is_waited_for(crawl: Crawl, server: Server) -> None:
