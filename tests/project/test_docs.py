@@ -268,6 +268,7 @@ def test_the_meta_keys_are_those_of_the_code() -> None:
     assert keys == {
         "dont_obey_robotstxt",
         "robotstxt_user_agent",
+        "koster_robotstxt",
         "koster_verdict",
         "koster_page_directives",
         "koster_usage",
