@@ -136,7 +136,7 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     file = parts.parked_file(crawler, folder)
     parked = parts.parked(crawler, file=file, engine=engine, ask_for=ask_for)
     pacer = _pacer(crawler, config, robot, records, store, parked=parked)
-    turns = () if pacer is None else (pacer.needs_turn,)
+    turns = () if pacer is None else (pacer.holds_redirect,)
     sites = build_sites(
         crawler,
         config,

@@ -113,7 +113,7 @@ class Fetcher:
         clock: Clock,
         needs_turn: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """*needs_turn* tells whether the host of a URL may be visited in a turn of its own only."""
+        """*needs_turn* tells whether a redirect to a URL has to wait for a turn of its host."""
         self._needs_turn = needs_turn
         self._crawler = crawler
         self._clock = clock

@@ -18,6 +18,7 @@ from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.fetching.fetcher import TurnNeededError
 from scrapy_koster.crawl.pacing.visits import LATE_MOST_SECS, HostVisits, TooEarlyError
+from scrapy_koster.crawl.states import State
 from scrapy_koster.protocol.access import Copy, last_copy
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
@@ -49,6 +50,7 @@ _TELL_SECS = 60.0
 _VISITS = 10
 # The delay by which a visit is noted before it is known whether the host requests one.
 _FIRST_SECS = 1.0
+_LOOK_SECS = 0.1
 
 
 class Pacer:
@@ -76,8 +78,11 @@ class Pacer:
         self._clock = clock
         self._dry_run = config.dry_run
         self._own_secs = own_secs
+        self._timeout_secs = config.timeout_secs
         self._store = store
         self._visits = visits
+        self._redirected: set[SiteState] = set()
+        """Sites whose redirect waits until it is known if the other host requests a delay."""
         self._tell_at = LONG_AGO
         self.too_long = delays.too_long
         self._secs_of = delays.secs_of
@@ -208,8 +213,26 @@ class Pacer:
             return self._named(after.url)
         return self._host_of(state.site.robots_url)  # an old copy may name a delay
 
+    def holds_redirect(self, url: str) -> bool:
+        """Return whether a redirect to *url* needs a turn, or it is not known yet if it does."""
+        return self.needs_turn(url) or self._is_first_fetched(url)
+
+    def _is_first_fetched(self, url: str) -> bool:
+        """Return whether the robots.txt of the site of *url* is on its way for the first time."""
+        state = self._records.met(url)
+        if state is None or state in self._redirected:
+            return False
+        return state.known is None and state.state is State.FETCHING
+
     async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> None:
         """Wait until /robots.txt may be fetched. *after* says where it redirects to, if it does."""
+        if after is not None and after.url is not None:
+            # Two sites that redirect to each other do not wait for each other.
+            self._redirected.add(state)
+            until = self._clock.now() + self._timeout_secs
+            while self._is_first_fetched(after.url) and self._clock.now() < until:
+                await self._clock.sleep(_LOOK_SECS)
+            self._redirected.discard(state)
         host = self._host_asked(state, after)
         if host is not None:
             await self._visits.wait(host)
