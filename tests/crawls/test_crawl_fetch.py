@@ -6,7 +6,9 @@ import gzip
 import traceback
 from base64 import b64encode
 from hashlib import sha256
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from harness.comparison import RULES, SETTINGS
@@ -16,6 +18,7 @@ from harness.server import Server, Site
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.reactor import is_reactor_installed
 
@@ -385,6 +388,90 @@ async def test_a_proxy_that_is_down_is_a_temporary_failure(crawl: Crawl, server:
     result = await crawl_site(crawl, site, meta={"proxy": proxy.url()})
     assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
     assert site.requests == ()
+
+
+# Redirects into the network of the crawler.
+
+
+class _Internet:
+    """A download handler whose sites have the addresses that their names say."""
+
+    lazy = False
+    asked: list[str] = []
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Any:
+        return cls()
+
+    async def download_request(self, request: Request) -> Any:
+        self.asked.append(request.url)
+        host = urlsplit(request.url).hostname or ""
+        to = parse_qs(urlsplit(request.url).query).get("to")
+        address = {"public.example": "8.8.8.8", "inside.example": "10.0.0.9"}.get(host, host)
+        return Response(
+            request.url,
+            302 if to else 200,
+            headers={"Location": to[0]} if to else {},
+            body=b"" if to else RULES.encode(),
+            ip_address=ip_address(address),
+        )
+
+    async def close(self) -> None:
+        pass
+
+
+PUBLIC, INSIDE = "http://public.example/", "http://inside.example/"
+
+
+@pytest.mark.parametrize(
+    ("site", "hops", "allowed"),
+    [
+        (PUBLIC, ["http://public.example/rules"], True),
+        (PUBLIC, ["http://8.8.4.4/robots.txt"], True),
+        (PUBLIC, ["http://169.254.169.254/latest/meta-data/"], False),
+        (PUBLIC, ["http://127.0.0.1:6379/"], False),
+        (PUBLIC, ["http://[::ffff:10.0.0.1]/"], False),
+        (PUBLIC, [INSIDE], False),
+        (PUBLIC, ["http://public.example/", "http://10.0.0.1/"], False),
+        (INSIDE, ["http://10.0.0.1/robots.txt"], True),
+        (INSIDE, ["http://10.0.0.1/robots.txt", INSIDE], True),
+        (INSIDE, ["http://127.0.0.1/"], False),
+        (INSIDE, [PUBLIC, "http://10.0.0.1/"], False),
+        ("http://10.0.0.1/", [INSIDE], True),
+    ],
+)
+async def test_a_redirect_from_a_public_site_to_the_network_of_the_crawler(
+    crawl: Crawl,
+    monkeypatch: pytest.MonkeyPatch,
+    site: str,
+    hops: list[str],
+    allowed: bool,
+) -> None:
+    monkeypatch.setattr(_Internet, "asked", [])
+    last = ""
+    for hop in reversed(hops):
+        last = f"{hop}?to={quote(last)}" if last else hop
+    first = {f"{site}robots.txt": last}
+
+    class Redirecting(_Internet):
+        async def download_request(self, request: Request) -> Any:
+            to = first.get(request.url)
+            url = f"{request.url}?to={quote(to)}" if to else request.url
+            return await super().download_request(request.replace(url=url))
+
+    settings = {
+        **SETTINGS,
+        "DOWNLOAD_HANDLERS": {"http": Redirecting},
+    }
+    result = await crawl(urls=[f"{site}secret"], settings=settings)
+    if allowed:
+        assert [type(error) for _, error in result.refused] == [RobotsForbidden]
+        return
+    told = "it redirects to an address that is not public"
+    assert any(told in line for line in result.logged())
+    is_named = hops[-1] == INSIDE  # its address is known when it has answered
+    assert (hops[-1] in _Internet.asked) is is_named
+    assert result.stats.get("robotstxt/response_count", 0) == 0
 
 
 # What it may cost.

@@ -26,6 +26,7 @@ from scrapy_koster.crawl.engine.answer_limit import HEADERS_MAX_BYTES, HEADERS_T
 from scrapy_koster.crawl.engine.robots_download import RobotsDownload
 from scrapy_koster.crawl.engine.robots_mark import MARK
 from scrapy_koster.crawl.fetching.coding import codings_in, gunzipped, is_gzip, why_undecoded
+from scrapy_koster.crawl.fetching.network import network_of
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.crawl.fetching.transfer import Transfer
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
@@ -67,20 +68,29 @@ _DEFECTS = (
 )
 
 
+_INSIDE = "it redirects to an address that is not public: {}"
+
+
 class TurnNeededError(Exception):
     """A host with a Crawl-delay has to have a turn before it is asked for a robots.txt."""
 
     def __init__(
-        self, url: str | None = None, hops: int = 0, exchanges: tuple[Exchange, ...] = ()
+        self,
+        url: str | None = None,
+        hops: int = 0,
+        exchanges: tuple[Exchange, ...] = (),
+        network: str = "",
     ) -> None:
         """*url* is the target of the last of *hops* redirects, None for the site itself.
 
-        *exchanges* are what was sent and received by then.
+        *exchanges* are what was sent and received by then. *network* is that of the host that
+        redirects (``network_of``).
         """
         super().__init__(url)
         self.url = url
         self.hops = hops
         self.exchanges = exchanges
+        self.network = network
 
 
 @dataclass(frozen=True)
@@ -187,20 +197,27 @@ class Fetcher:
             return self._no_answer(
                 CannotResolveHostError("no host has such a name"), no_such_host=True
             )
-        first = 0
+        first, network = 0, ""
         if after is not None and after.url is not None:
-            url, first = after.url, after.hops
+            url, first, network = after.url, after.hops, after.network
         for hop in range(first, self._config.redirect_max + 1):
+            if hop and _leads_inside(urlsplit(url).hostname, network):
+                return NoAnswer(_INSIDE.format(printable(url)))
             if hop > first and self._needs_turn(url):
-                raise TurnNeededError(url, hop, tuple(errand.exchanges))
-            answer = await self._ask(self._request(url, errand), errand.until)
+                raise TurnNeededError(url, hop, tuple(errand.exchanges), network)
+            request = self._request(url, errand)
+            answer = await self._ask(request, errand.until)
             if isinstance(answer, NoAnswer):
                 # A host that it redirects to is another one.
                 return replace(answer, no_such_host=answer.no_such_host and not hop)
+            address = request.meta[MARK].address
+            if hop and _leads_inside(address, network):  # a name of such an address
+                return NoAnswer(_INSIDE.format(printable(url)))
             target = redirect_target(answer)
             if target is None:
                 self._stats.answered(answer.status)
                 return answer
+            network = network_of(urlsplit(url).hostname or "") or network_of(address)
             url = target
         return NoAnswer(f"more than {self._config.redirect_max} redirects")
 
@@ -292,6 +309,11 @@ class Fetcher:
         transfer: Transfer | None = request.meta.get(MARK)
         if transfer is not None:
             transfer.count(data)
+
+
+def _leads_inside(host: str | None, network: str) -> bool:
+    """Return whether *host* is an address of an internal network other than *network*."""
+    return network_of(host or "") not in ("", network)
 
 
 def _can_be_a_name(host: str) -> bool:

@@ -48,6 +48,8 @@ class Transfer:
         self._received = 0
         self.digest = ""
         """Of the body as it was received; "" if the site sent none."""
+        self.address = ""
+        """The address of the host; "" if it is not known, or that of a proxy."""
 
     async def run(
         self, crawler: Crawler, clock: Clock, download: RobotsDownload, request: Request
@@ -64,6 +66,8 @@ class Transfer:
             finally:
                 self._limit.check()
             self.digest = digest_of(response.body)
+            if "proxy" not in request.meta and response.ip_address is not None:
+                self.address = str(response.ip_address)
             if self._exchanges is not None:
                 self._exchanges.append(_exchange(request, response, began, self.digest))
             tell(signals.response_downloaded, response=response)

@@ -1,0 +1,31 @@
+"""Which addresses are not public."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrapy_koster.crawl.fetching.network import network_of
+
+
+@pytest.mark.parametrize(
+    ("hosts", "network"),
+    [
+        ("127.0.0.1 127.9.9.9 127.1 0x7f.1 0177.0.0.1 2130706433 127.0.0.1.", "loopback"),
+        ("localhost LocalHost localhost. a.localhost 0.0.0.0 0 [::] [::1]", "loopback"),
+        ("[::ffff:127.0.0.1] [::ffff:7f00:1] [64:ff9b::7f00:1] [2002:7f00:1::]", "loopback"),
+        ("169.254.169.254 0xa9fea9fe [fe80::1] fe80::1%eth0 [::ffff:169.254.0.1]", "link-local"),
+        ("10.0.0.1 10.1 172.16.0.1 192.168.1.1 100.64.0.1 198.18.0.1", "private"),
+        ("240.0.0.1 255.255.255.255 224.0.0.1 [fd00::1] [ff02::1]", "private"),
+        ("[::ffff:10.0.0.1] [64:ff9b::a00:1] [2002:a00:1::]", "private"),
+        ("8.8.8.8 172.32.0.1 [2606:4700::1111] [::ffff:8.8.8.8] [64:ff9b::808:808]", ""),
+        ("fict.org localhost.fict.org 127.0.0.1.fict.org 10.fict.org 1.2.3.4.5 a..b", ""),
+    ],
+)
+def test_the_network_of_an_address(hosts: str, network: str) -> None:
+    found = {host: network_of(host) for host in hosts.split()}
+    assert found == dict.fromkeys(hosts.split(), network)
+
+
+@pytest.mark.parametrize("host", ["", "a\0b", "é", "x" * 300])
+def test_what_is_no_address(host: str) -> None:
+    assert network_of(host) == ""
