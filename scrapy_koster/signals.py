@@ -38,6 +38,10 @@ KOSTER_OVERRIDES allows it.
 request_refused = object()
 """*request* is refused, or would be without KOSTER_DRY_RUN: *verdict*."""
 
+request_exempt = object()
+"""*request* has ``dont_obey_robotstxt``: *site*, *verdict* (None if the robots.txt is not known).
+"""
+
 standards_conflict = object()
 """*request* is allowed by the draft, and RFC 9309 forbids it: *site*, *conflict*."""
 

@@ -14,6 +14,7 @@ from scrapy.exceptions import IgnoreRequest
 
 from scrapy_koster import signals
 from scrapy_koster.crawl.decision import decide, host_refusal, is_plainly_allowed
+from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, unavailable
 from scrapy_koster.crawl.fetching.examiner import checked_watch
 from scrapy_koster.crawl.fetching.room import is_of_scrapy
@@ -21,6 +22,7 @@ from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.rewriting import is_plain
+from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, waits
 
@@ -227,6 +229,20 @@ class Enforcement:
             robot=robot,
             verdict=verdict,
         )
+
+    def note_exempt(self, request: Request) -> None:
+        """Send the signal of a request with ``dont_obey_robotstxt``.
+
+        Nothing is fetched for that, and no error of it reaches the request.
+        """
+        if is_for_robots_txt(request) or not self._events.has_receivers(signals.request_exempt):
+            return
+        try:
+            site, verdict = site_of(request.url), self.known_verdict(request)
+        except (ValueError, TypeError):  # an invalid URL or robot, or a defect of the parser
+            return
+        if site is not None:
+            self._events.send(signals.request_exempt, request=request, site=site, verdict=verdict)
 
     def _refuse(self, request: Request, verdict: Verdict, state: SiteState, step: Step) -> None:
         """Log, count and refuse *request*, unless KOSTER_DRY_RUN is set."""

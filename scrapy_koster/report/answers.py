@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from scrapy_koster.report.table import Table
 
 _GROUPS = 5
+_FORBIDDEN = ("exempt_forbidden", "overridden", "allowed_restricted")
+"""The totals of requests that were sent although their site forbids them."""
 _CLOSED = {
     "rules": "by rules",
     "restricted": "by HTTP 401 or 403",
@@ -114,11 +116,34 @@ def _fetched(numbers: Numbers, speech: Speech) -> str:
         return "No. A survey fetches no page."
     if speech.is_dry and refused:
         return f"Yes. This was a dry run: {refused:,} forbidden requests were sent."
+    return _sent(numbers)
+
+
+def _sent(numbers: Numbers) -> str:
+    totals, compared = numbers.totals, numbers.compared
+    forbidden = sum(totals[name] for name in _FORBIDDEN)
+    if forbidden:
+        return f"Yes, by your choice: {_requests(forbidden, 'forbidden')}."
+    if looser := totals["looser"]:
+        return f"By the draft, no. By RFC 9309: {looser:,} {'page' if looser == 1 else 'pages'}."
+    if looser := compared["looser"]:
+        total = sum(compared.values())
+        return f"By your parser, no. By RFC 9309: {looser:,} of a sample of {total:,}."
+    if totals["exempt"] or numbers.allowed_because[of.LET_THROUGH]:
+        return "Not that is known, but not all rules were known or obeyed."
     return f"No. {numbers.allowed:,} requests were allowed, and no others were sent."
 
 
 def _let_through(numbers: Numbers) -> Iterator[Point]:
     because, compared = numbers.allowed_because, numbers.compared
+    if count := numbers.totals["exempt"]:
+        yield Point(
+            f"{_requests(count, 'exempt')} (dont_obey_robotstxt); of these, forbidden by a known"
+            f" robots.txt: {numbers.totals['exempt_forbidden']:,}",
+            "sites",
+        )
+    if count := numbers.totals["allowed_restricted"]:
+        yield Point(f"{count:,} allowed: HTTP 401 or 403 (KOSTER_RESTRICTED)", "sites")
     if count := because[of.LET_THROUGH]:
         yield Point(f"{count:,} allowed: robots.txt is unavailable (KOSTER_UNAVAILABLE)", "sites")
     if count := because[of.HTML_PAGE]:

@@ -10,7 +10,7 @@ from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.wording import shown, text_of
-from scrapy_koster.report.tally import ALLOWED, HAZARD, OVERRIDDEN, START, Tally
+from scrapy_koster.report.tally import ALLOWED, EXEMPT_FORBIDDEN, HAZARD, OVERRIDDEN, START, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -61,6 +61,7 @@ class Counts:
         yield signals.site_given_up, self.given_up
         yield signals.request_allowed, self.allowed
         yield signals.request_refused, self.refused
+        yield signals.request_exempt, self.exempt
         yield signals.standards_conflict, self.conflict
         yield signals.output_dropped, self.dropped
 
@@ -167,6 +168,14 @@ class Counts:
             if ground is Ground.RULE:
                 self._compare(verdict.known, request.url, verdict.robot, allowed=False)
         tally.sample(site, ground.value, line, url)
+
+    def exempt(self, request: Any, site: Site, verdict: Verdict | None) -> None:
+        """Count a request that is exempt, and whether its site is known to forbid it."""
+        name = str(site)
+        self.tally.count(name, "exempt")
+        if verdict is not None and not verdict.allowed:
+            self.tally.count(name, EXEMPT_FORBIDDEN)
+            self.tally.sample(name, EXEMPT_FORBIDDEN, 0, printable(request.url, _URL_CHARS))
 
     def conflict(self, request: Any, site: Site, conflict: Hazard) -> None:
         """Count a page that is fetched and that RFC 9309 forbids."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scrapy_koster.report.tally import Tally
 
 _APPLICATION_ID = 0x4B727074  # "Krpt"
-_VERSION = 5
+_VERSION = 6
 _BUSY_SECS = 5.0
 _MINUTE_COUNTS = ("asked", "answered", "deferred", "allowed", "refused")
 # Of lines, sites and kinds that come later there are no samples.

@@ -277,6 +277,7 @@ def _totals(connection: sqlite3.Connection) -> Counted:
         "redirects": "redirect > ''",
         "hazards": "looser > 0 OR cut > 0",
         "allowed_no_record": "allowed_rule * (record_line = 0)",
+        "allowed_restricted": "allowed_none * (status IN (401, 403))",
     }
     sums = [*(f"sum({name})" for name in COUNTS), *(f"sum({what})" for what in derived.values())]
     row = connection.execute(f"SELECT {', '.join(sums)} FROM site").fetchone()

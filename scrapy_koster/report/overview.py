@@ -43,7 +43,10 @@ def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
             Tile(what, count, "obeyed" if what == "by its rules" else "none")
             for what, count in numbers.allowed_because.items()
         ]
-        + [Tile("of these, by your overrides", totals["overridden"])],
+        + [
+            Tile("of these, by your overrides", totals["overridden"]),
+            Tile("also sent: dont_obey_robotstxt", totals["exempt"]),
+        ],
     )
     yield (
         f"Requests refused: {sum(refused.values()):,}",

@@ -263,6 +263,7 @@
     unavailable: () => "Refused: robots.txt unavailable",
     start: () => "Refused start requests",
     overridden: () => "Allowed by your override",
+    exempt_forbidden: () => "Forbidden, but exempt (dont_obey_robotstxt)",
     hazard: (line) => `Allowed, but RFC 9309 forbids it (line ${line})`,
     nofollow: () => "Pages with nofollow",
     noindex: () => "Pages with noindex",

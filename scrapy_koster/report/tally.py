@@ -22,9 +22,11 @@ _RANKS = 1 << 32
 
 START, NOFOLLOW, NOINDEX = "start", "nofollow", "noindex"
 OVERRIDDEN, HAZARD, USAGE = "overridden", "hazard", "usage_dropped"
+EXEMPT_FORBIDDEN = "exempt_forbidden"
 """What URLs are samples of, besides the grounds of refusals: refused start requests, pages of which
 requests or items were dropped, what an override of the user has allowed, pages that were let
-through and that RFC 9309 forbids, and pages that may not be used for a purpose of the crawl."""
+through and that RFC 9309 forbids, pages that may not be used for a purpose of the crawl, and
+forbidden requests that are exempt."""
 
 ALLOWED = {
     Standing.OBEYED: "allowed_rule",
@@ -74,6 +76,8 @@ COUNTS = (
     "given_up",
     "nofollow",
     "noindex",
+    "exempt",  # dont_obey_robotstxt
+    EXEMPT_FORBIDDEN,  # of these, as far as the rules were known
     "looser",  # let through, and RFC 9309 forbids it
     USAGE,
     "cut",

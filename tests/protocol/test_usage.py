@@ -185,7 +185,7 @@ def test_ai_input_disallows_ai_use(read: Callable[[bytes], Stated]) -> None:
 
 
 def test_ai_use_is_known() -> None:
-    assert Usage([header(ai_use="n")]).preferences() == {"ai-use": DISALLOW}
+    assert Usage((header(ai_use="n"),)).preferences() == {"ai-use": DISALLOW}
 
 
 def test_many_unknown_labels() -> None:

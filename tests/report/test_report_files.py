@@ -20,6 +20,7 @@ from harness.server import Server
 from harness.virtual import TIME
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
 
 from scrapy_koster import RobotsReport
 from scrapy_koster.crawl.clock import Clock
@@ -35,6 +36,7 @@ from scrapy_koster.storage.sqlite import SQLiteStorage
 REPORT = "scrapy_koster.crawl.report"
 DAY = 86400.0
 SITE = Site("http", "a.example", 80)
+RULES = "User-agent: *\nDisallow: /no\n"
 FILE = Copy("http://a.example/robots.txt", 200, b"User-agent: *\n", None, None, 0.0, 1e10)
 
 
@@ -219,6 +221,56 @@ async def test_how_a_decision_compares_with_rfc_9309(
     given = {"KOSTER_REPORT": str(tmp_path / "page.html")}
     result = await crawl(urls=[site.url(path) for path in paths], settings=given)
     assert numbers_of(result.crawler).compared == {"agree": 3, "stricter": 1, "looser": 1}
+
+
+OBEYED_PAGES = ["/a", "/b"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "robots", "exempt", "answer"),
+    [
+        ({}, RULES, [], "No. 2 requests were allowed"),
+        ({}, RULES, ["/no", "/no/1", "/c"], "Yes, by your choice: 2 forbidden requests."),
+        ({}, RULES, ["/c"], "Not that is known, "),
+        ({"KOSTER_RESTRICTED": "allow"}, Reply(403), [], "Yes, by your choice: 2 forbidden"),
+        ({"KOSTER_UNAVAILABLE": "allow"}, Reply(503), [], "Not that is known, "),
+        ({}, "User-agent: *\nDisallow: /*a$\n", [], "By the draft, no. By RFC 9309: 1 page."),
+    ],
+    ids=["none", "exempt", "exempt and allowed", "restricted", "unavailable", "looser"],
+)
+async def test_what_was_sent_that_is_forbidden_changes_the_answer(
+    crawl: Crawl,
+    server: Server,
+    tmp_path: Path,
+    *,
+    settings: dict[str, Any],
+    robots: Any,
+    exempt: list[str],
+    answer: str,
+) -> None:
+    site = server.site()
+    site.robots = robots
+
+    class Exempting(RecordingSpider):
+        def page(self, response: Response) -> Any:
+            if response.url == self.urls[0]:
+                for path in exempt:
+                    yield self.ask(site.url(path), meta={"dont_obey_robotstxt": True})
+
+    page = tmp_path / "page.html"
+    result = await crawl(
+        Exempting,
+        urls=[site.url(path) for path in OBEYED_PAGES],
+        settings={"KOSTER_REPORT": str(page), **settings},
+    )
+    assert len(result.fetched) == len(OBEYED_PAGES) + len(exempt)
+    totals = numbers_of(result.crawler).totals
+    forbidden = sum(path.startswith("/no") for path in exempt)
+    assert (totals["exempt"], totals["exempt_forbidden"]) == (len(exempt), forbidden)
+    made = page.read_text()
+    assert answer in made
+    told = f"of these, forbidden by a known robots.txt: {forbidden}"
+    assert (told in made) is bool(exempt)
 
 
 async def test_it_is_written_while_the_crawl_goes_on(

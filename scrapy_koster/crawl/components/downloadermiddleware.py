@@ -76,6 +76,7 @@ class KosterMiddleware:
     def process_request(self, request: Request) -> Coroutine[None, None, Response | None] | None:
         """Allow or refuse *request*, after waiting for its robots.txt if necessary."""
         if request.meta.get("dont_obey_robotstxt"):
+            self._enforcement.note_exempt(request)
             return None
         state = self._sites.state_of(request.url)
         if state is None:

@@ -32,7 +32,7 @@ from scrapy_koster.crawl.fetching.transfer import Transfer
 from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, redirect_target
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.line import whole_lines
-from scrapy_koster.protocol.printable import error_text
+from scrapy_koster.protocol.printable import error_text, printable
 from scrapy_koster.protocol.standing import Standing, standing_stated
 
 if TYPE_CHECKING:
