@@ -32,6 +32,7 @@ Find mistakes in robots.txt files: lines that are invalid by the draft (draft-ko
 and lines that the draft and RFC 9309 read differently. Each finding is a line
 
   name:line:column: severity CODE message (section of the draft)
+  URL, line LINE, column COLUMN: ...
 
 and a fix that does not change the reading by the other standard. "only the draft" marks
 findings that do not apply to RFC 9309; --reading rfc9309 hides them. The codes are explained in
@@ -172,8 +173,11 @@ def _as_text(name: str, findings: list[Finding], ink: Ink) -> Iterator[Line]:
 def _place(name: str, finding: Finding, ink: Ink) -> Line:
     kind = finding.check
     paint = {Severity.ERROR: ink.red, Severity.WARNING: ink.yellow, Severity.NOTE: ink.cyan}
+    place = f"{name}:{finding.line}:{finding.column}:"
+    if is_url(name):  # which may end with a port
+        place = f"{name}, line {finding.line}, column {finding.column}:"
     return ink.line(
-        ink.bold(f"{name}:{finding.line}:{finding.column}:"),
+        ink.bold(place),
         " ",
         paint[kind.severity](kind.severity.value),
         f" {kind.code} {finding.message} ",

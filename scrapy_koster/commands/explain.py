@@ -20,7 +20,6 @@ from scrapy_koster.commands.verb import (
     Verb,
     add_global_options,
     add_parser,
-    requested,
     robot_in,
     site_named,
 )
@@ -76,7 +75,9 @@ class Explain(Verb):
             statuses=_STATUSES,
             page="commands.md#scrapy-robots-explain-url",
         )
-        parser.add_argument("urls", nargs="+", metavar="URL", help="http or https URL of a page")
+        parser.add_argument(
+            "urls", nargs="+", metavar="URL", help="http or https URL of a page, or a host"
+        )
         parser.add_argument(
             "--agent",
             metavar="TOKEN",
@@ -112,7 +113,7 @@ class Explain(Verb):
         robot, is_found = config.robot or user_agent(run.crawler), False
         if opts.agent is not None:
             robot, is_found = robot_in(opts.agent)
-        urls = [requested(url) for url in opts.urls]
+        urls = run.requested(opts.urls)
         given = opts.robots is not None
         learnt = _given(urls, run) if given else run.learn(urls, refresh=opts.refresh)
         for number, url in enumerate(urls):
@@ -150,7 +151,7 @@ def _at(run: Run) -> Iterator[Line]:
     """Yield the verdicts of the past."""
     opts = run.opts
     at = time_of(opts.at)
-    urls = [requested(url) for url in opts.urls]
+    urls = run.requested(opts.urls)
     try:
         archive = Archive(folder_named(opts.archive, run.config), run.settings)
         for number, url in enumerate(urls):

@@ -12,6 +12,7 @@ from scrapy.exceptions import UsageError
 from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser, unwritable
 from scrapy_koster.crawl.report import files_of, stored_files
 from scrapy_koster.crawl.robot import copies_of
+from scrapy_koster.protocol.wording import utc
 from scrapy_koster.report.database import DatabaseError, reading
 from scrapy_koster.report.numbers import csv_lines, read
 from scrapy_koster.report.page import write_page
@@ -46,7 +47,7 @@ class Report(Verb):
             "database",
             nargs="?",
             metavar="DB",
-            help="data of a report (default: the newest, next to KOSTER_SQLITE_PATH)",
+            help="data of a crawl or survey (default: the newest, next to KOSTER_SQLITE_PATH)",
         )
         parser.add_argument(
             "-o",
@@ -75,7 +76,7 @@ class Report(Verb):
                 with stored_files(run.config, copies_of(run.crawler, run.config)) as body_of:
                     write_page(database, page, files=body_of, against=opts.against)
                 if not printed:
-                    yield f"{page}: the report of {database}"
+                    yield f"{page}: the report of {_of_what(database)} ({database})"
             if opts.json:
                 yield json.dumps(read(database).to_dict())
             if opts.csv:
@@ -85,6 +86,14 @@ class Report(Verb):
             run.warn(str(error), _NOT_READ)
         except OSError as error:
             raise unwritable(opts.output or _PAGE, error) from None
+
+
+def _of_what(database: str) -> str:
+    """Return whether a crawl or a survey has written the data, and when it began."""
+    with reading(database) as connection:
+        about = dict(connection.execute("SELECT name, value FROM about"))
+    kind = "a survey" if about.get("survey") else f"a crawl of spider {about.get('spider')}"
+    return f"{kind}, begun {utc(about['started'])}" if "started" in about else kind
 
 
 def _newest(run: Run) -> str:

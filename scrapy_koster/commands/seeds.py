@@ -11,12 +11,12 @@ from typing import BinaryIO
 from scrapy import Request
 
 from scrapy_koster.audit.logfile import octets
+from scrapy_koster.commands.verb import HAS_SCHEME
 from scrapy_koster.protocol.site import site_of
 
 LINE_MAX_BYTES = 8192
 """A line that is longer is no URL."""
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])")
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 _BEFORE_PATH = re.compile(r"[a-z]+://[^/?#]*")
 _CACHE_KIB = 20_000
@@ -31,8 +31,8 @@ class Seeds:
     """
 
     def __init__(self) -> None:
-        self.lines = self.skipped = self.repeated = self.broken = 0
-        """Lines, of which there were blank or a comment, there already, and no URL."""
+        self.lines = self.skipped = self.repeated = self.broken = self.hosts = 0
+        """Lines, of which there were blank or a comment, there already, no URL, and a host."""
         self._count = 0
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -68,6 +68,7 @@ class Seeds:
             self.skipped += 1
             return
         site, url = url_of(text)
+        self.hosts += not HAS_SCHEME.match(text)
         added = self._db.execute("INSERT OR IGNORE INTO seeds VALUES (?, ?)", (_number(site), url))
         self._count += added.rowcount
         self.repeated += not added.rowcount
@@ -113,7 +114,7 @@ def url_of(text: str) -> tuple[str, str]:
     if not text.isprintable():
         raise ValueError("contains unprintable characters")
     try:
-        url = Request(text if _SCHEME.match(text) else f"https://{text}").url
+        url = Request(text if HAS_SCHEME.match(text) else f"https://{text}").url
         site = site_of(url)
     except ValueError:
         site = None

@@ -106,6 +106,8 @@ def _read(run: Run, seeds: Seeds) -> None:
             raise UsageError(f"cannot read {name!r}: {error}") from None
     if seeds.broken > _BROKEN_SHOWN:
         run.streams.warn(f"{name}: {seeds.broken} invalid lines in total")
+    if seeds.hosts:
+        run.streams.warn(f"{name}: {seeds.hosts} lines without a scheme; https is assumed")
     if not len(seeds):
         raise UsageError(f"{name!r} has no URL; write one URL or host a line")
 

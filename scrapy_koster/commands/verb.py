@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Iterator
@@ -30,6 +31,9 @@ NOT_RETRIEVED = 3
 
 FAILED = 4
 """The exit status where there is no answer, or nowhere to write it."""
+
+HAS_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])")
+"""The beginning of a URL, and not of a host with a port."""
 
 _MESSAGE_CHARS = 1000
 _ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
@@ -67,6 +71,16 @@ class Run:
         """Say what could not be done, and end with *status* at least."""
         self.worse(status)
         self.streams.warn(message)
+
+    def requested(self, urls: Iterable[str]) -> list[str]:
+        """Return *urls* as Requests have them; https is assumed for a host, and said."""
+        found = []
+        for url in urls:
+            whole = url if HAS_SCHEME.match(url) else f"https://{url}"
+            found.append(requested(whole))
+            if whole != url:
+                self.streams.warn(f"{printable(url)}: https is assumed")
+        return found
 
     def read(self, name: str) -> bytes:
         """Return what is in a file; UsageError where it cannot be read."""

@@ -334,6 +334,19 @@ def test_explain_of_several_urls_is_as_bad_as_the_worst(robots: Robots, file: Pa
     ]
 
 
+def test_explain_of_a_host_assumes_https_and_says_so(robots: Robots, file: Path) -> None:
+    hosts = ("www.fict.org/orgo.gif", "WWW.fict.org:8080", "localhost")
+    ran = robots("explain", "--json", "--robots", file, *hosts, "http://fict.org/")
+    assert [row["url"] for row in ran.objects] == [
+        "https://www.fict.org/orgo.gif",
+        "https://www.fict.org:8080",
+        "https://localhost",
+        "http://fict.org/",
+    ]
+    assert ran.err.count(": https is assumed\n") == 3
+    assert "www.fict.org/orgo.gif: https is assumed\n" in ran.err
+
+
 @pytest.mark.parametrize(
     ("body", "cause", "words"),
     [
@@ -753,7 +766,7 @@ def test_check_asks_sites_too(sites: Sites) -> None:
     urls = [site.url("/page"), without.url("/"), down.url("/"), closed.url("/")]
     ran = sites.run("check", *urls)
     assert ran.status == 3
-    assert f"{urls[0]}:2:12: warning K042 " in ran.out
+    assert f"{urls[0]}, line 2, column 12: warning K042 " in ran.out
     assert f"{urls[1]}: HTTP 404: there is no robots.txt" in ran.err
     assert f"{urls[2]}: it cannot be retrieved" in ran.err
     assert f"{urls[3]}: HTTP 403: it may not be read, and restricts the whole site" in ran.err
@@ -965,7 +978,7 @@ def test_cache_of_a_redis_that_is_away(robots: Robots, server: Server) -> None:
         ("check http://a/ http:///x", "no site in the URL 'http:///x'"),
         ("explain", "the following arguments are required: URL"),
         ("explain ftp://fict.org/", "not an http or https URL: 'ftp://fict.org/'; write https://"),
-        ("explain www.fict.org", "not an http or https URL: 'www.fict.org'; write https://"),
+        ("explain www.fict.org:b", "not an http or https URL: 'www.fict.org:b'; write https://"),
         ("explain http://a:b/", "no site in the URL 'http://a:b/'"),
         ("explain --robots nowhere.txt http://a/", "cannot read 'nowhere.txt'"),
         ("explain --robots - http://a/ -s KOSTER_MAX_BYTES=0", "KOSTER_MAX_BYTES: '0' is not"),

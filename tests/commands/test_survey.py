@@ -297,6 +297,9 @@ def test_lines_that_are_repeated_or_broken_are_told(survey: Survey, server: Serv
     repeated = 4 - len({*given, site.url("/0")})
     first = f"7 lines: {4 - repeated} URLs, {repeated} duplicate, 1 invalid, 2 blank or comment"
     assert ran.out.splitlines()[0] == first
+    hosts = survey("-", stdin=f"a.invalid\nb.invalid:8080/c\n{site.url('/0')}\n")
+    assert "-: 2 lines without a scheme; https is assumed\n" in hosts.err
+    assert "without a scheme" not in ran.err
     (survey.folder / "cut.gz").write_bytes((survey.folder / "seeds.gz").read_bytes()[:-6])
     cut = survey("cut.gz")
     assert (cut.status, "cannot read 'cut.gz': damaged" in cut.err) == (2, True)
