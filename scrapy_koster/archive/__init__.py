@@ -1,5 +1,6 @@
-"""What was known when: each robots.txt that a crawl went by, in WARC files.
+"""Each robots.txt that a crawl used, in WARC files, and the way back.
 
-``record`` is the format, ``index`` finds records, ``writer`` keeps a growing file, ``evidence``
-turns what a crawl has learnt into records, and ``folder`` reads it back. ``history`` compares.
+``record`` has the values, ``warc`` packs and reads records, ``index`` finds them, ``writer`` keeps
+a growing file, ``evidence`` turns results of a crawl into records, and ``folder`` reads them back.
+``history`` compares versions.
 """

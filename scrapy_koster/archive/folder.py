@@ -8,27 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scrapy_koster.archive.evidence import OUTCOME_TYPE
-from scrapy_koster.archive.index import index_of, lines_about, mapped, warc_files
-from scrapy_koster.archive.record import Record, record_at
+from scrapy_koster.archive.index import WARC_SUFFIX, fields_about, index_of
+from scrapy_koster.archive.record import ArchiveError, Record
+from scrapy_koster.archive.warc import records_in
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
-from scrapy_koster.protocol.line import whole_lines
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage.encoding import known_from
 from scrapy_koster.storage.latest import learnt
-
-_BODIES = ("response", "resource", "conversion")
-
-
-class ArchiveError(Exception):
-    """The archive cannot be read, or lacks a record. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a crawl made of an answer, or of a copy that it found, at a time."""
 
-    site: Site
     at: float
     """When, in seconds since the epoch."""
     source: str
@@ -45,14 +37,11 @@ class Folder:
     def __init__(self, path: str) -> None:
         """Raises ArchiveError if there is no such folder, or no archive in it."""
         self._path = Path(path)
-        try:
-            self._warcs = warc_files(self._path)
-        except OSError as error:
-            raise ArchiveError(f"{path!r} cannot be read: {error.strerror}") from None
+        with _archive_errors(self._path):
+            self._warcs = sorted(self._path.glob(f"*{WARC_SUFFIX}"))
         if not self._warcs:
             raise ArchiveError(
-                f"there is no archive in {path!r}. A crawl writes one into the folder that"
-                " KOSTER_ARCHIVE names"
+                f"no archive in {path!r}. A crawl writes one if KOSTER_ARCHIVE names it"
             )
 
     def outcomes(self, site: Site) -> list[Outcome]:
@@ -60,7 +49,7 @@ class Folder:
         found = [
             outcome
             for warc in self._warcs
-            for record in self._about(warc, site.robots_url, ("metadata",))
+            for record in self._about(warc, site.robots_url)
             if (outcome := _outcome(record, site, warc)) is not None
         ]
         return sorted(found, key=lambda outcome: (outcome.at, learnt(outcome.known)))
@@ -75,47 +64,34 @@ class Folder:
 
     def info(self, warc: Path) -> Mapping[str, str]:
         """Return the fields of the warcinfo record of a file: the settings of its crawl."""
-        with _errors_told(warc), mapped(warc) as data:
-            try:
-                record, _ = record_at(data, 0)
-            except ValueError:
-                return {}
-        lines = record.block.decode("utf-8", "replace").split("\r\n")
+        with _archive_errors(warc), warc.open("rb") as file:
+            _, _, record = next(records_in(file), (0, 0, None))
+        lines = record.body.decode("utf-8", "replace").split("\r\n") if record else []
         named = (line.partition(":") for line in lines if ":" in line)
         return {name.strip(): value.strip() for name, _, value in named}
 
     def _body(self, copy: Copy, outcome: Outcome) -> bytes:
         for warc in sorted(self._warcs, key=lambda each: each != outcome.warc):
-            for record in self._about(warc, copy.url, _BODIES, record_id=copy.record_id):
-                body = record.payload
-                if copy.cut_bytes is not None:
-                    body = whole_lines(body, copy.cut_bytes)
-                if len(body) == outcome.body_bytes:
-                    return body
+            for record in self._about(warc, copy.url, copy.record_id):
+                if len(record.body) == outcome.body_bytes:
+                    return record.body
         raise ArchiveError(
             f"the record {copy.record_id} of {copy.url} is not in {str(self._path)!r}. If several"
             " workers have written archives, put their files into one folder"
         )
 
-    def _about(
-        self, warc: Path, url: str, kinds: tuple[str, ...], record_id: str | None = None
-    ) -> Iterator[Record]:
-        with _errors_told(warc), index_of(warc) as index, mapped(warc) as data:
-            for line in lines_about(index, url):
-                if line.get("type") not in kinds or line.get("record") != (
-                    record_id or line.get("record")
-                ):
-                    continue
-                try:
-                    record, _ = record_at(data, max(line["offset"], 0))
-                except ValueError:
-                    continue
-                if record.url == url and record.kind in kinds:
-                    yield record
+    def _about(self, warc: Path, url: str, record_id: str | None = None) -> Iterator[Record]:
+        with _archive_errors(warc), warc.open("rb") as file:
+            for fields in fields_about(url, index_of(warc)):
+                if record_id in (None, fields.get("record")):
+                    file.seek(fields["offset"])
+                    _, _, record = next(records_in(file), (0, 0, None))
+                    if record and record.url == url:
+                        yield record
 
 
 @contextmanager
-def _errors_told(warc: Path) -> Iterator[None]:
+def _archive_errors(warc: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -124,22 +100,18 @@ def _errors_told(warc: Path) -> Iterator[None]:
 
 def _outcome(record: Record, site: Site, warc: Path) -> Outcome | None:
     """Return the outcome in *record*, None if it is not a valid one of *site*."""
-    if record.content_type != OUTCOME_TYPE:
+    if record.kind != "metadata":
         return None
     try:
-        told = json.loads(record.block)
+        told = json.loads(record.body)
+        copy, failure = told.get("copy"), told.get("failure")
+        size = 0 if copy is None else int(copy.pop("bytes"))
+        no_such_host = failure is not None and bool(failure.pop("no_such_host"))
+        known = known_from(None if copy is None else {**copy, "body": b""}, failure)
         if told["site"] != str(site):
             return None
-        copy, failure = told.get("copy"), told.get("failure")
-        size, no_such_host = 0, False
-        if copy is not None:
-            size = int(copy.pop("bytes"))
-            copy["body"] = b""
-        if failure is not None:
-            no_such_host = bool(failure.pop("no_such_host"))
-        known = known_from(copy, failure)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None
     if isinstance(known, Failure):
         known = replace(known, no_such_host=no_such_host)
-    return Outcome(site, record.date, str(told.get("source")), known, size, warc)
+    return Outcome(record.date, str(told.get("source")), known, size, warc)

@@ -1,206 +1,113 @@
-"""The CDXJ index of a WARC file: which record about which URL is where.
+"""The CDXJ index of a WARC file: the place of each record about a URL.
 
-A line is the key of a URL (SURT), a time in 14 digits, and JSON. Lines are sorted, so a URL is
-found by bisection. The first line has the size of the file that was indexed: an index of a file
-that has grown since is made anew.
+A line is the key of a URL (SURT), a time in 14 digits, and JSON. The first line has the size of the
+file that was indexed: an outdated index is made again.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import lru_cache
-from ipaddress import ip_address
-from mmap import ACCESS_READ, mmap
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from tempfile import TemporaryFile
-from typing import IO, Any, BinaryIO
+from typing import Any
 from urllib.parse import urlsplit
 
-from scrapy_koster.archive.record import Record, date_text, records_in
+from scrapy_koster.archive.record import Record
+from scrapy_koster.archive.warc import date_text, records_in
 
 WARC_SUFFIX = ".warc.gz"
 
-LINES_IN_MEMORY = 50_000
-"""Beyond so many, an index is sorted in parts, which are in temporary files."""
-_SPACE = re.compile(r"\s")
-_NO_DIGIT = re.compile("[^0-9]")
 _UNLISTED = ("warcinfo", "request")
 
 
-class Index:
-    """The lines of a file that grows, sorted when they are written. Memory is bounded."""
-
-    def __init__(self) -> None:
-        self._lines: list[bytes] = []
-        self._files = ExitStack()
-        self._runs: list[IO[bytes]] = []
-
-    def add(self, record: Record, *, offset: int, length: int, filename: str) -> None:
-        """Add the line of *record*, if its kind is listed."""
-        if record.kind in _UNLISTED or record.url is None:
-            return
-        digest = record.more.get("WARC-Payload-Digest") or record.more.get("Koster-Digest")
-        told = {
-            "url": record.url,
-            "type": record.kind,
-            "mime": record.content_type,
-            "status": str(record.status or "-"),
-            "digest": digest or "-",
-            "record": record.id,
-            "length": str(length),
-            "offset": str(offset),
-            "filename": filename,
-        }
-        when = _NO_DIGIT.sub("", date_text(record.date))[:14]
-        self._lines.append(f"{key_of(record.url)} {when} {json.dumps(told)}\n".encode())
-        if len(self._lines) >= LINES_IN_MEMORY:
-            self._spill()
-
-    def write(self, path: Path, size: int) -> None:
-        """Write the index of a file of *size* bytes to *path*, whole or not at all."""
-        part = path.with_name(f"{path.name}.{token_hex(4)}.part")
-        try:
-            with part.open("xb") as file:
-                part.chmod(0o600)
-                self.write_to(file, size)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-
-    def write_to(self, file: IO[bytes], size: int) -> None:
-        """Write the index of a file of *size* bytes."""
-        file.write(_first_line(size))
-        file.writelines(heapq.merge(*self._runs, sorted(self._lines)))
-        self.close()
-
-    def close(self) -> None:
-        """Give back what is held open."""
-        self._lines, self._runs = [], []
-        self._files.close()
-
-    def _spill(self) -> None:
-        run = self._files.enter_context(TemporaryFile())  # noqa: SIM115  # the stack closes it
-        run.writelines(sorted(self._lines))
-        run.seek(0)
-        self._lines, self._runs = [], [*self._runs, run]
+def index_lines(record: Record, *, offset: int, length: int, filename: str) -> list[bytes]:
+    """Return the line of *record*; no line if its kind is not listed."""
+    if record.kind in _UNLISTED or record.url is None:
+        return []
+    digest = record.more.get("Koster-Digest") or record.more.get("WARC-Payload-Digest")
+    fields = {
+        "url": record.url,
+        "type": record.kind,
+        "mime": record.content_type,
+        "status": record.status,
+        "digest": digest or "-",
+        "record": record.id,
+        "length": str(length),
+        "offset": str(offset),
+        "filename": filename,
+    }
+    when = re.sub(r"\D", "", date_text(record.date))[:14]
+    return [f"{key_of(record.url)} {when} {json.dumps(fields)}\n".encode()]
 
 
 def index_path(warc: Path) -> Path:
-    """Return where the index of *warc* is."""
+    """Return the path of the index of *warc*."""
     return warc.with_name(warc.name.removesuffix(WARC_SUFFIX) + ".cdxj")
 
 
-@contextmanager
-def index_of(warc: Path) -> Iterator[BinaryIO]:
-    """Open the index of *warc*. One that is missing or old is made anew, and kept if possible.
+def write_index(warc: Path, lines: Iterable[bytes], size: int) -> None:
+    """Write the index of *warc*, which has *size* bytes, whole or not at all. Raises OSError."""
+    path = index_path(warc)
+    part = path.with_name(f"{path.name}.{token_hex(4)}.part")
+    try:
+        part.touch(0o600, exist_ok=False)
+        part.write_bytes(_first_line(size) + b"".join(sorted(lines)))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def index_of(warc: Path) -> list[bytes]:
+    """Return the lines of the index of *warc*. An outdated one is made again, and kept if possible.
 
     Raises OSError if *warc* cannot be read.
     """
-    size, path = warc.stat().st_size, index_path(warc)
-    with ExitStack() as stack:
-        if _is_current(path, size):
-            yield stack.enter_context(path.open("rb"))
-            return
-        index = indexed(warc)
-        try:
-            index.write(path, size)
-            yield stack.enter_context(path.open("rb"))
-        except OSError:  # it is in a place that may be read only
-            file: Any = stack.enter_context(TemporaryFile())
-            indexed(warc).write_to(file, size)
-            yield file
-
-
-def indexed(warc: Path) -> Index:
-    """Return the index of the whole records of *warc*."""
-    index = Index()
-    with mapped(warc) as data:
-        for offset, length, record in records_in(data):
-            index.add(record, offset=offset, length=length, filename=warc.name)
-    return index
-
-
-@contextmanager
-def mapped(warc: Path) -> Iterator[mmap | bytes]:
-    """Open a file as a sequence of bytes."""
+    size = warc.stat().st_size
+    with suppress(OSError):
+        first, *lines = index_path(warc).read_bytes().splitlines(keepends=True) or [b""]
+        if first == _first_line(size):
+            return lines
     with warc.open("rb") as file:
-        if not warc.stat().st_size:
-            yield b""
-            return
-        with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-            yield data
+        lines = [
+            line
+            for offset, length, record in records_in(file)
+            for line in index_lines(record, offset=offset, length=length, filename=warc.name)
+        ]
+    with suppress(OSError):  # of a folder that is read-only
+        write_index(warc, lines, size)
+    return lines
 
 
-def lines_about(file: BinaryIO, url: str) -> Iterator[dict[str, Any]]:
-    """Yield what the lines of an index tell about *url*; a line that is not valid is left out."""
+def fields_about(url: str, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the fields of the lines about *url*, without invalid lines."""
     key = f"{key_of(url)} ".encode()
-    _to_first_line_from(file, key)
-    for line in file:
-        if not line.startswith(key):
-            return
-        try:
-            told = json.loads(line.split(b" ", 2)[2])
-            told = {**told, "offset": int(told["offset"])}
-        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
-            continue
-        yield told
+    for line in lines:
+        if line.startswith(key):
+            with suppress(ValueError, KeyError, TypeError, IndexError, RecursionError):
+                fields = json.loads(line.split(b" ", 2)[2])
+                yield {**fields, "offset": max(int(fields["offset"]), 0)}
 
 
-@lru_cache(maxsize=16)  # the records of an attempt have few
 def key_of(url: str) -> str:
     """Return the key of *url*: its host from right to left, and its path (SURT).
 
-    What is no URL is its own key: an archive may be anybody's.
+    An invalid URL is its own key: an archive may be anybody's.
     """
-    try:
+    key = url
+    with suppress(ValueError):
         parts = urlsplit(url)
         host, number = parts.hostname or "", parts.port
-    except ValueError:
-        return _SPACE.sub("%20", url)
-    try:
-        ip_address(host)
-    except ValueError:
-        host = ",".join(reversed(host.split(".")))
-    default = {"http": 80, "https": 443}.get(parts.scheme)
-    port = "" if number in (None, default) else f":{number}"
-    query = f"?{parts.query}" if parts.query else ""
-    return _SPACE.sub("%20", f"{host}{port}){parts.path or '/'}{query}")
-
-
-def _to_first_line_from(file: BinaryIO, key: bytes) -> None:
-    """Set *file* to the first line that is not less than *key*."""
-    low, high = 0, file.seek(0, 2)
-    while low < high:
-        middle = (low + high) // 2
-        file.seek(middle)
-        if middle:
-            file.readline()
-        if (line := file.readline()) and line < key:
-            low = middle + 1
-        else:
-            high = middle
-    file.seek(low)
-    if low:
-        file.readline()
+        is_address = ":" in host or host.replace(".", "").isdecimal()
+        host = host if is_address else ",".join(reversed(host.split(".")))
+        is_default = number in (None, {"http": 80, "https": 443}.get(parts.scheme))
+        port = "" if is_default else f":{number}"
+        query = f"?{parts.query}" if parts.query else ""
+        key = f"{host}{port}){parts.path or '/'}{query}"
+    return re.sub(r"\s", "%20", key)
 
 
 def _first_line(size: int) -> bytes:
     return b"!meta " + json.dumps({"format": "CDXJ", "size": size}).encode() + b"\n"
-
-
-def _is_current(path: Path, size: int) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.readline() == _first_line(size)
-    except OSError:
-        return False
-
-
-def warc_files(folder: Path) -> Iterable[Path]:
-    """Return the WARC files of *folder*, by name."""
-    return sorted(folder.glob(f"*{WARC_SUFFIX}"))

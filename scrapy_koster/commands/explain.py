@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.misc import build_from_crawler
 
-from scrapy_koster.archive.folder import ArchiveError
+from scrapy_koster.archive.record import ArchiveError
 from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.context import context_of
 from scrapy_koster.commands.explained import Explained, explain

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.archive.folder import ArchiveError, Folder
 from scrapy_koster.archive.history import Version, changes, versions
+from scrapy_koster.archive.record import ArchiveError
 from scrapy_koster.commands.then import folder_named
 from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
 from scrapy_koster.protocol.access import Copy, Failure
@@ -20,7 +20,7 @@ from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import shown, utc
 
 if TYPE_CHECKING:
-    from scrapy_koster.archive.folder import Outcome
+    from scrapy_koster.archive.folder import Folder, Outcome
     from scrapy_koster.commands.ink import Ink, Line
 
 _ABOUT = """\
@@ -115,7 +115,7 @@ def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> I
 def _row(version: Version) -> tuple[str, ...]:
     copy = version.copy
     size = str(version.first.body_bytes)
-    seen = utc(version.first_seen), utc(version.last_seen), str(version.seen)
+    seen = utc(version.copy.fetched), utc(version.last_seen), str(version.seen)
     return *seen, str(copy.status), size, printable(copy.digest)
 
 
@@ -123,7 +123,7 @@ def _as_dict(site: Site, version: Version) -> dict[str, Any]:
     copy = version.copy
     return {
         "site": str(site),
-        "first_seen": utc(version.first_seen),
+        "first_seen": utc(version.copy.fetched),
         "last_seen": utc(version.last_seen),
         "seen": version.seen,
         "robots_url": printable(copy.url),
@@ -154,7 +154,7 @@ def _body(folder: Folder, version: Version) -> list[bytes]:
 def _diff(pair: list[Version], old: list[bytes], new: list[bytes], ink: Ink) -> Iterator[Line]:
     """Yield the lines that changed, with their numbers in the old file and in the new one."""
     yield ink.dim(f"--- {utc(pair[0].last_seen)} HTTP {pair[0].copy.status}")
-    yield ink.dim(f"+++ {utc(pair[1].first_seen)} HTTP {pair[1].copy.status}")
+    yield ink.dim(f"+++ {utc(pair[1].copy.fetched)} HTTP {pair[1].copy.status}")
     for was, now, line in changes(old, new):
         text = shown(line, _LINE_CHARS)
         yield ink.red(f"-{was:>6}  {text}") if was else ink.green(f"+{now:>6}  {text}")

@@ -14,7 +14,6 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.misc import build_from_crawler
 from scrapy.utils.spider import DefaultSpider
 
-from scrapy_koster.archive.folder import Folder, Outcome
 from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.fetching.archiver import decisive
@@ -29,6 +28,8 @@ from scrapy_koster.protocol.verdict import Source
 if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
     from scrapy.settings import Settings
+
+    from scrapy_koster.archive.folder import Folder, Outcome
 
 _PARSERS = {
     *(f"scrapy_koster.{name}RobotParser" for name in ("Koster", "Strictest", "Rfc9309")),
@@ -109,6 +110,10 @@ def folder_named(name: str | None, config: Config) -> Folder:
             "No archive is named. Use --archive FOLDER, or set KOSTER_ARCHIVE to a folder: the"
             " crawls after that write an archive into it"
         )
+    try:
+        from scrapy_koster.archive.folder import Folder  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise UsageError(str(error)) from None
     return Folder(path)
 
 

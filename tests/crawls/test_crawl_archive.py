@@ -27,8 +27,9 @@ from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_koster.archive import writer
-from scrapy_koster.archive.evidence import Attempt, Evidence
+from scrapy_koster.archive.evidence import Evidence
 from scrapy_koster.archive.folder import Folder
+from scrapy_koster.archive.record import Attempt
 from scrapy_koster.archive.writer import write_all
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.site import site_of
@@ -157,16 +158,16 @@ async def test_a_body_that_is_cut_and_one_that_is_compressed(
     urls = [site.url("/secret") for site in (long, packed)]
     result = await crawl(urls=urls, settings={"KOSTER_MAX_BYTES": 100_000})
     assert len(result.verdicts) == 2
-    by_type = {record.headers["WARC-Type"]: record for record in read(folder)}
-    [cut] = [
-        record
+    found = {
+        (record.headers.get("WARC-Target-URI"), record.headers["WARC-Type"]): record
         for record in read(folder)
-        if record.headers.get("WARC-Target-URI") == long.url("/robots.txt")
-        and record.headers["WARC-Type"] == "response"
-    ]
+    }
+    cut = found[long.url("/robots.txt"), "response"]
     assert cut.headers["WARC-Truncated"] == "length"
-    conversion = by_type["conversion"]
-    assert conversion.block == RULES.encode()
+    kept = found[long.url("/robots.txt"), "conversion"].block
+    assert kept.endswith(b"\n")
+    assert kept in cut.block
+    assert found[packed.url("/robots.txt"), "conversion"].block == RULES.encode()
     for site in (long, packed):
         [copy] = known_of(folder, site)
         [verdict] = [each for each in result.verdicts if each.site == site_of(site.url())]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 from fastwarc.warc import ArchiveIterator
 from warcio.cli import main as warcio
 
-from scrapy_koster.archive.evidence import Attempt, Evidence
-from scrapy_koster.archive.record import Record
+from scrapy_koster.archive.evidence import Evidence
+from scrapy_koster.archive.record import Attempt, Record
+from scrapy_koster.archive.warc import records_in
 from scrapy_koster.archive.writer import Writer
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.exchange import Exchange, digest_of
@@ -43,11 +43,17 @@ def attempt(site: Site, body: bytes = BODY, now: float = NOW) -> Attempt:
     return Attempt(site, copy, "fetched", now, (exchange,))
 
 
-def evidence(folder: Path, **more: Any) -> Evidence:
-    return Evidence(Writer(str(folder), info, began=NOW, **more), began=NOW)
+def evidence(folder: Path) -> Evidence:
+    return Evidence(Writer(str(folder), info, began=NOW), began=NOW)
 
 
 HTTP = {"request", "response", "revisit"}
+
+
+def ours(path: Path) -> list[Record]:
+    """The records of a file, as scrapy-koster reads them."""
+    with path.open("rb") as file:
+        return [record for _, _, record in records_in(file)]
 
 
 @dataclass(frozen=True)

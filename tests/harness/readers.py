@@ -17,8 +17,9 @@ from scrapy import Request
 from harness.doubling import COUNTER, Reader
 from scrapy_koster.archive.folder import _outcome
 from scrapy_koster.archive.history import changes
-from scrapy_koster.archive.index import lines_about
-from scrapy_koster.archive.record import Record, member_of, records_in
+from scrapy_koster.archive.index import fields_about
+from scrapy_koster.archive.record import Record
+from scrapy_koster.archive.warc import member_of, records_in
 from scrapy_koster.checker.syntax import check
 from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.crawl.messages.log import Log
@@ -332,15 +333,15 @@ def _override(text: str) -> None:
 def _archive(text: str) -> None:
     """What is in a folder of an archive, whoever wrote it."""
     octets = text.encode("utf-8", "replace")
-    list(records_in(octets))
+    list(records_in(BytesIO(octets)))
     block = {"site": text, "copy": {**_OF_AN_OUTCOME, "url": text}, "failure": None}
     for told in (octets, json.dumps(block).encode()):
         record = Record("metadata", 1e9, told, "application/json", f"http://h/{text}", "<x>")
         _outcome(record, Site("http", "h", 80), Path("x"))
     data = member_of(record)
     for damaged in (data[:-9], data[9:], data * 2):
-        list(records_in(damaged))
-    list(lines_about(BytesIO(octets), "http://h/"))
+        list(records_in(BytesIO(damaged)))
+    list(fields_about("http://h/", octets.splitlines(keepends=True)))
 
 
 def _changes(text: str) -> None:

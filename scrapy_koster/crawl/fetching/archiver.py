@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import scrapy
 
-from scrapy_koster.archive.evidence import Attempt, Evidence
-from scrapy_koster.archive.record import Record
-from scrapy_koster.archive.writer import Writer
+from scrapy_koster.archive.record import Attempt, Record
 from scrapy_koster.crawl.clock import LateError
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
 from scrapy_koster.crawl.engine.private import CANCELLED
@@ -53,6 +51,10 @@ class Archiver:
         self, config: Config, stats: Stats, log: Log, clock: Clock, info: Callable[[str], Record]
     ) -> None:
         """*info* returns the first record of a file with this name."""
+        # An extra, which a crawl without an archive does not load.
+        from scrapy_koster.archive.evidence import Evidence  # noqa: PLC0415
+        from scrapy_koster.archive.writer import Writer  # noqa: PLC0415
+
         assert config.archive is not None
         self._folder = config.archive
         self._secs = config.timeout_secs

@@ -1,0 +1,93 @@
+"""WARC records in gzip members, written and read by warcio (the extra ``archive``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from io import BytesIO
+from typing import Any, BinaryIO
+
+from scrapy_koster.archive.record import Record
+from scrapy_koster.protocol.exchange import digest_of
+
+try:
+    from warcio import ArchiveIterator, StatusAndHeaders, WARCWriter
+    from warcio.recordloader import ArcWarcRecord
+except ImportError as error:
+    raise ImportError('An archive needs warcio: pip install "scrapy-koster[archive]"') from error
+
+RECORD_MAX_BYTES = 2**25
+"""Longer records are not read."""
+
+_YEAR_9999 = 253402300799.0
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def member_of(record: Record) -> bytes:
+    """Return *record* as a gzip member of a WARC file."""
+    block = record.head + record.body
+    named = {
+        "WARC-Type": record.kind,
+        "WARC-Record-ID": record.id,
+        "WARC-Date": date_text(record.date),
+        **({} if record.url is None else {"WARC-Target-URI": record.url}),
+        **record.more,
+        "WARC-Block-Digest": digest_of(block),
+    }
+    fields = [(name, _CONTROL.sub(" ", value)) for name, value in named.items()]
+    headers = StatusAndHeaders("", fields, protocol="WARC/1.1")
+    stream, length = BytesIO(block), len(block)
+    # As a "warcinfo", so that warcio writes the block as it is: it would encode the HTTP header of
+    # a revisit again, and add digests of its own to other types.
+    whole = ArcWarcRecord("warc", "warcinfo", headers, stream, None, record.content_type, length)
+    packed = BytesIO()
+    WARCWriter(packed).write_record(whole)
+    return packed.getvalue()
+
+
+def records_in(file: BinaryIO) -> Iterator[tuple[int, int, Record]]:
+    """Yield the offset, the length and the record of each member, from where *file* stands.
+
+    They end at the first damaged one, such as that of a killed writer: a site may have sent
+    members that follow in it.
+    """
+    members = ArchiveIterator(file, check_digests=True)
+    try:
+        for member in members:
+            record = _record(member)
+            yield members.get_record_offset(), members.get_record_length(), record
+    except OSError:
+        raise
+    except Exception:  # noqa: BLE001  # warcio has many for a damaged file
+        return
+
+
+def date_text(epoch: float) -> str:
+    """Return a time as WARC-Date has it, in UTC."""
+    time = datetime.fromtimestamp(min(max(epoch, 0.0), _YEAR_9999), timezone.utc)
+    return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def epoch_of(text: str) -> float:
+    """Return the time that ``date_text`` has written; ValueError if it is invalid."""
+    time = datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=timezone.utc)
+    return min(max(time.timestamp(), 0.0), _YEAR_9999)
+
+
+def _record(found: Any) -> Record:
+    """Return a record that warcio has read. Raises ValueError if it is not whole, or too long."""
+    body = found.raw_stream.read(RECORD_MAX_BYTES)
+    if not found.digest_checker.passed:
+        raise ValueError("the record is too long, cut, or has another digest")
+    named = dict(found.rec_headers.headers)
+    return Record(
+        kind=named["WARC-Type"],
+        date=epoch_of(named["WARC-Date"]),
+        body=body,
+        content_type=named.get("Content-Type", ""),
+        url=named.get("WARC-Target-URI"),
+        id=named["WARC-Record-ID"],
+        more=named,
+        status=found.http_headers.get_statuscode() if found.http_headers else "-",
+    )
