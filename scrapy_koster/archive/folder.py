@@ -40,9 +40,7 @@ class Folder:
         with _archive_errors(self._path):
             self._warcs = sorted(self._path.glob(f"*{WARC_SUFFIX}"))
         if not self._warcs:
-            raise ArchiveError(
-                f"no archive in {path!r}. A crawl writes one if KOSTER_ARCHIVE names it"
-            )
+            raise ArchiveError(f"no archive in {path!r}. A crawl writes one into KOSTER_ARCHIVE")
 
     def outcomes(self, site: Site) -> list[Outcome]:
         """Return what was known of *site*, in order of time. Raises ArchiveError."""
