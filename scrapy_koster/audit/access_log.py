@@ -12,12 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
+from scrapy_koster.audit.bounded_cache import BoundedCache
 from scrapy_koster.audit.jsonlines import JsonFormat
-from scrapy_koster.audit.kept import Kept
 from scrapy_koster.audit.logfile import Lines, LogError
 from scrapy_koster.audit.naming import Namer
 from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, Row
-from scrapy_koster.audit.times import Times
+from scrapy_koster.audit.times import seconds_or_none
 from scrapy_koster.audit.w3clines import W3cFormat, is_w3c
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
@@ -29,6 +29,7 @@ _TIME, _HOST = FIELDS.index("time"), FIELDS.index("host")
 _TELLING = 5
 HEADERS_KEPT = 20_000
 _HOSTS_KEPT = 1000
+_TIMES_KEPT = 4096
 _UNREAD_SHOWN = 5
 _UNREAD_CHARS = 120
 _SAMPLE_BYTES = 1 << 16
@@ -48,30 +49,14 @@ class Format(Protocol):
         ...
 
 
-class Names(Kept["bytes | str", "str | None"]):
-    """The names of the robots that sent the headers last seen; None of browsers."""
+def names_of(namer: Namer) -> BoundedCache[bytes | str, str | None]:
+    """Return a cache of the names of robots by their headers; None for a browser."""
 
-    def __init__(self, namer: Namer) -> None:
-        super().__init__(HEADERS_KEPT)
-        self._namer = namer
+    def name_in(header: bytes | str) -> str | None:
+        text = _text(header)
+        return NAMELESS if text in ("", "-") else namer.named(text)
 
-    def made(self, header: bytes | str) -> str | None:
-        """Return who sends *header*."""
-        text = header if isinstance(header, str) else header.decode("latin-1")
-        return NAMELESS if text in ("", "-") else self._namer.named(text)
-
-
-class _Hosts(Kept["bytes | str", bool]):
-    """Whether a host of a log is that of the site."""
-
-    def __init__(self, site: Site) -> None:
-        super().__init__(_HOSTS_KEPT)
-        self._names = {"", site.host, f"{site.host}:{site.port}"}
-
-    def made(self, host: bytes | str) -> bool:
-        """Return whether *host* is."""
-        text = host if isinstance(host, str) else host.decode("latin-1")
-        return text.lower() in self._names
+    return BoundedCache(name_in, HEADERS_KEPT)
 
 
 Opened = Callable[[], AbstractContextManager[BinaryIO]]
@@ -84,7 +69,7 @@ class AccessLog:
         self,
         name: str,
         opened: Opened,
-        names: Names,
+        names: BoundedCache[bytes | str, str | None],
         *,
         given: Format | None = None,
         site: Site | None = None,
@@ -106,8 +91,8 @@ class AccessLog:
         self._opened = opened
         self._names = names
         self._format = given
-        self._hosts = None if site is None else _Hosts(site)
-        self._times = Times()
+        self._hosts = None if site is None else {"", site.host, f"{site.host}:{site.port}"}
+        self._times: BoundedCache[Any, int | None] = BoundedCache(seconds_or_none, _TIMES_KEPT)
 
     def first_secs(self) -> float:
         """Return when its first visit was, minus infinity where that is not to be had."""
@@ -170,10 +155,10 @@ class AccessLog:
         return visits
 
     def _of_site(self, rows: list[Row]) -> list[Row]:
-        """Leave out what another host was asked for."""
+        """Return *rows* without requests to other hosts."""
         if (hosts := self._hosts) is None:
             return rows
-        wanted = [row for row in rows if hosts[row[_HOST]]]
+        wanted = [row for row in rows if _text(row[_HOST]).lower() in hosts]
         self.elsewhere += len(rows) - len(wanted)
         return wanted
 
@@ -202,6 +187,10 @@ class AccessLog:
         unread = (line for line in lines if not any(True for _ in self._secs(format_.rows(line))))
         for line in islice(unread, _UNREAD_SHOWN - len(self.samples)):
             self.samples.append(printable(line.rstrip(b"\r\n"), _UNREAD_CHARS))
+
+
+def _text(field: bytes | str) -> str:
+    return field if isinstance(field, str) else field.decode("latin-1")
 
 
 def _size(file: BinaryIO) -> int | None:

@@ -1,30 +1,29 @@
-"""What is known of one robot: how often it came, how fast, what it asked and disobeyed."""
+"""The findings about one robot: its visits, speed, requests for robots.txt and violations."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
+from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import sub
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scrapy_koster.audit.judging import READINGS, Knowledge, method_and_path
 from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scrapy_koster.audit.access_log import Visit
-    from scrapy_koster.audit.judging import Decision, Judge, Rule
+    from scrapy_koster.audit.judging import Judge, Rule
     from scrapy_koster.protocol.ruling import Standard
 
 CLIENTS_MOST = 64
-"""So many addresses of a robot are told apart."""
+"""Number of addresses of a robot that are counted separately."""
 WINDOWS_SECS = (1, 10, 60)
 DAY_SECS = 86400
 DAYS_MOST = 400
-"""So many days of a robot are told apart."""
+"""Number of days of a robot that are counted separately."""
 NO_DAY = -1
-"""In place of a day: those that were not told apart."""
+"""Key of the days beyond DAYS_MOST."""
 
 _SAMPLES = 5
 _SAMPLED_OF = 100
@@ -33,43 +32,38 @@ _EXACT_GAP_SECS = 120
 _DIGITS = 2
 
 
+@dataclass(slots=True)
 class Violation:
-    """How often a robot disobeyed one line."""
+    """Requests with which a robot disobeyed one line."""
 
-    __slots__ = (
-        "by_both", "clients", "count", "first", "last", "octets", "samples", "versions"
-    )  # fmt: skip
+    count: int = 0
+    octets: int = 0
+    by_both: int = 0
+    first: int = 0
+    last: int = 0
+    samples: list[str] = field(default_factory=list)
+    """Paths, safe to print."""
+    clients: list[Any] = field(default_factory=list)
+    versions: set[int] = field(default_factory=set)
+    """Versions of the file with this line."""
 
-    def __init__(self) -> None:
-        self.count = self.octets = self.by_both = 0
-        self.first = self.last = 0
-        self.samples: list[str] = []
-        """Paths, safe to print."""
-        self.clients: list[Any] = []
-        self.versions: set[int] = set()
-        """Of the file, that have this line."""
-
-    def add(self, visit: Visit) -> None:
-        """Count a request."""
+    def add(self, visit: Visit, version: int) -> None:
+        """Count a request, which disobeyed the line of *version*."""
         secs, _, client, request, _, size = visit
-        if not self.count:
-            self.first = secs
-        self.last = secs
+        self.first = min(self.first, secs) if self.count else secs
+        self.last = max(self.last, secs)
         self.count += 1
-        self.octets += _number(size)
-        if len(self.samples) < _SAMPLES and self.count <= _SAMPLED_OF:
-            sample = shown(method_and_path(request)[1], _SAMPLE_CHARS)
-            if sample not in self.samples:
-                self.samples.append(sample)
-        if (
-            len(self.clients) < _SAMPLES
-            and self.count <= _SAMPLED_OF
-            and client not in self.clients
-        ):
-            self.clients.append(client)
+        self.octets += number_in(size)
+        self.versions.add(version)
+        if self.count <= _SAMPLED_OF:
+            if len(self.samples) < _SAMPLES:
+                sample = shown(method_and_path(request)[1], _SAMPLE_CHARS)
+                self.samples = list(dict.fromkeys([*self.samples, sample]))
+            if len(self.clients) < _SAMPLES:
+                self.clients = list(dict.fromkeys([*self.clients, client]))
 
     def merge(self, other: Violation) -> None:
-        """Add what another one has counted."""
+        """Add the counts of *other*."""
         self.first = min(self.first, other.first) if self.count else other.first
         self.last = max(self.last, other.last)
         self.count += other.count
@@ -80,126 +74,115 @@ class Violation:
         self.clients = list(dict.fromkeys(self.clients + other.clients))[:_SAMPLES]
 
 
-class Charge(Violation):
-    """Requests to which the same rules apply, with the same copy, until something changes."""
-
-    __slots__ = ("against", "excused")
-
-    def __init__(self, against: dict[Standard, Rule], excused: list[Standard]) -> None:
-        super().__init__()
-        self.against = against
-        """The rules that they disobey, by reading."""
-        self.excused = excused
-        """The readings by which a copy allows them."""
+Violations: TypeAlias = "dict[Standard, dict[Rule, Violation]]"
 
 
-def _number(text: Any) -> int:
+def count_of(violations: dict[Rule, Violation]) -> int:
+    """Return the number of requests that disobeyed."""
+    return sum(violation.count for violation in violations.values())
+
+
+def number_in(text: Any) -> int:
+    """Return the number that a field of a log has, 0 for an invalid one such as "-"."""
     try:
         return max(int(text), 0)
-    except (ValueError, TypeError, OverflowError):  # "-"
+    except (ValueError, TypeError, OverflowError):
         return 0
 
 
 class Days(Counter[int]):
-    """How much there was on each day, by the days since the epoch."""
-
-    def count(self, times: Sequence[int]) -> None:
-        """Count requests at these times, which are in order."""
-        first, last = times[0] // DAY_SECS, times[-1] // DAY_SECS
-        if first == last:
-            self.put(first, len(times))
-        else:
-            for secs in times:
-                self.put(secs // DAY_SECS, 1)
+    """Counts for each day, by the number of days since the epoch."""
 
     def put(self, day: int, count: int) -> None:
-        """Count so many on a day. What is beyond 400 days is of none."""
+        """Add *count* to a day, or to NO_DAY if there are 400 days."""
         if day not in self and len(self) >= DAYS_MOST:
             day = NO_DAY
         self[day] += count
 
+    def add(self, days: Days) -> None:
+        """Add the counts of other days."""
+        for day, count in days.items():
+            self.put(day, count)
+
 
 class Pace:
-    """How fast a robot was, by whole seconds."""
-
-    __slots__ = ("_sums", "_windows", "counted", "days", "first", "gaps", "last", "times", "worst")
+    """The speed of a robot, by whole seconds."""
 
     def __init__(self) -> None:
         self.days = Days()
         self.times: list[int] = []
-        """Of the requests that are not counted yet, in order."""
+        """Times of the requests that are not counted yet, in order."""
         self.counted = 0
         self.first: int | None = None
         self.last: int | None = None
         self.gaps: Counter[int] = Counter()
-        """How often so many seconds lay between two requests; beyond two minutes two digits."""
-        self.worst = [0] * len(WINDOWS_SECS)
-        """Requests at most within each of WINDOWS_SECS."""
-        self._windows: list[deque[tuple[int, int]]] = [deque() for _ in WINDOWS_SECS]
-        self._sums = [0] * len(WINDOWS_SECS)
+        """How often each gap between two requests occurred; two digits beyond two minutes."""
+        self.worst = dict.fromkeys(WINDOWS_SECS, 0)
+        """The most requests within each of WINDOWS_SECS."""
+        self._windows: dict[int, deque[tuple[int, int]]] = {secs: deque() for secs in WINDOWS_SECS}
+        self._sums = dict.fromkeys(WINDOWS_SECS, 0)
 
     def count(self) -> None:
-        """Count the requests of which only the times are known."""
+        """Count the requests in ``times``."""
         times = self.times
         if not times:
             return
         if self.last is None:
-            self.first = self.last = times[0]
+            self.first = times[0]
         else:
             self.gaps[_rounded(times[0] - self.last)] += 1
         for secs, count in Counter(map(sub, times[1:], times)).items():
             self.gaps[_rounded(secs)] += count
         self.counted += len(times)
         self.last = times[-1]
-        self.days.count(times)
-        self._count_bursts(Counter(times))
+        found = Counter(times)
+        for secs, count in found.items():
+            self.days.put(secs // DAY_SECS, count)
+        self._count_bursts(found)
         times.clear()
 
     def _count_bursts(self, found: Counter[int]) -> None:
-        for n, secs in enumerate(WINDOWS_SECS):
-            window, total, worst = self._windows[n], self._sums[n], self.worst[n]
+        for secs, window in self._windows.items():
+            total, worst = self._sums[secs], self.worst[secs]
             for at, count in found.items():
                 window.append((at, count))
                 total += count
                 while window[0][0] <= at - secs:
                     total -= window.popleft()[1]
                 worst = max(worst, total)
-            self._sums[n], self.worst[n] = total, worst
+            self._sums[secs], self.worst[secs] = total, worst
 
     def gap(self, part: float) -> int | None:
-        """Return the gap that *part* of them do not exceed, None where there is none."""
+        """Return the gap that *part* of the gaps do not exceed, None if there are no gaps."""
         ordered = sorted(self.gaps.items())
         below = accumulate(count for _, count in ordered)
         least = part * self.gaps.total()
         return next((secs for (secs, _), n in zip(ordered, below, strict=True) if n >= least), None)
 
     def kept(self, delay_secs: float) -> float | None:
-        """Return which part of the gaps may have kept a Crawl-delay.
+        """Return the part of the gaps that may have kept a Crawl-delay.
 
-        Times are whole seconds: two that differ by one may be nearly two apart.
+        Times are whole seconds: two times that differ by one may be nearly two seconds apart.
         """
         kept = sum(count for secs, count in self.gaps.items() if secs + 1 > delay_secs)
         return kept / self.gaps.total() if self.gaps else None
 
 
 def _rounded(secs: int) -> int:
-    if secs <= _EXACT_GAP_SECS:
-        return secs
-    return round(secs, _DIGITS - len(str(secs)))
+    return secs if secs <= _EXACT_GAP_SECS else round(secs, _DIGITS - len(str(secs)))
 
 
+@dataclass(slots=True)
 class Asking:
-    """How often a robot asked for /robots.txt, and when."""
+    """The requests of a robot for /robots.txt."""
 
-    __slots__ = ("count", "first", "last", "longest_secs", "pages_before", "statuses")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.first = self.last = 0
-        self.longest_secs = 0
-        """The longest time from one to the next."""
-        self.pages_before = 0
-        self.statuses: Counter[int] = Counter()
+    count: int = 0
+    first: int = 0
+    last: int = 0
+    longest_secs: int = 0
+    """The longest time between two of them."""
+    pages_before: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
 
     def add(self, secs: int, status: int, requests: int) -> None:
         """Count a request; *requests* came before it."""
@@ -215,23 +198,6 @@ class Asking:
 class AuditedRobot:
     """One robot."""
 
-    __slots__ = (
-        "asking",
-        "charges",
-        "charges_hold_until",
-        "clients",
-        "days_violated",
-        "excused",
-        "first_violation",
-        "judge",
-        "knowledge",
-        "late",
-        "name",
-        "pace",
-        "times",
-        "violated",
-    )  # fmt: skip
-
     def __init__(self, name: str, judge: Judge, unseen_until: float) -> None:
         self.name = name
         self.judge = judge
@@ -240,28 +206,19 @@ class AuditedRobot:
         self.times = self.pace.times
         self.asking = Asking()
         self.late = 0
-        """Requests that stand in the log long after their time: they are not in the pace."""
+        """Requests that are in the log long after their time; they do not count for the pace."""
         self.clients: set[Any] = set()
-        self.charges: dict[Decision, Charge] = {}
-        """What is not among the violations yet."""
-        self.charges_hold_until = float("-inf")
-        self.violated: dict[Standard, dict[Rule, Violation]] = {each: {} for each in READINGS}
+        self.violated: Violations = {each: {} for each in READINGS}
         self.excused: Counter[Standard] = Counter()
-        """Requests that a copy allowed that it could still go by."""
+        """Requests that an older copy of the file allowed."""
         self.first_violation: dict[Standard, int] = {}
         self.days_violated = {each: Days() for each in READINGS}
 
     @property
-    def last_secs(self) -> float:
-        """When its last request was, of those that stood in the order."""
-        last = self.times[-1] if self.times else self.pace.last
-        return float("-inf") if last is None else last
-
-    @property
     def requests(self) -> int:
-        """How many there were."""
-        return self.pace.counted + len(self.pace.times) + self.late
+        """The number of requests."""
+        return self.pace.counted + len(self.times) + self.late
 
     def violations(self, reading: Standard) -> int:
-        """Return how many requests disobeyed."""
-        return sum(violation.count for violation in self.violated[reading].values())
+        """Return the number of requests that disobeyed."""
+        return count_of(self.violated[reading])

@@ -6,29 +6,32 @@ import json
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from scrapy_koster.audit.kept import Kept
+from scrapy_koster.audit.bounded_cache import BoundedCache
 from scrapy_koster.audit.textlines import Row
 
 _NAMES = {
     "client": (
         "remote_addr", "ClientIP", "ClientHost", "client_ip", "remote_ip", "clientip", "client",
-        "ip",
+        "ip", "remoteIp",
     ),
     "time": (
         "ts", "time_iso8601", "time_local", "EdgeStartTimestamp", "StartUTC", "msec", "@timestamp",
         "timestamp", "time", "date",
     ),
     "request": ("request", "request_line"),
-    "method": ("request_method", "ClientRequestMethod", "RequestMethod", "method"),
+    "method": (
+        "request_method", "ClientRequestMethod", "RequestMethod", "method", "requestMethod",
+    ),
     "target": (
         "request_uri", "ClientRequestURI", "RequestPath", "uri", "url", "path", "ClientRequestPath",
+        "requestUrl",
     ),
     "status": (
         "status", "EdgeResponseStatus", "DownstreamStatus", "response_status", "status_code",
     ),
     "size": (
         "body_bytes_sent", "bytes_sent", "EdgeResponseBytes", "DownstreamContentSize", "size",
-        "bytes",
+        "bytes", "responseSize",
     ),
     "agent": (
         "http_user_agent", "ClientRequestUserAgent", "request_User-Agent", "user_agent", "agent",
@@ -45,21 +48,11 @@ _TIMES = (str, float, int)
 Object: TypeAlias = dict[str, Any]
 
 
-class _Shapes(Kept[tuple[str, ...], tuple[str, ...]]):
-    """Under which names objects with these keys have the fields of a visit."""
-
-    def made(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the names, empty where there is none."""
-        return tuple(
-            next((name for name in names if name in keys), "") for names in _NAMES.values()
-        )
-
-
 class JsonFormat:
     """Reads lines that are one JSON object each."""
 
     def __init__(self) -> None:
-        self._shapes = _Shapes(_MOST_SHAPES)
+        self._shapes: BoundedCache[Any, tuple[str, ...]] = BoundedCache(_names_among, _MOST_SHAPES)
 
     def rows(self, piece: bytes) -> list[Row]:
         """Return the lines that can be read."""
@@ -67,26 +60,24 @@ class JsonFormat:
 
     def _row(self, found: Any) -> Row | None:
         try:
-            request = found.get("request")
-            if type(request) is dict:
-                return _caddys(found, request)
-            if type(entry := found.get("httpRequest")) is dict:
-                return _googles(found, entry)
-            return self._flat(found)
+            return self._of_visit(_flat(found))
         except (AttributeError, LookupError, TypeError):
             return None
 
-    def _flat(self, found: Object) -> Row:
-        """Return an object without others in it as a line. LookupError where a field is missing."""
-        names = self._shapes[tuple(found)]
-        client, time, request, method, target, status, size, agent, host = names
+    def _of_visit(self, found: Object) -> Row:
+        """Return a visit. LookupError or TypeError for an object that is none."""
+        client, time, request, method, target, status, size, agent, host = self._shapes[
+            tuple(found)
+        ]
+        if not (asked := _text(found, request or target)):
+            raise LookupError  # an application's log is no log of visits
         if not request:
-            asked = f"{_text(found, method) or 'GET'} {_asked(_text(found, target))}"
-        else:
-            asked = _asked(_text(found, request))
+            asked = f"{_text(found, method) or 'GET'} {asked}"
+        if type(found[time]) not in _TIMES:
+            raise TypeError
         return (
             _text(found, client).encode("utf-8", "backslashreplace"),  # as in a log of text
-            _time(found, time),
+            found[time],
             asked,
             found.get(status, 0),
             found.get(size, 0),
@@ -95,52 +86,28 @@ class JsonFormat:
         )
 
 
+def _names_among(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the fields of a visit in an object with *keys*, "" if missing."""
+    return tuple(next((name for name in names if name in keys), "") for names in _NAMES.values())
+
+
+def _flat(found: Object) -> Object:
+    """Return an object with the fields of its request, an object of its own in some logs."""
+    if type(request := found.get("request")) is dict:  # Caddy
+        agents = request.get("headers", {}).get("User-Agent") or ("",)
+        found = {**found, **request, "agent": agents[0]}
+        del found["request"]
+    elif type(request := found.get("httpRequest")) is dict:  # a LogEntry of Google Cloud
+        host = request["requestUrl"].partition("://")[2].partition("/")[0]
+        found = {**found, **request, "host": host}
+    return found
+
+
 def _text(found: Object, name: str) -> str:
     text = found.get(name) or ""
     if type(text) is not str:
         raise TypeError
     return text
-
-
-def _asked(text: str) -> str:
-    """Return what was asked for. LookupError for nothing: an app's log is no log of visits."""
-    if not text:
-        raise LookupError
-    return text
-
-
-def _time(found: Object, name: str) -> str | float:
-    time = found[name]
-    if type(time) not in _TIMES:
-        raise TypeError
-    return time  # type: ignore[no-any-return]
-
-
-def _caddys(found: Object, request: Object) -> Row:
-    """Return a line of Caddy's: what was asked is an object of its own."""
-    agents = request.get("headers", {}).get("User-Agent") or ("",)
-    client, agent = request.get("client_ip") or request["remote_ip"], agents[0]
-    method, target, host = request["method"], request["uri"], request.get("host", "")
-    if not type(client) is type(agent) is type(method) is type(target) is type(host) is str:
-        raise TypeError
-    asked = f"{method} {target}"
-    address, time = client.encode("utf-8", "backslashreplace"), _time(found, "ts")
-    return address, time, asked, found.get("status", 0), found.get("size", 0), agent, host
-
-
-def _googles(found: Object, entry: Object) -> Row:
-    """Return a line of Google Cloud's: a LogEntry with an HttpRequest."""
-    asked = f"{_text(entry, 'requestMethod') or 'GET'} {_asked(_text(entry, 'requestUrl'))}"
-    host = asked.partition("://")[2].partition("/")[0]
-    return (
-        _text(entry, "remoteIp").encode("utf-8", "backslashreplace"),
-        _time(found, "timestamp"),
-        asked,
-        entry.get("status", 0),
-        entry.get("responseSize", 0),
-        _text(entry, "userAgent"),
-        host,
-    )
 
 
 def _objects(piece: bytes) -> Iterator[Any]:
@@ -153,12 +120,9 @@ def _objects(piece: bytes) -> Iterator[Any]:
             yield from found
             continue
         for line in some:
-            yield from _loaded(f"[{line}]", 1) or _loaded(f"[{_with_escapes(line)}]", 1) or ()
-
-
-def _with_escapes(line: str) -> str:
-    """Return a line of nginx' without ``escape=json`` as JSON has it."""
-    return line.replace("\\x", "\\u00")
+            # nginx without ``escape=json`` writes \x for \u00.
+            escaped = line.replace("\\x", "\\u00")
+            yield from _loaded(f"[{line}]", 1) or _loaded(f"[{escaped}]", 1) or ()
 
 
 def _loaded(text: str, count: int) -> list[Any] | None:

@@ -7,9 +7,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from scrapy_koster.audit.kept import Kept
+from scrapy_koster.audit.bounded_cache import BoundedCache
 from scrapy_koster.protocol.delay import delay_of
-from scrapy_koster.protocol.line import AGENT_LINE, with_line_feeds
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.records import Record
@@ -53,29 +52,19 @@ class Rule(NamedTuple):
     """The number of the first line of its record."""
 
 
-class Decision:
-    """What all versions say of the paths of a kind: at least one version disallows them."""
-
-    __slots__ = ("by",)
-
-    def __init__(self, by: tuple[dict[Standard, Rule], ...]) -> None:
-        self.by = by
-        """For each version the rule by each reading that disallows them."""
+Decision: TypeAlias = dict[tuple[int, Standard], Rule]
+"""The rules that disallow a path, by the number of a version and the reading."""
 
 
-class Asked(NamedTuple):
+class RobotsRequest(NamedTuple):
     """A request for /robots.txt."""
 
     fetches: bool
     """Whether it gets the file: HEAD does not."""
 
 
-class Odd(NamedTuple):
-    """A request line without a path."""
-
-
-Answer: TypeAlias = "Decision | Asked | Odd | None"
-"""None: it is allowed by all."""
+Answer: TypeAlias = "Decision | RobotsRequest | None"
+"""None: no version disallows the request, or it has no path."""
 
 
 class Files:
@@ -98,26 +87,11 @@ class Files:
         return range(self.at(start), self.at(end) + 1) if start <= end else range(0)
 
 
-class _Decisions(Kept["tuple[tuple[int, Standard, Rule], ...]", Decision]):
-    """The decisions by the rules that they rest on: there are few of them for many paths."""
-
-    def __init__(self, versions: int) -> None:
-        super().__init__(_DECISIONS_LEAST)
-        self._versions = versions
-
-    def made(self, rules: tuple[tuple[int, Standard, Rule], ...]) -> Decision:
-        """Return the decision that rests on *rules*, each of a version and by a reading."""
-        by: list[dict[Standard, Rule]] = [{} for _ in range(self._versions)]
-        for version, standard, rule in rules:
-            by[version][standard] = rule
-        return Decision(tuple(by))
-
-
-class Judge(Kept["bytes | str", Answer]):
-    """What the file says of requests to those robots that have the same records in it."""
+class Judge(BoundedCache["bytes | str", Answer]):
+    """The answers to request lines, for the robots that have the same records in the file."""
 
     def __init__(self, name: str, files: Files, most: int) -> None:
-        super().__init__(most)
+        super().__init__(self._answer, most)
         self._name = name
         self._read = [
             (n, standard, _READERS[standard](version.body))
@@ -125,20 +99,20 @@ class Judge(Kept["bytes | str", Answer]):
             for standard in READINGS
             if version.body
         ]
-        self._decisions = _Decisions(len(files.versions))
+        # Many paths rest on few rules, and share one decision.
+        self._decisions: BoundedCache[Any, Decision] = BoundedCache(dict, _DECISIONS_LEAST)
 
-    def made(self, request: bytes | str) -> Answer:
-        """Return what the file says of a request line."""
+    def _answer(self, request: bytes | str) -> Answer:
         method, path = method_and_path(request)
         if not path:
-            return Odd()
+            return None
         if path.partition(b"?")[0] == b"/robots.txt":
-            return Asked(method != b"HEAD")
+            return RobotsRequest(method != b"HEAD")
         url: Any = _ORIGIN + path
         if path.isascii():
             url = url.decode()
         found = tuple(
-            (n, standard, _rule(reading, url, self._name))
+            ((n, standard), _rule(reading, url, self._name))
             for n, standard, reading in self._read
             if not reading.allowed(url, self._name)
         )
@@ -195,31 +169,27 @@ def _escaped(match: re.Match[bytes]) -> bytes:
     return _LETTERS.get(match[2], match[2])
 
 
-class Court:
-    """The judges: one for all robots to whom the same records apply."""
+class JudgeCache:
+    """The judges: one for all robots to which the same records apply."""
 
     def __init__(self, files: Files) -> None:
-        self.files = files
+        self._files = files
         self._judges: dict[tuple[Any, ...], Judge] = {}
         self._readings = [
             (RobotsTxt(version.body), Rfc9309(version.body)) for version in files.versions
         ]
-        texts = [with_line_feeds(version.body) for version in files.versions]
-        self._agents = "\n".join("\n".join(AGENT_LINE.findall(text)) for text in texts).lower()
 
     def judge_of(self, name: str) -> Judge:
-        """Return who judges the robot of this name token."""
-        if name not in self._agents:
-            name = ""
+        """Return the judge of the robot with this name token."""
         key = tuple(
             (_lines([draft.record(name)]), _lines(rfc9309.records(name)))
             for draft, rfc9309 in self._readings
         )
         if key not in self._judges:
             if len(self._judges) >= _JUDGES_MOST:
-                self._judges.clear()  # each robot has its own still
+                self._judges.clear()  # each robot still has its own
             most = max(DECISIONS_KEPT // (len(self._judges) + 1), _DECISIONS_LEAST)
-            self._judges[key] = Judge(name, self.files, most)
+            self._judges[key] = Judge(name, self._files, most)
         return self._judges[key]
 
 
@@ -228,9 +198,7 @@ def _lines(records: Sequence[Record | None]) -> tuple[int, ...]:
 
 
 class Knowledge:
-    """Which versions a robot may go by, by what it has fetched."""
-
-    __slots__ = ("fetched", "unseen_until", "version")
+    """The versions that a robot may use, by its requests for the file."""
 
     def __init__(self, unseen_until: float) -> None:
         self.unseen_until = unseen_until
@@ -256,21 +224,7 @@ class Knowledge:
             return files.within(secs - grace_secs, self.unseen_until)
         return (self.version,) if secs < self.fetched + grace_secs else ()
 
-    def holds_until(self, secs: float, files: Files) -> float:
-        """Return until when it makes no difference when a request comes."""
-        starts = [version.since for version in files.versions]
-        starts.append(self.unseen_until if self.fetched is None else self.fetched)
-        ends = [start + grace for start in starts for grace in (0, *GRACE_SECS.values())]
-        return min((end for end in ends if end > secs), default=float("inf"))
-
-    def violations(
-        self, decision: Decision, standard: Standard, secs: float, files: Files
-    ) -> tuple[Rule | None, bool]:
-        """Return the rule that a request disobeys, and whether that is excused.
-
-        It is where a copy that the robot may still go by allows the request. None where
-        the version that holds allows it.
-        """
-        rule = decision.by[files.at(secs)].get(standard)
+    def excuses(self, decision: Decision, standard: Standard, secs: float, files: Files) -> bool:
+        """Return whether a copy that the robot may still use allows a request."""
         held = self.versions(secs, GRACE_SECS[standard], files)
-        return rule, any(n == FREE or standard not in decision.by[n] for n in held)
+        return any(n == FREE or (n, standard) not in decision for n in held)

@@ -6,7 +6,7 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 LONGEST_LINE_BYTES = 1 << 16
 """What is longer is no line of a log: it is passed over, and counted as unread."""
@@ -20,39 +20,23 @@ class LogError(Exception):
     """A log that cannot be read to its end. What was read of it counts."""
 
 
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    @property
-    def needs_input(self) -> bool: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
 class _Gzip:
     """zlib's decompressor, with the interface of the others."""
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(wbits=31)
+        self.needs_input = True
+        self.eof = False
+        self.unused_data = b""
 
-    @property
-    def eof(self) -> bool:
-        return self._zlib.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._zlib.unused_data
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._zlib.unconsumed_tail
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        return self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        found = self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
+        self.needs_input = not self._zlib.unconsumed_tail
+        self.eof, self.unused_data = self._zlib.eof, self._zlib.unused_data
+        return found
 
 
-def _decompressor(start: bytes) -> _Decompressor | None:
+def _decompressor(start: bytes) -> Any:
     """Return what reads a file that begins so; None where it is not compressed."""
     if start.startswith(b"\x1f\x8b"):
         return _Gzip()
@@ -88,9 +72,7 @@ def octets(file: BinaryIO, size: int) -> Iterator[bytes]:
         raise LogError(f"damaged: {error}") from None
 
 
-def _decompressed(
-    file: BinaryIO, data: bytes, decompressor: _Decompressor, size: int
-) -> Iterator[bytes]:
+def _decompressed(file: BinaryIO, data: bytes, decompressor: Any, size: int) -> Iterator[bytes]:
     while True:
         yield decompressor.decompress(data, size)
         if decompressor.eof:
@@ -98,10 +80,9 @@ def _decompressed(
             if not data:
                 return
             data = _to_be_known(file, data)
-            following = _decompressor(data)
-            if following is None:
+            decompressor = _decompressor(data)
+            if decompressor is None:
                 raise LogError("damaged: something else follows what is compressed")
-            decompressor = following
         elif decompressor.needs_input:
             data = file.read(_READ_BYTES)
             if not data:

@@ -9,7 +9,7 @@ from ipaddress import collapse_addresses, ip_address, ip_network
 from typing import Any
 
 from scrapy_koster.audit.access_log import Visit
-from scrapy_koster.audit.kept import Kept
+from scrapy_koster.audit.bounded_cache import BoundedCache
 
 UNVERIFIED = " (unverified)"
 """Follows the name of a robot whose requests came from other addresses. No token has a space."""
@@ -45,25 +45,23 @@ def _prefixes(found: Any) -> Iterator[str]:
             yield from (entry[key] for key in _PREFIX_KEYS if isinstance(entry.get(key), str))
 
 
-class _Inside(Kept["bytes | str", bool]):
-    """Whether a client has one of the addresses."""
+class _Networks:
+    """The address ranges of one robot."""
 
     def __init__(self, networks: Iterable[Any]) -> None:
-        super().__init__(CLIENTS_KEPT)
         self._spans: dict[int, list[tuple[int, int]]] = {4: [], 6: []}
         for version, spans in self._spans.items():
             for network in collapse_addresses(n for n in networks if n.version == version):
                 spans.append((int(network.network_address), int(network.broadcast_address)))
 
-    def made(self, client: bytes | str) -> bool:
-        """Return whether *client* has."""
+    def has(self, client: bytes | str) -> bool:
+        """Return whether *client* has an address of them. A host name is not resolved."""
         text = client if isinstance(client, str) else client.decode("latin-1")
         try:
             address = ip_address(text.strip("[]"))
         except ValueError:
-            return False  # a name: nobody has looked it up
-        mapped = getattr(address, "ipv4_mapped", None)
-        address = mapped or address
+            return False
+        address = getattr(address, "ipv4_mapped", None) or address
         spans, number = self._spans[address.version], int(address)
         at = bisect_right(spans, (number, 1 << 128)) - 1
         return at >= 0 and spans[at][0] <= number <= spans[at][1]
@@ -74,30 +72,27 @@ class Ranges:
 
     def __init__(self, networks: Mapping[str, list[Any]]) -> None:
         """*networks* are by the name tokens of the robots, in lower case."""
-        self._inside = {name: _Inside(each) for name, each in networks.items()}
-        self._of: dict[str, _Inside | None] = {}
+        self._inside = {
+            name: BoundedCache["bytes | str", bool](_Networks(each).has, CLIENTS_KEPT)
+            for name, each in networks.items()
+        }
+        self._of: BoundedCache[str, Any] = BoundedCache(self._for, CLIENTS_KEPT)
 
     def has(self, name: str) -> bool:
-        """Whether the ranges of the robot *name* are known."""
+        """Return whether the ranges of the robot *name* are known."""
         return self._for(name) is not None
 
-    def _for(self, name: str) -> _Inside | None:
-        """Return those of *name*: googlebot.json is for googlebot-image as well."""
+    def _for(self, name: str) -> BoundedCache[bytes | str, bool] | None:
+        """Return the ranges of *name*: googlebot.json is for googlebot-image as well."""
         parts = name.split("-")
         starts = ("-".join(parts[:n]) for n in range(len(parts), 0, -1))
         return next((self._inside[start] for start in starts if start in self._inside), None)
 
     def marked(self, visits: Iterable[Visit]) -> list[Visit]:
-        """Return *visits*, where those from other addresses are of an unverified robot."""
+        """Return *visits*, with those from other addresses as visits of an unverified robot."""
         found: list[Visit] = []
-        of = self._of
         for visit in visits:
-            name = visit[1]
-            if name not in of:
-                if len(of) >= CLIENTS_KEPT:
-                    of.clear()
-                of[name] = self._for(name)
-            inside = of[name]
+            inside = self._of[visit[1]]
             is_other = inside is not None and not inside[visit[2]]
-            found.append((visit[0], name + UNVERIFIED, *visit[2:]) if is_other else visit)
+            found.append((visit[0], visit[1] + UNVERIFIED, *visit[2:]) if is_other else visit)
         return found

@@ -6,7 +6,7 @@ And those of load balancers of AWS.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -54,7 +54,7 @@ _MEANS = {
     "http_user_agent": "agent", "host": "host", "http_host": "host", "server_name": "host",
 }  # fmt: skip
 """Which field a variable is; of two that are the same one the first in this order counts."""
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+_VARIABLE = re.compile(r"\$(\{)?(\w+)(?(1)\})", re.ASCII)
 
 
 class TextFormat(NamedTuple):
@@ -93,28 +93,15 @@ def nginx_format(text: str) -> TextFormat:
 
     Raises ValueError, in words for the user, where the lines could not be told apart.
     """
-    parts = list(_parts(text))
-    chosen = _chosen([name for name, _ in parts if name])
-    pattern = b"^"
-    for (name, literal), (_, following) in zip(parts, [*parts[1:], ("", "\n")], strict=True):
-        if not name:
-            pattern += re.escape(literal.encode())
-            continue
-        looks = _OWN.get(name) or _looks(name, following)
+    first, *rest = _VARIABLE.split(text)
+    names, texts = rest[1::3], rest[2::3]
+    chosen = _chosen(names)
+    pattern = b"^" + re.escape(first.encode())
+    for name, following, ends in zip(names, texts, [*texts[:-1], texts[-1] + "\n"], strict=True):
+        looks = _OWN.get(name) or _looks(name, ends)
         pattern += b"(?P<%b>%b)" % (chosen[name].encode(), looks) if name in chosen else looks
+        pattern += re.escape(following.encode())
     return _format(pattern + rb"\r?\n")
-
-
-def _parts(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the variables, as ("name", ""), and what stands between them, as ("", "text")."""
-    at = 0
-    for match in _VARIABLE.finditer(text):
-        if match.start() > at:
-            yield "", text[at : match.start()]
-        yield match[1] or match[2], ""
-        at = match.end()
-    if at < len(text):
-        yield "", text[at:]
 
 
 def _chosen(names: list[str]) -> dict[str, str]:

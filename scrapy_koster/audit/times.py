@@ -6,8 +6,6 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import TypeAlias
 
-from scrapy_koster.audit.kept import Kept
-
 Time: TypeAlias = "bytes | str | float"
 """As a log has it: a text, or in JSON a number of seconds, or of parts of them."""
 
@@ -26,7 +24,6 @@ _ISO = re.compile(
     re.ASCII,
 )
 _SECS = re.compile(r"\d{1,20}(?:\.\d{1,9})?", re.ASCII)
-_KEPT = 4096
 # What is larger counts milliseconds, microseconds or nanoseconds.
 _MOST_SECS = 1e11
 
@@ -68,15 +65,9 @@ def _scaled(number: float) -> int:
     return int(number)
 
 
-class Times(Kept["bytes | str | float", "int | None"]):
-    """The seconds of the times last seen; None of what is no time."""
-
-    def __init__(self) -> None:
-        super().__init__(_KEPT)
-
-    def made(self, time: Time) -> int | None:
-        """Return the seconds of *time*."""
-        try:
-            return seconds_of(time)
-        except (ValueError, OverflowError, TypeError):
-            return None
+def seconds_or_none(time: Time) -> int | None:
+    """Return the second that *time* is in, None for an invalid time."""
+    try:
+        return seconds_of(time)
+    except (ValueError, OverflowError, TypeError):
+        return None

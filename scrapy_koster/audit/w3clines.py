@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from operator import itemgetter
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from scrapy_koster.audit.kept import Kept
+from scrapy_koster.audit.bounded_cache import BoundedCache
 from scrapy_koster.audit.textlines import Row
 
 DIRECTIVE = re.compile(rb"^#[^\n]*\n", re.MULTILINE)
@@ -30,7 +29,7 @@ _WANTED = (
     (b"cs(user-agent)",),
     (b"x-host-header", b"cs-host", b"cs(host)"),
 )
-"""What the fields of a visit are called, in the order of ``_Read.row``; the first counts."""
+"""What the fields of a visit are called, in the order of ``row``; the first counts."""
 _FIELDS_MOST = 200
 _KEPT = 20_000
 
@@ -44,7 +43,7 @@ class W3cFormat:
     """Reads lines by the ``#Fields`` above them."""
 
     def __init__(self) -> None:
-        self._read: _Read | None = None
+        self._rows: Callable[[bytes], list[Row]] = _no_rows
 
     def rows(self, piece: bytes) -> list[Row]:
         """Return the lines that can be read."""
@@ -53,64 +52,41 @@ class W3cFormat:
         for directive in DIRECTIVE.finditer(piece):
             found += self._rows(piece[at : directive.start()])
             if fields := _FIELDS.match(directive[0]):
-                self._read = _read_of(fields[1])
+                self._rows = _reader_of(fields[1])
             at = directive.end()
-        return found + self._rows(piece[at:] if at else piece)
-
-    def _rows(self, lines: bytes) -> list[Row]:
-        return self._read.rows(lines) if self._read is not None and lines else []
+        return found + self._rows(piece[at:])
 
 
-class _Agents(Kept[bytes, bytes]):
-    """User-Agent headers, which have no spaces in these logs."""
-
-    def __init__(self, decoded: Callable[[bytes], bytes]) -> None:
-        super().__init__(_KEPT)
-        self._decoded = decoded
-
-    def made(self, agent: bytes) -> bytes:
-        """Return a header as it was sent."""
-        return b"" if agent == b"-" else self._decoded(agent)
+def _no_rows(_lines: bytes) -> list[Row]:
+    return []
 
 
-class _Read:
-    """How lines with these fields are read, all of a piece at once."""
+def _reader_of(text: bytes) -> Callable[[bytes], list[Row]]:
+    """Return a function that reads lines with these fields, all of a piece at once."""
+    fields = text.lower().split()
+    chosen = [next((name for name in names if name in fields), None) for names in _WANTED]
+    if len(fields) > _FIELDS_MOST or not {b"date", b"time"} <= set(fields) or chosen[4] is None:
+        return _no_rows
+    # Each field excludes what ends it: one way to match, or none.
+    parts = [rb"([^ \t\r\n]*)" if name in chosen else rb"[^ \t\r\n]*" for name in fields]
+    pattern = b"^" + rb"[ \t]".join(parts) + rb"(?:[ \t][^\n]*)?\r?\n()"
+    findall = re.compile(pattern, re.MULTILINE).findall
+    kept = [name for name in fields if name in chosen]
+    ordered = itemgetter(*(kept.index(name) if name is not None else len(kept) for name in chosen))
+    # CloudFront writes %20 for a space, IIS a plus sign.
+    decoded = unquote_to_bytes if b"x-edge-location" in fields else _with_spaces
+    agents = BoundedCache[bytes, bytes](decoded, _KEPT)
 
-    def __init__(self, pattern: re.Pattern[bytes], places: list[int], *, escaped: bool) -> None:
-        self._pattern = pattern
-        self._ordered: Callable[[tuple[bytes, ...]], Any] = itemgetter(*places)
-        # IIS writes a plus sign for a space, CloudFront %20.
-        self._agents = _Agents(unquote_to_bytes if escaped else _with_spaces)
-
-    def rows(self, lines: bytes) -> list[Row]:
-        return list(map(self._row, map(self._ordered, self._pattern.findall(lines))))
-
-    def _row(self, found: tuple[bytes, ...]) -> Row:
-        client, date, time, method, stem, query, status, size, agent, host = found
+    def row(found: tuple[bytes, ...]) -> Row:
+        client, date, time, method, stem, query, status, size, agent, host = ordered(found)
         target = stem if query in (b"", b"-") else b"%b?%b" % (stem, query)
         asked = b"%b %b" % (method or b"GET", target)
+        agent = b"" if agent == b"-" else agents[agent]
         name = b"" if host == b"-" else host
-        return client, b"%bT%b" % (date, time), asked, status, size, self._agents[agent], name
+        return client, b"%bT%b" % (date, time), asked, status, size, agent, name
+
+    return lambda lines: list(map(row, findall(lines)))
 
 
 def _with_spaces(agent: bytes) -> bytes:
     return agent.replace(b"+", b" ")
-
-
-def _read_of(text: bytes) -> _Read | None:
-    """Return how lines with these fields are read; None if there is no visit in them."""
-    fields = text.lower().split()
-    if len(fields) > _FIELDS_MOST or not {b"date", b"time"} <= set(fields):
-        return None
-    chosen = [next((name for name in names if name in fields), None) for names in _WANTED]
-    if chosen[4] is None:
-        return None
-    separator = rb"[ \t]"
-    # Each field excludes what ends it: one way to match, or none.
-    parts = [rb"([^ \t\r\n]*)" if name in chosen else rb"[^ \t\r\n]*" for name in fields]
-    pattern = b"^" + separator.join(parts) + rb"(?:[ \t][^\n]*)?\r?\n"
-    kept = [name for name in fields if name in chosen]
-    places = [kept.index(name) if name is not None else len(kept) for name in chosen]
-    return _Read(
-        re.compile(pattern + b"()", re.MULTILINE), places, escaped=b"x-edge-location" in fields
-    )

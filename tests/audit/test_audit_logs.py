@@ -21,7 +21,7 @@ from harness.doubling import MOST, Reader, growth
 
 from scrapy_koster.audit import access_log as audit_log
 from scrapy_koster.audit import auditor as audit_auditor
-from scrapy_koster.audit import judging, order
+from scrapy_koster.audit import judging, merged_logs
 from scrapy_koster.audit.clients import masked, whole
 from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.judging import Files, Version, method_and_path
@@ -376,7 +376,7 @@ def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
         tracemalloc.stop()
         return peak - len(log)
 
-    monkeypatch.setattr(order, "PIECE_BYTES", 1 << 16)
+    monkeypatch.setattr(merged_logs, "PIECE_BYTES", 1 << 16)
     most(100)
     most(1000)  # what is imported and compiled once does not count
     assert most(4000) < 1.2 * most(2000)
