@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.report import pictures
 from scrapy_koster.report.html import rendered
 from scrapy_koster.report.overview import Tile
-from scrapy_koster.report.table import Column, Table
+from scrapy_koster.report.table import Table
 from scrapy_koster.report.writing import whole
 
 _HERE = Path(__file__).parent
@@ -25,45 +25,53 @@ _FIRST = ("robots", "violations")
 Found = dict[str, Any]
 """What ``Result.to_dict`` returns."""
 
-_ROBOTS = [
-    Column("robot"),
-    Column("kind"),
-    Column("violations", "number"),
-    Column("requests", "number"),
-    Column("robots.txt requests", "number"),
-    Column("first robots.txt request", "time", minor=True),
-    Column("requests before it", "number", minor=True),
-    Column("robots.txt interval", "secs", minor=True),
-    Column("in grace", "number", minor=True),
-    Column("only by the draft", "number", minor=True),
-    Column("only by RFC 9309", "number", minor=True),
-    Column("identified by", "text", minor=True),
-    Column("documented behavior", "text", minor=True),
-]
-_PACE = [
-    Column("robot"),
-    Column("most in 10 s", "number"),
-    Column("most in 1 s", "number"),
-    Column("most in 60 s", "number"),
-    Column("gap p10", "secs"),
-    Column("gap p50", "secs"),
-    Column("gap p90", "secs"),
-    Column("Crawl-delay", "secs"),
-    Column("gaps that respect it, %", "number"),
-    Column("addresses", "number", minor=True),
-]
-_VIOLATIONS = [
-    Column("violations", "number"),
-    Column("robot"),
-    Column("line", "number"),
-    Column("text"),
-    Column("only by this reading", "number", minor=True),
-    Column("bytes", "bytes", minor=True),
-    Column("first", "time", minor=True),
-    Column("last", "time", minor=True),
-    Column("sample"),
-    Column("clients", "text", minor=True),
-]
+_Columns = Sequence[tuple[str, str, Callable[[Any], Any]]]
+"""Headings, the classes of their cells, and functions that return the value for a row."""
+
+_ROBOTS: _Columns = (
+    ("robot", "text", lambda robot: robot["name"]),
+    ("kind", "text", lambda robot: robot["kind"]),
+    ("violations", "number", lambda robot: robot["violations"]),
+    ("requests", "number", lambda robot: robot["requests"]),
+    ("robots.txt requests", "number", lambda robot: robot["robots_txt_requests"]),
+    ("first robots.txt request", "time minor", lambda robot: _secs(robot["asked"]["first"])),
+    ("requests before it", "number minor", lambda robot: robot["asked"]["pages_before"]),
+    ("robots.txt interval", "secs minor", lambda robot: robot["asked"]["every_secs"]),
+    ("in grace", "number minor", lambda robot: robot["in_grace"]),
+    ("only by the draft", "number minor", lambda robot: robot["by_reading"]["only_draft"]),
+    ("only by RFC 9309", "number minor", lambda robot: robot["by_reading"]["only_rfc9309"]),
+    ("identified by", "text minor", lambda robot: robot["known_by"]),
+    ("documented behavior", "text minor", lambda robot: robot["documented"] or ""),
+)
+_PACE: _Columns = (
+    ("robot", "text", lambda robot: robot["name"]),
+    ("most in 10 s", "number", lambda robot: robot["speed"]["worst"]["10s"]),
+    ("most in 1 s", "number", lambda robot: robot["speed"]["worst"]["1s"]),
+    ("most in 60 s", "number", lambda robot: robot["speed"]["worst"]["60s"]),
+    ("gap p10", "secs", lambda robot: robot["speed"]["gap_secs"]["p10"]),
+    ("gap p50", "secs", lambda robot: robot["speed"]["gap_secs"]["p50"]),
+    ("gap p90", "secs", lambda robot: robot["speed"]["gap_secs"]["p90"]),
+    ("Crawl-delay", "secs", lambda robot: robot["speed"]["crawl_delay_secs"]),
+    ("gaps that respect it, %", "number", lambda robot: _percent(robot["speed"])),
+    ("addresses", "number minor", lambda robot: robot["clients"]),
+)
+_VIOLATIONS: _Columns = (
+    ("violations", "number", lambda each: each["count"]),
+    ("robot", "text", lambda each: each["robot"]),
+    ("line", "number", lambda each: each["line"]),
+    ("text", "text", lambda each: each["rule"]),
+    ("only by this reading", "number minor", lambda each: each["only_by_this"]),
+    ("bytes", "bytes minor", lambda each: each["bytes"]),
+    ("first", "time minor", lambda each: _secs(each["first"])),
+    ("last", "time minor", lambda each: _secs(each["last"])),
+    ("sample", "text", lambda each: next(iter(each["samples"]), "")),
+    ("clients", "text minor", lambda each: ", ".join(each["clients"])),
+)
+_UNKNOWN: _Columns = (
+    ("requests", "number", lambda program: program["requests"]),
+    ("name", "text", lambda program: program["name"]),
+    ("disallowed", "number", lambda program: program["violations"]),
+)
 
 
 def write_audit(found: Found, out: str) -> None:
@@ -92,105 +100,53 @@ def write_audit(found: Found, out: str) -> None:
 
 def _tables(found: Found) -> Iterator[Table]:
     robots = found["robots"][:_ROBOTS_MOST]
-    yield _filled(
-        Table("robots", "Robots", "Each robot, and whether it obeyed.", _ROBOTS, sort=2),
-        map(_robot, robots),
-    )
-    about = "Each line of robots.txt that a robot disobeyed, with a sample path."
-    violations = [(robot["name"], each) for robot in robots for each in robot["violated_rules"]]
-    violations += [("(others)", each) for each in found["not_kept_apart"]["violated_rules"]]
-    yield _filled(
-        Table("violations", "Disobeyed lines", about, _VIOLATIONS),
-        (_violation(*each) for each in violations[:_VIOLATIONS_MOST]),
-    )
-    about = "The time between two requests in whole seconds, and the largest bursts."
-    yield _filled(Table("pace", "Speed", about, _PACE, sort=1), map(_pace, robots))
-    columns = [Column("requests", "number"), Column("name"), Column("disallowed", "number")]
-    about = (
-        "Programs that never fetched robots.txt and may not be robots. Their disallowed requests do"
-        " not count as violations."
-    )
-    yield _filled(
-        Table("unknown", "Programs that may not be robots", about, columns),
-        ((e["requests"], e["name"], e["violations"]) for e in found["unknown"]["most"]),
-    )
-    about = "A sample of the log lines that could not be read."
-    yield _filled(
-        Table("unread", "Unreadable lines", about, [Column("line")]),
-        ((sample,) for sample in found["unread_samples"]),
-    )
+    violations = [
+        {**each, "robot": robot["name"]} for robot in robots for each in robot["violated_rules"]
+    ]
+    violations += [
+        {**each, "robot": "(others)"} for each in found["not_kept_apart"]["violated_rules"]
+    ]
+    for name, title, about, columns, rows, sort in (
+        ("robots", "Robots", "Each robot, and whether it obeyed.", _ROBOTS, robots, 2),
+        ("violations", "Disobeyed lines",
+         "Each line of robots.txt that a robot disobeyed, with a sample path.",
+         _VIOLATIONS, violations[:_VIOLATIONS_MOST], 0),
+        ("pace", "Speed",
+         "The time between two requests in whole seconds, and the largest bursts.",
+         _PACE, robots, 1),
+        ("unknown", "Programs that may not be robots",
+         ("Programs that never fetched robots.txt and may not be robots. Their disallowed requests"
+          " do not count as violations."),
+         _UNKNOWN, found["unknown"]["most"], 0),
+        ("unread", "Unreadable lines", "A sample of the log lines that could not be read.",
+         (("line", "text", str),), found["unread_samples"], 0),
+    ):  # fmt: skip
+        heads = {head: key for head, key, _ in columns}
+        values = ([value(row) for _, _, value in columns] for row in rows)
+        yield Table(name, title, about, heads, values, sort=sort)
 
 
-def _filled(table: Table, rows: Any) -> Table:
-    for row in rows:
-        table.add(*row)
-    return table
+def _secs(time: str | None) -> int | None:
+    return None if time is None else seconds_of(time)
 
 
-def _robot(robot: Found) -> tuple[Any, ...]:
-    asked, by = robot["asked"], robot["by_reading"]
-    return (
-        robot["name"],
-        robot["kind"],
-        robot["violations"],
-        robot["requests"],
-        robot["robots_txt_requests"],
-        asked["first"] and seconds_of(asked["first"]),
-        asked["pages_before"],
-        asked["every_secs"],
-        robot["in_grace"],
-        by["only_draft"],
-        by["only_rfc9309"],
-        robot["known_by"],
-        robot["documented"] or "",
-    )
-
-
-def _pace(robot: Found) -> tuple[Any, ...]:
-    speed = robot["speed"]
-    gap, worst, kept = speed["gap_secs"], speed["worst"], speed["gaps_that_keep_it"]
-    return (
-        robot["name"],
-        *(worst[window] for window in ("10s", "1s", "60s")),
-        *gap.values(),
-        speed["crawl_delay_secs"],
-        None if kept is None else round(100 * kept),
-        robot["clients"],
-    )
-
-
-def _violation(name: str, each: Found) -> tuple[Any, ...]:
-    return (
-        each["count"],
-        name,
-        each["line"],
-        each["rule"],
-        each["only_by_this"],
-        each["bytes"],
-        seconds_of(each["first"]),
-        seconds_of(each["last"]),
-        next(iter(each["samples"]), ""),
-        ", ".join(each["clients"]),
-    )
+def _percent(speed: Found) -> int | None:
+    kept = speed["gaps_that_keep_it"]
+    return None if kept is None else round(100 * kept)
 
 
 def _tiles(found: Found) -> Iterator[tuple[str, list[Tile]]]:
     robots = found["robots"]
+    disobeyed = sum(each["violations"] > 0 for each in robots)
+    silent = sum(not each["asked"]["ever"] for each in robots)
+    late = sum(each["asked"]["after_disobeying"] for each in robots)
     yield (
         f"Robots: {len(robots):,}",
         [
-            Tile("disobeyed", sum(each["violations"] > 0 for each in robots), "restricted"),
-            Tile("obeyed", sum(not each["violations"] for each in robots), "obeyed"),
-            Tile(
-                "never fetched robots.txt",
-                sum(not each["asked"]["ever"] for each in robots),
-                "unavailable",
-            ),
-            Tile(
-                "fetched robots.txt after disobeying",
-                sum(each["asked"]["after_disobeying"] for each in robots),
-                "unavailable",
-            ),
+            Tile("disobeyed", disobeyed, "restricted"),
+            Tile("obeyed", len(robots) - disobeyed, "obeyed"),
+            Tile("never fetched robots.txt", silent, "unavailable"),
+            Tile("fetched robots.txt after disobeying", late, "unavailable"),
         ],
     )
     yield (
@@ -225,13 +181,6 @@ def _pictures(found: Found) -> Iterator[pictures.Picture]:
             [("obeyed or in grace", "obeyed"), ("violations", "restricted")],
             days,
         )
-    for name, title, about, key in (
-        ("worst", "Most violations", "Violations by robot.", "violations"),
-        ("most", "Most requests", "Requests by robot.", "requests"),
-    ):
-        ordered = sorted(robots, key=lambda each: -each[key])
-        counts = {each["name"]: each[key] for each in ordered if each[key]}
-        yield pictures.bars(name, title, about, counts)
 
 
 def _days(found: Found) -> list[tuple[str, int, int]]:

@@ -12,9 +12,10 @@ from scrapy_koster.audit.audited_robot import (
     CLIENTS_MOST,
     DAY_SECS,
     NO_DAY,
-    WINDOWS_SECS,
     AuditedRobot,
     Violation,
+    Violations,
+    count_of,
 )
 from scrapy_koster.audit.auditor import Auditor
 from scrapy_koster.audit.clients import Shown, clients_shown
@@ -76,13 +77,10 @@ class Result:
         }
 
     def _damaged(self) -> Iterator[dict[str, str]]:
-        logs = self.logs
-        for log in logs:
-            if log.damage:
-                yield {"log": printable(log.name), "why": log.damage}
-        if not any(log.lines or log.damage for log in logs):
-            for log in logs:
-                yield {"log": printable(log.name), "why": "there is no line in it"}
+        is_empty = not any(log.lines or log.damage for log in self.logs)
+        for log in self.logs:
+            if why := "there is no line in it" if is_empty else log.damage:
+                yield {"log": printable(log.name), "why": why}
 
     def _days(self, robots: Sequence[AuditedRobot]) -> list[dict[str, Any]]:
         """Return what the robots did on each day on which one came."""
@@ -93,13 +91,10 @@ class Result:
         for by in (rest.days_violated, *(robot.days_violated for robot in robots)):
             violations.update(by[self.reading])
         return [
-            {
-                "day": None if day == NO_DAY else utc(day * DAY_SECS)[:10],
-                "requests": requests[day],
-                "violations": violations[day],
-            }
+            {"day": None if day == NO_DAY else utc(day * DAY_SECS)[:10],
+             "requests": requests[day], "violations": violations[day]}
             for day in sorted(requests)
-        ]
+        ]  # fmt: skip
 
     def _is_one(self, robot: AuditedRobot) -> bool:
         return self.auditor.by(robot) is not By.NOTHING
@@ -112,34 +107,29 @@ class Result:
     def _unknown(self, robots: Sequence[AuditedRobot]) -> dict[str, Any]:
         rest = self.auditor.rest
         most = sorted(robots, key=lambda robot: (-robot.requests, robot.name))[:_UNKNOWN_SHOWN]
+        keys = ("name", "requests", "violations")
+        rows = [
+            (printable(robot.name, _NAME_CHARS), robot.requests, robot.violations(self.reading))
+            for robot in most
+        ]
         return {
             "names": len(robots) + rest.unknown_names,
             "requests": sum(robot.requests for robot in robots) + rest.unknown_requests,
-            "most": [
-                {
-                    "name": printable(robot.name, _NAME_CHARS),
-                    "requests": robot.requests,
-                    "violations": robot.violations(self.reading),
-                }
-                for robot in most
-            ],
+            "most": [dict(zip(keys, row, strict=True)) for row in rows],
         }
 
     def _rest(self) -> dict[str, Any]:
         rest = self.auditor.rest
-        violations = self._violated_rules(rest.violated)
         return {
             "names": rest.names,
             "requests": rest.requests,
             "robots_txt_requests": rest.asked,
             "clients": rest.clients,
-            "violations": sum(each["count"] for each in violations),
-            "violated_rules": violations,
+            "violations": count_of(rest.violated[self.reading]),
+            "violated_rules": self._violated_rules(rest.violated),
         }
 
     def _robot(self, robot: AuditedRobot) -> dict[str, Any]:
-        violations = self._violated_rules(robot.violated)
-        asking = robot.asking
         return {
             "name": printable(robot.name, _NAME_CHARS),
             "known_by": self.auditor.by(robot).value,
@@ -147,15 +137,12 @@ class Result:
             "verified": self._is_verified(robot),
             "documented": fallback_of(robot.name.removesuffix(UNVERIFIED)),
             "requests": robot.requests,
-            "robots_txt_requests": asking.count,
-            "violations": sum(each["count"] for each in violations),
-            "violated_rules": violations,
+            "robots_txt_requests": robot.asking.count,
+            "violations": robot.violations(self.reading),
+            "violated_rules": self._violated_rules(robot.violated),
             "by_reading": {
-                "draft": robot.violations(Standard.DRAFT),
-                "rfc9309": robot.violations(Standard.RFC_9309),
-                "only_draft": robot.violations(Standard.DRAFT) - _by_both(robot, Standard.DRAFT),
-                "only_rfc9309": robot.violations(Standard.RFC_9309)
-                - _by_both(robot, Standard.RFC_9309),
+                **{key: robot.violations(reading) for reading, key in KEYS.items()},
+                **{f"only_{key}": _only_by(robot, reading) for reading, key in KEYS.items()},
             },
             "in_grace": robot.excused[self.reading],
             "asked": self._asked(robot),
@@ -173,9 +160,7 @@ class Result:
             return False
         return True if self.ranges is not None and self.ranges.has(robot.name) else None
 
-    def _violated_rules(
-        self, violations: dict[Standard, dict[Rule, Violation]]
-    ) -> list[dict[str, Any]]:
+    def _violated_rules(self, violations: Violations) -> list[dict[str, Any]]:
         found = [self._violated_rule(*item) for item in violations[self.reading].items()]
         return sorted(found, key=lambda each: (-each["count"], each["line"]))
 
@@ -196,44 +181,40 @@ class Result:
         }
 
     def _asked(self, robot: AuditedRobot) -> dict[str, Any]:
-        asking, first = robot.asking, robot.pace.first
+        asking, began = robot.asking, robot.pace.first
+        if not asking.count:
+            first = late = every = None
+        else:
+            first = asking.first
+            late = max(first - began, 0) if asking.pages_before and began is not None else None
+            every = (asking.last - first) // (asking.count - 1) if asking.count > 1 else None
         offended = robot.first_violation.get(self.reading)
-        asked = asking.first if asking.count else None
-        late = None if asked is None or first is None else max(asked - first, 0)
         return {
             "ever": asking.count > 0,
-            "first": _time(asked),
+            "first": _time(first),
             "pages_before": asking.pages_before if asking.count else robot.requests,
-            "secs_after_first_page": late if asking.pages_before else None,
-            "every_secs": (asking.last - asking.first) // (asking.count - 1)
-            if asking.count > 1
-            else None,
+            "secs_after_first_page": late,
+            "every_secs": every,
             "longest_secs": asking.longest_secs if asking.count > 1 else None,
-            "after_disobeying": asked is not None and offended is not None and offended < asked,
+            "after_disobeying": first is not None and offended is not None and offended < first,
             "statuses": {str(status): n for status, n in sorted(asking.statuses.items())},
         }
 
 
 def _kinds(robots: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what the robots of each kind did, as far as they were kept apart."""
+    """Return the sums of the robots of each kind."""
     found = []
     for kind in Kind:
-        of_it = [robot for robot in robots if robot["kind"] == kind.value]
-        if of_it:
-            found.append(
-                {
-                    "kind": kind.value,
-                    "robots": len(of_it),
-                    "disobeyed": sum(robot["violations"] > 0 for robot in of_it),
-                    "requests": sum(robot["requests"] for robot in of_it),
-                    "violations": sum(robot["violations"] for robot in of_it),
-                }
-            )
+        if of_it := [robot for robot in robots if robot["kind"] == kind.value]:
+            sums = {key: sum(robot[key] for robot in of_it) for key in ("requests", "violations")}
+            disobeyed = sum(robot["violations"] > 0 for robot in of_it)
+            found.append({"kind": kind.value, "robots": len(of_it), "disobeyed": disobeyed, **sums})
     return found
 
 
-def _by_both(robot: AuditedRobot, reading: Standard) -> int:
-    return sum(violation.by_both for violation in robot.violated[reading].values())
+def _only_by(robot: AuditedRobot, reading: Standard) -> int:
+    violations = robot.violated[reading].values()
+    return sum(violation.count - violation.by_both for violation in violations)
 
 
 def _speed(robot: AuditedRobot, files: Files) -> dict[str, Any]:
@@ -241,7 +222,7 @@ def _speed(robot: AuditedRobot, files: Files) -> dict[str, Any]:
     delay = robot.judge.delay_secs(len(files.versions) - 1)
     return {
         "gap_secs": {name: pace.gap(part) for name, part in _GAPS.items()},
-        "worst": {f"{secs}s": worst for secs, worst in zip(WINDOWS_SECS, pace.worst, strict=True)},
+        "worst": {f"{secs}s": worst for secs, worst in pace.worst.items()},
         "crawl_delay_secs": delay,
         "gaps_that_keep_it": None if delay is None else pace.kept(delay),
     }

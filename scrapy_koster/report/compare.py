@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.report.numbers import CLOSED_BY, NOT_KNOWN, OUTCOME_NAMES, numbers_of
-from scrapy_koster.report.table import Column, Table, formatted
+from scrapy_koster.report.table import Table, formatted
 
 if TYPE_CHECKING:
     import sqlite3
@@ -36,55 +39,49 @@ def compared_with(old: sqlite3.Connection, new: sqlite3.Connection) -> Compared:
          "lines that now refuse", "lines that no longer refuse"),
         0,
     )  # fmt: skip
-    sites = _sites_table()
+    sites: list[tuple[Any, ...]] = []
     for then, now in _pairs(old.execute(_SITES), new.execute(_SITES)):
         for what in _changes(then, now):
             counts[what] += 1
             if then and now and len(sites) < _ROWS_MOST:
-                sites.add(now[0], what.split()[1], _named(then[1]), _named(now[1]))
-    rules = _rules_table()
+                sites.append((now[0], what.split()[1], _named(then[1]), _named(now[1])))
+    rules: list[tuple[Any, ...]] = []
     for then, now in _pairs(old.execute(_RULES), new.execute(_RULES)):
         if then is None or now is None:
             counts["lines that now refuse" if now else "lines that no longer refuse"] += 1
             _, site, line, text, _ = now or then
             if len(rules) < _ROWS_MOST:
-                rules.add(site, line or None, text, then and then[4], now and now[4])
+                rules.append((site, line or None, text, then and then[4], now and now[4]))
     about = before.about
     title = f"{about.get('title')}, {formatted(about.get('written'), 'time')} UTC"
-    return Compared(title, counts, [sites, rules])
-
-
-def _sites_table() -> Table:
-    about = "Sites in both crawls that closed, opened, or changed their robots.txt."
-    columns = [Column("site", "site"), Column("change"), Column("before"), Column("now")]
-    return Table("changes", "Sites that changed", about, columns)
-
-
-def _rules_table() -> Table:
-    about = "Lines that refused requests in only one of the two crawls."
-    columns = [
-        Column("site", "site"),
-        Column("line", "number"),
-        Column("text"),
-        Column("refused before", "number"),
-        Column("refused now", "number"),
-    ]
-    return Table("changed_rules", "Lines that changed", about, columns)
+    tables = [
+        Table(
+            "changes",
+            "Sites that changed",
+            "Sites in both crawls that closed, opened, or changed their robots.txt.",
+            {"site": "site", "change": "text", "before": "text", "now": "text"},
+            sites,
+        ),
+        Table(
+            "changed_rules",
+            "Lines that changed",
+            "Lines that refused requests in only one of the two crawls.",
+            {"site": "site", "line": "number", "text": "text", "refused before": "number",
+             "refused now": "number"},
+            rules,
+        ),
+    ]  # fmt: skip
+    return Compared(title, counts, tables)
 
 
 def _pairs(old: Iterator[Any], new: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
     """Yield the rows of both that have the same first value, None for what is in one alone."""
-    then, now = next(old, None), next(new, None)
-    while then is not None or now is not None:
-        if now is None or (then is not None and then[0] < now[0]):
-            yield then, None
-            then = next(old, None)
-        elif then is None or now[0] < then[0]:
-            yield None, now
-            now = next(new, None)
-        else:
-            yield then, now
-            then, now = next(old, None), next(new, None)
+    keyed = heapq.merge(
+        ((row[0], 0, row) for row in old), ((row[0], 1, row) for row in new), key=itemgetter(0)
+    )
+    for _, rows in groupby(keyed, key=itemgetter(0)):
+        pair = {which: row for _, which, row in rows}
+        yield pair.get(0), pair.get(1)
 
 
 def _changes(then: Any, now: Any) -> Iterator[str]:

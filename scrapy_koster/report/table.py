@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from scrapy_koster.protocol.wording import utc
@@ -12,60 +11,49 @@ SHOWN_FIRST = 25
 """Rows of a table that are in the page itself, for those who have no JavaScript."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column: its heading, and what its values are."""
-
-    head: str
-    kind: str = "text"
-    """text, site, number, time, secs, bytes, or severity: 3 error, 2 warning, 1 note"""
-    minor: bool = False
-    """Whether it is left out where there is little room."""
-
-    @property
-    def key(self) -> str:
-        """The class of its cells."""
-        return f"{self.kind} minor" if self.minor else self.kind
-
-
-@dataclass
 class Table:
-    """A table, by columns."""
+    """A table: its columns and their values."""
 
-    name: str
-    title: str
-    about: str
-    columns: list[Column]
-    sort: int = 0
-    """The column by which it is sorted at first; where that is of numbers, the largest first."""
-    values: list[list[Any]] = field(default_factory=list)
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        about: str,
+        columns: Mapping[str, str],
+        rows: Iterable[Iterable[Any]],
+        *,
+        sort: int = 0,
+    ) -> None:
+        """*columns* are headings with the classes of their cells: a kind, and "minor" for a column
+        that is left out if there is little room. The kinds are text, site, number, time, secs,
+        bytes, and severity (3 error, 2 warning, 1 note).
 
-    def __post_init__(self) -> None:
-        self.values = [[] for _ in self.columns]
+        *sort* is the column by which the table is sorted at first.
+        """
+        self.name = name
+        self.title = title
+        self.about = about
+        self.columns = columns
+        self.values = list(map(list, zip(*rows, strict=True))) or [[] for _ in columns]
+        self._sort = sort
+        self._kinds = [key.split()[0] for key in columns.values()]
 
     def __len__(self) -> int:
         return len(self.values[0])
 
-    def add(self, *row: Any) -> None:
-        """Add a row."""
-        for column, value in zip(self.values, row, strict=True):
-            column.append(value)
-
-    def first(self) -> list[list[str]]:
-        """Return the rows that stand in the page itself, as they are shown."""
+    def first(self) -> list[list[tuple[str, str]]]:
+        """Return the rows that are in the page itself: the class and the text of each cell."""
         rows = zip(*(column[:SHOWN_FIRST] for column in self.values), strict=True)
-        kinds = [column.kind for column in self.columns]
-        return [
-            [formatted(value, kind) for value, kind in zip(row, kinds, strict=True)] for row in rows
-        ]
+        texts = [map(formatted, row, self._kinds) for row in rows]
+        return [list(zip(self.columns.values(), row, strict=True)) for row in texts]
 
     def packed(self) -> dict[str, Any]:
-        """Return what the script of the page is given."""
+        """Return the table for the script of the page."""
         return {
-            "heads": [column.head for column in self.columns],
-            "kinds": [column.kind for column in self.columns],
-            "keys": [column.key for column in self.columns],
-            "sort": self.sort,
+            "heads": list(self.columns),
+            "kinds": self._kinds,
+            "keys": list(self.columns.values()),
+            "sort": self._sort,
             "values": self.values,
         }
 
