@@ -124,7 +124,7 @@ AUDIT = """
 import resource, sys, time
 from scrapy_koster.audit.clients import masked
 from scrapy_koster.audit.judging import Files, Version
-from scrapy_koster.audit.run import audit
+from scrapy_koster.audit.auditor import audit
 from pathlib import Path
 robots, log = map(Path, sys.argv[1:])
 files = Files([Version("robots.txt", float("-inf"), robots.read_bytes())])

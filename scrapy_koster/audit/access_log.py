@@ -149,8 +149,11 @@ class AccessLog:
             else:
                 browsers += 1
         self.browsers += browsers
-        if rows:
-            self._date(rows)
+        if self.first is None:
+            self.first = next(self._secs(rows), None)
+            self.hosts.update(row[_HOST] for row in rows[:_HOSTS_KEPT] if row[_HOST])
+        # The last lines, so that one line with a wrong time makes no difference.
+        self.last = max(self.last, min(self._secs(rows[-_TELLING:]), default=self.last))
         self._count(piece, len(rows) - unread, format_)
         return visits
 
@@ -162,13 +165,6 @@ class AccessLog:
         self.elsewhere += len(rows) - len(wanted)
         return wanted
 
-    def _date(self, rows: list[Row]) -> None:
-        """Note how far the log is. One line with a wrong time makes no difference."""
-        if self.first is None:
-            self.first = next(self._secs(rows), None)
-            self.hosts.update(row[_HOST] for row in rows[:_HOSTS_KEPT] if row[_HOST])
-        self.last = max(self.last, min(self._secs(rows[-_TELLING:]), default=self.last))
-
     def _secs(self, rows: list[Row]) -> Iterator[int]:
         found = (self._times[row[_TIME]] for row in rows)
         return (secs for secs in found if secs is not None)
@@ -177,16 +173,12 @@ class AccessLog:
         lines = piece.count(b"\n")
         if lines > read:
             lines -= len(_NO_VISIT.findall(piece))
-            self._sample(piece, format_)
+            found = (line for line in io.BytesIO(piece) if not _NO_VISIT.match(line))
+            unread = (line for line in found if next(self._secs(format_.rows(line)), None) is None)
+            for line in islice(unread, _UNREAD_SHOWN - len(self.samples)):
+                self.samples.append(printable(line.rstrip(b"\r\n"), _UNREAD_CHARS))
         self.lines += lines
         self.unread += lines - read
-
-    def _sample(self, piece: bytes, format_: Format) -> None:
-        """Keep some of the lines that could not be read."""
-        lines = (line for line in io.BytesIO(piece) if not _NO_VISIT.match(line))
-        unread = (line for line in lines if not any(True for _ in self._secs(format_.rows(line))))
-        for line in islice(unread, _UNREAD_SHOWN - len(self.samples)):
-            self.samples.append(printable(line.rstrip(b"\r\n"), _UNREAD_CHARS))
 
 
 def _text(field: bytes | str) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.times import seconds_of
-from scrapy_koster.report import pictures
 from scrapy_koster.report.html import rendered
 from scrapy_koster.report.overview import Tile
 from scrapy_koster.report.table import Table
@@ -18,7 +16,6 @@ from scrapy_koster.report.writing import whole
 _HERE = Path(__file__).parent
 _ROBOTS_MOST = 1000
 _VIOLATIONS_MOST = 10_000
-_DAYS_MOST = 4000
 _FIRST = ("robots", "violations")
 """The tables above the charts."""
 
@@ -67,6 +64,11 @@ _VIOLATIONS: _Columns = (
     ("sample", "text", lambda each: next(iter(each["samples"]), "")),
     ("clients", "text minor", lambda each: ", ".join(each["clients"])),
 )
+_DAYS: _Columns = (
+    ("day", "text", lambda day: day["day"] or "(others)"),
+    ("requests", "number", lambda day: day["requests"]),
+    ("violations", "number", lambda day: day["violations"]),
+)
 _UNKNOWN: _Columns = (
     ("requests", "number", lambda program: program["requests"]),
     ("name", "text", lambda program: program["name"]),
@@ -90,7 +92,6 @@ def write_audit(found: Found, out: str) -> None:
         violations=sum(robot["violations"] for robot in robots),
         requests=sum(robot["requests"] for robot in robots),
         tiles=list(_tiles(found)),
-        pictures=list(_pictures(found)),
         first_tables=[table for table in tables if table.name in _FIRST],
         other_tables=[table for table in tables if table.name not in _FIRST],
     )
@@ -114,6 +115,8 @@ def _tables(found: Found) -> Iterator[Table]:
         ("pace", "Speed",
          "The time between two requests in whole seconds, and the largest bursts.",
          _PACE, robots, 1),
+        ("days", "Days", "Requests and violations of robots on each day, in UTC.",
+         _DAYS, found["days"], 0),
         ("unknown", "Programs that may not be robots",
          ("Programs that never fetched robots.txt and may not be robots. Their disallowed requests"
           " do not count as violations."),
@@ -149,51 +152,24 @@ def _tiles(found: Found) -> Iterator[tuple[str, list[Tile]]]:
             Tile("fetched robots.txt after disobeying", late, "unavailable"),
         ],
     )
+    requests, violations, excused = (
+        sum(each[key] for each in robots) for key in ("requests", "violations", "in_grace")
+    )
+    yield (
+        f"Requests of robots: {requests:,}",
+        [
+            Tile("violations", violations, "restricted"),
+            Tile("in grace: allowed by an older robots.txt", excused, "unavailable"),
+            Tile("obeyed", requests - violations - excused, "obeyed"),
+        ],
+    )
     yield (
         f"Lines: {found['lines']:,}",
         [
-            Tile("from robots", sum(each["requests"] for each in robots), "obeyed"),
+            Tile("from robots", requests, "obeyed"),
             Tile("from browsers, not judged", found["browsers"], "none"),
             Tile("from programs that may not be robots", found["unknown"]["requests"], "none"),
             Tile("without a User-Agent", found["nameless"], "none"),
             Tile("unreadable", found["unread"], "unavailable"),
         ],
     )
-
-
-def _pictures(found: Found) -> Iterator[pictures.Picture]:
-    robots = found["robots"]
-    violations = sum(each["violations"] for each in robots)
-    excused = sum(each["in_grace"] for each in robots)
-    rest = sum(each["requests"] for each in robots) - violations - excused
-    yield pictures.whole(
-        "obedience",
-        "Robot requests",
-        "In grace: allowed by an older robots.txt that the robot may still have had.",
-        [("obeyed", rest, "obeyed"), ("in grace", excused, "unavailable"),
-         ("violations", violations, "restricted")],
-    )  # fmt: skip
-    if days := _days(found):
-        yield pictures.strip(
-            "days",
-            "Requests by day",
-            "Robot requests on each day, in UTC.",
-            [("obeyed or in grace", "obeyed"), ("violations", "restricted")],
-            days,
-        )
-
-
-def _days(found: Found) -> list[tuple[str, int, int]]:
-    """Return the days from the first to the last, those too on which no robot came."""
-    came = {
-        date.fromisoformat(each["day"]): (each["requests"] - each["violations"], each["violations"])
-        for each in found["days"]
-        if each["day"]
-    }
-    if not came:
-        return []
-    span = (max(came) - min(came)).days + 1
-    if span > _DAYS_MOST:  # one line with a wrong time does that
-        return [(str(day), *counts) for day, counts in came.items()]
-    days = (min(came) + timedelta(days=n) for n in range(span))
-    return [(str(day), *came.get(day, (0, 0))) for day in days]

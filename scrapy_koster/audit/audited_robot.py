@@ -77,11 +77,6 @@ class Violation:
 Violations: TypeAlias = "dict[Standard, dict[Rule, Violation]]"
 
 
-def count_of(violations: dict[Rule, Violation]) -> int:
-    """Return the number of requests that disobeyed."""
-    return sum(violation.count for violation in violations.values())
-
-
 def number_in(text: Any) -> int:
     """Return the number that a field of a log has, 0 for an invalid one such as "-"."""
     try:
@@ -221,4 +216,4 @@ class AuditedRobot:
 
     def violations(self, reading: Standard) -> int:
         """Return the number of requests that disobeyed."""
-        return count_of(self.violated[reading])
+        return sum(violation.count for violation in self.violated[reading].values())

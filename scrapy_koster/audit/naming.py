@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
-from functools import cached_property
-from itertools import chain
-from typing import NamedTuple
+from functools import cache
+from typing import TypeAlias
 
 from scrapy_koster.audit.kinds import Kind, kind_of
 from scrapy_koster.protocol.line import AGENT_LINE, with_line_feeds
@@ -47,6 +46,9 @@ _GRAM = 4
 _LISTED_MOST = 10_000
 
 
+Tags: TypeAlias = Collection[str]
+
+
 class By(Enum):
     """How it is known that a name is a robot's."""
 
@@ -72,20 +74,20 @@ class Namer:
     def named(self, header: str) -> str | None:
         """Return the robot that sends *header*, None where it is a browser or empty."""
         header = header[:HEADER_CHARS]
-        known = self._list.find(header)
+        known = _known_in(header)
         name = self._name_in(header, known)
         if known is not None and name not in self._listed and len(self._listed) < _LISTED_MOST:
-            self._listed[name] = kind_of(name, known.tags)
+            self._listed[name] = kind_of(name, known[1])
         return name or None
 
-    def _name_in(self, header: str, known: _Known | None) -> str:
+    def _name_in(self, header: str, known: tuple[int, Tags] | None) -> str:
         """Return the name in *header*; "" where there is none.
 
         It is the first token, or what follows ``compatible;``, or what the list knows. In
         between stand the words of browsers, and of apps that show a page in themselves: those
         may be words of the file as well, and are no names.
         """
-        listed = _name_at(header, known.at) if known else ""
+        listed = _name_at(header, known[0]) if known else ""
         first = name_token(header)
         if first in _BROWSERS_FIRST or _NO_NAME.fullmatch(first):
             first = ""
@@ -129,10 +131,6 @@ class Namer:
         """Return what the robot *name* is for."""
         return self._listed.get(name) or kind_of(name, ())
 
-    @cached_property
-    def _list(self) -> _List:
-        return _List()
-
 
 def _agents(file: bytes) -> Iterator[str]:
     """Yield the robots that a file names, each also by its name token."""
@@ -159,52 +157,33 @@ def _likely(tokens: Iterable[str]) -> str:
     return next(filter(_NAME_OF_ONE.search, names), names[0] if names else "")
 
 
-class _Known(NamedTuple):
-    """A match of the list: where it is in a header, and the tags of what it knows."""
+@cache
+def _list() -> tuple[dict[str, list[tuple[str, Tags]]], list[tuple[re.Pattern[str], Tags]]]:
+    """Return crawler-user-agents: its plain texts by their first four characters, and its patterns.
 
-    at: int
-    tags: Collection[str]
-
-
-class _List:
-    """The patterns of crawler-user-agents, most of which are plain texts.
-
-    1,500 patterns one after the other are slow; so those that are plain are found by
-    four of their characters.
+    1,500 patterns are slow one after the other, and most of them are plain.
     """
+    from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415  # half a MB
 
-    def __init__(self) -> None:
-        from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415  # half a MB
+    by_gram: dict[str, list[tuple[str, Tags]]] = {}
+    patterns = []
+    for entry in CRAWLER_USER_AGENTS_DATA:
+        plain, tags = re.sub(r"\\(\W)", r"\1", entry["pattern"]), entry.get("tags", ())
+        if _SPECIAL.search(entry["pattern"]) or len(plain) < _GRAM:
+            patterns.append((re.compile(entry["pattern"]), tags))
+        else:
+            by_gram.setdefault(plain[:_GRAM], []).append((plain, tags))
+    return by_gram, patterns
 
-        self._by_gram: dict[str, list[tuple[str, Collection[str]]]] = {}
-        self._short: list[tuple[str, Collection[str]]] = []
-        self._patterns: list[tuple[re.Pattern[str], Collection[str]]] = []
-        for entry in CRAWLER_USER_AGENTS_DATA:
-            plain = re.sub(r"\\(\W)", r"\1", entry["pattern"])
-            tags = entry.get("tags", ())
-            if _SPECIAL.search(entry["pattern"]):
-                self._patterns.append((re.compile(entry["pattern"]), tags))
-            elif len(plain) < _GRAM:
-                self._short.append((plain, tags))
-            else:
-                self._by_gram.setdefault(plain[:_GRAM], []).append((plain, tags))
 
-    def find(self, header: str) -> _Known | None:
-        """Return the first match in *header*, of plain texts first; None where none matches."""
-        return next(chain(self._plain(header), self._others(header)), None)
-
-    def _plain(self, header: str) -> Iterator[_Known]:
-        grams = [header[at : at + _GRAM] for at in range(len(header) - _GRAM + 1)]
-        if not self._by_gram.keys().isdisjoint(grams):
-            for at, gram in enumerate(grams):
-                for plain, tags in self._by_gram.get(gram, ()):
-                    if header.startswith(plain, at):
-                        yield _Known(at, tags)
-
-    def _others(self, header: str) -> Iterator[_Known]:
-        for plain, tags in self._short:
-            if plain in header:
-                yield _Known(header.index(plain), tags)
-        for pattern, tags in self._patterns:
-            if match := pattern.search(header):
-                yield _Known(match.start(), tags)
+def _known_in(header: str) -> tuple[int, Tags] | None:
+    """Return where the list knows a robot in *header*, and its tags; plain texts come first."""
+    by_gram, patterns = _list()
+    for at in range(len(header) - _GRAM + 1):
+        for plain, tags in by_gram.get(header[at : at + _GRAM], ()):
+            if header.startswith(plain, at):
+                return at, tags
+    for pattern, tags in patterns:
+        if match := pattern.search(header):
+            return match.start(), tags
+    return None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import collapse_addresses, ip_address, ip_network
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from scrapy_koster.audit.access_log import Visit
@@ -49,10 +48,8 @@ class _Networks:
     """The address ranges of one robot."""
 
     def __init__(self, networks: Iterable[Any]) -> None:
-        self._spans: dict[int, list[tuple[int, int]]] = {4: [], 6: []}
-        for version, spans in self._spans.items():
-            for network in collapse_addresses(n for n in networks if n.version == version):
-                spans.append((int(network.network_address), int(network.broadcast_address)))
+        self._starts = {(n.version, n.prefixlen, int(n.network_address)) for n in networks}
+        self._lengths = {(version, length) for version, length, _ in self._starts}
 
     def has(self, client: bytes | str) -> bool:
         """Return whether *client* has an address of them. A host name is not resolved."""
@@ -62,9 +59,12 @@ class _Networks:
         except ValueError:
             return False
         address = getattr(address, "ipv4_mapped", None) or address
-        spans, number = self._spans[address.version], int(address)
-        at = bisect_right(spans, (number, 1 << 128)) - 1
-        return at >= 0 and spans[at][0] <= number <= spans[at][1]
+        return any(
+            (version, length, int(address) & ~((1 << (address.max_prefixlen - length)) - 1))
+            in self._starts
+            for version, length in self._lengths
+            if version == address.version
+        )
 
 
 class Ranges:

@@ -15,7 +15,6 @@ from scrapy_koster.audit.audited_robot import (
     AuditedRobot,
     Violation,
     Violations,
-    count_of,
 )
 from scrapy_koster.audit.auditor import Auditor
 from scrapy_koster.audit.clients import Shown, clients_shown
@@ -85,11 +84,9 @@ class Result:
     def _days(self, robots: Sequence[AuditedRobot]) -> list[dict[str, Any]]:
         """Return what the robots did on each day on which one came."""
         requests, violations = Counter[int](), Counter[int]()
-        rest = self.auditor.rest
-        for days in (rest.days, *(robot.pace.days for robot in robots)):
-            requests.update(days)
-        for by in (rest.days_violated, *(robot.days_violated for robot in robots)):
-            violations.update(by[self.reading])
+        for robot in (self.auditor.rest, *robots):
+            requests.update(robot.pace.days)
+            violations.update(robot.days_violated[self.reading])
         return [
             {"day": None if day == NO_DAY else utc(day * DAY_SECS)[:10],
              "requests": requests[day], "violations": violations[day]}
@@ -123,9 +120,9 @@ class Result:
         return {
             "names": rest.names,
             "requests": rest.requests,
-            "robots_txt_requests": rest.asked,
-            "clients": rest.clients,
-            "violations": count_of(rest.violated[self.reading]),
+            "robots_txt_requests": rest.asking.count,
+            "clients": rest.nameless_clients,
+            "violations": rest.violations(self.reading),
             "violated_rules": self._violated_rules(rest.violated),
         }
 

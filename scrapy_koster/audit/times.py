@@ -9,18 +9,15 @@ from typing import TypeAlias
 Time: TypeAlias = "bytes | str | float"
 """As a log has it: a text, or in JSON a number of seconds, or of parts of them."""
 
-_MONTHS = {
-    name: number
-    for number, name in enumerate(
-        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"], 1
-    )
-}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+_OFFSET = r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)"
 _COMMON = re.compile(
-    r"(\d\d)/(\w{3})/(\d{4})[: ](\d\d):(\d\d):(\d\d)(?: ([+-])(\d\d)(\d\d))?", re.ASCII
+    rf"(?P<day>\d\d)/(?P<name>\w{{3}})/(?P<year>\d{{4}})[: ]{_CLOCK}(?: {_OFFSET})?", re.ASCII
 )
 _ISO = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,]\d{1,9})?"
-    r"(?:[Zz]|([+-])(\d\d):?(\d\d)|)",
+    rf"(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)[Tt ]{_CLOCK}(?:[.,]\d{{1,9}})?"
+    rf"(?:[Zz]|{_OFFSET}|)",
     re.ASCII,
 )
 _SECS = re.compile(r"\d{1,20}(?:\.\d{1,9})?", re.ASCII)
@@ -37,24 +34,19 @@ def seconds_of(time: Time) -> int:
     if isinstance(time, (int, float)):
         return _scaled(time)
     text = time.decode("latin-1") if isinstance(time, bytes) else time
-    if match := _COMMON.fullmatch(text):
-        day, month, year, *clock = match.groups()
-        return _utc(int(year), _MONTHS.get(month.lower(), 0), int(day), clock)
-    if match := _ISO.fullmatch(text):
-        years, months, days, *clock = match.groups()
-        return _utc(int(years), int(months), int(days), clock)
+    if match := _COMMON.fullmatch(text) or _ISO.fullmatch(text):
+        found = match.groupdict("0")
+        name = found.get("name", "").lower()
+        month = _MONTHS.index(name) + 1 if name else int(found["month"])
+        date = int(found["year"]), month, int(found["day"])
+        # A leap second is the last of its minute.
+        clock = int(found["hour"]), int(found["minute"]), min(int(found["second"]), 59)
+        at = datetime(*date, *clock, tzinfo=timezone.utc)
+        offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"]))
+        return int((at + offset if found["sign"] == "-" else at - offset).timestamp())
     if _SECS.fullmatch(text):
         return _scaled(float(text))
     raise ValueError("no time")
-
-
-def _utc(year: int, month: int, day: int, clock: list[str | None]) -> int:
-    hour, minute, second, sign, hours, minutes = clock
-    # A leap second is the last of its minute.
-    time = int(hour or 0), int(minute or 0), min(int(second or 0), 59)
-    at = datetime(year, month, day, *time, tzinfo=timezone.utc)
-    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
-    return int((at + offset if sign == "-" else at - offset).timestamp())
 
 
 def _scaled(number: float) -> int:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.audit.audit_page import write_audit
+from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.clients import masked, whole
 from scrapy_koster.audit.judging import Files, Version
 from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.ranges import Ranges, networks_in
 from scrapy_koster.audit.result import KEYS, Result
-from scrapy_koster.audit.run import audit
 from scrapy_koster.audit.textlines import nginx_format
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.commands.logreading import Reading

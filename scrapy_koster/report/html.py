@@ -11,18 +11,9 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
-from scrapy_koster.report import pictures
 from scrapy_koster.report.table import SHOWN_FIRST, formatted
 
 _HERE = Path(__file__).parent
-_PATTERNS = {
-    "obeyed": "",
-    "none": "M2 2h2v2h-2z",
-    "restricted": "M-2 2l4 -4M0 8l8 -8M6 10l4 -4",
-    "unavailable": "M0 4h8",
-    "unknown": "M4 0v8",
-}
-"""What tells parts of a bar apart beside their colour, in a square of 8."""
 
 
 def rendered(
@@ -42,7 +33,6 @@ def rendered(
             " base-uri 'none'; form-action 'none'",
             css=css,
             script=script,
-            patterns=_PATTERNS,
             first=SHOWN_FIRST,
             rows=_packed(rows),
             files=_packed(files),
@@ -57,8 +47,6 @@ def _environment(folder: Path) -> Environment:
         number=lambda count: f"{count:,}",
         share=lambda part, whole: f"{100 * part / whole:.1f} %",
         time=lambda secs: formatted(secs, "time"),
-        swatch=pictures.swatch,
-        line_key=pictures.key,
     )
     return environment
 

@@ -66,27 +66,33 @@ def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
 
 
 def pictures_of(numbers: Numbers) -> Iterator[pictures.Picture]:
-    """Yield the pictures, in their order."""
-    keys = ("obeyed", "none", "restricted", "unavailable", "unknown")
-    yield pictures.whole(
-        "outcomes",
-        "Outcomes",
-        "Sites by outcome.",
-        [(*item, key) for item, key in zip(numbers.outcomes.items(), keys, strict=True)],
-    )
-    compared, parser = numbers.compared, numbers.about.get("parser", _DRAFT)
+    """Yield the charts, in their order."""
+    totals, compared, parser = numbers.totals, numbers.compared, numbers.about.get("parser", _DRAFT)
     parser = "The draft" if parser == _DRAFT else parser
-    yield pictures.whole(
-        "compared",
-        f"{parser} against RFC 9309",
-        f"A sample of {sum(compared.values()):,} decisions: the first hundred, then one in 64.",
-        [
-            ("agree", compared["agree"], "obeyed"),
-            ("stricter than RFC 9309", compared["stricter"], "unavailable"),
-            ("looser than RFC 9309", compared["looser"], "restricted"),
-        ],
-    )
-    yield from _bars(numbers)
+    copies = {
+        "fetched": totals["fetches"],
+        "from storage": totals["from_storage"],
+        "revalidated (304)": totals["renewed"],
+    }
+    sample = f"A sample of {sum(compared.values()):,} decisions: the first hundred, then one in 64."
+    against_rfc = {
+        "agree": compared["agree"],
+        "stricter than RFC 9309": compared["stricter"],
+        "looser than RFC 9309": compared["looser"],
+    }
+    outcomes = ("obeyed", "none", "restricted", "unavailable", "unknown")
+    for name, title, about, counts, keys in (
+        ("outcomes", "Outcomes", "Sites by outcome.", numbers.outcomes, outcomes),
+        ("compared", f"{parser} against RFC 9309", sample, against_rfc,
+         ("obeyed", "unavailable", "restricted")),
+        ("statuses", "Statuses", "Last response of each site to the request for robots.txt.",
+         numbers.statuses, ()),
+        ("copies", "Copies", "Where each robots.txt came from.", copies, ()),
+        ("ages", "Age of the copies", "How old each robots.txt was at the end.", numbers.ages, ()),
+        ("reasons", "Failures", "Failed attempts to fetch a robots.txt, by reason.",
+         numbers.failures, ()),
+    ):  # fmt: skip
+        yield pictures.bars(name, title, about, counts, keys)
     yield pictures.timeline(
         "timeline",
         "Timeline",
@@ -94,29 +100,3 @@ def pictures_of(numbers: Numbers) -> Iterator[pictures.Picture]:
         ("requested", "answered", "deferred"),
         [row[:4] for row in numbers.minutes],
     )
-
-
-def _bars(numbers: Numbers) -> Iterator[pictures.Picture]:
-    totals = numbers.totals
-    copies = {
-        "fetched": totals["fetches"],
-        "from storage": totals["from_storage"],
-        "revalidated (304)": totals["renewed"],
-    }
-    for name, title, about, counts in (
-        (
-            "statuses",
-            "Statuses",
-            "Last response of each site to the request for robots.txt.",
-            numbers.statuses,
-        ),
-        ("copies", "Copies", "Where each robots.txt came from.", copies),
-        ("ages", "Age of the copies", "How old each robots.txt was at the end.", numbers.ages),
-        (
-            "reasons",
-            "Failures",
-            "Failed attempts to fetch a robots.txt, by reason.",
-            numbers.failures,
-        ),
-    ):
-        yield pictures.bars(name, title, about, counts)

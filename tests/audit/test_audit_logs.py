@@ -22,13 +22,13 @@ from harness.doubling import MOST, Reader, growth
 from scrapy_koster.audit import access_log as audit_log
 from scrapy_koster.audit import auditor as audit_auditor
 from scrapy_koster.audit import judging, merged_logs
+from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.clients import masked, whole
 from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.judging import Files, Version, method_and_path
 from scrapy_koster.audit.logfile import LONGEST_LINE_BYTES, Lines
 from scrapy_koster.audit.naming import By, Namer
 from scrapy_koster.audit.result import Result
-from scrapy_koster.audit.run import audit
 from scrapy_koster.audit.textlines import COMMON, nginx_format
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.protocol.site import site_of

@@ -10,7 +10,6 @@ from harness.audits import audited
 from harness.browser import IN_CHROMIUM, Open, checked_by_axe, cut_off, rows, sort_by, tables
 
 from scrapy_koster.audit.audit_page import write_audit
-from scrapy_koster.report import pictures
 
 pytestmark = IN_CHROMIUM
 
@@ -32,39 +31,19 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_table_is_there_and_sorts(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
-    assert tables(page) == ["robots", "violations", "pace", "unread"]
+    assert tables(page) == ["robots", "violations", "pace", "days", "unread"]
     for column in range(13):
         sort_by(page, "robots", column)
     page.fill("#q-robots", "stalebot1")
     assert [row[0] for row in rows(page, "robots")] == ["stalebot1"]
 
 
-def test_the_days_have_a_strip(page_file: Path, opened: Open) -> None:
+def test_the_days_are_a_table(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
-    figure = page.locator("figure", has_text="Robot requests on each day")
-    assert figure.locator("svg rect.restricted").count() > 3
-    days = figure.locator("tbody tr").all_inner_texts()
-    figure.locator("summary").click()
-    assert len(days) == 41  # also those on which none came
+    days = rows(page, "days")
+    assert len(days) > 3
+    assert all(day[0].startswith("2026-") for day in days)
     assert "disobeyed" in page.locator(".kinds").inner_text()
-
-
-@pytest.mark.parametrize(("hits", "rows"), [([0, 86400], 2), ([0, 3 * 86400], 4), ([0, 10**9], 2)])
-def test_days_without_a_robot(hits: list[int], rows: int, tmp_path: Path) -> None:
-    log = written([Hit(BEGAN + secs, "somebot/1", "/") for secs in hits])
-    write_audit(audited(log), str(tmp_path / "audit.html"))
-    made = (tmp_path / "audit.html").read_text()
-    strip = made[made.index("Robot requests on each day") :].partition("</figure>")[0]
-    assert strip.count('<tr><th scope="row"') == rows
-
-
-@pytest.mark.parametrize("count", [0, 1, 400])
-def test_a_strip_of_any_length(count: int) -> None:
-    days = [(f"day {n}", 2, 1) for n in range(count)]
-    picture = pictures.strip("days", "Days", "About", [("a", "obeyed"), ("b", "restricted")], days)
-    assert len(picture.rows) == count
-    assert picture.svg.count("<rect") == 2 * min(count, 100)
-    assert ("Each column is 4 days" in picture.about) is (count == 400)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

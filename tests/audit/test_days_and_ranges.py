@@ -12,11 +12,11 @@ from harness.audit_logs import BEGAN, DAY, FIRST, Hit, log_of, sinners, written
 from harness.audits import STANDARDS, audited
 
 from scrapy_koster.audit import audited_robot, auditor
+from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.clients import masked
 from scrapy_koster.audit.judging import Files, Version
 from scrapy_koster.audit.ranges import Ranges, networks_in
 from scrapy_koster.audit.result import Result
-from scrapy_koster.audit.run import audit
 
 ONE = (Version("robots.txt", float("-inf"), FIRST),)
 RUDE = "rudebot/1.0"

@@ -11,10 +11,10 @@ from harness.audit_logs import (
     FIRST,
     SECOND,
 )
+from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.clients import masked
 from scrapy_koster.audit.judging import Files, Version
 from scrapy_koster.audit.result import KEYS, Result
-from scrapy_koster.audit.run import audit
 
 VERSIONS = (Version("new.txt", CHANGED, SECOND), Version("old.txt", float("-inf"), FIRST))
 
