@@ -1,24 +1,27 @@
-"""The robots exclusion protocol of Martijn Koster's 1996 draft, for Scrapy."""
+"""The robots exclusion protocol of Martijn Koster's 1996 draft, for Scrapy.
 
+A name is imported when it is first used: a crawl loads only the components that it uses.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from scrapy_koster.addon import Addon
-from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
-from scrapy_koster.crawl.components.scheduler import DeferringScheduler
-from scrapy_koster.crawl.components.sitemapspider import RobotsSitemapMixin
-from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
-from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
-from scrapy_koster.crawl.engine.downloader import RobotsDownloader
-from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.report import RobotsReport
-from scrapy_koster.parsers.koster import KosterRobotParser
-from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
-from scrapy_koster.parsers.strictest import StrictestRobotParser
-from scrapy_koster.protocol.usage import Preference, Statement, Usage
-
 if TYPE_CHECKING:
+    from scrapy_koster.addon import Addon
+    from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
+    from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
+    from scrapy_koster.crawl.components.scheduler import DeferringScheduler
+    from scrapy_koster.crawl.components.sitemapspider import RobotsSitemapMixin
+    from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
+    from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
+    from scrapy_koster.crawl.engine.downloader import RobotsDownloader
     from scrapy_koster.crawl.engine.roundrobin import RoundRobinPriorityQueue
+    from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
+    from scrapy_koster.crawl.report import RobotsReport
+    from scrapy_koster.parsers.koster import KosterRobotParser
+    from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
+    from scrapy_koster.parsers.strictest import StrictestRobotParser
+    from scrapy_koster.protocol.usage import Preference, Statement, Usage
 
 __all__ = [
     "Addon",
@@ -41,17 +44,36 @@ __all__ = [
     "UsageMiddleware",
 ]
 
+_MODULES = {
+    "Addon": "addon",
+    "DeferringScheduler": "crawl.components.scheduler",
+    "KosterMiddleware": "crawl.components.downloadermiddleware",
+    "KosterRobotParser": "parsers.koster",
+    "LinkFilterMiddleware": "crawl.components.linkfilter",
+    "Preference": "protocol.usage",
+    "Rfc9309RobotParser": "parsers.rfc9309",
+    "RobotsDownloader": "crawl.engine.downloader",
+    "RobotsForbidden": "crawl.exceptions",
+    "RobotsMetaMiddleware": "crawl.components.spidermiddleware",
+    "RobotsReport": "crawl.report",
+    "RobotsSitemapMixin": "crawl.components.sitemapspider",
+    "RobotsUnavailable": "crawl.exceptions",
+    "RoundRobinPriorityQueue": "crawl.engine.roundrobin",
+    "Statement": "protocol.usage",
+    "StrictestRobotParser": "parsers.strictest",
+    "Usage": "protocol.usage",
+    "UsageMiddleware": "crawl.components.usagemiddleware",
+}
+"""The module of each public name."""
+
 
 def __getattr__(name: str) -> Any:
-    """Return RoundRobinPriorityQueue, which is imported when it is named.
-
-    It extends classes of Scrapy that are not public: a release without them must not keep the
-    rest from being imported.
-    """
-    if name != "RoundRobinPriorityQueue":
+    """Return the public name *name*, imported from its module."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from scrapy_koster.crawl.engine.roundrobin import (  # noqa: PLC0415
-        RoundRobinPriorityQueue,
-    )
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
-    return RoundRobinPriorityQueue
+
+def __dir__() -> list[str]:
+    """Return the names of the module, with those that are not imported yet."""
+    return sorted({*globals(), *__all__})

@@ -227,7 +227,11 @@ IMPORTS = """
 import sys
 
 import scrapy_koster
+assert sum(name.startswith("scrapy_koster") for name in sys.modules) <= 60
+assert not [name for name in scrapy_koster.__all__ if name not in dir(scrapy_koster)]
+from scrapy_koster import *
 from scrapy_koster import storage
+assert not [name for name in scrapy_koster.__all__ if name not in globals()]
 assert not {"scrapy_koster.commands", "scrapy_koster.checker"} & set(sys.modules)
 
 import scrapy_koster.commands.robots  # as `scrapy` does before it runs any command
