@@ -21,10 +21,10 @@ from scrapy_koster.audit.textlines import nginx_format
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.commands.logreading import Reading
 from scrapy_koster.commands.progress import progress_of_bytes
-from scrapy_koster.commands.verb import (
+from scrapy_koster.commands.subcommand import (
     NOT_RETRIEVED,
     Run,
-    Verb,
+    Subcommand,
     add_global_options,
     add_parser,
     site_named,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from scrapy_koster.audit.access_log import Opened
-    from scrapy_koster.commands.ink import Ink, Line
+    from scrapy_koster.commands.style import Line, Style
 
 _ABOUT = """\
 Find the robots that disobeyed your robots.txt, in the log of your web server: the lines they
@@ -55,16 +55,16 @@ _LINES_SHOWN = 50
 _DAYS_SHOWN = 14
 
 
-class Audit(Verb):
+class Audit(Subcommand):
     """``scrapy robots audit --robots FILE[@DATE] [--site URL] LOG...``."""
 
     name = "audit"
 
-    def add_to(self, verbs: Any) -> None:
+    def add_to(self, subparsers: Any) -> None:
         """Add its parser."""
         brief = "find robots that disobeyed, in a server's log"
         parser = add_parser(
-            verbs,
+            subparsers,
             self.name,
             brief=brief,
             about=_ABOUT,
@@ -89,11 +89,11 @@ class Audit(Verb):
             run.warn(f"{each['log']}: {each['why']}", NOT_RETRIEVED)
         if len(found["hosts"]) > 1 and run.opts.site is None:
             hosts = ", ".join(found["hosts"])
-            run.streams.warn(f"the log is of several hosts ({hosts}): --site leaves out others")
+            run.output.warn(f"the log is of several hosts ({hosts}): --site leaves out others")
         if run.opts.json:
             yield json.dumps(found)
         else:
-            yield from _as_text(found, run.ink)
+            yield from _as_text(found, run.style)
         if run.opts.output is not None:
             try:
                 write_audit(found, run.opts.output)
@@ -141,7 +141,7 @@ def _audited(run: Run) -> Result:
     site = None if opts.site is None else site_named(opts.site)
     files = Files([_version(run, text) for text in opts.robots])
     ranges = _ranges(run)
-    with progress_of_bytes(_bytes_of(opts.logs), run.streams.warn) as progress:
+    with progress_of_bytes(_bytes_of(opts.logs), run.output.warn) as progress:
         reading = Reading(progress)
         with reading.until_interrupted():
             auditor, logs = audit(
@@ -158,7 +158,7 @@ def _audited(run: Run) -> Result:
 def _opened(run: Run, name: str, reading: Reading) -> Opened:
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
-        with run.streams.opened(name, "the log of a server") as file:
+        with run.output.opened(name, "the log of a server") as file:
             yield reading.file(file)
 
     return opened
@@ -206,14 +206,14 @@ def _since(date: str) -> float:
     raise UsageError(f"no date: {date!r}; write FILE@2026-11-21 or FILE@2026-11-21T20:00:00Z")
 
 
-def _as_text(found: dict[str, Any], ink: Ink) -> Iterator[Line]:
+def _as_text(found: dict[str, Any], style: Style) -> Iterator[Line]:
     """Yield tables for people."""
     robots = found["robots"]
     if robots:
         for each in found["kinds"]:
-            yield _headline(each, ink)
+            yield _headline(each, style)
         yield ""
-        yield from ink.table(
+        yield from style.table(
             {
                 "ROBOT": "left", "KIND": "left", "REQUESTS": "right", "ROBOTS.TXT": "right",
                 "DISOBEYED": "right", "ONLY BY THIS": "right", "IN GRACE": "right", "GAP": "right",
@@ -229,14 +229,14 @@ def _as_text(found: dict[str, Any], ink: Ink) -> Iterator[Line]:
     violations += [("(others)", each) for each in found["not_kept_apart"]["violated_rules"]]
     if violations:
         yield ""
-        yield from ink.table(
+        yield from style.table(
             {"DISOBEYED": "right", "ROBOT": "left", "LINE": "right", "": "left", "FIRST": "left",
              "LAST": "left", "FOR EXAMPLE": "left"},
             [_violation(*each) for each in violations[:_LINES_SHOWN]],
         )  # fmt: skip
     if len(found["days"]) > 1:
         yield ""
-        yield from ink.table(
+        yield from style.table(
             {"DAY": "left", "REQUESTS": "right", "DISOBEYED": "right"},
             map(_day, found["days"][-_DAYS_SHOWN:]),
         )
@@ -244,12 +244,12 @@ def _as_text(found: dict[str, Any], ink: Ink) -> Iterator[Line]:
     yield from _sums(found, len(violations))
 
 
-def _headline(each: dict[str, Any], ink: Ink) -> Line:
+def _headline(each: dict[str, Any], style: Style) -> Line:
     """Return a sentence, such as "6 AI crawlers came, 2 disobeyed"."""
     came = f"{Kind(each['kind']).came(each['robots'])} came, "
     if not each["disobeyed"]:
-        return ink.line(came, ink.green("none disobeyed"))
-    return ink.line(came, ink.red(f"{each['disobeyed']:,} disobeyed"))
+        return style.line(came, style.green("none disobeyed"))
+    return style.line(came, style.red(f"{each['disobeyed']:,} disobeyed"))
 
 
 def _day(each: dict[str, Any]) -> tuple[str, ...]:

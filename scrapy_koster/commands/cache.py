@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
+from scrapy_koster.commands.subcommand import Run, Subcommand, add_global_options, add_parser
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.line import lines
@@ -26,7 +26,7 @@ from scrapy_koster.storage.sqlite import SQLiteStorage
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from scrapy_koster.commands.ink import Ink, Line
+    from scrapy_koster.commands.style import Line, Style
     from scrapy_koster.storage import Storage
 
     _Storages: TypeAlias = dict[str, Storage]
@@ -53,16 +53,16 @@ _LINE_CHARS = 1000
 _COLUMNS = ("SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL", "ROBOT")
 
 
-class Cache(Verb):
+class Cache(Subcommand):
     """``scrapy robots cache list | show SITE | forget SITE``."""
 
     name = "cache"
 
-    def add_to(self, verbs: Any) -> None:
+    def add_to(self, subparsers: Any) -> None:
         """Add its parser, with one for each of its actions."""
         brief = "list, show or delete stored copies"
         parser = add_parser(
-            verbs,
+            subparsers,
             self.name,
             brief=brief,
             about=_ABOUT,
@@ -71,7 +71,7 @@ class Cache(Verb):
             page=_PAGE,
         )
         actions = parser.add_subparsers(
-            title="actions", dest="cache_verb", metavar="|".join(_ACTIONS), required=True
+            title="actions", dest="action", metavar="|".join(_ACTIONS), required=True
         )
 
         def action(name: str, brief: str, about: str) -> Any:
@@ -105,7 +105,7 @@ class Cache(Verb):
         try:
             with ExitStack() as opened:
                 storages = dict(_opened(run, opened))
-                yield from _ACTIONS[run.opts.cache_verb](run, storages)
+                yield from _ACTIONS[run.opts.action](run, storages)
         except StorageError as error:
             run.warn(printable(str(error), 1000), _STORAGE_FAILED)
 
@@ -113,7 +113,7 @@ class Cache(Verb):
 def _list(run: Run, storages: _Storages) -> Iterator[Line]:
     known = [(*each, robot) for robot, storage in storages.items() for each in storage.sites()]
     known.sort(key=lambda each: (str(each[0]), each[2]))
-    return _list_as_json(known) if run.opts.json else _list_as_text(known, run.ink, now=time())
+    return _list_as_json(known) if run.opts.json else _list_as_text(known, run.style, now=time())
 
 
 def _show(run: Run, storages: _Storages) -> Iterator[Line]:
@@ -130,7 +130,7 @@ def _show(run: Run, storages: _Storages) -> Iterator[Line]:
         if run.opts.json:
             yield _show_as_json(site, known, robot)
         else:
-            yield from _show_as_text(site, known, robot, run.ink, now=time())
+            yield from _show_as_text(site, known, robot, run.style, now=time())
 
 
 def _forget(run: Run, storages: _Storages) -> Iterator[Line]:
@@ -192,17 +192,19 @@ def _sites_named(text: str, storage: Storage) -> list[Site]:
     return [site for site, _ in storage.sites() if site.host == sites[0].host]
 
 
-def _list_as_text(known: list[tuple[Site, Known, str]], ink: Ink, *, now: float) -> Iterator[Line]:
+def _list_as_text(
+    known: list[tuple[Site, Known, str]], style: Style, *, now: float
+) -> Iterator[Line]:
     """Yield a table of sites."""
     if not known:
         yield "nothing is stored"
         return
     rows = [(*_row(site, about, now), printable(robot)) for site, about, robot in known]
     widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
-    yield ink.bold(_aligned(_COLUMNS, widths))
+    yield style.bold(_aligned(_COLUMNS, widths))
     for row, (_, about, _) in zip(rows, known, strict=True):
         line = _aligned(row, widths)
-        yield ink.yellow(line) if isinstance(about, Failure) else line
+        yield style.yellow(line) if isinstance(about, Failure) else line
 
 
 def _aligned(row: tuple[str, ...], widths: list[int]) -> str:
@@ -224,20 +226,22 @@ def _list_as_json(known: list[tuple[Site, Known, str]]) -> Iterator[str]:
         yield json.dumps({**_as_dict(site, about), "robot": robot})
 
 
-def _show_as_text(site: Site, known: Known, robot: str, ink: Ink, *, now: float) -> Iterator[Line]:
+def _show_as_text(
+    site: Site, known: Known, robot: str, style: Style, *, now: float
+) -> Iterator[Line]:
     """Yield what is known of one site, and the file."""
-    yield ink.bold(printable(str(site)))
+    yield style.bold(printable(str(site)))
     for name, value in (("robot", printable(robot) or "-"), *_facts(known, now)):
-        yield ink.line("  ", ink.dim(f"{name:<9}"), f" {value}")
+        yield style.line("  ", style.dim(f"{name:<9}"), f" {value}")
     copy = last_copy(known)
     if copy is None or not copy.body:
         return
     for sitemap in sitemaps_in(copy.body):
-        yield ink.line("  ", ink.dim("sitemap  "), f" {sitemap}")
+        yield style.line("  ", style.dim("sitemap  "), f" {sitemap}")
     yield ""
     for number, line in enumerate(lines(copy.body), 1):
         text = f"  {shown(line, _LINE_CHARS)}".rstrip()
-        yield ink.line("  ", ink.dim(f"{number:>7}"), text)
+        yield style.line("  ", style.dim(f"{number:>7}"), text)
 
 
 def _show_as_json(site: Site, known: Known, robot: str) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 
 from scrapy_koster.checker.checks import BOTH, CHECKS, Severity
 from scrapy_koster.checker.syntax import FINDINGS_LISTED, Finding, check
-from scrapy_koster.commands.ask import Learnt
-from scrapy_koster.commands.ink import Ink, Line
-from scrapy_koster.commands.verb import (
+from scrapy_koster.commands.lookup import Learnt
+from scrapy_koster.commands.style import Line, Style
+from scrapy_koster.commands.subcommand import (
     DOCS,
     NOT_RETRIEVED,
     Run,
-    Verb,
+    Subcommand,
     add_global_options,
     add_parser,
     is_url,
@@ -49,16 +49,16 @@ _FINDINGS = 1
 _NAME_CHARS = 1000
 
 
-class Check(Verb):
+class Check(Subcommand):
     """``scrapy robots check FILE|URL|-``."""
 
     name = "check"
 
-    def add_to(self, verbs: Any) -> None:
+    def add_to(self, subparsers: Any) -> None:
         """Add its parser."""
         brief = "find mistakes in a robots.txt"
         parser = add_parser(
-            verbs,
+            subparsers,
             self.name,
             brief=brief,
             about=_ABOUT + _CODES,
@@ -112,7 +112,7 @@ class Check(Verb):
             if opts.json:
                 yield _as_json(name, findings)
             else:
-                yield from _as_text(name, findings, run.ink)
+                yield from _as_text(name, findings, run.style)
 
 
 def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
@@ -154,34 +154,34 @@ def _at_least(least: Severity, findings: list[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.check.severity in grave]
 
 
-def _as_text(name: str, findings: list[Finding], ink: Ink) -> Iterator[Line]:
+def _as_text(name: str, findings: list[Finding], style: Style) -> Iterator[Line]:
     """Yield lines for people, of which those of the findings are for programs too."""
     name = printable(name, _NAME_CHARS)
     explained: set[str] = set()
     for finding in findings:
-        yield _place(name, finding, ink)
+        yield _place(name, finding, style)
         code = finding.check.code
         if code not in explained:
             yield f"    {finding.check.title}"
             explained.add(code)
-        yield ink.dim(f"    Fix: {finding.check.fix}")
+        yield style.dim(f"    Fix: {finding.check.fix}")
         if finding.more:
-            yield ink.dim(f"    {finding.more} more {code} are not listed (--all lists them)")
-    yield ink.line(ink.bold(name), ": ", _summary(findings, ink))
+            yield style.dim(f"    {finding.more} more {code} are not listed (--all lists them)")
+    yield style.line(style.bold(name), ": ", _summary(findings, style))
 
 
-def _place(name: str, finding: Finding, ink: Ink) -> Line:
+def _place(name: str, finding: Finding, style: Style) -> Line:
     kind = finding.check
-    paint = {Severity.ERROR: ink.red, Severity.WARNING: ink.yellow, Severity.NOTE: ink.cyan}
+    paint = {Severity.ERROR: style.red, Severity.WARNING: style.yellow, Severity.NOTE: style.cyan}
     place = f"{name}:{finding.line}:{finding.column}:"
     if is_url(name):  # which may end with a port
         place = f"{name}, line {finding.line}, column {finding.column}:"
-    return ink.line(
-        ink.bold(place),
+    return style.line(
+        style.bold(place),
         " ",
         paint[kind.severity](kind.severity.value),
         f" {kind.code} {finding.message} ",
-        ink.dim(f"({_holds_for(finding)})"),
+        style.dim(f"({_holds_for(finding)})"),
     )
 
 
@@ -194,9 +194,9 @@ def _holds_for(finding: Finding) -> str:
     return f"{section}; only {'the draft' if reading is Standard.DRAFT else reading.value}"
 
 
-def _summary(findings: list[Finding], ink: Ink) -> Line:
+def _summary(findings: list[Finding], style: Style) -> Line:
     if not findings:
-        return ink.green("clean")
+        return style.green("clean")
     counts: Counter[Severity] = Counter()
     for finding in findings:
         counts[finding.check.severity] += 1 + finding.more

@@ -11,7 +11,7 @@ from scrapy_koster.protocol.ruling import Ruling, Standard
 from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.ink import Ink, Line
+    from scrapy_koster.commands.style import Line, Style
     from scrapy_koster.protocol.verdict import Verdict
 
 _AROUND = 2
@@ -20,7 +20,7 @@ _WIDTH = 100
 
 
 def context_of(
-    verdict: Verdict, rulings: Mapping[Standard, Ruling] | None, ink: Ink
+    verdict: Verdict, rulings: Mapping[Standard, Ruling] | None, style: Style
 ) -> Iterator[Line]:
     """Yield the lines that each standard goes by side by side, with those around them."""
     known = verdict.known
@@ -31,15 +31,15 @@ def context_of(
     shown_by = (*rulings.values(), verdict.ruling)
     numbers = sorted({number for ruling in shown_by for number in _around(ruling, text)})
     if numbers:
-        yield ink.dim(f"  {'draft':>5}  {'RFC 9309':>8}")
+        yield style.dim(f"  {'draft':>5}  {'RFC 9309':>8}")
     before = None
     for number in numbers:
         if before is not None and number > before + 1:
-            yield ink.dim(f"{'...':>26}")
+            yield style.dim(f"{'...':>26}")
         before = number
         columns = [">" if marks.get(standard) == number else "" for standard in Standard]
         line = f"  {columns[0]:>5}  {columns[1]:>8} {number:>7}  {shown(text[number - 1], _WIDTH)}"
-        yield ink.bold(line) if any(columns) else line
+        yield style.bold(line) if any(columns) else line
 
 
 def _around(ruling: Ruling, text: list[bytes]) -> Iterator[int]:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from scrapy.utils.misc import build_from_crawler
 
 from scrapy_koster.archive.record import ArchiveError
-from scrapy_koster.commands.ask import Learnt
+from scrapy_koster.commands.archive_lookup import Archive, Archived, folder_named, settled, time_of
 from scrapy_koster.commands.context import context_of
 from scrapy_koster.commands.explained import Explained, explain
-from scrapy_koster.commands.then import Archive, Then, folder_named, settled, time_of
-from scrapy_koster.commands.verb import (
+from scrapy_koster.commands.lookup import Learnt
+from scrapy_koster.commands.subcommand import (
     NOT_RETRIEVED,
     Run,
-    Verb,
+    Subcommand,
     add_global_options,
     add_parser,
     robot_in,
@@ -35,7 +35,7 @@ from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.protocol.wording import because_of, delay_to_dict, ruling_to_dict, utc
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.ink import Ink, Line
+    from scrapy_koster.commands.style import Line, Style
     from scrapy_koster.crawl.config import Config
 
 _ABOUT = """\
@@ -58,16 +58,16 @@ _STATEMENTS = 10
 _USAGE = ("usage", *("",) * _STATEMENTS)
 
 
-class Explain(Verb):
+class Explain(Subcommand):
     """``scrapy robots explain URL``."""
 
     name = "explain"
 
-    def add_to(self, verbs: Any) -> None:
+    def add_to(self, subparsers: Any) -> None:
         """Add its parser."""
         brief = "show which line allows or forbids a URL"
         parser = add_parser(
-            verbs,
+            subparsers,
             self.name,
             brief=brief,
             about=_ABOUT,
@@ -128,7 +128,7 @@ class Explain(Verb):
                 continue
             if number:
                 yield ""
-            yield from _as_text(explained, run.ink)
+            yield from _as_text(explained, run.style)
 
 
 def _explained(
@@ -139,7 +139,7 @@ def _explained(
         robot,
         learnt=learnt,
         config=config,
-        failed=lambda error: run.streams.warn(_DELAY_NOT_READ.format(error_text(error))),
+        failed=lambda error: run.output.warn(_DELAY_NOT_READ.format(error_text(error))),
         is_found=is_found,
         now=now,
     )
@@ -155,43 +155,43 @@ def _at(run: Run) -> Iterator[Line]:
     try:
         archive = Archive(folder_named(opts.archive, run.config), run.settings)
         for number, url in enumerate(urls):
-            then = archive.then(site_named(url), at)
-            if then is None:
+            archived = archive.at(site_named(url), at)
+            if archived is None:
                 message = f"{printable(url)}: the archive has nothing about its site by then"
                 run.warn(message, NOT_RETRIEVED)
                 continue
-            robot, is_found = then.robot, False
+            robot, is_found = archived.robot, False
             if opts.agent is not None:
                 robot, is_found = robot_in(opts.agent)
-            learnt, config = then.learnt, then.config
+            learnt, config = archived.learnt, archived.config
             explained = _explained(run, url, robot, learnt, config, now=at, is_found=is_found)
             if opts.json:
                 yield _as_json(
                     explained,
                     at=utc(at),
-                    learnt=utc(then.outcome.at),
-                    is_current=then.is_current,
-                    warc=then.outcome.warc.name,
+                    learnt=utc(archived.outcome.at),
+                    is_current=archived.is_current,
+                    warc=archived.outcome.warc.name,
                 )
                 continue
             if number:
                 yield ""
-            yield from _as_text(explained, run.ink)
-            yield from _evidence(then, at, run.ink)
+            yield from _as_text(explained, run.style)
+            yield from _evidence(archived, at, run.style)
     except ArchiveError as error:
         run.warn(printable(str(error), 1000), NOT_RETRIEVED)
 
 
-def _evidence(then: Then, at: float, ink: Ink) -> Iterator[Line]:
+def _evidence(archived: Archived, at: float, style: Style) -> Iterator[Line]:
     """Yield which record shows it, for people."""
-    outcome, copy = then.outcome, last_copy(then.outcome.known)
+    outcome, copy = archived.outcome, last_copy(archived.outcome.known)
     facts = [("at", f"{utc(at)}, learnt {utc(outcome.at)}")]
-    if not then.is_current:
+    if not archived.is_current:
         facts.append(("", "expired by then: a crawl would have fetched it again first"))
     if copy is not None:
         facts += [("digest", printable(copy.digest)), ("record", printable(copy.record_id or ""))]
     for name, value in [*facts, ("archive", printable(str(outcome.warc), 1000))]:
-        yield ink.line("  ", ink.dim(f"{name:<9}"), f" {value}")
+        yield style.line("  ", style.dim(f"{name:<9}"), f" {value}")
 
 
 def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
@@ -231,21 +231,21 @@ def _as_json(explained: Explained, **more: Any) -> str:
     )
 
 
-def _as_text(explained: Explained, ink: Ink) -> Iterator[Line]:
+def _as_text(explained: Explained, style: Style) -> Iterator[Line]:
     """Yield lines for people."""
     verdict = explained.verdict
-    paint = ink.green if verdict.allowed else ink.red
+    paint = style.green if verdict.allowed else style.red
     may = _MAY[verdict.allowed]
     if explained.status == NOT_RETRIEVED:
-        paint, may = ink.yellow, "unavailable"
-    yield ink.line(paint(may), " ", ink.bold(printable(verdict.url, 1000)))
+        paint, may = style.yellow, "unavailable"
+    yield style.line(paint(may), " ", style.bold(printable(verdict.url, 1000)))
     yield ""
-    context = list(context_of(explained.verdict, explained.rulings, ink))
+    context = list(context_of(explained.verdict, explained.rulings, style))
     if context:
         yield from context
         yield ""
     for name, value in _facts(explained):
-        yield ink.line("  ", ink.dim(f"{name:<9}"), f" {value}")
+        yield style.line("  ", style.dim(f"{name:<9}"), f" {value}")
 
 
 def _facts(explained: Explained) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import time
 from typing import TYPE_CHECKING
 
-from scrapy_koster.commands.verb import NOT_RETRIEVED, site_named
+from scrapy_koster.commands.subcommand import NOT_RETRIEVED, site_named
 from scrapy_koster.crawl.decision import decide
 from scrapy_koster.crawl.fetching.examiner import checked_watch
 from scrapy_koster.protocol.access import Copy
@@ -23,7 +23,7 @@ from scrapy_koster.protocol.usage import Usage
 from scrapy_koster.protocol.verdict import Verdict
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.ask import Learnt
+    from scrapy_koster.commands.lookup import Learnt
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.delay import Delay, Pace
     from scrapy_koster.protocol.hazard import Hazard

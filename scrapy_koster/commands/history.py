@@ -11,8 +11,8 @@ from scrapy.exceptions import UsageError
 
 from scrapy_koster.archive.history import Version, changes, versions
 from scrapy_koster.archive.record import ArchiveError
-from scrapy_koster.commands.then import folder_named
-from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser
+from scrapy_koster.commands.archive_lookup import folder_named
+from scrapy_koster.commands.subcommand import Run, Subcommand, add_global_options, add_parser
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import lines, narrow
 from scrapy_koster.protocol.printable import printable
@@ -21,7 +21,7 @@ from scrapy_koster.protocol.wording import shown, utc
 
 if TYPE_CHECKING:
     from scrapy_koster.archive.folder import Folder, Outcome
-    from scrapy_koster.commands.ink import Ink, Line
+    from scrapy_koster.commands.style import Line, Style
 
 _ABOUT = """\
 Show the versions of a site's robots.txt in an archive (KOSTER_ARCHIVE): when each was first and
@@ -37,16 +37,16 @@ _LINE_CHARS = 1000
 _COLUMNS = ("FIRST SEEN", "LAST SEEN", "SEEN", "HTTP", "BYTES", "DIGEST")
 
 
-class History(Verb):
+class History(Subcommand):
     """``scrapy robots history SITE``."""
 
     name = "history"
 
-    def add_to(self, verbs: Any) -> None:
+    def add_to(self, subparsers: Any) -> None:
         """Add its parser."""
         brief = "show the versions of a site's robots.txt in an archive"
         parser = add_parser(
-            verbs,
+            subparsers,
             self.name,
             brief=brief,
             about=_ABOUT,
@@ -99,9 +99,9 @@ def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> I
         for number, version in enumerate(found):
             yield json.dumps(_as_dict(site, version) | _changes_as_dict(bodies, number))
         return
-    yield run.ink.bold(str(site))
+    yield run.style.bold(str(site))
     rows = [_row(version) for version in found]
-    yield from run.ink.table(dict.fromkeys(_COLUMNS, "left"), rows)
+    yield from run.style.table(dict.fromkeys(_COLUMNS, "left"), rows)
     if failures:
         last = failures[-1]
         assert isinstance(last.known, Failure)
@@ -109,7 +109,7 @@ def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> I
         yield f"failures: {len(failures)}, the last at {utc(last.at)}: {reason}"
     for number, (old, new) in enumerate(pairwise(bodies)):
         yield ""
-        yield from _diff(found[number : number + 2], old, new, run.ink)
+        yield from _diff(found[number : number + 2], old, new, run.style)
 
 
 def _row(version: Version) -> tuple[str, ...]:
@@ -151,10 +151,10 @@ def _body(folder: Folder, version: Version) -> list[bytes]:
     return lines(narrow(known.body).rstrip(b"\r\n")) if known.body else []
 
 
-def _diff(pair: list[Version], old: list[bytes], new: list[bytes], ink: Ink) -> Iterator[Line]:
+def _diff(pair: list[Version], old: list[bytes], new: list[bytes], style: Style) -> Iterator[Line]:
     """Yield the lines that changed, with their numbers in the old file and in the new one."""
-    yield ink.dim(f"--- {utc(pair[0].last_seen)} HTTP {pair[0].copy.status}")
-    yield ink.dim(f"+++ {utc(pair[1].copy.fetched)} HTTP {pair[1].copy.status}")
+    yield style.dim(f"--- {utc(pair[0].last_seen)} HTTP {pair[0].copy.status}")
+    yield style.dim(f"+++ {utc(pair[1].copy.fetched)} HTTP {pair[1].copy.status}")
     for was, now, line in changes(old, new):
         text = shown(line, _LINE_CHARS)
-        yield ink.red(f"-{was:>6}  {text}") if was else ink.green(f"+{now:>6}  {text}")
+        yield style.red(f"-{was:>6}  {text}") if was else style.green(f"+{now:>6}  {text}")

@@ -20,7 +20,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from scrapy_koster.commands.ink import ink_for
+from scrapy_koster.commands.style import style_for
 
 _LINE_EACH_SECS = 5.0
 _DRAWN_EACH_SECS = 0.2
@@ -120,7 +120,7 @@ def _terminal() -> Console | None:
     """Return standard error if a bar can be drawn on it."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return None
-    coloured = ink_for(sys.stderr, os.environ).coloured
+    coloured = style_for(sys.stderr, os.environ).coloured
     return Console(
         file=sys.stderr, force_terminal=True, color_system="standard" if coloured else None
     )

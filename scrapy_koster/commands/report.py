@@ -9,7 +9,13 @@ from typing import Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.verb import Run, Verb, add_global_options, add_parser, unwritable
+from scrapy_koster.commands.subcommand import (
+    Run,
+    Subcommand,
+    add_global_options,
+    add_parser,
+    unwritable,
+)
 from scrapy_koster.crawl.report import files_of, stored_files
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.wording import utc
@@ -26,16 +32,16 @@ _PAGE = "robots-report.html"
 _NOT_READ = 3
 
 
-class Report(Verb):
+class Report(Subcommand):
     """``scrapy robots report [DB] [-o FILE] [--json] [--csv] [--against OLD]``."""
 
     name = "report"
 
-    def add_to(self, verbs: Any) -> None:
+    def add_to(self, subparsers: Any) -> None:
         """Add its parser."""
         brief = "make a page about a crawl"
         parser = add_parser(
-            verbs,
+            subparsers,
             self.name,
             brief=brief,
             about=_ABOUT,

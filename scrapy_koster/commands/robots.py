@@ -18,18 +18,25 @@ from scrapy_koster.commands.cache import Cache
 from scrapy_koster.commands.check import Check
 from scrapy_koster.commands.explain import Explain
 from scrapy_koster.commands.history import History
-from scrapy_koster.commands.ink import ink_for
+from scrapy_koster.commands.output import Output
 from scrapy_koster.commands.report import Report
-from scrapy_koster.commands.streams import Streams
+from scrapy_koster.commands.style import style_for
+from scrapy_koster.commands.subcommand import (
+    DOCS,
+    FAILED,
+    Formatter,
+    Run,
+    Subcommand,
+    SubcommandParser,
+)
 from scrapy_koster.commands.survey import Survey
-from scrapy_koster.commands.verb import DOCS, FAILED, Formatter, Run, Verb, VerbParser
 from scrapy_koster.protocol.printable import printable
 
 _EXAMPLE = "scrapy robots check robots.txt"
 _MESSAGE_CHARS = 1000
 
 _ALL = (Check(), Explain(), History(), Survey(), Cache(), Report(), Audit())
-_VERBS: dict[str, Verb] = {verb.name: verb for verb in _ALL}
+_SUBCOMMANDS: dict[str, Subcommand] = {each.name: each for each in _ALL}
 
 
 class RobotsCommand(ScrapyCommand):
@@ -40,7 +47,7 @@ class RobotsCommand(ScrapyCommand):
 
     def syntax(self) -> str:
         """Return what follows ``scrapy robots``."""
-        return f"<{'|'.join(_VERBS)}> ..."
+        return f"<{'|'.join(_SUBCOMMANDS)}> ..."
 
     def short_desc(self) -> str:
         """Return what ``scrapy`` lists."""
@@ -48,20 +55,20 @@ class RobotsCommand(ScrapyCommand):
 
     def add_options(self, parser: ArgumentParser) -> None:
         """Add a parser for each of the commands."""
-        self._streams = Streams()
+        self._output = Output()
         super().add_options(parser)
         parser.formatter_class = Formatter
         parser.epilog = f"example:\n  {_EXAMPLE}\n\nmore: {DOCS}commands.md"
         parser.allow_abbrev = False  # its message shows an ambiguous argument as it is
-        verbs = parser.add_subparsers(
+        subparsers = parser.add_subparsers(
             title="commands",
-            dest="verb",
-            metavar="|".join(_VERBS),
+            dest="subcommand",
+            metavar="|".join(_SUBCOMMANDS),
             prog="scrapy robots",
-            parser_class=VerbParser,
+            parser_class=SubcommandParser,
         )
-        for verb in _VERBS.values():
-            verb.add_to(verbs)
+        for subcommand in _SUBCOMMANDS.values():
+            subcommand.add_to(subparsers)
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
         """Take the settings from the options, and see what will be needed."""
@@ -69,31 +76,33 @@ class RobotsCommand(ScrapyCommand):
             self._prepare(args, opts)
 
     def _prepare(self, args: list[str], opts: Namespace) -> None:
-        if opts.verb is None:
-            *names, last = _VERBS
+        if opts.subcommand is None:
+            *names, last = _SUBCOMMANDS
             raise UsageError(f"say what to do: scrapy robots {', '.join(names)} or {last}")
         if args:
-            raise UsageError(f"not understood: {' '.join(args)}; see scrapy robots {opts.verb} -h")
+            raise UsageError(
+                f"not understood: {' '.join(args)}; see scrapy robots {opts.subcommand} -h"
+            )
         opts.set = [*opts.set, *getattr(opts, "set_behind", ())]
         super().process_options(args, opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:  # noqa: ARG002
         """Run the command; ``exitcode`` is its answer."""
         assert self.settings is not None
-        run = Run(opts, ink_for(sys.stdout, os.environ), self._streams, self.settings)
+        run = Run(opts, style_for(sys.stdout, os.environ), self._output, self.settings)
         try:
             with _printable_usage_errors():
                 # To its end, though nobody may read it: it is also what is done.
-                for line in _VERBS[opts.verb].run(run):
-                    self._streams.write(line, run.ink)
-            self._streams.flush()
+                for line in _SUBCOMMANDS[opts.subcommand].run(run):
+                    self._output.write(line, run.style)
+            self._output.flush()
         except UsageError:
             raise
         except Exception:  # noqa: BLE001  # Python's own status, 1, would be an answer
             for line in traceback.format_exc().splitlines():
                 run.warn(line, FAILED)
-        if self._streams.failure is not None:
-            run.warn(f"cannot write to standard output: {self._streams.failure}", FAILED)
+        if self._output.failure is not None:
+            run.warn(f"cannot write to standard output: {self._output.failure}", FAILED)
         self.exitcode = run.status
 
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from scrapy import Request
 
 from scrapy_koster.audit.logfile import octets
-from scrapy_koster.commands.verb import HAS_SCHEME
+from scrapy_koster.commands.subcommand import HAS_SCHEME
 from scrapy_koster.protocol.site import site_of
 
 LINE_MAX_BYTES = 8192

@@ -14,14 +14,14 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.spider import DefaultSpider
 
 from scrapy_koster.audit.logfile import LogError
-from scrapy_koster.commands.ask import QUIET
+from scrapy_koster.commands.lookup import QUIET
 from scrapy_koster.commands.progress import progress_of
 from scrapy_koster.commands.seeds import Seeds
-from scrapy_koster.commands.verb import (
+from scrapy_koster.commands.subcommand import (
     FAILED,
     NOT_RETRIEVED,
     Run,
-    Verb,
+    Subcommand,
     add_global_options,
     add_parser,
     robot_in,
@@ -37,7 +37,7 @@ from scrapy_koster.report.numbers import read
 from scrapy_koster.report.page import write_page
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.ink import Ink, Line
+    from scrapy_koster.commands.style import Line, Style
 
 _ABOUT = """\
 Show which URLs of a list your crawl would be refused, before you fetch any page of them. Each
@@ -53,16 +53,16 @@ _BROKEN_SHOWN = 10
 _RULES_SHOWN = 10
 
 
-class Survey(Verb):
+class Survey(Subcommand):
     """``scrapy robots survey FILE|-``."""
 
     name = "survey"
 
-    def add_to(self, verbs: Any) -> None:
+    def add_to(self, subparsers: Any) -> None:
         """Add its parser."""
         brief = "show which URLs of a list would be refused"
         parser = add_parser(
-            verbs,
+            subparsers,
             self.name,
             brief=brief,
             about=_ABOUT,
@@ -97,17 +97,17 @@ class Survey(Verb):
 def _read(run: Run, seeds: Seeds) -> None:
     """Read the list, and report its invalid lines."""
     name = run.opts.file
-    with run.streams.opened(name) as file:
+    with run.output.opened(name) as file:
         try:
             for number, why in enumerate(seeds.read(file)):
                 if number < _BROKEN_SHOWN:
-                    run.streams.warn(f"{name}: {why}")
+                    run.output.warn(f"{name}: {why}")
         except LogError as error:
             raise UsageError(f"cannot read {name!r}: {error}") from None
     if seeds.broken > _BROKEN_SHOWN:
-        run.streams.warn(f"{name}: {seeds.broken} invalid lines in total")
+        run.output.warn(f"{name}: {seeds.broken} invalid lines in total")
     if seeds.hosts:
-        run.streams.warn(f"{name}: {seeds.hosts} lines without a scheme; https is assumed")
+        run.output.warn(f"{name}: {seeds.hosts} lines without a scheme; https is assumed")
     if not len(seeds):
         raise UsageError(f"{name!r} has no URL; write one URL or host a line")
 
@@ -117,7 +117,7 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     _set(run)
     with (
         verdict_file(run.opts.verdicts) as verdicts,
-        progress_of(len(seeds), run.streams.warn) as progress,
+        progress_of(len(seeds), run.output.warn) as progress,
     ):
         crawler = run.crawl(
             SurveySpider,
@@ -155,7 +155,7 @@ def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iter
     if run.opts.json:
         yield json.dumps({"given": given, **numbers})
     else:
-        yield from _as_text(given, numbers, run.ink)
+        yield from _as_text(given, numbers, run.style)
     if run.opts.output is not None:
         with stored_files(run.config, copies_of(spider.crawler, run.config)) as body_of:
             write_page(database, run.opts.output, files=body_of)
@@ -208,7 +208,7 @@ def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -
         run.warn(message, NOT_RETRIEVED)
 
 
-def _as_text(given: dict[str, int], numbers: dict[str, Any], ink: Ink) -> Iterator[Line]:
+def _as_text(given: dict[str, int], numbers: dict[str, Any], style: Style) -> Iterator[Line]:
     """Yield tables for people."""
     requests, undecided = numbers["requests"], given["urls"] - given["decided"]
     refused = ((n, f"would be refused: {ground}") for ground, n in requests["refused"].items())
@@ -216,15 +216,15 @@ def _as_text(given: dict[str, int], numbers: dict[str, Any], ink: Ink) -> Iterat
     yield _given(given)
     yield ""
     sites = [(n, outcome) for outcome, n in numbers["outcomes"].items()]
-    yield from ink.table({"SITES": "right", "": "left"}, _counted(sites))
+    yield from style.table({"SITES": "right", "": "left"}, _counted(sites))
     yield ""
-    yield from ink.table({"URLS": "right", "": "left"}, _counted(urls))
+    yield from style.table({"URLS": "right", "": "left"}, _counted(urls))
     if usage := _usage_rows(numbers["usage"]):
         yield ""
-        yield from ink.table({"SITES": "right", "USAGE": "left"}, usage)
+        yield from style.table({"SITES": "right", "USAGE": "left"}, usage)
     if rules := numbers["rules"][:_RULES_SHOWN]:
         yield ""
-        yield from ink.table(
+        yield from style.table(
             {"REFUSED": "right", "SITE": "left", "LINE": "right", "": "left"},
             [(str(r["refused"]), r["site"], str(r["line"]), r["text"]) for r in rules],
         )

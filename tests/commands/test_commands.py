@@ -33,9 +33,9 @@ from scrapy.robotstxt import RobotParser
 from scrapy.settings import Settings
 
 from scrapy_koster import KosterRobotParser
-from scrapy_koster.commands import ask
-from scrapy_koster.commands.ink import ink_for
+from scrapy_koster.commands import lookup
 from scrapy_koster.commands.robots import RobotsCommand
+from scrapy_koster.commands.style import style_for
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.line import Line as RobotsLine
 from scrapy_koster.protocol.site import site_of
@@ -798,10 +798,10 @@ class ClosingSites:
 async def test_a_crawl_that_was_told_to_end_learns_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ask, "asking_sites", lambda *_, **__: ClosingSites())
-    learnt: dict[str, ask.Learnt] = {}
-    crawler = Crawler(ask.AskingSpider, {})
-    spider = ask.AskingSpider.from_crawler(
+    monkeypatch.setattr(lookup, "lookup_sites", lambda *_, **__: ClosingSites())
+    learnt: dict[str, lookup.Learnt] = {}
+    crawler = Crawler(lookup.LookupSpider, {})
+    spider = lookup.LookupSpider.from_crawler(
         crawler, urls=["http://a/"], learnt=learnt, refresh=False
     )
     assert [request async for request in spider.start()] == []
@@ -1067,7 +1067,7 @@ class Terminal(io.StringIO):
     ],
 )
 def test_colours(stream: io.StringIO, environ: dict[str, str], coloured: bool) -> None:
-    assert ink_for(stream, environ).coloured is coloured
+    assert style_for(stream, environ).coloured is coloured
 
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

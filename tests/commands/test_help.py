@@ -14,7 +14,7 @@ from harness.reports import every_kind
 from harness.reports import written as report_written
 from harness.server import Server
 
-from scrapy_koster.commands.verb import DOCS
+from scrapy_koster.commands.subcommand import DOCS
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage

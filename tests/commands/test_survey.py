@@ -29,9 +29,9 @@ from scrapy.settings import Settings
 
 from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands import progress
-from scrapy_koster.commands.ink import Ink
 from scrapy_koster.commands.progress import ProgressLines
 from scrapy_koster.commands.seeds import LINE_MAX_BYTES, Seeds, url_of
+from scrapy_koster.commands.style import Style
 from scrapy_koster.commands.verdicts import VerdictFile
 
 ROOT = Path(__file__).parents[2]
@@ -168,8 +168,8 @@ def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = [f"   N  TEXT\n   1  {'[b]a[/b]' * 10}\n1000  \\x1b[2J\\u202e :smile:"]
     monkeypatch.setenv("COLUMNS", "30")
     for stream, coloured in ((io.StringIO(), False), (Terminal(), True)):
-        ink = Ink(stream, coloured=coloured)
-        lines = [ink.shown(line) for line in ink.table({"N": "right", "TEXT": "left"}, rows)]
+        style = Style(stream, coloured=coloured)
+        lines = [style.shown(line) for line in style.table({"N": "right", "TEXT": "left"}, rows)]
         plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(lines))
         if coloured:
             assert all(len(line) <= 30 for line in plain.splitlines())

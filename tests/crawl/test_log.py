@@ -123,8 +123,8 @@ def test_the_text_of_an_error(error: Exception, text: str) -> None:
 SOURCE = Path(__file__).parents[2] / "scrapy_koster"
 WAYS_OUT = {
     "crawl/messages/log.py": {"import logging", "logging.getLogger"},
-    "commands/streams.py": {"print", "sys.stdout", "sys.stderr"},
-    "commands/ink.py": {"import rich.console"},  # what it makes is text, which goes by the streams
+    "commands/output.py": {"print", "sys.stdout", "sys.stderr"},
+    "commands/style.py": {"import rich.console"},  # it makes text, which output.py prints
     "commands/progress.py": {"import rich.console", "sys.stderr"},  # numbers alone
     "commands/robots.py": {"import traceback", "sys.stdout"},  # to know whether it is a terminal
 }
@@ -168,7 +168,7 @@ def test_text_leaves_by_one_way(path: Path) -> None:
 
 def test_the_one_way_of_commands() -> None:
     """print() is for the two functions that make text harmless."""
-    module = ast.parse((SOURCE / "commands" / "streams.py").read_text("utf-8"))
+    module = ast.parse((SOURCE / "commands" / "output.py").read_text("utf-8"))
     printing = {
         node.name
         for node in ast.walk(module)

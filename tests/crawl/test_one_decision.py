@@ -17,8 +17,8 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 import scrapy_koster
 from scrapy_koster import KosterMiddleware
-from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.explained import explain
+from scrapy_koster.commands.lookup import Learnt
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
 from scrapy_koster.crawl.decision import is_plainly_allowed
 from scrapy_koster.protocol.access import Answer, Copy

@@ -13,8 +13,8 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 
 from scrapy_koster import RobotsForbidden
-from scrapy_koster.commands.ask import Learnt
 from scrapy_koster.commands.explained import explain
+from scrapy_koster.commands.lookup import Learnt
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Copy

@@ -46,7 +46,7 @@ SET = {
     "protocol/standing.py": {"_value_"},
     "crawl/engine/private.py": {"setattr"},
     "crawl/components/linkfilter.py": {"request"},
-    "commands/streams.py": {"setattr"},
+    "commands/output.py": {"setattr"},
 }
 """Attributes that are set on objects of others: of the standard library but for crawl/engine.
 

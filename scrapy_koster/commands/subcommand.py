@@ -17,9 +17,9 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from scrapy.utils.spider import DefaultSpider
 
-from scrapy_koster.commands.ask import QUIET, AskingSpider, Learnt
-from scrapy_koster.commands.ink import Ink, Line
-from scrapy_koster.commands.streams import Streams
+from scrapy_koster.commands.lookup import QUIET, Learnt, LookupSpider
+from scrapy_koster.commands.output import Output
+from scrapy_koster.commands.style import Line, Style
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
@@ -44,8 +44,8 @@ class Run:
     """One run of a command: its options, and what it may ask for."""
 
     opts: Namespace
-    ink: Ink
-    streams: Streams
+    style: Style
+    output: Output
     settings: Settings
     status: int = 0
     """The exit status so far."""
@@ -70,7 +70,7 @@ class Run:
     def warn(self, message: str, status: int) -> None:
         """Say what could not be done, and end with *status* at least."""
         self.worse(status)
-        self.streams.warn(message)
+        self.output.warn(message)
 
     def requested(self, urls: Iterable[str]) -> list[str]:
         """Return *urls* as Requests have them; https is assumed for a host, and said."""
@@ -79,12 +79,12 @@ class Run:
             whole = url if HAS_SCHEME.match(url) else f"https://{url}"
             found.append(requested(whole))
             if whole != url:
-                self.streams.warn(f"{printable(url)}: https is assumed")
+                self.output.warn(f"{printable(url)}: https is assumed")
         return found
 
     def read(self, name: str) -> bytes:
         """Return what is in a file; UsageError where it cannot be read."""
-        return self.streams.read(name, at_least_bytes=self.config.max_bytes + 1)
+        return self.output.read(name, at_least_bytes=self.config.max_bytes + 1)
 
     def try_output(self, name: str | None) -> None:
         """Raise UsageError if a page cannot be written to *name*; None is no page."""
@@ -104,7 +104,7 @@ class Run:
         learnt: dict[str, Learnt] = {}
         if wanted:
             self.settings.setdict(QUIET, priority="cmdline")
-            self.crawl(AskingSpider, urls=wanted, learnt=learnt, refresh=refresh)
+            self.crawl(LookupSpider, urls=wanted, learnt=learnt, refresh=refresh)
         return learnt
 
     def crawl(self, spider: type[Spider], **arguments: Any) -> Crawler:
@@ -129,14 +129,14 @@ def _crawler_process(settings: Settings) -> AsyncCrawlerProcess | CrawlerProcess
     return CrawlerProcess(settings)
 
 
-class Verb(ABC):
+class Subcommand(ABC):
     """A command of ``scrapy robots``: it owns its arguments and its run."""
 
     name: ClassVar[str]
 
     @abstractmethod
-    def add_to(self, verbs: Any) -> None:
-        """Add a parser for the arguments to *verbs*, by ``add_parser``."""
+    def add_to(self, subparsers: Any) -> None:
+        """Add a parser for the arguments to *subparsers*, by ``add_parser``."""
 
     @abstractmethod
     def run(self, run: Run) -> Iterator[Line]:
@@ -157,7 +157,7 @@ class Formatter(RawDescriptionHelpFormatter, ScrapyHelpFormatter):
         return super().format_part_strings(part_strings)
 
 
-class VerbParser(ArgumentParser):
+class SubcommandParser(ArgumentParser):
     """Says what is wrong with arguments in one printable line."""
 
     def error(self, message: str) -> NoReturn:
@@ -169,13 +169,13 @@ DOCS = "https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/"
 
 
 def add_parser(
-    verbs: Any, name: str, *, brief: str, about: str, example: str, statuses: str, page: str
+    subparsers: Any, name: str, *, brief: str, about: str, example: str, statuses: str, page: str
 ) -> ArgumentParser:
     """Add the parser of a command to that of what it is a command of.
 
     *page* is the one of the documentation that has more, below docs/.
     """
-    parser: ArgumentParser = verbs.add_parser(
+    parser: ArgumentParser = subparsers.add_parser(
         name,
         help=brief,
         description=about,

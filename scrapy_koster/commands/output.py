@@ -14,13 +14,13 @@ from typing import BinaryIO
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.ink import Ink, Line
+from scrapy_koster.commands.style import Line, Style
 from scrapy_koster.protocol.printable import escaped
 
 _READ_MAX_BYTES = 10_000_000
 
 
-class Streams:
+class Output:
     """The three streams as the command found them.
 
     One that is closed is opened on nothing: its number would be given to the
@@ -67,10 +67,10 @@ class Streams:
                 f"cannot read {name!r}: {reason}; give {wanted} or - for standard input"
             ) from None
 
-    def write(self, line: Line, ink: Ink) -> None:
-        """Print *line*, painted by *ink*, unless standard output takes nothing more."""
+    def write(self, line: Line, style: Style) -> None:
+        """Print *line*, painted by *style*, unless standard output takes nothing more."""
         encoding = sys.stdout.encoding or "utf-8"
-        shown = ink.shown(line).encode(encoding, "backslashreplace").decode(encoding)
+        shown = style.shown(line).encode(encoding, "backslashreplace").decode(encoding)
         self._output(lambda: print(shown))
 
     def flush(self) -> None:

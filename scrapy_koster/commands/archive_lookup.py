@@ -1,4 +1,4 @@
-"""What an archive tells about a site at a time: for ``explain --at`` and ``history``."""
+"""The copy of a site that was in force at a given time, from an archive: for ``explain --at``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.misc import build_from_crawler
 from scrapy.utils.spider import DefaultSpider
 
-from scrapy_koster.commands.ask import Learnt
+from scrapy_koster.commands.lookup import Learnt
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.fetching.archiver import decisive
 from scrapy_koster.protocol.access import Copy, Known, standing_of
@@ -42,8 +42,8 @@ _PARSERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Then:
-    """What a crawl went by at a time."""
+class Archived:
+    """The copy that was in force at a given time, and the settings of its crawl."""
 
     learnt: Learnt
     config: Config
@@ -62,24 +62,24 @@ class Archive:
     """The settings at hand."""
     _configs: dict[Path, tuple[Crawler, Config, str]] = field(default_factory=dict)
 
-    def then(self, site: Site, at: float) -> Then | None:
-        """Return what a crawl went by at a time; None if none knew *site* by then.
+    def at(self, site: Site, time: float) -> Archived | None:
+        """Return the copy in force at *time*; None if no crawl had asked *site* by then.
 
         Raises ArchiveError, and UsageError if the settings in the archive cannot be used.
         """
-        before = [outcome for outcome in self.folder.outcomes(site) if outcome.at <= at]
+        before = [outcome for outcome in self.folder.outcomes(site) if outcome.at <= time]
         if not before:
             return None
         outcome = before[-1]
         crawler, config, robot = self._config(outcome.warc)
         known = self.folder.whole(outcome)
-        step = next_step(known, now=at, policy=config.policy)
+        step = next_step(known, now=time, policy=config.policy)
         is_current = not waits(step)
         if waits(step):
             step = settled(known, outcome.at, config.policy)
         parser = _parser(step, config, crawler)
         learnt = Learnt(step, _source(outcome.source), parser)
-        return Then(learnt, config, robot, outcome, is_current)
+        return Archived(learnt, config, robot, outcome, is_current)
 
     def _config(self, warc: Path) -> tuple[Crawler, Config, str]:
         if warc not in self._configs:
@@ -141,10 +141,10 @@ def _settings(settings: Settings, info: Mapping[str, str], warc: Path) -> Settin
             f"{str(warc)!r} names a parser that is not one of scrapy-koster:"
             f" {printable(str(parser))}. If you trust it, add -s KOSTER_PARSER={parser}"
         )
-    then = settings.copy()
-    then.setdict(known, priority="cmdline")
-    then.set("ROBOTSTXT_USER_AGENT", None, priority="cmdline")
-    return then
+    archived = settings.copy()
+    archived.setdict(known, priority="cmdline")
+    archived.set("ROBOTSTXT_USER_AGENT", None, priority="cmdline")
+    return archived
 
 
 def _parser(step: Settled, config: Config, crawler: Crawler) -> RobotParser | None:

@@ -18,7 +18,7 @@ Line: TypeAlias = "str | Text"
 """A line of an answer. Rich takes neither for its markup: a ``str`` is shown as it is."""
 
 
-class Ink:
+class Style:
     """Paints text for one stream. What it shows is printable, but for its own colours."""
 
     def __init__(self, stream: TextIO, *, coloured: bool) -> None:
@@ -94,10 +94,10 @@ def _painted(text: str, style: str = "") -> Text:
     return Text.assemble((escaped(text), style), end="")
 
 
-def ink_for(stream: TextIO, environ: Mapping[str, str]) -> Ink:
-    """Return the ink for *stream*, in the order of precedence that CPython has."""
+def style_for(stream: TextIO, environ: Mapping[str, str]) -> Style:
+    """Return the style for *stream*, in the order of precedence that CPython has."""
     if environ.get("NO_COLOR"):
-        return Ink(stream, coloured=False)
+        return Style(stream, coloured=False)
     if environ.get("FORCE_COLOR"):
-        return Ink(stream, coloured=True)
-    return Ink(stream, coloured=environ.get("TERM") != "dumb" and stream.isatty())
+        return Style(stream, coloured=True)
+    return Style(stream, coloured=environ.get("TERM") != "dumb" and stream.isatty())

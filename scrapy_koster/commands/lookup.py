@@ -61,7 +61,7 @@ class Learnt:
                 return None
 
 
-class AskingSpider(Spider):
+class LookupSpider(Spider):
     """Asks the sites of *urls* for their robots.txt, and requests nothing else.
 
     With *refresh* also those of which there is a fresh copy.
@@ -80,7 +80,7 @@ class AskingSpider(Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Ask. There are no start_urls: a generator has to yield something."""
-        sites = asking_sites(self.crawler, refresh=self._refresh, types=self._types)
+        sites = lookup_sites(self.crawler, refresh=self._refresh, types=self._types)
         try:
             for url in self._urls:
                 learnt = await known_of(sites, url)
@@ -126,7 +126,7 @@ class _TypeFetcher(Fetcher):
         return result
 
 
-def asking_sites(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) -> Sites:
+def lookup_sites(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) -> Sites:
     """Return the sites of a crawl that asks each once, and does not wait for a better answer.
 
     *types* gets the Content-Type of each answer.

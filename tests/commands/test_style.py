@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from scrapy_koster.commands.ink import Ink, Line
+from scrapy_koster.commands.style import Line, Style
 
 COLOUR = re.compile(r"\x1b\[[0-9;]+m")
 HOSTILE = (
@@ -22,27 +22,27 @@ SHOWN = (
 )
 
 
-def lines(ink: Ink) -> list[Line]:
-    painted = [ink.red, ink.yellow, ink.green, ink.cyan, ink.bold, ink.dim]
+def lines(style: Style) -> list[Line]:
+    painted = [style.red, style.yellow, style.green, style.cyan, style.bold, style.dim]
     return [
         HOSTILE,
-        ink.line("a", HOSTILE, ink.bold("b"), HOSTILE),
+        style.line("a", HOSTILE, style.bold("b"), HOSTILE),
         *(paint(HOSTILE) for paint in painted),
     ]
 
 
 @pytest.mark.parametrize("coloured", [False, True])
 def test_what_is_shown_is_text_and_no_markup(coloured: bool) -> None:
-    ink = Ink(io.StringIO(), coloured=coloured)
-    shown = [ink.shown(line) for line in lines(ink)]
+    style = Style(io.StringIO(), coloured=coloured)
+    shown = [style.shown(line) for line in lines(style)]
     assert [COLOUR.sub("", line) for line in shown] == [SHOWN, f"a{SHOWN}b{SHOWN}", *[SHOWN] * 6]
     assert [bool(COLOUR.search(line)) for line in shown] == [False, *[coloured] * 7]
 
 
 def test_a_long_line_is_neither_wrapped_nor_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    ink = Ink(io.StringIO(), coloured=True)
-    assert COLOUR.sub("", ink.shown(ink.line("a" * 500, " ", ink.red("b" * 500)))) == (
+    style = Style(io.StringIO(), coloured=True)
+    assert COLOUR.sub("", style.shown(style.line("a" * 500, " ", style.red("b" * 500)))) == (
         "a" * 500 + " " + "b" * 500
     )
 
