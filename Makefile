@@ -229,7 +229,7 @@ clean:
 install: $(TEST) $(LINT)
 
 $(PROJECT): pyproject.toml | $(BIN)/python
-	$(PIP) --editable . '$(SCRAPY)'
+	$(PIP) --editable '.[archive,tools]' '$(SCRAPY)'
 	@touch $@
 
 $(TEST): pyproject.toml | $(BIN)/python

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.audit.audit_page import write_audit
 from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.clients import masked, whole
 from scrapy_koster.audit.judging import Files, Version
@@ -21,12 +20,11 @@ from scrapy_koster.audit.textlines import nginx_format
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.commands.logreading import Reading
 from scrapy_koster.commands.progress import progress_of_bytes
+from scrapy_koster.commands.style import joined
 from scrapy_koster.commands.subcommand import (
     NOT_RETRIEVED,
     Run,
     Subcommand,
-    add_global_options,
-    add_parser,
     site_named,
     unwritable,
 )
@@ -44,7 +42,6 @@ disobeyed, how often, with examples, the robots that never fetched robots.txt, a
 robot was. Reads logs of Apache, nginx, Caddy, Traefik, IIS, Cloudflare, CloudFront, AWS load
 balancers and Google Cloud, also as gz, bz2 or xz. Sends no request. Press Ctrl-C to stop and see
 the result so far."""
-_EXAMPLE = "scrapy robots audit --robots robots.txt -o audit.html access.log"
 _STATUSES = """\
 exit status: 0 no robot disobeyed, 1 a robot disobeyed, 2 wrong usage, 3 a log could not be read
 completely, 4 the command failed; the highest that applies"""
@@ -53,27 +50,28 @@ _DISOBEYED = 1
 _ROBOTS_SHOWN = 50
 _LINES_SHOWN = 50
 _DAYS_SHOWN = 14
+_ROBOT_COLUMNS = (
+    "ROBOT", "KIND", "REQUESTS", "ROBOTS.TXT", "DISOBEYED", "ONLY BY THIS", "IN GRACE", "GAP",
+    "IN 10 S", "",
+)  # fmt: skip
+_VIOLATION_COLUMNS = ("DISOBEYED", "ROBOT", "LINE", "", "FIRST", "LAST", "FOR EXAMPLE")
+_DAY_COLUMNS = ("DAY", "REQUESTS", "DISOBEYED")
 
 
 class Audit(Subcommand):
     """``scrapy robots audit --robots FILE[@DATE] [--site URL] LOG...``."""
 
     name = "audit"
+    brief = "find robots that disobeyed, in a server's log"
+    about = _ABOUT
+    example = "scrapy robots audit --robots robots.txt -o audit.html access.log"
+    statuses = _STATUSES
+    page = "audit.md"
+    extra = "tools"
 
-    def add_to(self, subparsers: Any) -> None:
-        """Add its parser."""
-        brief = "find robots that disobeyed, in a server's log"
-        parser = add_parser(
-            subparsers,
-            self.name,
-            brief=brief,
-            about=_ABOUT,
-            example=_EXAMPLE,
-            statuses=_STATUSES,
-            page="audit.md",
-        )
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add its arguments."""
         _add_options(parser)
-        add_global_options(parser)
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield what the robots did."""
@@ -95,6 +93,9 @@ class Audit(Subcommand):
         else:
             yield from _as_text(found, run.style)
         if run.opts.output is not None:
+            # The modules of a page import packages of the extra.
+            from scrapy_koster.audit.audit_page import write_audit  # noqa: PLC0415
+
             try:
                 write_audit(found, run.opts.output)
             except OSError as error:
@@ -213,14 +214,7 @@ def _as_text(found: dict[str, Any], style: Style) -> Iterator[Line]:
         for each in found["kinds"]:
             yield _headline(each, style)
         yield ""
-        yield from style.table(
-            {
-                "ROBOT": "left", "KIND": "left", "REQUESTS": "right", "ROBOTS.TXT": "right",
-                "DISOBEYED": "right", "ONLY BY THIS": "right", "IN GRACE": "right", "GAP": "right",
-                "IN 10 S": "right", "": "left",
-            },
-            map(_row, robots[:_ROBOTS_SHOWN]),
-        )  # fmt: skip
+        yield from style.table(_ROBOT_COLUMNS, [_row(robot) for robot in robots[:_ROBOTS_SHOWN]])
     elif found["lines"] > found["unread"]:
         yield "no robot came"
     else:
@@ -229,17 +223,11 @@ def _as_text(found: dict[str, Any], style: Style) -> Iterator[Line]:
     violations += [("(others)", each) for each in found["not_kept_apart"]["violated_rules"]]
     if violations:
         yield ""
-        yield from style.table(
-            {"DISOBEYED": "right", "ROBOT": "left", "LINE": "right", "": "left", "FIRST": "left",
-             "LAST": "left", "FOR EXAMPLE": "left"},
-            [_violation(*each) for each in violations[:_LINES_SHOWN]],
-        )  # fmt: skip
+        shown = [_violation(*each) for each in violations[:_LINES_SHOWN]]
+        yield from style.table(_VIOLATION_COLUMNS, shown)
     if len(found["days"]) > 1:
         yield ""
-        yield from style.table(
-            {"DAY": "left", "REQUESTS": "right", "DISOBEYED": "right"},
-            map(_day, found["days"][-_DAYS_SHOWN:]),
-        )
+        yield from style.table(_DAY_COLUMNS, [_day(day) for day in found["days"][-_DAYS_SHOWN:]])
     yield ""
     yield from _sums(found, len(violations))
 
@@ -248,27 +236,22 @@ def _headline(each: dict[str, Any], style: Style) -> Line:
     """Return a sentence, such as "6 AI crawlers came, 2 disobeyed"."""
     came = f"{Kind(each['kind']).came(each['robots'])} came, "
     if not each["disobeyed"]:
-        return style.line(came, style.green("none disobeyed"))
-    return style.line(came, style.red(f"{each['disobeyed']:,} disobeyed"))
+        return joined(came, style.green("none disobeyed"))
+    return joined(came, style.red(f"{each['disobeyed']:,} disobeyed"))
 
 
-def _day(each: dict[str, Any]) -> tuple[str, ...]:
-    return each["day"] or "(others)", str(each["requests"]), str(each["violations"])
+def _day(day: dict[str, Any]) -> tuple[str | int, ...]:
+    return day["day"] or "(others)", day["requests"], day["violations"]
 
 
-def _row(robot: dict[str, Any]) -> tuple[str, ...]:
-    speed = robot["speed"]
-    gap = speed["gap_secs"]["p50"]
+def _row(robot: dict[str, Any]) -> tuple[str | int, ...]:
+    gap, worst = robot["speed"]["gap_secs"]["p50"], robot["speed"]["worst"]["10s"]
     return (
-        robot["name"],
-        robot["kind"],
-        str(robot["requests"]),
-        str(robot["robots_txt_requests"]),
-        str(robot["violations"]),
-        str(sum(each["only_by_this"] for each in robot["violated_rules"])),
-        str(robot["in_grace"]),
+        *(robot[key] for key in ("name", "kind", "requests", "robots_txt_requests", "violations")),
+        sum(each["only_by_this"] for each in robot["violated_rules"]),
+        robot["in_grace"],
         "" if gap is None else f"{gap} s",
-        str(speed["worst"]["10s"]),
+        worst,
         ", ".join(_notes(robot)),
     )
 
@@ -290,16 +273,9 @@ def _notes(robot: dict[str, Any]) -> Iterator[str]:
         yield f"kept Crawl-delay {speed['crawl_delay_secs']:g} in {kept:.0%} of gaps"
 
 
-def _violation(name: str, each: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        str(each["count"]),
-        name,
-        str(each["line"]),
-        each["rule"],
-        each["first"],
-        each["last"],
-        each["samples"][0] if each["samples"] else "",
-    )
+def _violation(name: str, each: dict[str, Any]) -> tuple[str | int, ...]:
+    sample = each["samples"][0] if each["samples"] else ""
+    return each["count"], name, each["line"], each["rule"], each["first"], each["last"], sample
 
 
 def _sums(found: dict[str, Any], violations: int) -> Iterator[Line]:

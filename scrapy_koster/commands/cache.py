@@ -1,9 +1,10 @@
-"""``scrapy robots cache``: what the configured storage knows of sites."""
+"""``scrapy robots cache``: the copies in the configured storage."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from time import time
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.subcommand import Run, Subcommand, add_global_options, add_parser
+from scrapy_koster.commands.style import aligned, joined
+from scrapy_koster.commands.subcommand import Run, Subcommand
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.line import lines
@@ -24,6 +26,7 @@ from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
     from typing import TypeAlias
 
     from scrapy_koster.commands.style import Line, Style
@@ -32,14 +35,6 @@ if TYPE_CHECKING:
     _Storages: TypeAlias = dict[str, Storage]
     """By the name of the robot."""
 
-_ABOUT = """\
-List, show or delete the copies in your storage (KOSTER_STORAGE)."""
-_EXAMPLES = {
-    "list": "scrapy robots cache list",
-    "show": "scrapy robots cache show https://example.com",
-    "forget": "scrapy robots cache forget example.com",
-}
-_PAGE = "commands.md#scrapy-robots-cache-listshowforget"
 _STATUSES = """\
 exit status: 0 done, 1 a site is not stored, 2 wrong usage, 3 the storage failed,
 4 the command failed"""
@@ -53,112 +48,136 @@ _LINE_CHARS = 1000
 _COLUMNS = ("SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL", "ROBOT")
 
 
+class Action(Subcommand):
+    """A command of ``scrapy robots cache``."""
+
+    statuses = _STATUSES
+    page = "commands.md#scrapy-robots-cache-listshowforget"
+
+    def run(self, run: Run) -> Iterator[Line]:
+        """Open the storage and yield the answer."""
+        try:
+            with ExitStack() as opened:
+                yield from self.answer(run, dict(_opened(run, opened)))
+        except StorageError as error:
+            run.warn(printable(str(error), 1000), _STORAGE_FAILED)
+
+    @abstractmethod
+    def answer(self, run: Run, storages: _Storages) -> Iterator[Line]:
+        """Yield the lines of the answer."""
+
+
+class List(Action):
+    """``scrapy robots cache list``."""
+
+    name = "list"
+    brief = "list the stored sites"
+    about = "List the stored sites."
+    example = "scrapy robots cache list"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add its arguments."""
+        parser.add_argument("--json", action="store_true", help="one JSON object for each site")
+
+    def answer(self, run: Run, storages: _Storages) -> Iterator[Line]:
+        """Yield a line for each site and robot."""
+        known = [(*each, robot) for robot, storage in storages.items() for each in storage.sites()]
+        known.sort(key=lambda each: (str(each[0]), each[2]))
+        if run.opts.json:
+            yield from (json.dumps(_as_dict(*each)) for each in known)
+        elif known:
+            yield from _table(known, run.style, now=time())
+        else:
+            yield "nothing is stored"
+
+
+class Show(Action):
+    """``scrapy robots cache show SITE``."""
+
+    name = "show"
+    brief = "show the copy of a site"
+    about = "Show the stored copy of a site."
+    example = "scrapy robots cache show https://example.com"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add its arguments."""
+        parser.add_argument("site", metavar="SITE", help=_SITE)
+        parser.add_argument("--json", action="store_true", help="one JSON object")
+
+    def answer(self, run: Run, storages: _Storages) -> Iterator[Line]:
+        """Yield the copies of the site."""
+        name = run.opts.site
+        found = [
+            (site, known, robot)
+            for robot, storage in storages.items()
+            for site in _sites_named(name, storage)
+            if (known := storage.get(site))
+        ]
+        if not found:
+            run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
+        for site, known, robot in found:
+            if run.opts.json:
+                yield _show_as_json(site, known, robot)
+            else:
+                yield from _show_as_text(site, known, robot, run.style)
+
+
+class Forget(Action):
+    """``scrapy robots cache forget SITE...``."""
+
+    name = "forget"
+    brief = "delete copies"
+    about = "Delete stored copies. The next crawl fetches these files again."
+    example = "scrapy robots cache forget example.com"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add its arguments."""
+        parser.add_argument("sites", nargs="*", metavar="SITE", help=_SITE)
+        parser.add_argument("--all", action="store_true", help="delete the copies of all sites")
+
+    def answer(self, run: Run, storages: _Storages) -> Iterator[Line]:
+        """Delete copies, and yield their sites."""
+        opts = run.opts
+        if opts.all == bool(opts.sites):
+            raise UsageError("name the sites to forget, or give --all")
+        every = {str(site) for storage in storages.values() for site, _ in storage.sites()}
+        for name in sorted(every) if opts.all else opts.sites:
+            forgotten = {
+                str(site): None
+                for storage in storages.values()
+                for site in _sites_named(name, storage)
+                if storage.forget(site)
+            }
+            for site in forgotten:
+                yield f"forgotten: {printable(site)}"
+            if not forgotten:
+                run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
+
+
+_ACTIONS: dict[str, Action] = {action.name: action for action in (List(), Show(), Forget())}
+
+
 class Cache(Subcommand):
     """``scrapy robots cache list | show SITE | forget SITE``."""
 
     name = "cache"
+    brief = "list, show or delete stored copies"
+    about = "List, show or delete the copies in your storage (KOSTER_STORAGE)."
+    example = List.example
+    statuses = _STATUSES
+    page = Action.page
 
     def add_to(self, subparsers: Any) -> None:
         """Add its parser, with one for each of its actions."""
-        brief = "list, show or delete stored copies"
-        parser = add_parser(
-            subparsers,
-            self.name,
-            brief=brief,
-            about=_ABOUT,
-            example=_EXAMPLES["list"],
-            statuses=_STATUSES,
-            page=_PAGE,
-        )
-        actions = parser.add_subparsers(
+        actions = self.add_parser(subparsers).add_subparsers(
             title="actions", dest="action", metavar="|".join(_ACTIONS), required=True
         )
-
-        def action(name: str, brief: str, about: str) -> Any:
-            return add_parser(
-                actions,
-                name,
-                brief=brief,
-                about=about,
-                example=_EXAMPLES[name],
-                statuses=_STATUSES,
-                page=_PAGE,
-            )
-
-        listing = action("list", "list the stored sites", "List the stored sites.")
-        listing.add_argument("--json", action="store_true", help="one JSON object for each site")
-        show = action("show", "show the copy of a site", "Show the stored copy of a site.")
-        show.add_argument("site", metavar="SITE", help=_SITE)
-        show.add_argument("--json", action="store_true", help="one JSON object")
-        forget = action(
-            "forget",
-            "delete copies",
-            "Delete stored copies. The next crawl fetches these files again.",
-        )
-        forget.add_argument("sites", nargs="*", metavar="SITE", help=_SITE)
-        forget.add_argument("--all", action="store_true", help="delete the copies of all sites")
-        for each in (listing, show, forget):
-            add_global_options(each)
+        for action in _ACTIONS.values():
+            action.add_to(actions)
 
     def run(self, run: Run) -> Iterator[Line]:
-        """Yield what the action answers."""
-        try:
-            with ExitStack() as opened:
-                storages = dict(_opened(run, opened))
-                yield from _ACTIONS[run.opts.action](run, storages)
-        except StorageError as error:
-            run.warn(printable(str(error), 1000), _STORAGE_FAILED)
-
-
-def _list(run: Run, storages: _Storages) -> Iterator[Line]:
-    known = [(*each, robot) for robot, storage in storages.items() for each in storage.sites()]
-    known.sort(key=lambda each: (str(each[0]), each[2]))
-    return _list_as_json(known) if run.opts.json else _list_as_text(known, run.style, now=time())
-
-
-def _show(run: Run, storages: _Storages) -> Iterator[Line]:
-    name = run.opts.site
-    found = [
-        (site, known, robot)
-        for robot, storage in storages.items()
-        for site in _sites_named(name, storage)
-        if (known := storage.get(site))
-    ]
-    if not found:
-        run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
-    for site, known, robot in found:
-        if run.opts.json:
-            yield _show_as_json(site, known, robot)
-        else:
-            yield from _show_as_text(site, known, robot, run.style, now=time())
-
-
-def _forget(run: Run, storages: _Storages) -> Iterator[Line]:
-    opts = run.opts
-    if opts.all == bool(opts.sites):
-        raise UsageError("name the sites to forget, or give --all")
-    if opts.all:
-        named = sorted({str(site) for each in storages.values() for site, _ in each.sites()})
-    else:
-        named = opts.sites
-    for name in named:
-        forgotten = {
-            str(site): None
-            for storage in storages.values()
-            for site in _sites_named(name, storage)
-            if storage.forget(site)
-        }
-        for site in forgotten:
-            yield f"forgotten: {printable(site)}"
-        if not forgotten:
-            run.warn(f"nothing is stored of {printable(name)}", _NOT_STORED)
-
-
-_ACTIONS: dict[str, Callable[[Run, _Storages], Iterator[Line]]] = {
-    "list": _list,
-    "show": _show,
-    "forget": _forget,
-}
+        """Yield the answer of the action."""
+        return _ACTIONS[run.opts.action].run(run)
 
 
 def _opened(run: Run, opened: ExitStack) -> Iterator[tuple[str, Storage]]:
@@ -192,112 +211,89 @@ def _sites_named(text: str, storage: Storage) -> list[Site]:
     return [site for site, _ in storage.sites() if site.host == sites[0].host]
 
 
-def _list_as_text(
-    known: list[tuple[Site, Known, str]], style: Style, *, now: float
-) -> Iterator[Line]:
+def _table(known: list[tuple[Site, Known, str]], style: Style, *, now: float) -> Iterator[Line]:
     """Yield a table of sites."""
-    if not known:
-        yield "nothing is stored"
-        return
     rows = [(*_row(site, about, now), printable(robot)) for site, about, robot in known]
-    widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
-    yield style.bold(_aligned(_COLUMNS, widths))
-    for row, (_, about, _) in zip(rows, known, strict=True):
-        line = _aligned(row, widths)
+    heading, *table = aligned([_COLUMNS, *rows])
+    yield style.bold(heading)
+    for line, (_, about, _) in zip(table, known, strict=True):
         yield style.yellow(line) if isinstance(about, Failure) else line
 
 
-def _aligned(row: tuple[str, ...], widths: list[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
 def _row(site: Site, known: Known, now: float) -> tuple[str, ...]:
-    match known:
-        case Copy(status=status, body=body, fetched=fetched, expires=expires):
-            until = utc(expires) if now < expires else f"{utc(expires)} (stale)"
-            return printable(str(site)), f"HTTP {status}", str(len(body)), utc(fetched), until
-        case Failure(reason=reason, asked=asked):  # pragma: no branch
-            return printable(str(site)), printable(reason, 40), "-", utc(asked), "-"
+    name = printable(str(site))
+    if isinstance(known, Failure):
+        return name, printable(known.reason, 40), "-", utc(known.asked), "-"
+    until = f"{utc(known.expires)}{_stale(known, now)}"
+    return name, f"HTTP {known.status}", str(len(known.body)), utc(known.fetched), until
 
 
-def _list_as_json(known: list[tuple[Site, Known, str]]) -> Iterator[str]:
-    """Yield one JSON object a line for each site and robot."""
-    for site, about, robot in known:
-        yield json.dumps({**_as_dict(site, about), "robot": robot})
+def _stale(copy: Copy, now: float) -> str:
+    return "" if now < copy.expires else " (stale)"
 
 
-def _show_as_text(
-    site: Site, known: Known, robot: str, style: Style, *, now: float
-) -> Iterator[Line]:
-    """Yield what is known of one site, and the file."""
+def _show_as_text(site: Site, known: Known, robot: str, style: Style) -> Iterator[Line]:
+    """Yield a copy or failure, and the file."""
+    copy = last_copy(known)
+    body = copy.body if copy else b""
+    facts = [("robot", printable(robot) or "-"), *_facts(known, time())]
+    facts += [("sitemap", sitemap) for sitemap in sitemaps_in(body)]
     yield style.bold(printable(str(site)))
-    for name, value in (("robot", printable(robot) or "-"), *_facts(known, now)):
-        yield style.line("  ", style.dim(f"{name:<9}"), f" {value}")
-    copy = last_copy(known)
-    if copy is None or not copy.body:
+    for name, value in facts:
+        yield joined("  ", style.dim(f"{name:<9}"), f" {value}")
+    if not body:
         return
-    for sitemap in sitemaps_in(copy.body):
-        yield style.line("  ", style.dim("sitemap  "), f" {sitemap}")
     yield ""
-    for number, line in enumerate(lines(copy.body), 1):
+    for number, line in enumerate(lines(body), 1):
         text = f"  {shown(line, _LINE_CHARS)}".rstrip()
-        yield style.line("  ", style.dim(f"{number:>7}"), text)
-
-
-def _show_as_json(site: Site, known: Known, robot: str) -> str:
-    """Return one JSON object in one line, with the file."""
-    copy = last_copy(known)
-    body = copy.in_utf8.decode(errors="backslashreplace") if copy else None
-    sitemaps = sitemaps_in(copy.body) if copy else []
-    facts = {**_as_dict(site, known), "robot": robot}
-    return json.dumps({**facts, "sitemaps": sitemaps, "body": body})
+        yield joined("  ", style.dim(f"{number:>7}"), text)
 
 
 def _facts(known: Known, now: float) -> Iterator[tuple[str, str]]:
-    match known:
-        case Copy(expires=expires):
-            yield "answer", f"{printable(known.url, _URL_CHARS)}, HTTP {known.status}"
-            yield "size", f"{len(known.body)} octets"
-            yield "fetched", utc(known.fetched)
-            yield "fresh", f"until {utc(expires)}" + ("" if now < expires else " (stale)")
-            yield "validate", " ".join(_validators(known)) or "-"
-        case Failure():  # pragma: no branch
-            yield "failed", printable(known.reason)
-            yield "attempts", str(known.attempts)
-            yield "since", utc(known.since)
-            yield "asked", utc(known.asked)
-            yield "retry", utc(known.retry)
-            if known.stale is not None:
-                yield "stale", f"the copy of {utc(known.stale.fetched)}"
+    if isinstance(known, Failure):
+        yield "failed", printable(known.reason)
+        yield "attempts", str(known.attempts)
+        yield "since", utc(known.since)
+        yield "asked", utc(known.asked)
+        yield "retry", utc(known.retry)
+        if known.stale is not None:
+            yield "stale", f"the copy of {utc(known.stale.fetched)}"
+        return
+    validators = (("ETag", known.etag), ("Last-Modified", known.last_modified))
+    sent = [f"{name} {printable(value)}" for name, value in validators if value is not None]
+    yield "answer", f"{printable(known.url, _URL_CHARS)}, HTTP {known.status}"
+    yield "size", f"{len(known.body)} octets"
+    yield "fetched", utc(known.fetched)
+    yield "fresh", f"until {utc(known.expires)}{_stale(known, now)}"
+    yield "validate", " ".join(sent) or "-"
 
 
-def _validators(copy: Copy) -> Iterator[str]:
-    if copy.etag is not None:
-        yield f"ETag {printable(copy.etag)}"
-    if copy.last_modified is not None:
-        yield f"Last-Modified {printable(copy.last_modified)}"
+def _show_as_json(site: Site, known: Known, robot: str) -> str:
+    """Return a JSON object in one line, with the file."""
+    copy = last_copy(known)
+    body = copy.in_utf8.decode(errors="backslashreplace") if copy else None
+    sitemaps = sitemaps_in(copy.body) if copy else []
+    return json.dumps({**_as_dict(site, known, robot), "sitemaps": sitemaps, "body": body})
 
 
-def _as_dict(site: Site, known: Known) -> dict[str, Any]:
-    match known:
-        case Copy():
-            return {
-                "site": str(site),
-                "url": printable(known.url, _LINE_CHARS),
-                "status": known.status,
-                "size": len(known.body),
-                "etag": known.etag,
-                "last_modified": known.last_modified,
-                "fetched": utc(known.fetched),
-                "expires": utc(known.expires),
-            }
-        case Failure():  # pragma: no branch
-            return {
-                "site": str(site),
-                "reason": printable(known.reason),
-                "attempts": known.attempts,
-                "since": utc(known.since),
-                "asked": utc(known.asked),
-                "retry": utc(known.retry),
-                "stale": known.stale is not None,
-            }
+def _as_dict(site: Site, known: Known, robot: str) -> dict[str, Any]:
+    if isinstance(known, Failure):
+        facts = {
+            "reason": printable(known.reason),
+            "attempts": known.attempts,
+            "since": utc(known.since),
+            "asked": utc(known.asked),
+            "retry": utc(known.retry),
+            "stale": known.stale is not None,
+        }
+    else:
+        facts = {
+            "url": printable(known.url, _LINE_CHARS),
+            "status": known.status,
+            "size": len(known.body),
+            "etag": known.etag,
+            "last_modified": known.last_modified,
+            "fetched": utc(known.fetched),
+            "expires": utc(known.expires),
+        }
+    return {"site": str(site), **facts, "robot": robot}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -10,14 +11,12 @@ from typing import Any
 from scrapy_koster.checker.checks import BOTH, CHECKS, Severity
 from scrapy_koster.checker.syntax import FINDINGS_LISTED, Finding, check
 from scrapy_koster.commands.lookup import Learnt
-from scrapy_koster.commands.style import Line, Style
+from scrapy_koster.commands.style import Line, Style, joined
 from scrapy_koster.commands.subcommand import (
     DOCS,
     NOT_RETRIEVED,
     Run,
     Subcommand,
-    add_global_options,
-    add_parser,
     is_url,
     requested,
 )
@@ -38,7 +37,6 @@ and a fix that does not change the reading by the other standard. "only the draf
 findings that do not apply to RFC 9309; --reading rfc9309 hides them. The codes are explained in
 """
 _CODES = f"{DOCS}check-codes.md"
-_EXAMPLE = "scrapy robots check --reading rfc9309 robots.txt"
 _STATUSES = """\
 exit status: 0 clean, 1 findings, 2 wrong usage, 3 a site's robots.txt could not be retrieved,
 4 the command failed"""
@@ -53,19 +51,14 @@ class Check(Subcommand):
     """``scrapy robots check FILE|URL|-``."""
 
     name = "check"
+    brief = "find mistakes in a robots.txt"
+    about = _ABOUT + _CODES
+    example = "scrapy robots check --reading rfc9309 robots.txt"
+    statuses = _STATUSES
+    page = "commands.md#scrapy-robots-check-fileurl-"
 
-    def add_to(self, subparsers: Any) -> None:
-        """Add its parser."""
-        brief = "find mistakes in a robots.txt"
-        parser = add_parser(
-            subparsers,
-            self.name,
-            brief=brief,
-            about=_ABOUT + _CODES,
-            example=_EXAMPLE,
-            statuses=_STATUSES,
-            page="commands.md#scrapy-robots-check-fileurl-",
-        )
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add its arguments."""
         parser.add_argument(
             "files",
             nargs="+",
@@ -90,7 +83,6 @@ class Check(Subcommand):
             default="both",
             help="show findings by this standard (default: both)",
         )
-        add_global_options(parser)
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the findings."""
@@ -167,7 +159,7 @@ def _as_text(name: str, findings: list[Finding], style: Style) -> Iterator[Line]
         yield style.dim(f"    Fix: {finding.check.fix}")
         if finding.more:
             yield style.dim(f"    {finding.more} more {code} are not listed (--all lists them)")
-    yield style.line(style.bold(name), ": ", _summary(findings, style))
+    yield joined(style.bold(name), ": ", _summary(findings, style))
 
 
 def _place(name: str, finding: Finding, style: Style) -> Line:
@@ -176,7 +168,7 @@ def _place(name: str, finding: Finding, style: Style) -> Line:
     place = f"{name}:{finding.line}:{finding.column}:"
     if is_url(name):  # which may end with a port
         place = f"{name}, line {finding.line}, column {finding.column}:"
-    return style.line(
+    return joined(
         style.bold(place),
         " ",
         paint[kind.severity](kind.severity.value),

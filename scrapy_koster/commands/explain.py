@@ -14,12 +14,11 @@ from scrapy_koster.commands.archive_lookup import Archive, Archived, folder_name
 from scrapy_koster.commands.context import context_of
 from scrapy_koster.commands.explained import Explained, explain
 from scrapy_koster.commands.lookup import Learnt
+from scrapy_koster.commands.style import joined
 from scrapy_koster.commands.subcommand import (
     NOT_RETRIEVED,
     Run,
     Subcommand,
-    add_global_options,
-    add_parser,
     robot_in,
     site_named,
 )
@@ -35,13 +34,14 @@ from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.protocol.wording import because_of, delay_to_dict, ruling_to_dict, utc
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
     from scrapy_koster.commands.style import Line, Style
     from scrapy_koster.crawl.config import Config
 
 _ABOUT = """\
 Show whether a robot may fetch a URL, and which line of the site's robots.txt decides. A fresh
 copy from the storage is used. Otherwise the robots.txt is fetched as your crawl would fetch it."""
-_EXAMPLE = "scrapy robots explain --robots robots.txt --agent GPTBot https://example.com/private"
 _STATUSES = """\
 exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not be retrieved,
 4 the command failed; the highest if you give several URLs"""
@@ -62,19 +62,14 @@ class Explain(Subcommand):
     """``scrapy robots explain URL``."""
 
     name = "explain"
+    brief = "show which line allows or forbids a URL"
+    about = _ABOUT
+    example = "scrapy robots explain --robots robots.txt --agent GPTBot https://example.com/private"
+    statuses = _STATUSES
+    page = "commands.md#scrapy-robots-explain-url"
 
-    def add_to(self, subparsers: Any) -> None:
-        """Add its parser."""
-        brief = "show which line allows or forbids a URL"
-        parser = add_parser(
-            subparsers,
-            self.name,
-            brief=brief,
-            about=_ABOUT,
-            example=_EXAMPLE,
-            statuses=_STATUSES,
-            page="commands.md#scrapy-robots-explain-url",
-        )
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add its arguments."""
         parser.add_argument(
             "urls", nargs="+", metavar="URL", help="http or https URL of a page, or a host"
         )
@@ -102,7 +97,6 @@ class Explain(Subcommand):
             "--archive", metavar="FOLDER", help="folder of the archive (default: KOSTER_ARCHIVE)"
         )
         parser.add_argument("--json", action="store_true", help="one JSON object for each URL")
-        add_global_options(parser)
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the verdicts."""
@@ -191,7 +185,7 @@ def _evidence(archived: Archived, at: float, style: Style) -> Iterator[Line]:
     if copy is not None:
         facts += [("digest", printable(copy.digest)), ("record", printable(copy.record_id or ""))]
     for name, value in [*facts, ("archive", printable(str(outcome.warc), 1000))]:
-        yield style.line("  ", style.dim(f"{name:<9}"), f" {value}")
+        yield joined("  ", style.dim(f"{name:<9}"), f" {value}")
 
 
 def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
@@ -238,14 +232,14 @@ def _as_text(explained: Explained, style: Style) -> Iterator[Line]:
     may = _MAY[verdict.allowed]
     if explained.status == NOT_RETRIEVED:
         paint, may = style.yellow, "unavailable"
-    yield style.line(paint(may), " ", style.bold(printable(verdict.url, 1000)))
+    yield joined(paint(may), " ", style.bold(printable(verdict.url, 1000)))
     yield ""
     context = list(context_of(explained.verdict, explained.rulings, style))
     if context:
         yield from context
         yield ""
     for name, value in _facts(explained):
-        yield style.line("  ", style.dim(f"{name:<9}"), f" {value}")
+        yield joined("  ", style.dim(f"{name:<9}"), f" {value}")
 
 
 def _facts(explained: Explained) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,8 @@ from scrapy.exceptions import UsageError
 from scrapy_koster.archive.history import Version, changes, versions
 from scrapy_koster.archive.record import ArchiveError
 from scrapy_koster.commands.archive_lookup import folder_named
-from scrapy_koster.commands.subcommand import Run, Subcommand, add_global_options, add_parser
+from scrapy_koster.commands.style import aligned
+from scrapy_koster.commands.subcommand import Run, Subcommand
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import lines, narrow
 from scrapy_koster.protocol.printable import printable
@@ -20,6 +21,8 @@ from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.protocol.wording import shown, utc
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
     from scrapy_koster.archive.folder import Folder, Outcome
     from scrapy_koster.commands.style import Line, Style
 
@@ -30,7 +33,6 @@ _STATUSES = """\
 exit status: 0 done, 1 the archive has nothing about the site, 2 wrong usage, 3 the archive
 cannot be read, 4 the command failed"""
 
-_EXAMPLE = "scrapy robots history --archive evidence --diff https://example.com"
 _NOTHING = 1
 _NOT_READ = 3
 _LINE_CHARS = 1000
@@ -41,26 +43,20 @@ class History(Subcommand):
     """``scrapy robots history SITE``."""
 
     name = "history"
+    brief = "show the versions of a site's robots.txt in an archive"
+    about = _ABOUT
+    example = "scrapy robots history --archive evidence --diff https://example.com"
+    statuses = _STATUSES
+    page = "evidence.md"
 
-    def add_to(self, subparsers: Any) -> None:
-        """Add its parser."""
-        brief = "show the versions of a site's robots.txt in an archive"
-        parser = add_parser(
-            subparsers,
-            self.name,
-            brief=brief,
-            about=_ABOUT,
-            example=_EXAMPLE,
-            statuses=_STATUSES,
-            page="evidence.md",
-        )
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add its arguments."""
         parser.add_argument("site", metavar="SITE", help="URL of the site, or its host")
         parser.add_argument(
             "--archive", metavar="FOLDER", help="folder of the archive (default: KOSTER_ARCHIVE)"
         )
         parser.add_argument("--diff", action="store_true", help="show the lines that changed")
         parser.add_argument("--json", action="store_true", help="one JSON object for each version")
-        add_global_options(parser)
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the versions."""
@@ -100,8 +96,9 @@ def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> I
             yield json.dumps(_as_dict(site, version) | _changes_as_dict(bodies, number))
         return
     yield run.style.bold(str(site))
-    rows = [_row(version) for version in found]
-    yield from run.style.table(dict.fromkeys(_COLUMNS, "left"), rows)
+    heading, *rows = aligned([_COLUMNS, *map(_row, found)])
+    yield run.style.bold(heading)
+    yield from rows
     if failures:
         last = failures[-1]
         assert isinstance(last.known, Failure)

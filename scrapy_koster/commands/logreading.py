@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol, cast
 class Shows(Protocol):
     """Shows how much is read."""
 
-    def show(self, read: int, /) -> None:
+    def show(self, *, read: int) -> None:
         """Show so many bytes."""
 
 
@@ -66,7 +66,7 @@ class Reading:
         finally:
             self._waits = False
         self.octets += len(data)
-        self._progress.show(self.octets)
+        self._progress.show(read=self.octets)
         return data
 
 

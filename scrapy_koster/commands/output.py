@@ -14,10 +14,8 @@ from typing import BinaryIO
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.style import Line, Style
+from scrapy_koster.commands.style import Line, shown
 from scrapy_koster.protocol.printable import escaped
-
-_READ_MAX_BYTES = 10_000_000
 
 
 class Output:
@@ -36,16 +34,6 @@ class Output:
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
             if getattr(sys, name) is None:
                 setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
-
-    def read(self, name: str, *, at_least_bytes: int) -> bytes:
-        """Return what is in a file, or in standard input where *name* is "-".
-
-        At most the larger of 10,000,000 octets and *at_least_bytes*. UsageError
-        where it cannot be read.
-        """
-        most = max(_READ_MAX_BYTES, at_least_bytes)
-        with self.opened(name, "a file, a URL with http:// or https://,") as file:
-            return file.read(most)
 
     @contextmanager
     def opened(self, name: str, wanted: str = "a file,") -> Iterator[BinaryIO]:
@@ -67,17 +55,17 @@ class Output:
                 f"cannot read {name!r}: {reason}; give {wanted} or - for standard input"
             ) from None
 
-    def write(self, line: Line, style: Style) -> None:
-        """Print *line*, painted by *style*, unless standard output takes nothing more."""
+    def write(self, line: Line) -> None:
+        """Print *line*, unless standard output takes nothing more."""
         encoding = sys.stdout.encoding or "utf-8"
-        shown = style.shown(line).encode(encoding, "backslashreplace").decode(encoding)
-        self._output(lambda: print(shown))
+        text = shown(line).encode(encoding, "backslashreplace").decode(encoding)
+        self._try(lambda: print(text))
 
     def flush(self) -> None:
         """Have written what was printed, as far as standard output takes it."""
-        self._output(sys.stdout.flush)
+        self._try(sys.stdout.flush)
 
-    def _output(self, output: Callable[[], None]) -> None:
+    def _try(self, output: Callable[[], None]) -> None:
         if not self._written:
             return
         try:

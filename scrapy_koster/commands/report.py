@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.subcommand import (
     Run,
     Subcommand,
-    add_global_options,
-    add_parser,
     unwritable,
 )
 from scrapy_koster.crawl.report import files_of, stored_files
@@ -21,12 +19,10 @@ from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.wording import utc
 from scrapy_koster.report.database import DatabaseError, reading
 from scrapy_koster.report.numbers import csv_lines, read
-from scrapy_koster.report.page import write_page
 
 _ABOUT = """\
 Make the page about a crawl from the data that a crawl with KOSTER_REPORT saves. The crawl may
 still run, or have been killed."""
-_EXAMPLE = "scrapy robots report -o robots-report.html"
 _STATUSES = "exit status: 0 done, 2 wrong usage, 3 the file cannot be read, 4 the command failed"
 _PAGE = "robots-report.html"
 _NOT_READ = 3
@@ -36,19 +32,15 @@ class Report(Subcommand):
     """``scrapy robots report [DB] [-o FILE] [--json] [--csv] [--against OLD]``."""
 
     name = "report"
+    brief = "make a page about a crawl"
+    about = _ABOUT
+    example = "scrapy robots report -o robots-report.html"
+    statuses = _STATUSES
+    page = "report.md"
+    extra = "tools"
 
-    def add_to(self, subparsers: Any) -> None:
-        """Add its parser."""
-        brief = "make a page about a crawl"
-        parser = add_parser(
-            subparsers,
-            self.name,
-            brief=brief,
-            about=_ABOUT,
-            example=_EXAMPLE,
-            statuses=_STATUSES,
-            page="report.md",
-        )
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add its arguments."""
         parser.add_argument(
             "database",
             nargs="?",
@@ -66,10 +58,12 @@ class Report(Subcommand):
         parser.add_argument(
             "--against", metavar="OLD", help="data of an older report, to compare with"
         )
-        add_global_options(parser)
 
     def run(self, run: Run) -> Iterator[str]:
         """Write the page; yield the numbers, or where the page is."""
+        # The modules of a page import packages of the extra.
+        from scrapy_koster.report.page import write_page  # noqa: PLC0415
+
         opts = run.opts
         if opts.json and opts.csv:
             raise UsageError("--json or --csv: standard output takes one of them")

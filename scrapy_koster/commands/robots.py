@@ -30,6 +30,7 @@ from scrapy_koster.commands.subcommand import (
     SubcommandParser,
 )
 from scrapy_koster.commands.survey import Survey
+from scrapy_koster.extras import MissingExtraError, need_extra
 from scrapy_koster.protocol.printable import printable
 
 _EXAMPLE = "scrapy robots check robots.txt"
@@ -90,14 +91,19 @@ class RobotsCommand(ScrapyCommand):
         """Run the command; ``exitcode`` is its answer."""
         assert self.settings is not None
         run = Run(opts, style_for(sys.stdout, os.environ), self._output, self.settings)
+        subcommand = _SUBCOMMANDS[opts.subcommand]
         try:
+            if subcommand.extra is not None:
+                need_extra(subcommand.extra, f"scrapy robots {subcommand.name}")
             with _printable_usage_errors():
                 # To its end, though nobody may read it: it is also what is done.
-                for line in _SUBCOMMANDS[opts.subcommand].run(run):
-                    self._output.write(line, run.style)
+                for line in subcommand.run(run):
+                    self._output.write(line)
             self._output.flush()
         except UsageError:
             raise
+        except MissingExtraError as error:
+            run.warn(str(error), FAILED)
         except Exception:  # noqa: BLE001  # Python's own status, 1, would be an answer
             for line in traceback.format_exc().splitlines():
                 run.warn(line, FAILED)

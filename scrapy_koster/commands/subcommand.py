@@ -21,6 +21,7 @@ from scrapy_koster.commands.lookup import QUIET, Learnt, LookupSpider
 from scrapy_koster.commands.output import Output
 from scrapy_koster.commands.style import Line, Style
 from scrapy_koster.crawl.config import Config, config_of
+from scrapy_koster.extras import need_extra
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
@@ -36,6 +37,7 @@ HAS_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])")
 """The beginning of a URL, and not of a host with a port."""
 
 _MESSAGE_CHARS = 1000
+_READ_MAX_BYTES = 10_000_000
 _ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 
@@ -83,8 +85,13 @@ class Run:
         return found
 
     def read(self, name: str) -> bytes:
-        """Return what is in a file; UsageError where it cannot be read."""
-        return self.output.read(name, at_least_bytes=self.config.max_bytes + 1)
+        """Return the content of a file, or of standard input if *name* is "-".
+
+        At most 10,000,000 bytes, or KOSTER_MAX_BYTES and one more. UsageError if it cannot be read.
+        """
+        most = max(_READ_MAX_BYTES, self.config.max_bytes + 1)
+        with self.output.opened(name, "a file, a URL with http:// or https://,") as file:
+            return file.read(most)
 
     def try_output(self, name: str | None) -> None:
         """Raise UsageError if a page cannot be written to *name*; None is no page."""
@@ -129,18 +136,60 @@ def _crawler_process(settings: Settings) -> AsyncCrawlerProcess | CrawlerProcess
     return CrawlerProcess(settings)
 
 
+DOCS = "https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/"
+
+
 class Subcommand(ABC):
-    """A command of ``scrapy robots``: it owns its arguments and its run."""
+    """A command of ``scrapy robots``: its help, its arguments and its run."""
 
     name: ClassVar[str]
+    brief: ClassVar[str]
+    """A line in the list of commands."""
+    about: ClassVar[str]
+    """The text above the options."""
+    example: ClassVar[str]
+    statuses: ClassVar[str]
+    """The exit statuses."""
+    page: ClassVar[str]
+    """The page of the documentation, below docs/."""
+    extra: ClassVar[str | None] = None
+    """The extra of the package that the command needs."""
 
-    @abstractmethod
     def add_to(self, subparsers: Any) -> None:
-        """Add a parser for the arguments to *subparsers*, by ``add_parser``."""
+        """Add the parser of the command, with all its options, to *subparsers*."""
+        parser = self.add_parser(subparsers)
+        self.add_arguments(parser)
+        _add_global_options(parser)
+
+    def add_parser(self, subparsers: Any) -> ArgumentParser:
+        """Return a new parser of *subparsers*, with the help of the command and no arguments."""
+        parser: ArgumentParser = subparsers.add_parser(
+            self.name,
+            help=self.brief,
+            description=self.about,
+            epilog=f"example:\n  {self.example}\n\n{self.statuses}\n\nmore: {DOCS}{self.page}",
+            formatter_class=Formatter,
+        )
+        return parser
+
+    def add_arguments(self, parser: ArgumentParser) -> None:  # noqa: B027  # may have none
+        """Add the arguments of the command to *parser*. By default it has none."""
 
     @abstractmethod
     def run(self, run: Run) -> Iterator[Line]:
-        """Yield the lines of the answer, and say by ``run.worse`` what it is."""
+        """Yield the lines of the answer, and set the exit status by ``run.worse``."""
+
+
+def _add_global_options(parser: ArgumentParser) -> None:
+    """Accept Scrapy's global options after the name of the command, too."""
+    group = parser.add_argument_group("Global Options")
+    group.add_argument(
+        "-s", "--set", dest="set_behind", metavar="NAME=VALUE", action="append", default=SUPPRESS,
+        help="set/override setting (may be repeated)",
+    )  # fmt: skip
+    group.add_argument("-L", "--loglevel", metavar="LEVEL", default=SUPPRESS, help="log level")
+    group.add_argument("--logfile", metavar="FILE", default=SUPPRESS, help="log file")
+    group.add_argument("--nolog", action="store_true", default=SUPPRESS, help="disable logging")
 
 
 class Formatter(RawDescriptionHelpFormatter, ScrapyHelpFormatter):
@@ -165,40 +214,6 @@ class SubcommandParser(ArgumentParser):
         super().error(printable(message, _MESSAGE_CHARS))
 
 
-DOCS = "https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/"
-
-
-def add_parser(
-    subparsers: Any, name: str, *, brief: str, about: str, example: str, statuses: str, page: str
-) -> ArgumentParser:
-    """Add the parser of a command to that of what it is a command of.
-
-    *page* is the one of the documentation that has more, below docs/.
-    """
-    parser: ArgumentParser = subparsers.add_parser(
-        name,
-        help=brief,
-        description=about,
-        epilog=f"example:\n  {example}\n\n{statuses}\n\nmore: {DOCS}{page}",
-        formatter_class=Formatter,
-    )
-    return parser
-
-
-def add_global_options(parser: ArgumentParser) -> None:
-    """Accept Scrapy's global options after the name of the command, too."""
-    group = parser.add_argument_group("Global Options")
-    group.add_argument(
-        "-s", "--set", dest="set_behind", metavar="NAME=VALUE", action="append", default=SUPPRESS,
-        help="set/override setting (may be repeated)",
-    )  # fmt: skip
-    group.add_argument("-L", "--loglevel", metavar="LEVEL", default=SUPPRESS, help="log level")
-    group.add_argument("--logfile", metavar="FILE", default=SUPPRESS, help="log file")
-    group.add_argument(
-        "--nolog", action="store_true", default=SUPPRESS, help="disable logging completely"
-    )
-
-
 def unwritable(name: str | None, error: Exception) -> UsageError:
     """Return what to raise if *name* cannot be written."""
     return UsageError(f"cannot write {name!r}: {getattr(error, 'strerror', None) or error}")
@@ -214,6 +229,7 @@ def robot_in(agent: str) -> tuple[str, bool]:
         return agent, False
     from scrapy_koster.audit.naming import Namer  # noqa: PLC0415  # half a MB
 
+    need_extra("tools", "--agent with a whole header")
     name = Namer([]).named(agent)
     return (agent, False) if name in (None, name_token(agent)) else (str(name), True)
 

@@ -22,8 +22,6 @@ from scrapy_koster.commands.subcommand import (
     NOT_RETRIEVED,
     Run,
     Subcommand,
-    add_global_options,
-    add_parser,
     robot_in,
 )
 from scrapy_koster.commands.verdicts import verdict_file
@@ -34,16 +32,16 @@ from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveyReport, SurveySpid
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.report.database import DatabaseError
 from scrapy_koster.report.numbers import read
-from scrapy_koster.report.page import write_page
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
     from scrapy_koster.commands.style import Line, Style
 
 _ABOUT = """\
 Show which URLs of a list your crawl would be refused, before you fetch any page of them. Each
 robots.txt is fetched once, with the settings of your crawl, and stored. If you stop a survey,
 the same command continues it."""
-_EXAMPLE = "scrapy robots survey urls.txt -o survey.html --verdicts verdicts.csv"
 _STATUSES = """\
 exit status: 0 all URLs are allowed, 1 some would be refused, 2 wrong usage, 3 a robots.txt could
 not be retrieved, or you stopped the survey, 4 the command failed; the highest that applies"""
@@ -57,19 +55,15 @@ class Survey(Subcommand):
     """``scrapy robots survey FILE|-``."""
 
     name = "survey"
+    brief = "show which URLs of a list would be refused"
+    about = _ABOUT
+    example = "scrapy robots survey urls.txt -o survey.html --verdicts verdicts.csv"
+    statuses = _STATUSES
+    page = "commands.md#scrapy-robots-survey-file-"
+    extra = "tools"
 
-    def add_to(self, subparsers: Any) -> None:
-        """Add its parser."""
-        brief = "show which URLs of a list would be refused"
-        parser = add_parser(
-            subparsers,
-            self.name,
-            brief=brief,
-            about=_ABOUT,
-            example=_EXAMPLE,
-            statuses=_STATUSES,
-            page="commands.md#scrapy-robots-survey-file-",
-        )
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add its arguments."""
         parser.add_argument(
             "file",
             metavar="FILE|-",
@@ -85,7 +79,6 @@ class Survey(Subcommand):
             "--verdicts", metavar="FILE", help="write the verdict on each URL, as CSV"
         )
         parser.add_argument("--json", action="store_true", help="one JSON object")
-        add_global_options(parser)
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the counts of the sites and of the URLs."""
@@ -157,6 +150,9 @@ def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iter
     else:
         yield from _as_text(given, numbers, run.style)
     if run.opts.output is not None:
+        # The modules of a page import packages of the extra.
+        from scrapy_koster.report.page import write_page  # noqa: PLC0415
+
         with stored_files(run.config, copies_of(spider.crawler, run.config)) as body_of:
             write_page(database, run.opts.output, files=body_of)
 
@@ -216,18 +212,16 @@ def _as_text(given: dict[str, int], numbers: dict[str, Any], style: Style) -> It
     yield _given(given)
     yield ""
     sites = [(n, outcome) for outcome, n in numbers["outcomes"].items()]
-    yield from style.table({"SITES": "right", "": "left"}, _counted(sites))
+    yield from style.table(("SITES", ""), _counted(sites))
     yield ""
-    yield from style.table({"URLS": "right", "": "left"}, _counted(urls))
+    yield from style.table(("URLS", ""), _counted(urls))
     if usage := _usage_rows(numbers["usage"]):
         yield ""
-        yield from style.table({"SITES": "right", "USAGE": "left"}, usage)
+        yield from style.table(("SITES", "USAGE"), usage)
     if rules := numbers["rules"][:_RULES_SHOWN]:
         yield ""
-        yield from style.table(
-            {"REFUSED": "right", "SITE": "left", "LINE": "right", "": "left"},
-            [(str(r["refused"]), r["site"], str(r["line"]), r["text"]) for r in rules],
-        )
+        rows = [(rule["refused"], rule["site"], rule["line"], rule["text"]) for rule in rules]
+        yield from style.table(("REFUSED", "SITE", "LINE", ""), rows)
 
 
 def _given(given: dict[str, int]) -> str:
@@ -243,14 +237,14 @@ def _given(given: dict[str, int]) -> str:
     return f"{given['lines']:,} {'line' if given['lines'] == 1 else 'lines'}: {', '.join(parts)}"
 
 
-def _usage_rows(usage: dict[str, dict[str, int]]) -> list[tuple[str, str]]:
+def _usage_rows(usage: dict[str, dict[str, int]]) -> list[tuple[int, str]]:
     return [
-        (str(count), f"{label}={preference}")
+        (count, f"{label}={preference}")
         for label, counts in usage.items()
         for preference, count in counts.items()
         if count
     ]
 
 
-def _counted(rows: Iterable[tuple[int, str]]) -> list[tuple[str, str]]:
-    return [(str(count), what) for count, what in rows if count]
+def _counted(rows: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    return [(count, what) for count, what in rows if count]

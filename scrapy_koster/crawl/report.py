@@ -20,6 +20,7 @@ from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.robot import copies_of, user_agent
+from scrapy_koster.extras import MissingExtraError, need_extra
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
@@ -222,6 +223,10 @@ def stored_files(config: Config, robot: str) -> Iterator[BodyOf]:
 
 def _try_page(page: str) -> None:
     """Raise ValueError now, and not at the end of the crawl, if *page* cannot be written."""
+    try:
+        need_extra("tools", "KOSTER_REPORT")
+    except MissingExtraError as error:
+        raise ValueError(str(error)) from None
     try:
         Path(page).absolute().parent.mkdir(parents=True, exist_ok=True)
         if Path(page).is_fifo():

@@ -25,10 +25,16 @@ from harness.server import Server, Site
 from scrapy_koster.audit.judging import Version
 from scrapy_koster.commands import progress
 from scrapy_koster.commands.logreading import Reading
-from scrapy_koster.commands.progress import ByteLines, progress_of_bytes
+from scrapy_koster.commands.progress import progress_of_bytes
 
 RUDE = "rudebot/1.0"
 CLOSED = b"User-agent: *\nDisallow: /\n"
+
+
+class Unseen:
+    """Progress that nobody looks at."""
+
+    def show(self, *, read: int) -> None: ...
 
 
 @pytest.fixture
@@ -266,7 +272,7 @@ def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_between_two_reads(robots: Robots, log: Path) -> None:
-    reading = Reading(ByteLines(0, lambda _: None))
+    reading = Reading(Unseen())
     handler = signal.getsignal(signal.SIGINT)
     with reading.until_interrupted():
         file = reading.file(io.BytesIO(b"some"))
@@ -284,7 +290,7 @@ def test_ctrl_c_while_it_waits() -> None:
             signal.raise_signal(signal.SIGINT)
             raise AssertionError
 
-    reading = Reading(ByteLines(0, lambda _: None))
+    reading = Reading(Unseen())
     with reading.until_interrupted():
         assert reading.file(Waiting()).read(1) == b""
     assert reading.ended
@@ -292,7 +298,7 @@ def test_ctrl_c_while_it_waits() -> None:
 
 def test_out_of_the_main_thread_nobody_presses_ctrl_c() -> None:
     def read() -> None:
-        reading = Reading(ByteLines(0, lambda _: None))
+        reading = Reading(Unseen())
         with reading.until_interrupted():
             found.append(reading.file(io.BytesIO(b"some")).read(9))
 
@@ -314,7 +320,7 @@ def test_the_bar(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     with progress_of_bytes(2_000_000, print) as bar:
         for read in (500_000, 1_000_000):
-            bar.show(read)
+            bar.show(read=read)
     assert "0.5/2.0 MB" in terminal.getvalue()
     assert ("0:00" in terminal.getvalue() or "-:--" in terminal.getvalue()) is (columns == 100)
 
@@ -325,9 +331,9 @@ def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     for total in (2_000_000_000, 0):
         now[0] = 0.0
-        lines = ByteLines(total, said.append)
-        for now[0] in (1.0, 6.0, 7.0):
-            lines.show(int(now[0] * 100_000_000))
+        with progress_of_bytes(total, said.append) as lines:
+            for now[0] in (1.0, 6.0, 7.0):
+                lines.show(read=int(now[0] * 100_000_000))
     assert said == ["600 of 2,000 MB read", "600 MB read"]
 
 

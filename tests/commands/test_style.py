@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import re
 import subprocess
 import sys
 
 import pytest
 
-from scrapy_koster.commands.style import Line, Style
+from scrapy_koster.commands.style import Line, Style, joined, shown
 
 COLOUR = re.compile(r"\x1b\[[0-9;]+m")
 HOSTILE = (
@@ -26,23 +25,23 @@ def lines(style: Style) -> list[Line]:
     painted = [style.red, style.yellow, style.green, style.cyan, style.bold, style.dim]
     return [
         HOSTILE,
-        style.line("a", HOSTILE, style.bold("b"), HOSTILE),
+        joined("a", HOSTILE, style.bold("b"), HOSTILE),
         *(paint(HOSTILE) for paint in painted),
     ]
 
 
 @pytest.mark.parametrize("coloured", [False, True])
 def test_what_is_shown_is_text_and_no_markup(coloured: bool) -> None:
-    style = Style(io.StringIO(), coloured=coloured)
-    shown = [style.shown(line) for line in lines(style)]
-    assert [COLOUR.sub("", line) for line in shown] == [SHOWN, f"a{SHOWN}b{SHOWN}", *[SHOWN] * 6]
-    assert [bool(COLOUR.search(line)) for line in shown] == [False, *[coloured] * 7]
+    style = Style(coloured=coloured)
+    printed = [shown(line) for line in lines(style)]
+    assert [COLOUR.sub("", line) for line in printed] == [SHOWN, f"a{SHOWN}b{SHOWN}", *[SHOWN] * 6]
+    assert [bool(COLOUR.search(line)) for line in printed] == [False, *[coloured] * 7]
 
 
 def test_a_long_line_is_neither_wrapped_nor_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    style = Style(io.StringIO(), coloured=True)
-    assert COLOUR.sub("", style.shown(style.line("a" * 500, " ", style.red("b" * 500)))) == (
+    style = Style(coloured=True)
+    assert COLOUR.sub("", shown(joined("a" * 500, " ", style.red("b" * 500)))) == (
         "a" * 500 + " " + "b" * 500
     )
 

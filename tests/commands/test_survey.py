@@ -31,7 +31,7 @@ from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands import progress
 from scrapy_koster.commands.progress import ProgressLines
 from scrapy_koster.commands.seeds import LINE_MAX_BYTES, Seeds, url_of
-from scrapy_koster.commands.style import Style
+from scrapy_koster.commands.style import Style, shown
 from scrapy_koster.commands.verdicts import VerdictFile
 
 ROOT = Path(__file__).parents[2]
@@ -153,23 +153,19 @@ def test_memory_is_bounded() -> None:
 def test_lines_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     now, said = 1000.0, list[str]()
     monkeypatch.setattr(progress, "monotonic", lambda: now)
-    lines = ProgressLines(10, said.append)
+    lines = ProgressLines(said.append, "{decided} of 10 URLs".format)
     for now, decided in ((1004.9, 1), (1005.0, 2), (1009.9, 3), (1010.1, 4)):  # noqa: B007
         lines.show(decided=decided, sites=1, refused=1)
-    assert said == [f"{n} of 10 URLs, 1 sites; 1 refused" for n in (2, 4)]
+    assert said == ["2 of 10 URLs", "4 of 10 URLs"]
 
 
 def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    rows = [("1", "[b]a[/b]" * 10), ("1000", "\x1b[2J\u202e :smile:")]
+    rows = [(1, "[b]a[/b]" * 10), (1000, "\x1b[2J\u202e :smile:")]
     whole = [f"   N  TEXT\n   1  {'[b]a[/b]' * 10}\n1000  \\x1b[2J\\u202e :smile:"]
     monkeypatch.setenv("COLUMNS", "30")
-    for stream, coloured in ((io.StringIO(), False), (Terminal(), True)):
-        style = Style(stream, coloured=coloured)
-        lines = [style.shown(line) for line in style.table({"N": "right", "TEXT": "left"}, rows)]
+    for coloured in (False, True):
+        style = Style(coloured=coloured)
+        lines = [shown(line) for line in style.table(("N", "TEXT"), rows)]
         plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(lines))
         if coloured:
             assert all(len(line) <= 30 for line in plain.splitlines())

@@ -1,0 +1,20 @@
+"""The extras of the package: packages that only some features need."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+_MODULES = {"tools": ("crawleruseragents", "jinja2", "rich")}
+"""The modules of each extra, as in pyproject.toml."""
+
+
+class MissingExtraError(ImportError):
+    """A feature needs an extra that is not installed."""
+
+
+def need_extra(extra: str, feature: str) -> None:
+    """Raise MissingExtraError, with what to install, if a package of *extra* is missing."""
+    if any(find_spec(module) is None for module in _MODULES[extra]):
+        raise MissingExtraError(
+            f'{feature} needs packages that are not installed: pip install "scrapy-koster[{extra}]"'
+        )

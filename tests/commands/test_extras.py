@@ -1,0 +1,89 @@
+"""Which commands need the extra `tools`, and what is said if it is not installed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness import forks
+from harness.archives import attempt, evidence
+from harness.commands import ROOT, Ran, Robots
+from harness.crawling import Crawl
+from harness.server import Server
+
+from scrapy_koster import extras
+from scrapy_koster.protocol.site import site_of
+
+ROBOTS = b"User-agent: *\nDisallow: /private\n"
+INSTALL = 'pip install "scrapy-koster[tools]"'
+NEEDED = "needs packages that are not installed"
+
+
+@pytest.fixture
+def base(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment with the base alone: none of the packages of an extra can be imported."""
+    for module in ("crawleruseragents", "jinja2", "rich", "redis"):
+        monkeypatch.setitem(sys.modules, module, None)
+
+
+@pytest.mark.parametrize(
+    "command", ["report", "audit --robots - access.log", "survey urls.txt"], ids=str.split
+)
+def test_a_command_names_the_extra_in_one_line(base: None, robots: Robots, command: str) -> None:
+    name = command.split(maxsplit=1)[0]
+    said = f"scrapy robots: scrapy robots {name} {NEEDED}: {INSTALL}\n"
+    assert robots(*command.split(), stdin=ROBOTS) == Ran(4, "", said)
+
+
+def test_the_base_alone_imports_all_commands() -> None:
+    modules = ("crawleruseragents", "jinja2", "markupsafe", "redis", "rich", "warcio")
+    code = f"import sys; sys.modules.update(dict.fromkeys({modules}))\n"
+    code += "from scrapy_koster import Addon; import scrapy_koster.commands.robots"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=forks.ENDS_SECS)
+
+
+def test_commands_that_need_no_extra(base: None, robots: Robots, tmp_path: Path) -> None:
+    site = site_of("https://example.com")
+    assert site is not None
+    archive = evidence(tmp_path / "evidence")
+    archive.add(attempt(site))
+    archive.close()
+    for status, *command in (
+        (1, "check", "-"),
+        (1, "explain", "--robots", "-", "http://h/private"),
+        (0, "explain", "--archive", "evidence", "--at", "2100-01-01", "https://example.com/"),
+        (0, "history", "--archive", "evidence", "--diff", "example.com"),
+        (0, "cache", "list"),
+        (1, "cache", "forget", "h"),
+    ):
+        ran = robots(*command, stdin=ROBOTS)
+        assert ran.status == status, ran
+        assert NEEDED not in ran.err
+
+
+def test_the_robot_of_a_whole_header(base: None, robots: Robots) -> None:
+    command = ["explain", "--robots", "-", "http://h/private", "--agent"]
+    ran = robots(*command, "Mozilla/5.0 (compatible; GPTBot/1.2)", stdin=ROBOTS)
+    said = f"scrapy robots: --agent with a whole header {NEEDED}: {INSTALL}\n"
+    assert ran == Ran(4, "", said)
+    assert robots(*command, "GPTBot/1.2", stdin=ROBOTS).status == 1
+
+
+async def test_a_crawl_with_a_report_does_not_start(
+    base: None, crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    site = server.site()
+    with pytest.raises(ValueError, match=re.escape(f"KOSTER_REPORT {NEEDED}: {INSTALL}")):
+        await crawl(urls=site.urls(1), settings={"KOSTER_REPORT": str(tmp_path / "page.html")})
+    assert site.requests == ()
+
+
+def test_the_extra_is_that_of_the_package() -> None:
+    """Each module is looked for by another name than the one of its distribution."""
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    [listed] = re.findall(r"(?ms)^tools = \[.*?\n(.*?)^\]", text)
+    packages = re.findall(r'"([a-z0-9-]+)>=', listed)
+    assert [name.replace("-", "") for name in packages] == [*extras._MODULES["tools"]]
