@@ -50,7 +50,8 @@ CHECKS = {
         # The file.
         Check("K001", _NOTE, BOTH, "3.2", "A6, B17", "There is no instruction in the file.",
               'To allow all robots explicitly, write "User-agent: *" and "Disallow:".'),
-        Check("K002", _ERROR, BOTH, "3.1, 5.2", "B17", "The file is an HTML page, or has HTML in it.",
+        Check("K002", _ERROR, BOTH, "3.1, 5.2", "B17",
+              "The file is an HTML page, or has HTML in it.",
               "Serve a text/plain file of records at /robots.txt, or status 404."),
         Check("K003", _ERROR, BOTH, "3.3", "B3",
               "The file is UTF-16 or UTF-32: many readers can read no line of it.",

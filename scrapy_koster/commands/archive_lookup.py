@@ -48,6 +48,7 @@ class Archived:
     learnt: Learnt
     config: Config
     robot: str
+    time: float
     outcome: Outcome
     is_current: bool
     """False if a crawl would have fetched the robots.txt again before it decided."""
@@ -79,7 +80,7 @@ class Archive:
             step = settled(known, outcome.at, config.policy)
         parser = _parser(step, config, crawler)
         learnt = Learnt(step, _source(outcome.source), parser)
-        return Archived(learnt, config, robot, outcome, is_current)
+        return Archived(learnt, config, robot, time, outcome, is_current)
 
     def _config(self, warc: Path) -> tuple[Crawler, Config, str]:
         if warc not in self._configs:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from scrapy.utils.misc import build_from_crawler
 
 from scrapy_koster.archive.record import ArchiveError
 from scrapy_koster.commands.archive_lookup import Archive, Archived, folder_named, settled, time_of
-from scrapy_koster.commands.context import context_of
 from scrapy_koster.commands.explained import Explained, explain
 from scrapy_koster.commands.lookup import Learnt
 from scrapy_koster.commands.style import joined
@@ -24,14 +24,14 @@ from scrapy_koster.commands.subcommand import (
 )
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy
-from scrapy_koster.protocol.line import plain, whole_lines
+from scrapy_koster.protocol.line import lines, plain, whole_lines
 from scrapy_koster.protocol.printable import error_text, printable
-from scrapy_koster.protocol.ruling import Standard
+from scrapy_koster.protocol.ruling import Ruling, Standard
 from scrapy_koster.protocol.sitemap import sitemaps_in
 from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.usage import worded
 from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.protocol.wording import because_of, delay_to_dict, ruling_to_dict, utc
+from scrapy_koster.protocol.wording import because_of, delay_to_dict, ruling_to_dict, shown, utc
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -55,7 +55,9 @@ _FILES = {
     "UTF-16": "UTF-16 or UTF-32: it is decoded here, and many robots can read no line of it",
 }
 _STATEMENTS = 10
-_USAGE = ("usage", *("",) * _STATEMENTS)
+_AROUND = 2
+_HEAD = 3
+_WIDTH = 100
 
 
 class Explain(Subcommand):
@@ -100,95 +102,69 @@ class Explain(Subcommand):
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the verdicts."""
-        if run.opts.at is not None:
-            yield from _at(run)
-            return
-        opts, config = run.opts, run.config
-        robot, is_found = config.robot or user_agent(run.crawler), False
-        if opts.agent is not None:
-            robot, is_found = robot_in(opts.agent)
-        urls = run.requested(opts.urls)
-        given = opts.robots is not None
-        learnt = _given(urls, run) if given else run.learn(urls, refresh=opts.refresh)
-        for number, url in enumerate(urls):
-            if url not in learnt:
-                message = f"{printable(url)}: the crawl ended before robots.txt was fetched"
-                run.warn(message, NOT_RETRIEVED)
+        is_first = True
+        for explained in _archived(run) if run.opts.at is not None else _current(run):
+            run.worse(explained.status)
+            if run.opts.json:
+                yield json.dumps(_as_dict(explained))
                 continue
-            known, now = learnt[url], time()
-            explained = _explained(run, url, robot, known, config, now=now, is_found=is_found)
-            if opts.json:
-                yield _as_json(explained)
-                continue
-            if number:
+            if not is_first:
                 yield ""
             yield from _as_text(explained, run.style)
+            is_first = False
 
 
-def _explained(
-    run: Run, url: str, robot: str, learnt: Learnt, config: Config, *, now: float, is_found: bool
-) -> Explained:
-    explained = explain(
-        url,
-        robot,
-        learnt=learnt,
-        config=config,
-        failed=lambda error: run.output.warn(_DELAY_NOT_READ.format(error_text(error))),
-        is_found=is_found,
-        now=now,
-    )
-    run.worse(explained.status)
-    return explained
-
-
-def _at(run: Run) -> Iterator[Line]:
-    """Yield the verdicts of the past."""
-    opts = run.opts
-    at = time_of(opts.at)
+def _current(run: Run) -> Iterator[Explained]:
+    """Yield the verdicts of today."""
+    opts, config = run.opts, run.config
+    robot, is_found = _robot(run, config.robot or user_agent(run.crawler))
     urls = run.requested(opts.urls)
+    given = opts.robots is not None
+    learnt = _given(urls, run) if given else run.learn(urls, refresh=opts.refresh)
+    for url in urls:
+        if url in learnt:
+            explained = _explained(run, url, robot, learnt[url], config, now=time())
+            yield replace(explained, is_found=is_found)
+        else:
+            message = f"{printable(url)}: the crawl ended before robots.txt was fetched"
+            run.warn(message, NOT_RETRIEVED)
+
+
+def _archived(run: Run) -> Iterator[Explained]:
+    """Yield the verdicts of the past."""
+    time = time_of(run.opts.at)
+    urls = run.requested(run.opts.urls)
     try:
-        archive = Archive(folder_named(opts.archive, run.config), run.settings)
-        for number, url in enumerate(urls):
-            archived = archive.at(site_named(url), at)
-            if archived is None:
+        archive = Archive(folder_named(run.opts.archive, run.config), run.settings)
+        for url in urls:
+            if (archived := archive.at(site_named(url), time)) is None:
                 message = f"{printable(url)}: the archive has nothing about its site by then"
                 run.warn(message, NOT_RETRIEVED)
                 continue
-            robot, is_found = archived.robot, False
-            if opts.agent is not None:
-                robot, is_found = robot_in(opts.agent)
+            robot, is_found = _robot(run, archived.robot)
             learnt, config = archived.learnt, archived.config
-            explained = _explained(run, url, robot, learnt, config, now=at, is_found=is_found)
-            if opts.json:
-                yield _as_json(
-                    explained,
-                    at=utc(at),
-                    learnt=utc(archived.outcome.at),
-                    is_current=archived.is_current,
-                    warc=archived.outcome.warc.name,
-                )
-                continue
-            if number:
-                yield ""
-            yield from _as_text(explained, run.style)
-            yield from _evidence(archived, at, run.style)
+            explained = _explained(run, url, robot, learnt, config, now=time)
+            yield replace(explained, is_found=is_found, archived=archived)
     except ArchiveError as error:
         run.warn(printable(str(error), 1000), NOT_RETRIEVED)
 
 
-def _evidence(archived: Archived, at: float, style: Style) -> Iterator[Line]:
-    """Yield which record shows it, for people."""
-    outcome, copy = archived.outcome, last_copy(archived.outcome.known)
-    facts = [("at", f"{utc(at)}, learnt {utc(outcome.at)}")]
-    if not archived.is_current:
-        facts.append(("", "expired by then: a crawl would have fetched it again first"))
-    if copy is not None:
-        facts += [("digest", printable(copy.digest)), ("record", printable(copy.record_id or ""))]
-    for name, value in [*facts, ("archive", printable(str(outcome.warc), 1000))]:
-        yield joined("  ", style.dim(f"{name:<9}"), f" {value}")
+def _robot(run: Run, default: str) -> tuple[str, bool]:
+    """Return the robot, and whether it was found inside of a header."""
+    agent = run.opts.agent
+    return (default, False) if agent is None else robot_in(agent)
 
 
-def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
+def _explained(
+    run: Run, url: str, robot: str, learnt: Learnt, config: Config, *, now: float
+) -> Explained:
+    def failed(error: Exception) -> None:
+        run.output.warn(_DELAY_NOT_READ.format(error_text(error)))
+
+    return explain(url, robot, learnt=learnt, config=config, failed=failed, now=now)
+
+
+def _given(urls: list[str], run: Run) -> dict[str, Learnt]:
     """Return what a crawl would go by if FILE was each site's robots.txt."""
     body, now = whole_lines(run.read(run.opts.robots), run.config.max_bytes), time()
     policy = run.config.policy
@@ -203,43 +179,71 @@ def _given(urls: Iterable[str], run: Run) -> dict[str, Learnt]:
     return learnt
 
 
-def _as_json(explained: Explained, **more: Any) -> str:
-    """Return one JSON object in one line; with *more* about it."""
-    verdict = explained.verdict
-    told: dict[str, Any] = {"rfc9309": {"allowed": explained.rfc9309}}
+def _as_dict(explained: Explained) -> dict[str, Any]:
+    """Return the JSON object of a URL."""
+    verdict, archived = explained.verdict, explained.archived
+    told = {**verdict.to_dict(), "rfc9309": {"allowed": explained.rfc9309}}
     told["hazard"] = explained.hazard.cause.value if explained.hazard else None
     told["file"] = explained.file
     if explained.delay is not None:
         told["crawl_delay"] = delay_to_dict(explained.delay)
     for standard, ruling in (explained.rulings or {}).items():
         told[_KEYS[standard]] = ruling_to_dict(ruling, verdict.robot)
-    copy = verdict.known if isinstance(verdict.known, Copy) else None
-    return json.dumps(
-        {
-            **verdict.to_dict(),
-            **told,
-            "sitemaps": sitemaps_in(copy.body if copy else b""),
-            "usage": explained.usage.to_dict(),
-            **more,
-        }
-    )
+    told["sitemaps"] = sitemaps_in(verdict.known.body if isinstance(verdict.known, Copy) else b"")
+    told["usage"] = explained.usage.to_dict()
+    if archived is not None:
+        told["at"], told["learnt"] = utc(archived.time), utc(archived.outcome.at)
+        told["is_current"], told["warc"] = archived.is_current, archived.outcome.warc.name
+    return told
 
 
 def _as_text(explained: Explained, style: Style) -> Iterator[Line]:
     """Yield lines for people."""
     verdict = explained.verdict
-    paint = style.green if verdict.allowed else style.red
-    may = _MAY[verdict.allowed]
+    paint, may = style.green if verdict.allowed else style.red, _MAY[verdict.allowed]
     if explained.status == NOT_RETRIEVED:
         paint, may = style.yellow, "unavailable"
     yield joined(paint(may), " ", style.bold(printable(verdict.url, 1000)))
     yield ""
-    context = list(context_of(explained.verdict, explained.rulings, style))
-    if context:
+    if context := list(_context(explained, style)):
         yield from context
         yield ""
-    for name, value in _facts(explained):
+    facts = [*_facts(explained)]
+    if explained.archived is not None:
+        facts += _evidence(explained.archived)
+    for name, value in facts:
         yield joined("  ", style.dim(f"{name:<9}"), f" {value}")
+
+
+def _context(explained: Explained, style: Style) -> Iterator[Line]:
+    """Yield the lines that decide, with those around them; each standard marks its own."""
+    verdict, rulings = explained.verdict, explained.rulings
+    if rulings is None or not isinstance(verdict.known, Copy):
+        return
+    text = lines(verdict.known.in_utf8.rstrip(b"\r\n"))
+    marks = {standard: ruling.rule.number for standard, ruling in rulings.items() if ruling.rule}
+    shown_by = (*rulings.values(), verdict.ruling)
+    numbers = sorted({number for ruling in shown_by for number in _around(ruling, text)})
+    if numbers:
+        yield style.dim(f"  {'draft':>5}  {'RFC 9309':>8}")
+    before = None
+    for number in numbers:
+        if before is not None and number > before + 1:
+            yield style.dim(f"{'...':>26}")
+        before = number
+        columns = [">" if marks.get(standard) == number else "" for standard in Standard]
+        line = f"  {columns[0]:>5}  {columns[1]:>8} {number:>7}  {shown(text[number - 1], _WIDTH)}"
+        yield style.bold(line) if any(columns) else line
+
+
+def _around(ruling: Ruling, text: list[bytes]) -> Iterator[int]:
+    """Yield the numbers of the agent lines of the record, and of the lines around the rule."""
+    if ruling.record is None:
+        return
+    agents = [agent.number for agent in ruling.record.agents]
+    yield from agents[:_HEAD]
+    middle = ruling.rule.number if ruling.rule else agents[-1] + 1
+    yield from range(max(agents[0], middle - _AROUND), min(len(text), middle + _AROUND) + 1)
 
 
 def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
@@ -247,8 +251,7 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
     facts = verdict.to_dict()
     name = printable(verdict.robot) or "(no name token: only the * record can apply)"
     several = f", of {printable(', '.join(verdict.names))}" if verdict.names else ""
-    found = ", from the header" if explained.is_found else ""
-    yield "robot", f"{name}{several}{found}"
+    yield "robot", f"{name}{several}{', from the header' if explained.is_found else ''}"
     if facts["sent_as"] is not None:
         yield "sent as", f"{facts['sent_as']} by some download handlers"
     yield "because", verdict.because()
@@ -265,16 +268,25 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
         yield "hazard", f"{explained.hazard.cause.words} (cause: {explained.hazard.cause.value})"
     if explained.paced is not None:
         yield "delay", explained.paced
-    for name, statement in zip(_USAGE, explained.usage.statements[:_STATEMENTS], strict=False):
+    for number, statement in enumerate(explained.usage.statements[:_STATEMENTS]):
         states = worded(statement.stated) or "nothing"
-        yield name, f"{states} by {statement}"
+        yield "" if number else "usage", f"{states} by {statement}"
     yield "source", verdict.source.value
     if explained.rulings is None:
         yield "RFC 9309", _MAY[explained.rfc9309]
         return
     for standard, ruling in explained.rulings.items():
-        why = because_of(ruling, verdict.robot)
-        yield (
-            standard.value,
-            f"{_MAY[ruling.allowed]} by {why}" if ruling.rule else f"{_MAY[ruling.allowed]}, {why}",
-        )
+        by = " by" if ruling.rule else ","
+        yield standard.value, f"{_MAY[ruling.allowed]}{by} {because_of(ruling, verdict.robot)}"
+
+
+def _evidence(archived: Archived) -> Iterator[tuple[str, str]]:
+    """Yield the record of the archive that shows it."""
+    outcome, copy = archived.outcome, last_copy(archived.outcome.known)
+    yield "at", f"{utc(archived.time)}, learnt {utc(outcome.at)}"
+    if not archived.is_current:
+        yield "", "expired by then: a crawl would have fetched it again first"
+    if copy is not None:
+        yield "digest", printable(copy.digest)
+        yield "record", printable(copy.record_id or "")
+    yield "archive", printable(str(outcome.warc), 1000)

@@ -23,6 +23,7 @@ from scrapy_koster.protocol.usage import Usage
 from scrapy_koster.protocol.verdict import Verdict
 
 if TYPE_CHECKING:
+    from scrapy_koster.commands.archive_lookup import Archived
     from scrapy_koster.commands.lookup import Learnt
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.delay import Delay, Pace
@@ -44,10 +45,12 @@ class Explained:
     pace: Pace
     hazard: Hazard | None
     """Where KOSTER_PARSER lets it through, and RFC 9309 forbids it."""
-    is_found: bool
-    """Whether the name of the robot was found inside of a header."""
     usage: Usage
     """What its robots.txt states of the use of the page, if it may be fetched."""
+    is_found: bool = False
+    """Whether the name of the robot was found inside of a header."""
+    archived: Archived | None = None
+    """The copy of an archive, if that decided."""
 
     @property
     def file(self) -> str | None:
@@ -99,13 +102,11 @@ def explain(
     learnt: Learnt,
     config: Config,
     failed: Callable[[Exception], None],
-    is_found: bool = False,
     now: float | None = None,
 ) -> Explained:
     """Return what a crawl would do with *url*, and why, at the time *now*.
 
-    *failed* is called if the parser raises when it is asked for the delay. *is_found* is
-    whether the name of the robot was found inside of a header.
+    *failed* is called if the parser raises when it is asked for the delay.
     """
     pace = config.pace
     delay = delay_or_limit(learnt.parser, robot, pace=pace, failed=failed)
@@ -127,7 +128,7 @@ def explain(
         hazard = watch.hazard(url) if watch else None
     usage = Usage(statements, labels=config.usage.labels)
     told = delay if delay and delay.secs else None
-    return Explained(verdict, rulings, told, pace, hazard, is_found, usage)
+    return Explained(verdict, rulings, told, pace, hazard, usage)
 
 
 def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
