@@ -36,15 +36,6 @@ if TYPE_CHECKING:
     from scrapy_koster.audit.access_log import Opened
     from scrapy_koster.commands.style import Line, Style
 
-_ABOUT = """\
-Find the robots that disobeyed your robots.txt, in the log of your web server: the lines they
-disobeyed, how often, with examples, the robots that never fetched robots.txt, and how fast each
-robot was. Reads logs of Apache, nginx, Caddy, Traefik, IIS, Cloudflare, CloudFront, AWS load
-balancers and Google Cloud, also as gz, bz2 or xz. Sends no request. Press Ctrl-C to stop and see
-the result so far."""
-_STATUSES = """\
-exit status: 0 no robot disobeyed, 1 a robot disobeyed, 2 wrong usage, 3 a log could not be read
-completely, 4 the command failed; the highest that applies"""
 
 _DISOBEYED = 1
 _ROBOTS_SHOWN = 50
@@ -63,15 +54,38 @@ class Audit(Subcommand):
 
     name = "audit"
     brief = "find robots that disobeyed, in a server's log"
-    about = _ABOUT
+    about = """\
+Find the robots that disobeyed your robots.txt, in the log of your web server: the lines they
+disobeyed, how often, with examples, the robots that never fetched robots.txt, and how fast each
+robot was. Reads logs of Apache, nginx, Caddy, Traefik, IIS, Cloudflare, CloudFront, AWS load
+balancers and Google Cloud, also as gz, bz2 or xz. Sends no request. Press Ctrl-C to stop and see
+the result so far."""
     example = "scrapy robots audit --robots robots.txt -o audit.html access.log"
-    statuses = _STATUSES
+    statuses = """\
+exit status: 0 no robot disobeyed, 1 a robot disobeyed, 2 wrong usage, 3 a log could not be read
+completely, 4 the command failed; the highest that applies"""
     page = "audit.md"
     extra = "tools"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add its arguments."""
-        _add_options(parser)
+        parser.add_argument("logs", nargs="+", metavar="LOG", help="log of your server; - is stdin")
+        parser.add_argument(
+            "--robots", metavar="FILE[@DATE]", action="append", required=True,
+            help="the robots.txt, and the date from which it applied; may be repeated",
+        )  # fmt: skip
+        parser.add_argument("--site", metavar="URL", help="ignore requests to other hosts")
+        parser.add_argument("--log-format", metavar="FORMAT", help="the log_format of nginx")
+        parser.add_argument(
+            "--reading", choices=[*KEYS.values()], default="draft", help="default: draft"
+        )
+        parser.add_argument(
+            "--ranges", metavar="[NAME=]FILE", action="append", default=[],
+            help="published address ranges of a robot; may be repeated",
+        )  # fmt: skip
+        parser.add_argument("--clients", action="store_true", help="show addresses")
+        parser.add_argument("--json", action="store_true", help="one JSON object")
+        parser.add_argument("-o", "--output", "--page", metavar="FILE", help="write an HTML page")
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield what the robots did."""
@@ -100,33 +114,6 @@ class Audit(Subcommand):
                 write_audit(found, run.opts.output)
             except OSError as error:
                 raise unwritable(run.opts.output, error) from None
-
-
-def _add_options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "logs", nargs="+", metavar="LOG", help="log of your server; - for standard input"
-    )
-    parser.add_argument(
-        "--robots", metavar="FILE[@DATE]", action="append", required=True,
-        help="the robots.txt, and the date from which it applied, for example 2026-11-21 or"
-        " 2026-11-21T20:00Z; may be repeated",
-    )  # fmt: skip
-    parser.add_argument("--site", metavar="URL", help="ignore requests to other hosts")
-    parser.add_argument(
-        "--log-format", metavar="FORMAT", help="the log_format of nginx; other formats are detected"
-    )
-    parser.add_argument(
-        "--reading", choices=list(KEYS.values()), default="draft",
-        help="standard to judge by (default: draft)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--ranges", metavar="[NAME=]FILE", action="append", default=[],
-        help="published address ranges of a robot, for example googlebot.json; requests from"
-        " other addresses are counted separately; may be repeated",
-    )  # fmt: skip
-    parser.add_argument("--clients", action="store_true", help="show addresses instead of networks")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("-o", "--output", "--page", metavar="FILE", help="write an HTML page")
 
 
 def _audited(run: Run) -> Result:

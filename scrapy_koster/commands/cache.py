@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.style import aligned, joined
-from scrapy_koster.commands.subcommand import Run, Subcommand
+from scrapy_koster.commands.subcommand import Run, Subcommand, sites_named
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.sitemap import sitemaps_in
 from scrapy_koster.protocol.wording import shown, utc
 from scrapy_koster.storage import StorageError
@@ -195,17 +195,8 @@ def _opened(run: Run, opened: ExitStack) -> Iterator[tuple[str, Storage]]:
 
 
 def _sites_named(text: str, storage: Storage) -> list[Site]:
-    """Return the sites that *text* may mean: a URL of one, or a host and port; or all of a host.
-
-    UsageError where it is none of these.
-    """
-    urls = [text] if "://" in text else [f"{scheme}://{text}/" for scheme in ("https", "http")]
-    try:
-        sites = [site for url in urls if (site := site_of(url))]
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if not sites:
-        raise UsageError(f"no http or https URL: {text!r}")
+    """Return the sites of a URL, or of a host and port, or all stored sites of a host."""
+    sites = sites_named(text)
     if len({site.port for site in sites}) == 1:
         return sites
     return [site for site, _ in storage.sites() if site.host == sites[0].host]

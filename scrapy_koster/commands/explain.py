@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any
 from scrapy.utils.misc import build_from_crawler
 
 from scrapy_koster.archive.record import ArchiveError
-from scrapy_koster.commands.archive_lookup import Archive, Archived, folder_named, settled, time_of
+from scrapy_koster.commands.archive_lookup import (
+    ARCHIVE_HELP,
+    Archive,
+    Archived,
+    folder_named,
+    settled,
+    time_of,
+)
 from scrapy_koster.commands.explained import Explained, explain
 from scrapy_koster.commands.lookup import Learnt
 from scrapy_koster.commands.style import joined
 from scrapy_koster.commands.subcommand import (
+    AGENT_HELP,
     NOT_RETRIEVED,
     Run,
     Subcommand,
@@ -39,12 +47,6 @@ if TYPE_CHECKING:
     from scrapy_koster.commands.style import Line, Style
     from scrapy_koster.crawl.config import Config
 
-_ABOUT = """\
-Show whether a robot may fetch a URL, and which line of the site's robots.txt decides. A fresh
-copy from the storage is used. Otherwise the robots.txt is fetched as your crawl would fetch it."""
-_STATUSES = """\
-exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not be retrieved,
-4 the command failed; the highest if you give several URLs"""
 
 _DELAY_NOT_READ = "Error while reading the delay, KOSTER_CRAWL_DELAY_MAX_SECS is kept: {}"
 
@@ -65,39 +67,24 @@ class Explain(Subcommand):
 
     name = "explain"
     brief = "show which line allows or forbids a URL"
-    about = _ABOUT
+    about = """\
+Show whether a robot may fetch a URL, and which line of the site's robots.txt decides. A fresh
+copy from the storage is used. Otherwise the robots.txt is fetched as your crawl would fetch it."""
     example = "scrapy robots explain --robots robots.txt --agent GPTBot https://example.com/private"
-    statuses = _STATUSES
+    statuses = """\
+exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not be retrieved,
+4 the command failed; the highest if you give several URLs"""
     page = "commands.md#scrapy-robots-explain-url"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add its arguments."""
-        parser.add_argument(
-            "urls", nargs="+", metavar="URL", help="http or https URL of a page, or a host"
-        )
-        parser.add_argument(
-            "--agent",
-            metavar="TOKEN",
-            help="name of the robot, or its User-Agent header (default: from your settings)",
-        )
+        parser.add_argument("urls", nargs="+", metavar="URL", help="URL of a page, or a host")
+        parser.add_argument("--agent", metavar="TOKEN", help=AGENT_HELP)
         source = parser.add_mutually_exclusive_group()
-        source.add_argument(
-            "--robots", metavar="FILE", help="use this robots.txt; - for standard input"
-        )
-        source.add_argument(
-            "--refresh",
-            action="store_true",
-            help="fetch the robots.txt even if there is a fresh copy",
-        )
-        source.add_argument(
-            "--at",
-            metavar="TIME",
-            help="use the archived copy of that time, for example 2026-11-01T12:00 (UTC), and the"
-            " settings of its crawl",
-        )
-        parser.add_argument(
-            "--archive", metavar="FOLDER", help="folder of the archive (default: KOSTER_ARCHIVE)"
-        )
+        source.add_argument("--robots", metavar="FILE", help="use this robots.txt; - is stdin")
+        source.add_argument("--refresh", action="store_true", help="fetch it despite a fresh copy")
+        source.add_argument("--at", metavar="TIME", help="use the archived copy of that time (UTC)")
+        parser.add_argument("--archive", metavar="FOLDER", help=ARCHIVE_HELP)
         parser.add_argument("--json", action="store_true", help="one JSON object for each URL")
 
     def run(self, run: Run) -> Iterator[Line]:

@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from scrapy.exceptions import UsageError
-
 from scrapy_koster.archive.history import Version, changes, versions
 from scrapy_koster.archive.record import ArchiveError
-from scrapy_koster.commands.archive_lookup import folder_named
+from scrapy_koster.commands.archive_lookup import ARCHIVE_HELP, folder_named
 from scrapy_koster.commands.style import aligned
-from scrapy_koster.commands.subcommand import Run, Subcommand
+from scrapy_koster.commands.subcommand import Run, Subcommand, sites_named
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import lines, narrow
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.wording import shown, utc
 
 if TYPE_CHECKING:
@@ -26,12 +24,6 @@ if TYPE_CHECKING:
     from scrapy_koster.archive.folder import Folder, Outcome
     from scrapy_koster.commands.style import Line, Style
 
-_ABOUT = """\
-Show the versions of a site's robots.txt in an archive (KOSTER_ARCHIVE): when each was first and
-last seen, its HTTP status, its size and its digest, which names its records in the archive."""
-_STATUSES = """\
-exit status: 0 done, 1 the archive has nothing about the site, 2 wrong usage, 3 the archive
-cannot be read, 4 the command failed"""
 
 _NOTHING = 1
 _NOT_READ = 3
@@ -44,17 +36,19 @@ class History(Subcommand):
 
     name = "history"
     brief = "show the versions of a site's robots.txt in an archive"
-    about = _ABOUT
+    about = """\
+Show the versions of a site's robots.txt in an archive (KOSTER_ARCHIVE): when each was first and
+last seen, its HTTP status, its size and its digest, which names its records in the archive."""
     example = "scrapy robots history --archive evidence --diff https://example.com"
-    statuses = _STATUSES
+    statuses = """\
+exit status: 0 done, 1 the archive has nothing about the site, 2 wrong usage, 3 the archive
+cannot be read, 4 the command failed"""
     page = "evidence.md"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add its arguments."""
         parser.add_argument("site", metavar="SITE", help="URL of the site, or its host")
-        parser.add_argument(
-            "--archive", metavar="FOLDER", help="folder of the archive (default: KOSTER_ARCHIVE)"
-        )
+        parser.add_argument("--archive", metavar="FOLDER", help=ARCHIVE_HELP)
         parser.add_argument("--diff", action="store_true", help="show the lines that changed")
         parser.add_argument("--json", action="store_true", help="one JSON object for each version")
 
@@ -63,7 +57,7 @@ class History(Subcommand):
         try:
             folder = folder_named(run.opts.archive, run.config)
             found = False
-            for site in _sites(run.opts.site):
+            for site in sites_named(run.opts.site):
                 if outcomes := folder.outcomes(site):
                     found = True
                     yield from _history(run, site, folder, outcomes)
@@ -72,19 +66,6 @@ class History(Subcommand):
             return
         if not found:
             run.warn(f"the archive has nothing about {printable(run.opts.site)}", _NOTHING)
-
-
-def _sites(name: str) -> list[Site]:
-    """Return the sites that *name* may mean: a host has one of each scheme."""
-    urls = [name] if "://" in name else [f"https://{name}", f"http://{name}"]
-    try:
-        sites = [site_of(url) for url in urls]
-    except ValueError:
-        sites = []
-    found = [site for site in sites if site is not None]
-    if not found:
-        raise UsageError(f"not a site: {name!r}; write https://example.com or example.com")
-    return found
 
 
 def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> Iterator[Line]:

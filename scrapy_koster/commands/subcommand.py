@@ -30,6 +30,8 @@ from scrapy_koster.report.writing import try_writing
 NOT_RETRIEVED = 3
 """The exit status where an answer could not be had; 2 is for wrong usage."""
 
+AGENT_HELP = "name of the robot, or its User-Agent header (default: from your settings)"
+
 FAILED = 4
 """The exit status where there is no answer, or nowhere to write it."""
 
@@ -248,6 +250,18 @@ def site_named(url: str) -> Site:
     if site is None:
         raise UsageError(f"not an http or https URL: {url!r}; write https://example.com/page")
     return site
+
+
+def sites_named(text: str) -> list[Site]:
+    """Return the site of a URL, or both sites of a host; UsageError if *text* is neither."""
+    urls = [text] if "://" in text else [f"{scheme}://{text}/" for scheme in ("https", "http")]
+    try:
+        sites = [site for url in urls if (site := site_of(url))]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if not sites:
+        raise UsageError(f"no http or https URL: {text!r}; write https://example.com or a host")
+    return sites
 
 
 def requested(url: str) -> str:

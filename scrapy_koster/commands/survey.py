@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy.crawler import Crawler
@@ -16,8 +14,10 @@ from scrapy.utils.spider import DefaultSpider
 from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands.lookup import QUIET
 from scrapy_koster.commands.progress import progress_of
+from scrapy_koster.commands.report import write_report
 from scrapy_koster.commands.seeds import Seeds
 from scrapy_koster.commands.subcommand import (
+    AGENT_HELP,
     FAILED,
     NOT_RETRIEVED,
     Run,
@@ -26,25 +26,18 @@ from scrapy_koster.commands.subcommand import (
 )
 from scrapy_koster.commands.verdicts import verdict_file
 from scrapy_koster.crawl.config import config_of
-from scrapy_koster.crawl.report import folder_of, stored_files
+from scrapy_koster.crawl.report import folder_of
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveyReport, SurveySpider, survey_addons
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.report.database import DatabaseError
 from scrapy_koster.report.numbers import read
+from scrapy_koster.report.writing import try_writing
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from scrapy_koster.commands.style import Line, Style
-
-_ABOUT = """\
-Show which URLs of a list your crawl would be refused, before you fetch any page of them. Each
-robots.txt is fetched once, with the settings of your crawl, and stored. If you stop a survey,
-the same command continues it."""
-_STATUSES = """\
-exit status: 0 all URLs are allowed, 1 some would be refused, 2 wrong usage, 3 a robots.txt could
-not be retrieved, or you stopped the survey, 4 the command failed; the highest that applies"""
 
 _REFUSED = 1
 _BROKEN_SHOWN = 10
@@ -56,28 +49,25 @@ class Survey(Subcommand):
 
     name = "survey"
     brief = "show which URLs of a list would be refused"
-    about = _ABOUT
+    about = """\
+Show which URLs of a list your crawl would be refused, before you fetch any page of them. Each
+robots.txt is fetched once, with the settings of your crawl, and stored. If you stop a survey,
+the same command continues it."""
     example = "scrapy robots survey urls.txt -o survey.html --verdicts verdicts.csv"
-    statuses = _STATUSES
+    statuses = """\
+exit status: 0 all URLs are allowed, 1 some would be refused, 2 wrong usage, 3 a robots.txt could
+not be retrieved, or you stopped the survey, 4 the command failed; the highest that applies"""
     page = "commands.md#scrapy-robots-survey-file-"
     extra = "tools"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add its arguments."""
         parser.add_argument(
-            "file",
-            metavar="FILE|-",
-            help="file with URLs or hosts, one a line, also as gz, bz2 or xz; - for standard input",
+            "file", metavar="FILE|-", help="URLs or hosts, one a line, also as gz, bz2 or xz"
         )
-        parser.add_argument(
-            "--agent",
-            metavar="TOKEN",
-            help="name of the robot, or its User-Agent header (default: from your settings)",
-        )
+        parser.add_argument("--agent", metavar="TOKEN", help=AGENT_HELP)
         parser.add_argument("-o", "--output", metavar="FILE", help="write a report, as HTML")
-        parser.add_argument(
-            "--verdicts", metavar="FILE", help="write the verdict on each URL, as CSV"
-        )
+        parser.add_argument("--verdicts", metavar="FILE", help="write the verdicts, as CSV")
         parser.add_argument("--json", action="store_true", help="one JSON object")
 
     def run(self, run: Run) -> Iterator[Line]:
@@ -108,10 +98,8 @@ def _read(run: Run, seeds: Seeds) -> None:
 def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     robot = _fetching_robot(run)
     _set(run)
-    with (
-        verdict_file(run.opts.verdicts) as verdicts,
-        progress_of(len(seeds), run.output.warn) as progress,
-    ):
+    say = run.output.warn
+    with verdict_file(run.opts.verdicts) as verdicts, progress_of(len(seeds), say) as progress:
         crawler = run.crawl(
             SurveySpider,
             seeds=seeds,
@@ -150,11 +138,7 @@ def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iter
     else:
         yield from _as_text(given, numbers, run.style)
     if run.opts.output is not None:
-        # The modules of a page import packages of the extra.
-        from scrapy_koster.report.page import write_page  # noqa: PLC0415
-
-        with stored_files(run.config, copies_of(spider.crawler, run.config)) as body_of:
-            write_page(database, run.opts.output, files=body_of)
+        write_report(spider.crawler, run.config, database, run.opts.output)
 
 
 def _fetching_robot(run: Run) -> str:
@@ -177,19 +161,14 @@ def _set(run: Run) -> None:
     run.try_output(run.opts.output)
     run.try_output(run.opts.verdicts)
     folder = folder_of(run.config)  # reports invalid settings, too
-    if not _may_be_written_to(folder):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try_writing(str(folder / "survey"))
+    except OSError:
         raise UsageError(
             f"cannot write to {str(folder)!r}, where a survey saves its counts;"
             " set KOSTER_SQLITE_PATH to a file in another folder"
-        )
-
-
-def _may_be_written_to(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(folder, os.W_OK | os.X_OK)
+        ) from None
 
 
 def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -> None:
