@@ -19,7 +19,7 @@ from scrapy_koster.audit.result import KEYS, Result
 from scrapy_koster.audit.textlines import nginx_format
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.commands.logreading import Reading
-from scrapy_koster.commands.progress import progress_of_bytes
+from scrapy_koster.commands.progress import progress_of
 from scrapy_koster.commands.style import joined
 from scrapy_koster.commands.subcommand import (
     NOT_RETRIEVED,
@@ -72,7 +72,7 @@ completely, 4 the command failed; the highest that applies"""
         parser.add_argument("logs", nargs="+", metavar="LOG", help="log of your server; - is stdin")
         parser.add_argument(
             "--robots", metavar="FILE[@DATE]", action="append", required=True,
-            help="the robots.txt, and the date from which it applied; may be repeated",
+            help="the robots.txt, and the date from which it applied (2026-11-21); may be repeated",
         )  # fmt: skip
         parser.add_argument("--site", metavar="URL", help="ignore requests to other hosts")
         parser.add_argument("--log-format", metavar="FORMAT", help="the log_format of nginx")
@@ -83,7 +83,7 @@ completely, 4 the command failed; the highest that applies"""
             "--ranges", metavar="[NAME=]FILE", action="append", default=[],
             help="published address ranges of a robot; may be repeated",
         )  # fmt: skip
-        parser.add_argument("--clients", action="store_true", help="show addresses")
+        parser.add_argument("--clients", action="store_true", help="show addresses, not networks")
         parser.add_argument("--json", action="store_true", help="one JSON object")
         parser.add_argument("-o", "--output", "--page", metavar="FILE", help="write an HTML page")
 
@@ -129,8 +129,14 @@ def _audited(run: Run) -> Result:
     site = None if opts.site is None else site_named(opts.site)
     files = Files([_version(run, text) for text in opts.robots])
     ranges = _ranges(run)
-    with progress_of_bytes(_bytes_of(opts.logs), run.output.warn) as progress:
-        reading = Reading(progress)
+    total = _bytes_of(opts.logs)
+
+    def worded(read: int) -> str:
+        of_total = f" of {total / 1e6:,.0f}" if total else ""
+        return f"{read / 1e6:,.0f}{of_total} MB read"
+
+    with progress_of(total, run.output.warn, worded) as progress:
+        reading = Reading(progress.show)
         with reading.until_interrupted():
             auditor, logs = audit(
                 files,

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, Protocol, cast
-
-
-class Shows(Protocol):
-    """Shows how much is read."""
-
-    def show(self, *, read: int) -> None:
-        """Show so many bytes."""
+from typing import Any, BinaryIO, cast
 
 
 class _Ended(Exception):
@@ -22,12 +15,12 @@ class _Ended(Exception):
 class Reading:
     """Files that all come to their end when the user presses Ctrl-C."""
 
-    def __init__(self, progress: Shows) -> None:
+    def __init__(self, show: Callable[..., None]) -> None:
         self.ended = False
         """Whether the user has."""
         self.octets = 0
         """How many were read."""
-        self._progress = progress
+        self._show = show
         self._waits = False
 
     @contextmanager
@@ -66,7 +59,7 @@ class Reading:
         finally:
             self._waits = False
         self.octets += len(data)
-        self._progress.show(read=self.octets)
+        self._show(read=self.octets)
         return data
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -24,7 +24,6 @@ from scrapy_koster.commands.style import style_for
 from scrapy_koster.commands.subcommand import (
     DOCS,
     FAILED,
-    Formatter,
     Run,
     Subcommand,
     SubcommandParser,
@@ -58,7 +57,7 @@ class RobotsCommand(ScrapyCommand):
         """Add a parser for each of the commands."""
         self._output = Output()
         super().add_options(parser)
-        parser.formatter_class = Formatter
+        parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = f"example:\n  {_EXAMPLE}\n\nmore: {DOCS}commands.md"
         parser.allow_abbrev = False  # its message shows an ambiguous argument as it is
         subparsers = parser.add_subparsers(
@@ -74,18 +73,14 @@ class RobotsCommand(ScrapyCommand):
     def process_options(self, args: list[str], opts: Namespace) -> None:
         """Take the settings from the options, and see what will be needed."""
         with _printable_usage_errors():
-            self._prepare(args, opts)
-
-    def _prepare(self, args: list[str], opts: Namespace) -> None:
-        if opts.subcommand is None:
-            *names, last = _SUBCOMMANDS
-            raise UsageError(f"say what to do: scrapy robots {', '.join(names)} or {last}")
-        if args:
-            raise UsageError(
-                f"not understood: {' '.join(args)}; see scrapy robots {opts.subcommand} -h"
-            )
-        opts.set = [*opts.set, *getattr(opts, "set_behind", ())]
-        super().process_options(args, opts)
+            if opts.subcommand is None:
+                *names, last = _SUBCOMMANDS
+                raise UsageError(f"say what to do: scrapy robots {', '.join(names)} or {last}")
+            if args:
+                what, help_of = " ".join(args), f"scrapy robots {opts.subcommand} -h"
+                raise UsageError(f"not understood: {what}; see {help_of}")
+            opts.set = [*opts.set, *getattr(opts, "set_behind", ())]
+            super().process_options(args, opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:  # noqa: ARG002
         """Run the command; ``exitcode`` is its answer."""

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
 from scrapy import Request, Spider
-from scrapy.commands import ScrapyHelpFormatter
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
@@ -130,12 +129,12 @@ def _crawler_process(settings: Settings) -> AsyncCrawlerProcess | CrawlerProcess
 
     Not by ``requires_crawler_process``: what goes wrong there ends with status 1.
     """
-    on_asyncio = settings["TWISTED_REACTOR"] == _ASYNCIO_REACTOR
-    if on_asyncio and not settings.getbool("FORCE_CRAWLER_PROCESS"):
-        return AsyncCrawlerProcess(settings)
-    if not settings.getbool("TWISTED_REACTOR_ENABLED"):
-        return AsyncCrawlerProcess(settings)
-    return CrawlerProcess(settings)
+    is_asyncio = settings["TWISTED_REACTOR"] == _ASYNCIO_REACTOR
+    if settings.getbool("TWISTED_REACTOR_ENABLED") and (
+        not is_asyncio or settings.getbool("FORCE_CRAWLER_PROCESS")
+    ):
+        return CrawlerProcess(settings)
+    return AsyncCrawlerProcess(settings)
 
 
 DOCS = "https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/"
@@ -170,7 +169,7 @@ class Subcommand(ABC):
             help=self.brief,
             description=self.about,
             epilog=f"example:\n  {self.example}\n\n{self.statuses}\n\nmore: {DOCS}{self.page}",
-            formatter_class=Formatter,
+            formatter_class=RawDescriptionHelpFormatter,
         )
         return parser
 
@@ -192,20 +191,6 @@ def _add_global_options(parser: ArgumentParser) -> None:
     group.add_argument("-L", "--loglevel", metavar="LEVEL", default=SUPPRESS, help="log level")
     group.add_argument("--logfile", metavar="FILE", default=SUPPRESS, help="log file")
     group.add_argument("--nolog", action="store_true", default=SUPPRESS, help="disable logging")
-
-
-class Formatter(RawDescriptionHelpFormatter, ScrapyHelpFormatter):
-    """Keeps the line ends of the texts above and below the options, and their headings.
-
-    Scrapy's formatter takes every line with a colon at its end for a heading: a line of a wrapped
-    text about an option is none.
-    """
-
-    def format_part_strings(self, part_strings: list[str]) -> list[str]:
-        """Format headings, but not in the text about an option, which begins with its name."""
-        if part_strings and part_strings[0].startswith(" "):
-            return part_strings
-        return super().format_part_strings(part_strings)
 
 
 class SubcommandParser(ArgumentParser):

@@ -98,8 +98,12 @@ def _read(run: Run, seeds: Seeds) -> None:
 def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     robot = _fetching_robot(run)
     _set(run)
-    say = run.output.warn
-    with verdict_file(run.opts.verdicts) as verdicts, progress_of(len(seeds), say) as progress:
+
+    def worded(decided: int, sites: int, refused: int) -> str:
+        return f"{decided} of {len(seeds)} URLs, {sites} sites; {refused} refused"
+
+    shown = progress_of(len(seeds), run.output.warn, worded)
+    with verdict_file(run.opts.verdicts) as verdicts, shown as progress:
         crawler = run.crawl(
             SurveySpider,
             seeds=seeds,

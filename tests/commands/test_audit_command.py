@@ -23,18 +23,14 @@ from harness.replies import Reply
 from harness.server import Server, Site
 
 from scrapy_koster.audit.judging import Version
-from scrapy_koster.commands import progress
 from scrapy_koster.commands.logreading import Reading
-from scrapy_koster.commands.progress import progress_of_bytes
 
 RUDE = "rudebot/1.0"
 CLOSED = b"User-agent: *\nDisallow: /\n"
 
 
-class Unseen:
-    """Progress that nobody looks at."""
-
-    def show(self, *, read: int) -> None: ...
+def unseen(*, read: int) -> None:
+    """Show progress to nobody."""
 
 
 @pytest.fixture
@@ -272,7 +268,7 @@ def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_between_two_reads(robots: Robots, log: Path) -> None:
-    reading = Reading(Unseen())
+    reading = Reading(unseen)
     handler = signal.getsignal(signal.SIGINT)
     with reading.until_interrupted():
         file = reading.file(io.BytesIO(b"some"))
@@ -290,7 +286,7 @@ def test_ctrl_c_while_it_waits() -> None:
             signal.raise_signal(signal.SIGINT)
             raise AssertionError
 
-    reading = Reading(Unseen())
+    reading = Reading(unseen)
     with reading.until_interrupted():
         assert reading.file(Waiting()).read(1) == b""
     assert reading.ended
@@ -298,7 +294,7 @@ def test_ctrl_c_while_it_waits() -> None:
 
 def test_out_of_the_main_thread_nobody_presses_ctrl_c() -> None:
     def read() -> None:
-        reading = Reading(Unseen())
+        reading = Reading(unseen)
         with reading.until_interrupted():
             found.append(reading.file(io.BytesIO(b"some")).read(9))
 
@@ -307,34 +303,6 @@ def test_out_of_the_main_thread_nobody_presses_ctrl_c() -> None:
     thread.start()
     thread.join(timeout=forks.ENDS_SECS)
     assert found == [b"some"]
-
-
-@pytest.mark.parametrize("columns", [40, 100])
-def test_the_bar(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", str(columns))
-    with progress_of_bytes(2_000_000, print) as bar:
-        for read in (500_000, 1_000_000):
-            bar.show(read=read)
-    assert "0.5/2.0 MB" in terminal.getvalue()
-    assert ("0:00" in terminal.getvalue() or "-:--" in terminal.getvalue()) is (columns == 100)
-
-
-def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    now = [0.0]
-    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
-    for total in (2_000_000_000, 0):
-        now[0] = 0.0
-        with progress_of_bytes(total, said.append) as lines:
-            for now[0] in (1.0, 6.0, 7.0):
-                lines.show(read=int(now[0] * 100_000_000))
-    assert said == ["600 of 2,000 MB read", "600 MB read"]
 
 
 # The logs of servers that were crawled.

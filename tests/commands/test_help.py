@@ -70,17 +70,6 @@ def test_the_example_runs(
     assert all((folder / word).exists() for word in words if word.endswith((".html", ".csv")))
 
 
-@pytest.mark.parametrize("columns", range(50, 130, 4))
-def test_no_text_about_an_option_is_a_heading(
-    robots: Robots, monkeypatch: pytest.MonkeyPatch, columns: int
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    headings = {"Usage", "Positional Arguments", "Options", "Global Options", "Commands", "Actions"}
-    for command in COMMANDS:
-        shown = robots(*command, "--help").out
-        assert set(re.findall(r"(?m)^(.*)\n=+$", shown)) <= headings
-
-
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_the_links_lead_somewhere(robots: Robots, command: list[str]) -> None:
     shown = re.sub(r"\n\s*(?=[a-z-]+\.md)", "", robots(*command, "--help").out)

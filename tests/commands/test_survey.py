@@ -29,7 +29,7 @@ from scrapy.settings import Settings
 
 from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands import progress
-from scrapy_koster.commands.progress import ProgressLines
+from scrapy_koster.commands.progress import progress_of
 from scrapy_koster.commands.seeds import LINE_MAX_BYTES, Seeds, url_of
 from scrapy_koster.commands.style import Style, shown
 from scrapy_koster.commands.verdicts import VerdictFile
@@ -150,13 +150,32 @@ def test_memory_is_bounded() -> None:
 # Progress
 
 
-def test_lines_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("total", [0, 10])
+def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch, total: int) -> None:
     now, said = 1000.0, list[str]()
     monkeypatch.setattr(progress, "monotonic", lambda: now)
-    lines = ProgressLines(said.append, "{decided} of 10 URLs".format)
-    for now, decided in ((1004.9, 1), (1005.0, 2), (1009.9, 3), (1010.1, 4)):  # noqa: B007
-        lines.show(decided=decided, sites=1, refused=1)
-    assert said == ["2 of 10 URLs", "4 of 10 URLs"]
+    with progress_of(total, said.append, "{done} done, {more}".format) as lines:
+        for now, done in ((1004.9, 1), (1005.0, 2), (1009.9, 3), (1010.1, 4)):  # noqa: B007
+            lines.show(done=done, more=5)
+    assert said == ["2 done, 5", "4 done, 5"]
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(40, "50%"), (100, "1 done, 5")])
+def test_a_bar_that_is_drawn_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, columns: int, shown: str
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with progress_of(2, print, "{done} done, {more}".format) as bar:
+        bar.show(done=1, more=5)
+        assert shown in terminal.getvalue()
+        bar.show(done=2, more=5)
+    assert shown.replace("50", "100").replace("1 d", "2 d") in terminal.getvalue()
 
 
 def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -559,8 +578,8 @@ def terminal(columns: int) -> Iterator[tuple[int, Callable[[], str]]]:
 @pytest.mark.parametrize(
     ("columns", "env", "shows"),
     [
-        (120, {}, {"20/20", "URLs", "10 sites", "10 refused", "\x1b[", "━━━"}),
-        (30, {"NO_COLOR": "1"}, {"20/20", "URLs", "━━━"}),
+        (120, {}, {"20 of 20 URLs", "10 sites", "10 refused", "\x1b[", "━━━"}),
+        (30, {"NO_COLOR": "1"}, {"100%", "━━━"}),
         (120, {"TERM": "dumb"}, set()),
     ],
 )
@@ -573,7 +592,7 @@ def test_a_bar_on_a_terminal(
     with terminal(columns) as (write, written):
         with survey.start(survey.write(*many.urls()), stderr=write) as process:
             out, _ = process.communicate(timeout=forks.ENDS_SECS)
-        until(lambda: not shows or "20/20" in written())
+        until(lambda: all(each in written() for each in shows))
     assert process.returncode == 1
     assert "\x1b" not in out
     assert all(each in written() for each in shows)
