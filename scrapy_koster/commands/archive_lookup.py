@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,41 +56,26 @@ class Archived:
     """False if a crawl would have fetched the robots.txt again before it decided."""
 
 
-@dataclass(slots=True)
-class Archive:
-    """A folder of an archive, and the settings of the crawls in it."""
+def archived_copy(
+    folder: Folder, site: Site, time: float, *, settings: Settings
+) -> Archived | None:
+    """Return the copy in force at *time*; None if no crawl had asked *site* by then.
 
-    folder: Folder
-    settings: Settings
-    """The settings at hand."""
-    _configs: dict[Path, tuple[Crawler, Config, str]] = field(default_factory=dict)
-
-    def at(self, site: Site, time: float) -> Archived | None:
-        """Return the copy in force at *time*; None if no crawl had asked *site* by then.
-
-        Raises ArchiveError, and UsageError if the settings in the archive cannot be used.
-        """
-        before = [outcome for outcome in self.folder.outcomes(site) if outcome.at <= time]
-        if not before:
-            return None
-        outcome = before[-1]
-        crawler, config, robot = self._config(outcome.warc)
-        known = self.folder.whole(outcome)
-        step = next_step(known, now=time, policy=config.policy)
-        is_current = not waits(step)
-        if waits(step):
-            step = settled(known, outcome.at, config.policy)
-        parser = _parser(step, config, crawler)
-        learnt = Learnt(step, _source(outcome.source), parser)
-        return Archived(learnt, config, robot, time, outcome, is_current)
-
-    def _config(self, warc: Path) -> tuple[Crawler, Config, str]:
-        if warc not in self._configs:
-            info = self.folder.info(warc)
-            crawler = Crawler(DefaultSpider, _settings(self.settings, info, warc))
-            robot = info.get("koster-robot", "")
-            self._configs[warc] = crawler, config_of(crawler), robot
-        return self._configs[warc]
+    *settings* are those at hand. Raises ArchiveError, and UsageError if the settings in the archive
+    cannot be used.
+    """
+    before = [outcome for outcome in folder.outcomes(site) if outcome.at <= time]
+    if not before:
+        return None
+    outcome = before[-1]
+    info, known = folder.info(outcome.warc), folder.whole(outcome)
+    crawler = Crawler(DefaultSpider, _settings(settings, info, outcome.warc))
+    config = config_of(crawler)
+    is_current = not waits(next_step(known, now=time, policy=config.policy))
+    step = settled(known, time if is_current else outcome.at, config.policy)
+    source = next((each for each in Source if each.value == outcome.source), Source.FETCHED)
+    learnt = Learnt(step, source, _parser(step, config, crawler))
+    return Archived(learnt, config, info.get("koster-robot", ""), time, outcome, is_current)
 
 
 def time_of(text: str) -> float:
@@ -154,7 +139,3 @@ def _parser(step: Settled, config: Config, crawler: Crawler) -> RobotParser | No
     if isinstance(step, Obey) and standing_of(step.copy, config.policy).access is Access.BY_RULES:
         return build_from_crawler(config.parser, crawler, step.copy.in_utf8)
     return None
-
-
-def _source(text: str) -> Source:
-    return next((source for source in Source if source.value == text), Source.FETCHED)

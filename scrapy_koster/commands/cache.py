@@ -15,7 +15,7 @@ from scrapy.exceptions import UsageError
 from scrapy_koster.commands.style import aligned, joined
 from scrapy_koster.commands.subcommand import Run, Subcommand, sites_named
 from scrapy_koster.crawl.robot import copies_of
-from scrapy_koster.protocol.access import Copy, Failure, Known, last_copy
+from scrapy_koster.protocol.access import Failure, Known, last_copy
 from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
@@ -43,7 +43,6 @@ _SITE = "URL of the site, or its host; a host without a port means all its sites
 
 _NOT_STORED = 1
 _STORAGE_FAILED = 3
-_URL_CHARS = 200
 _LINE_CHARS = 1000
 _COLUMNS = ("SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL", "ROBOT")
 
@@ -215,48 +214,25 @@ def _row(site: Site, known: Known, now: float) -> tuple[str, ...]:
     name = printable(str(site))
     if isinstance(known, Failure):
         return name, printable(known.reason, 40), "-", utc(known.asked), "-"
-    until = f"{utc(known.expires)}{_stale(known, now)}"
+    until = utc(known.expires) + ("" if now < known.expires else " (stale)")
     return name, f"HTTP {known.status}", str(len(known.body)), utc(known.fetched), until
-
-
-def _stale(copy: Copy, now: float) -> str:
-    return "" if now < copy.expires else " (stale)"
 
 
 def _show_as_text(site: Site, known: Known, robot: str, style: Style) -> Iterator[Line]:
     """Yield a copy or failure, and the file."""
     copy = last_copy(known)
     body = copy.body if copy else b""
-    facts = [("robot", printable(robot) or "-"), *_facts(known, time())]
+    facts = list(_as_dict(site, known, robot).items())
     facts += [("sitemap", sitemap) for sitemap in sitemaps_in(body)]
-    yield style.bold(printable(str(site)))
     for name, value in facts:
-        yield joined("  ", style.dim(f"{name:<9}"), f" {value}")
+        if value is not None:
+            yield joined("  ", style.dim(f"{name:<13}"), f" {printable(str(value), _LINE_CHARS)}")
     if not body:
         return
     yield ""
     for number, line in enumerate(lines(body), 1):
         text = f"  {shown(line, _LINE_CHARS)}".rstrip()
         yield joined("  ", style.dim(f"{number:>7}"), text)
-
-
-def _facts(known: Known, now: float) -> Iterator[tuple[str, str]]:
-    if isinstance(known, Failure):
-        yield "failed", printable(known.reason)
-        yield "attempts", str(known.attempts)
-        yield "since", utc(known.since)
-        yield "asked", utc(known.asked)
-        yield "retry", utc(known.retry)
-        if known.stale is not None:
-            yield "stale", f"the copy of {utc(known.stale.fetched)}"
-        return
-    validators = (("ETag", known.etag), ("Last-Modified", known.last_modified))
-    sent = [f"{name} {printable(value)}" for name, value in validators if value is not None]
-    yield "answer", f"{printable(known.url, _URL_CHARS)}, HTTP {known.status}"
-    yield "size", f"{len(known.body)} octets"
-    yield "fetched", utc(known.fetched)
-    yield "fresh", f"until {utc(known.expires)}{_stale(known, now)}"
-    yield "validate", " ".join(sent) or "-"
 
 
 def _show_as_json(site: Site, known: Known, robot: str) -> str:

@@ -13,8 +13,8 @@ from scrapy.utils.misc import build_from_crawler
 from scrapy_koster.archive.record import ArchiveError
 from scrapy_koster.commands.archive_lookup import (
     ARCHIVE_HELP,
-    Archive,
     Archived,
+    archived_copy,
     folder_named,
     settled,
     time_of,
@@ -122,9 +122,10 @@ def _archived(run: Run) -> Iterator[Explained]:
     time = time_of(run.opts.at)
     urls = run.requested(run.opts.urls)
     try:
-        archive = Archive(folder_named(run.opts.archive, run.config), run.settings)
+        folder = folder_named(run.opts.archive, run.config)
         for url in urls:
-            if (archived := archive.at(site_named(url), time)) is None:
+            archived = archived_copy(folder, site_named(url), time, settings=run.settings)
+            if archived is None:
                 message = f"{printable(url)}: the archive has nothing about its site by then"
                 run.warn(message, NOT_RETRIEVED)
                 continue

@@ -15,7 +15,7 @@ from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.protocol.access import Answer, Copy
-from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
 from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
@@ -83,12 +83,13 @@ class LookupSpider(Spider):
         sites = lookup_sites(self.crawler, refresh=self._refresh, types=self._types)
         try:
             for url in self._urls:
-                learnt = await known_of(sites, url)
-                if learnt is None:
-                    return
-                site = site_of(url)
-                said = self._types.get(site) if site else None
-                self._learnt[url] = replace(learnt, content_type=said)
+                state = sites.state_of(url)
+                assert state is not None  # it is an http or https URL
+                step = await sites.wait(state, Request(url))
+                if waits(state.step):
+                    return  # the crawl was told to end
+                sent = self._types.get(state.site)
+                self._learnt[url] = Learnt(step, state.source, state.parser, sent)
         finally:
             await sites.close()
         for request in self.start_urls:
@@ -142,15 +143,3 @@ def lookup_sites(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) -> 
         fetcher=fetcher,
         store=storage_of(crawler, config, kind=_Refreshed if refresh else StorageCalls),
     )
-
-
-async def known_of(sites: Sites, url: str) -> Learnt | None:
-    """Return what a crawl would go by for *url*, an http or https URL.
-
-    None where the crawl was told to end before that was known.
-    """
-    state = sites.state_of(url)
-    assert state is not None
-    step = await sites.wait(state, Request(url))
-    # Told to end, it is refused while its site still waits.
-    return None if waits(state.step) else Learnt(step, state.source, state.parser)

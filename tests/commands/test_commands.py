@@ -747,7 +747,7 @@ def test_sitemaps(sites: Sites) -> None:
     assert verdict["sitemaps"] == said
     [shown] = sites.run("cache", "show", "--json", site.url("/")).objects
     assert shown["sitemaps"] == said
-    assert "\n  sitemap   /first.xml\n" in sites.run("cache", "show", site.url("/")).out
+    assert "\n  sitemap       /first.xml\n" in sites.run("cache", "show", site.url("/")).out
     site.robots = f"Sitemap: http://a/\x1b[2J\u2028{'x' * 5000}\n"
     [verdict] = sites.run("explain", "--refresh", "--json", site.url("/")).objects
     [hostile] = verdict["sitemaps"]
@@ -875,13 +875,15 @@ def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "show", SITE, **stored)
     assert ran.status == 0
     assert ran.out.startswith(
-        f"{SITE}\n"
-        "  robot     scrapy\n"
-        f"  answer    {SITE}/robots.txt, HTTP 200\n"
-        f"  size      {len(SECTION_4)} octets\n"
-        f"  fetched   {utc(NOW)}\n"
-        f"  fresh     until {utc(NOW + 9e8)}\n"
-        '  validate  ETag "1" Last-Modified today\n'
+        f"  site          {SITE}\n"
+        f"  url           {SITE}/robots.txt\n"
+        "  status        200\n"
+        f"  size          {len(SECTION_4)}\n"
+        '  etag          "1"\n'
+        "  last_modified today\n"
+        f"  fetched       {utc(NOW)}\n"
+        f"  expires       {utc(NOW + 9e8)}\n"
+        "  robot         scrapy\n"
         "\n"
         "        1  # /robots.txt for http://www.fict.org/\n"
         "        2  # comments to webmaster@fict.org\n"
@@ -894,18 +896,19 @@ def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
 
 def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, Any]) -> None:
     down = robots("cache", "show", "http://down.example/page", **stored)
-    assert (down.status, down.out.count("\n")) == (0, 7)
-    assert "  attempts  2\n" in down.out
+    assert (down.status, down.out.count("\n")) == (0, 8)
+    assert "  attempts      2\n" in down.out
     assert robots("cache", "show", "--json", "down.example", **stored).objects[0]["body"] is None
     stale = robots("cache", "show", "stale.example", **stored)
-    assert f"  stale     the copy of {utc(1e9)}\n" in stale.out
+    assert "  stale         True\n" in stale.out
     assert "Disallow: /\\x1b[2J\\x00xxx" in stale.out
     [elsewhere] = robots("cache", "show", "--json", "A.example", **stored).objects
     assert elsewhere["site"] == "http://a.example:8001"
     assert robots("cache", "show", "a.example:8002", **stored).status == 1
     assert robots("cache", "show", "http://a.example", **stored).status == 1
     empty = robots("cache", "show", "a.example:8001", **stored)
-    assert "(stale)\n  validate  -\n" in empty.out
+    assert f"  expires       {utc(1e9 + 60)}\n" in empty.out
+    assert "etag" not in empty.out
 
 
 def test_cache_forget(robots: Robots, stored: dict[str, Any]) -> None:
