@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,18 +75,6 @@ def archived_copy(
     source = next((each for each in Source if each.value == outcome.source), Source.FETCHED)
     learnt = Learnt(step, source, _parser(step, config, crawler))
     return Archived(learnt, config, info.get("koster-robot", ""), time, outcome, is_current)
-
-
-def time_of(text: str) -> float:
-    """Return the time that *text* names, in seconds since the epoch; UsageError if it is none."""
-    try:
-        time = datetime.fromisoformat(text.strip().upper().replace("Z", "+00:00"))
-        return time.replace(tzinfo=time.tzinfo or timezone.utc).timestamp()
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"Invalid time: {text!r}. Use ISO 8601, for example 2026-11-01T12:00 (UTC) or"
-            " 2026-11-01T12:00+02:00"
-        ) from None
 
 
 def folder_named(name: str | None, config: Config) -> Folder:

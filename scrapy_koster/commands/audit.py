@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -17,7 +17,6 @@ from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.ranges import Ranges, networks_in
 from scrapy_koster.audit.result import KEYS, Result
 from scrapy_koster.audit.textlines import nginx_format
-from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.commands.logreading import Reading
 from scrapy_koster.commands.progress import progress_of
 from scrapy_koster.commands.style import joined
@@ -26,6 +25,7 @@ from scrapy_koster.commands.subcommand import (
     Run,
     Subcommand,
     site_named,
+    time_of,
     unwritable,
 )
 from scrapy_koster.protocol.line import whole_lines
@@ -40,13 +40,11 @@ if TYPE_CHECKING:
 _DISOBEYED = 1
 _ROBOTS_SHOWN = 50
 _LINES_SHOWN = 50
-_DAYS_SHOWN = 14
 _ROBOT_COLUMNS = (
     "ROBOT", "KIND", "REQUESTS", "ROBOTS.TXT", "DISOBEYED", "ONLY BY THIS", "IN GRACE", "GAP",
     "IN 10 S", "",
 )  # fmt: skip
 _VIOLATION_COLUMNS = ("DISOBEYED", "ROBOT", "LINE", "", "FIRST", "LAST", "FOR EXAMPLE")
-_DAY_COLUMNS = ("DAY", "REQUESTS", "DISOBEYED")
 
 
 class Audit(Subcommand):
@@ -185,19 +183,11 @@ def _ranges(run: Run) -> Ranges | None:
 def _version(run: Run, text: str) -> Version:
     """Read FILE or FILE@DATE; UsageError where one of them cannot be read."""
     name, at, date = text.rpartition("@")
-    since = float("-inf")
     if not at or Path(text).is_file():
-        name = text
+        name, since = text, float("-inf")
     else:
-        since = _since(date)
+        since = time_of(date)
     return Version(name, since, whole_lines(run.read(name), run.config.max_bytes))
-
-
-def _since(date: str) -> float:
-    for time in (date, f"{date}T00:00:00", f"{date}:00", date.replace("Z", ":00Z")):
-        with suppress(ValueError):
-            return seconds_of(time)
-    raise UsageError(f"no date: {date!r}; write FILE@2026-11-21 or FILE@2026-11-21T20:00:00Z")
 
 
 def _as_text(found: dict[str, Any], style: Style) -> Iterator[Line]:
@@ -218,9 +208,6 @@ def _as_text(found: dict[str, Any], style: Style) -> Iterator[Line]:
         yield ""
         shown = [_violation(*each) for each in violations[:_LINES_SHOWN]]
         yield from style.table(_VIOLATION_COLUMNS, shown)
-    if len(found["days"]) > 1:
-        yield ""
-        yield from style.table(_DAY_COLUMNS, [_day(day) for day in found["days"][-_DAYS_SHOWN:]])
     yield ""
     yield from _sums(found, len(violations))
 
@@ -231,10 +218,6 @@ def _headline(each: dict[str, Any], style: Style) -> Line:
     if not each["disobeyed"]:
         return joined(came, style.green("none disobeyed"))
     return joined(came, style.red(f"{each['disobeyed']:,} disobeyed"))
-
-
-def _day(day: dict[str, Any]) -> tuple[str | int, ...]:
-    return day["day"] or "(others)", day["requests"], day["violations"]
 
 
 def _row(robot: dict[str, Any]) -> tuple[str | int, ...]:

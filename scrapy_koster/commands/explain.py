@@ -17,7 +17,6 @@ from scrapy_koster.commands.archive_lookup import (
     archived_copy,
     folder_named,
     settled,
-    time_of,
 )
 from scrapy_koster.commands.explained import Explained, explain
 from scrapy_koster.commands.lookup import Learnt
@@ -29,6 +28,7 @@ from scrapy_koster.commands.subcommand import (
     Subcommand,
     robot_in,
     site_named,
+    time_of,
 )
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
@@ -235,6 +236,18 @@ def site_named(url: str) -> Site:
     if site is None:
         raise UsageError(f"not an http or https URL: {url!r}; write https://example.com/page")
     return site
+
+
+def time_of(text: str) -> float:
+    """Return the time that *text* names, in seconds since the epoch; UsageError if it is none."""
+    try:
+        time = datetime.fromisoformat(text.strip().upper().replace("Z", "+00:00"))
+        return time.replace(tzinfo=time.tzinfo or timezone.utc).timestamp()
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"Invalid time: {text!r}. Use ISO 8601, for example 2026-11-01T12:00 (UTC) or"
+            " 2026-11-01T12:00+02:00"
+        ) from None
 
 
 def sites_named(text: str) -> list[Site]:

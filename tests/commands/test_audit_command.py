@@ -131,7 +131,7 @@ def test_exit_statuses(robots: Robots, log: Path, tmp_path: Path) -> None:
         (["--robots", "robots.txt", "missing.log"], "cannot read 'missing.log'"),
         (["--robots", "robots.txt", "."], "cannot read '.'"),
         (["--robots", "missing.txt", "access.log"], "cannot read 'missing.txt'"),
-        (["--robots", "robots.txt@soon", "access.log"], "no date: 'soon'"),
+        (["--robots", "robots.txt@soon", "access.log"], "Invalid time: 'soon'"),
         (["--robots", "-", "-"], "give - once"),
         (["--robots", "robots.txt", "--log-format", "$status", "access.log"], "no time"),
         (["--robots", "robots.txt", "--site", "fict.org", "access.log"], "not an http"),
@@ -212,10 +212,9 @@ def test_before_the_first_date_nobody_is_accused(robots: Robots, log: Path) -> N
 
 def test_the_days_of_a_log(robots: Robots, log: Path) -> None:
     log.write_bytes(written([Hit(BEGAN + n * 86400, RUDE, "/private/1") for n in range(20)]))
-    out = robots("audit", "--robots", "robots.txt", log).out
-    days = [line.split() for line in out[out.index("DAY ") :].splitlines()[1:15]]
-    assert days[-1] == ["2026-12-07", "1", "1"]
-    assert len(days) == len([day for day in days if day[1:] == ["1", "1"]]) == 14
+    [found] = robots("audit", "--robots", "robots.txt", "--json", log).objects
+    assert found["days"][-1] == {"day": "2026-12-07", "requests": 1, "violations": 1}
+    assert len(found["days"]) == 20
 
 
 def test_published_ranges(robots: Robots, log: Path, tmp_path: Path) -> None:

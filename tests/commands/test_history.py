@@ -20,7 +20,7 @@ from harness.sizes import so_many
 from harness.virtual import time
 
 from scrapy_koster import KosterRobotParser
-from scrapy_koster.commands.archive_lookup import time_of
+from scrapy_koster.commands.subcommand import time_of
 from scrapy_koster.protocol.wording import utc
 
 SITES = so_many(60, 300)
