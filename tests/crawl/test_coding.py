@@ -155,7 +155,9 @@ def test_a_gzip_file_is_known_by_its_first_octets(members: int, behind: bytes) -
     assert not is_gzip(b"")
 
 
-@pytest.mark.parametrize("broken", [gzip.compress(RULES)[:-9], b"\x1f\x8b\x08 no gzip"])
+@pytest.mark.parametrize(
+    "broken", [gzip.compress(RULES)[:-9], b"\x1f\x8b\x08 no gzip"], ids=["cut", "no gzip"]
+)
 def test_a_gzip_file_without_its_end(broken: bytes) -> None:
     assert is_gzip(broken)
     assert gunzipped(broken, MAX_BYTES) is None
