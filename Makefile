@@ -60,8 +60,11 @@ SHORT := not long and not timed
 UNITS := tests/audit tests/checker tests/crawl tests/protocol tests/report tests/storage
 # Some of what depends on the Python, and the first of the crawl tests.
 MIDDLE := tests/protocol/test_conformance.py tests/storage tests/crawls/test_crawl.py
-# In test-reactor and test-reactorless: all crawls that tests/loops.md does not leave out, or those.
+# In test-reactor and test-reactorless: those, or all crawls that can differ by loop (tests/loops.md).
 LOOP_TESTS ?=
+# Twisted's own reactor has the HTTP client and the timers of the asyncio reactor.
+OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _deferring.py _ending.py _fetch.py \
+	_handlers.py _pacing.py _start.py _waiting.py)
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
 RUNS := test-reactor test-long-crawls test-reactorless-first test-reactorless-second test-covered-units \
@@ -114,7 +117,7 @@ test-many: $(TEST)
 	$(PYTEST) --many -m '$(SHORT) and hypothesis and not crawl'
 
 test-reactor: $(TEST)
-	$(PYTEST) --reactor=default -m '$(SHORT) and crawl' $(LOOP_TESTS)
+	$(PYTEST) --reactor=default -m '$(SHORT) and crawl' $(or $(LOOP_TESTS),$(OF_THE_REACTOR))
 
 REACTORLESS = $(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and crawl'
 
