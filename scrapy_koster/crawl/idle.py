@@ -65,7 +65,7 @@ class IdleTimeout:
     def given_up(self, failure: Failure) -> Failure:
         """Return *failure* with the reason why its site is given up."""
         if self.is_by_hand:
-            why = "a command that fetches one page waits for no second attempt"
+            why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
         else:
             secs = self._limit_secs
             why = f"there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = {secs:g} s"

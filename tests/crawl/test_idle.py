@@ -21,7 +21,7 @@ def nobody() -> None:
     ("by_hand", "why"),
     [
         (False, "there was nothing else to crawl for KOSTER_IDLE_LIMIT_SECS = 9.5 s"),
-        (True, "a command that fetches one page waits for no second attempt"),
+        (True, "scrapy fetch, shell, view and parse do not wait for a site to recover"),
     ],
 )
 def test_why_a_site_is_given_up(by_hand: bool, why: str) -> None:

@@ -503,7 +503,9 @@ def test_a_command_for_one_page_waits_for_one_answer(
     waiting = run.stderr.index(f"Waiting for the robots.txt of {site.url('')}")
     giving_up = run.stderr.index(f"Giving up {site.url('')}")
     assert waiting < giving_up
-    assert "a command that fetches one page waits for no second attempt" in run.stderr
+    assert "scrapy fetch, shell, view and parse do not wait for a site to recover" in run.stderr
+    assert "To wait until it recovers, run a crawl." in run.stderr
+    assert "KOSTER_IDLE_LIMIT_SECS" not in run.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.site import Site
 
-_TO_GO_ON = (
-    ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS. To fetch its pages"
-    ' anyway, set KOSTER_UNAVAILABLE = "allow"'
-)
+_ANYWAY = '. To fetch its pages anyway, set KOSTER_UNAVAILABLE = "allow"'
+_TO_GO_ON = ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS" + _ANYWAY
+_BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
 # Of each kind; the summary has how many there are.
 _SITES_NAMED = 20
 
@@ -47,6 +46,7 @@ class Announcer:
         self.summary = summary
         self._events = events
         self._named: Counter[object] = Counter()
+        self._to_go_on = _TO_GO_ON
 
     def send(self, signal: object, **named: object) -> None:
         """Send a signal of ``scrapy_koster.signals``."""
@@ -190,7 +190,8 @@ class Announcer:
         )
 
     def awaited(self, state: SiteState) -> None:
-        """Somebody waits for a page of the site, which is being asked."""
+        """Somebody waits for a page of the site, which is being asked: a command fetches one."""
+        self._to_go_on = _BY_HAND
         self._log.info("Waiting for the robots.txt of %(site)s", site=state.site)
 
     def begins_to_wait(self, state: SiteState) -> None:
@@ -319,7 +320,7 @@ class Announcer:
             reason=failure.reason,
             attempts=failure.attempts,
             waiting=waiting,
-            hint="" if failure.no_such_host else _TO_GO_ON,
+            hint="" if failure.no_such_host else self._to_go_on,
         )
 
 
