@@ -12,7 +12,7 @@ from scrapy.utils.python import without_none_values
 
 from scrapy_koster.crawl.config import Config, check_several, checked_robot
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.protocol.nametoken import names_of
+from scrapy_koster.protocol.nametoken import TOKEN, names_of
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _META = 'meta["robotstxt_user_agent"]'
 # So many requests are compared: each costs a signal.
 _COMPARED = 1000
+# More words than a name has: after a name comes its version, or a comment.
+_WORDS = re.compile(rf"{TOKEN}\s+\w")
 # A URL, a mail address, or the name of a host.
 _PAGE_OR_ADDRESS = re.compile(r"://|@|[a-z][0-9-]*\.[a-z]{2}", re.IGNORECASE)
 
@@ -82,7 +84,7 @@ class Robot:
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
         """Of requests that have another name."""
         self._left = _COMPARED
-        self._has_warned_of_header = False
+        self._has_warned_of_header = self._has_warned_of_words = False
         crawler.signals.connect(self._compare, signals.request_reached_downloader)
 
     def name_of(self, request: Request) -> str:
@@ -107,7 +109,11 @@ class Robot:
         if request.meta.get("dont_obey_robotstxt"):
             return
         self._left -= 1
-        header, names = sent_user_agent(request.headers), names_of(self.decided_by(request))
+        header, robot = sent_user_agent(request.headers), self.decided_by(request)
+        names = names_of(robot)
+        if _WORDS.match(robot) and not self._has_warned_of_words:
+            self._has_warned_of_words = True
+            self._warn_of_words(robot, names[0])
         if not any(_is_known(name, header) for name in names):
             self._warn(", ".join(names), header)
             self._left = 0
@@ -130,6 +136,15 @@ class Robot:
             " middleware sets the header, give it a lower order than KosterMiddleware.",
             token=token,
             header=header,
+        )
+
+    def _warn_of_words(self, name: str, token: str) -> None:
+        self._log.warning(
+            "The robot's name '%(name)s' is used as '%(token)s': a name is one word (section"
+            ' 3.2.1). Set ROBOTSTXT_USER_AGENT to one word, for example "%(joined)s".',
+            name=name,
+            token=token,
+            joined="".join(name.partition("/")[0].split()),
         )
 
     def _warn_of_header(self, header: str) -> None:

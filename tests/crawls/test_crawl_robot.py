@@ -202,3 +202,40 @@ async def test_warns_of_one_header_among_many(crawl: Crawl, server: Server) -> N
     result = await crawl(urls=site.urls(10), settings=settings)
     [warning] = [said for said in result.logged(logging.WARNING) if "name token" in said]
     assert "'other', and the User-Agent header is 'FigTree/0.1 (+http://fict.org)'" in warning
+
+
+WORDS = "The robot's name '{}' is used as '{}': a name is one word (section 3.2.1)."
+
+
+@pytest.mark.parametrize(
+    ("name", "token"),
+    [
+        ("Fig Tree", "fig"),
+        ("fig tree/0.1 (+http://fict.org)", "fig"),
+        (FIGTREE, None),
+        ("FigTree (+http://fict.org)", None),
+        ("figtree, orchard", None),
+        (["figtree", "orchard"], None),
+    ],
+)
+@pytest.mark.parametrize("where", ["setting", "header", "meta"])
+async def test_warns_once_of_a_name_of_several_words(
+    crawl: Crawl, server: Server, name: Any, token: str | None, where: str
+) -> None:
+    site = server.site()
+    settings = {"USER_AGENT": "Fig Tree FigTree orchard http://fict.org"}
+    if where == "header" and isinstance(name, str):
+        settings = {"USER_AGENT": name}
+    elif where == "setting":
+        settings["ROBOTSTXT_USER_AGENT"] = name
+    else:
+        settings["ROBOTSTXT_USER_AGENT"] = "figtree"
+    meta = {"robotstxt_user_agent": name} if where == "meta" else {}
+    result = await crawl(urls=site.urls(3), settings=settings, meta=meta)
+    said = [line for line in result.logged(logging.WARNING) if "is one word" in line]
+    if token is None:
+        assert said == []
+        return
+    [line] = said
+    assert line.startswith(WORDS.format(name, token))
+    assert line.lower().endswith('set robotstxt_user_agent to one word, for example "figtree".')
