@@ -1,4 +1,4 @@
-"""The finish reason of a crawl that robots.txt let fetch nothing."""
+"""The finish reasons of crawls that robots.txt let fetch nothing, or not everything."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
 
 FORBIDDEN = "robotstxt_forbidden"
-"""What such a crawl ends with, in place of "finished"."""
+"""What a crawl ends with of which every request was forbidden, in place of "finished"."""
+WAITING = "robotstxt_waiting"
+"""What a crawl ends with whose requests wait for the next run."""
 
 
 class Finish:
-    """Ends a crawl by that reason if every request of it was forbidden, and no other one was met.
+    """Ends a crawl as FORBIDDEN if every request of it was forbidden, and no other one was met.
 
     It looks until the first request is sent, or ends in another way: that costs a crawl nothing.
     """

@@ -174,6 +174,8 @@ async def test_what_still_waits_is_there_for_the_next_run(
     assert "kept for the next run: start the same crawl again to go on" in log
     assert f"Sites with the most: {site.url('')} (12)" in log
     assert "'koster/parked': 12" in log
+    assert f"'finish_reason': '{'shutdown' if sent else 'robotstxt_waiting'}'" in log
+    assert "Requests refused: 0, still waiting: 12. Copies of robots.txt" in log
     assert "robotstxt/forbidden" not in log
     assert "Giving up" not in log
     site.robots = OPEN

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from scrapy.core.scheduler import BaseScheduler
-from scrapy.exceptions import DontCloseSpider
+from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
 
@@ -26,6 +26,7 @@ from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.components.built import check_built
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.finish import WAITING
 from scrapy_koster.crawl.idle import Crawl
 from scrapy_koster.crawl.messages.log import Log, ServerLog
 from scrapy_koster.crawl.parking.inner import InnerScheduler
@@ -191,7 +192,10 @@ class DeferringScheduler(BaseScheduler):
         )
 
     def _spider_idle(self) -> None:
-        """Keep the crawl open while requests may still come out."""
+        """Keep the crawl open while requests may still come out.
+
+        If some wait for the next run it ends with a reason of its own.
+        """
         if not self._parked.is_open:
             return
         sites, idle_timeout = self._sites, self._sites.idle_timeout
@@ -205,6 +209,8 @@ class DeferringScheduler(BaseScheduler):
                 raise DontCloseSpider
         if self._backup is not None and self._backup.others_wait():
             raise DontCloseSpider
+        if len(self._parked):
+            raise CloseSpider(WAITING)
 
     def enqueue_request(self, request: Request) -> bool:
         """Pass *request* to the inner scheduler."""

@@ -108,11 +108,13 @@ class Summary:
         refused = self._stat("koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden")
         is_told = self._crawler.settings["LOG_LEVEL"] in {"DEBUG", 10}
         self._log.info(
-            "Sites: %(sites)s. Requests %(fate)s: %(refused)d. Copies of robots.txt: %(fetched)d"
-            " fetched, %(from storage)d from storage, %(revalidated)d revalidated%(hint)s",
+            "Sites: %(sites)s. Requests %(fate)s: %(refused)d%(waiting)s. Copies of robots.txt:"
+            " %(fetched)d fetched, %(from storage)d from storage, %(revalidated)d"
+            " revalidated%(hint)s",
             sites=self._counted_sites(),
             fate="that would be refused (KOSTER_DRY_RUN)" if dry_run else "refused",
             refused=refused,
+            waiting=f", still waiting: {parked}" if (parked := self._stat("koster/parked")) else "",
             hint=_WHICH if refused and not is_told else "",
             **{learnt.value: self._copies[learnt] for learnt in Retrieval},
         )
