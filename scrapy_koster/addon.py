@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.core.downloader import Downloader
@@ -20,6 +21,7 @@ from scrapy_koster.crawl.engine.downloader import checking_downloader
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.fetching.room import make_room
 from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.parking.parked_file import NAME
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.protocol.nametoken import joined
 from scrapy_koster.protocol.printable import printable
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 _SCHEDULER = "scrapy_koster.DeferringScheduler"
 _DOWNLOADER = "scrapy_koster.RobotsDownloader"
+_WAITING = f". Requests that wait in {NAME} in your JOBDIR stay there"
 
 
 class Addon:
@@ -59,8 +62,11 @@ class Addon:
             if settings.getbool("ROBOTSTXT_OBEY"):
                 _enable(settings)
             elif self._crawler is not None:
+                folder = settings["JOBDIR"]
                 Log(__name__, self._crawler).info(
                     "scrapy-koster is off: ROBOTSTXT_OBEY is False, so robots.txt is not obeyed"
+                    "%(waiting)s",
+                    waiting=_WAITING if folder and Path(folder, NAME).exists() else "",
                 )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl, RecordingSpider
+from harness.replies import Reply
 from harness.server import Server
 from scrapy import Request
 from scrapy.core.downloader import Downloader
@@ -88,7 +90,19 @@ async def test_a_crawl_says_that_it_is_off(crawl: Crawl, server: Server) -> None
         "ADDONS": {"scrapy_koster.Addon": 500}, "ROBOTSTXT_OBEY": False
     })  # fmt: skip
     [line] = result.logged(logging.INFO, "scrapy_koster.addon")
-    assert line.startswith("scrapy-koster is off: ROBOTSTXT_OBEY is False")
+    assert line == "scrapy-koster is off: ROBOTSTXT_OBEY is False, so robots.txt is not obeyed"
+
+
+async def test_a_crawl_that_is_off_names_the_requests_that_it_leaves(
+    crawl: Crawl, server: Server, tmp_path: Path
+) -> None:
+    site = server.site()
+    site.robots = Reply(503)
+    given = {"JOBDIR": str(tmp_path / "job"), "KOSTER_IDLE_LIMIT_SECS": 0}
+    await crawl(urls=[site.url("/page")], settings=given)
+    result = await crawl(urls=[], settings={**given, "ROBOTSTXT_OBEY": False})
+    [line] = result.logged(logging.INFO, "scrapy_koster.addon")
+    assert "Requests that wait in koster-parked.sqlite3 in your JOBDIR stay there" in line
 
 
 @pytest.mark.parametrize("key", [KosterMiddleware, "scrapy_koster.KosterMiddleware"])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Place: TypeAlias = tuple[int, int]
     """The priority and the number of a request in its queue. The lowest is the next."""
 
-_NAME = "koster-parked.sqlite3"
+NAME = "koster-parked.sqlite3"
 _VERSION = 1
 _TEMPORARY = (
     "PRAGMA locking_mode = EXCLUSIVE",
@@ -75,7 +75,7 @@ class ParkedFile:
         """*folder* is where the file stays when the crawl ends; None for a temporary file."""
         self._crawler = crawler
         self._log = Log(__name__, crawler)
-        self._path = None if folder is None else folder / _NAME
+        self._path = None if folder is None else folder / NAME
         self._connection: sqlite3.Connection | None = None
         self._undeleted: list[tuple[str, Place]] = []
         """Requests that came out and could not be deleted yet: the disk is full."""
@@ -212,7 +212,7 @@ class ParkedFile:
             else:
                 # Where an open file can be deleted it is, at once; elsewhere when it is closed.
                 with TemporaryDirectory(prefix="koster-", ignore_cleanup_errors=True) as folder:
-                    self._connection = _connected(Path(folder) / _NAME, _TEMPORARY)
+                    self._connection = _connected(Path(folder) / NAME, _TEMPORARY)
         return self._connection
 
     def _disconnect(self) -> None:
