@@ -447,7 +447,7 @@ async def test_the_status_shows_what_waits(crawl: Crawl, server: Server) -> None
     assert not scheduler.has_pending_requests()
     result = await running.stop()
     assert result.stats["koster/parked"] == 12
-    [line] = [each for each in result.logged(logging.INFO) if "still wait" in each]
+    [line] = [each for each in result.logged(logging.INFO) if "that still wait" in each]
     assert "12, of 1 sites" in line
     assert f"{dead.url('')} (12)" in line
 

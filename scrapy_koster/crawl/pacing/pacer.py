@@ -210,7 +210,7 @@ class Pacer:
 
     def _host_asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
         if after is not None and after.url is not None:
-            return self._named(after.url)
+            return self._host_of(after.url)  # its delay may have become known meanwhile
         return self._host_of(state.site.robots_url)  # an old copy may name a delay
 
     def holds_redirect(self, url: str) -> bool:
