@@ -13,30 +13,19 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.audit import Audit
-from scrapy_koster.commands.cache import Cache
-from scrapy_koster.commands.check import Check
-from scrapy_koster.commands.explain import Explain
-from scrapy_koster.commands.history import History
 from scrapy_koster.commands.output import Output
-from scrapy_koster.commands.report import Report
 from scrapy_koster.commands.style import style_for
 from scrapy_koster.commands.subcommand import (
     DOCS,
     FAILED,
     Run,
-    Subcommand,
     SubcommandParser,
 )
-from scrapy_koster.commands.survey import Survey
 from scrapy_koster.extras import MissingExtraError, need_extra
 from scrapy_koster.protocol.printable import printable
 
 _EXAMPLE = "scrapy robots check robots.txt"
 _MESSAGE_CHARS = 1000
-
-_ALL = (Check(), Explain(), History(), Survey(), Cache(), Report(), Audit())
-_SUBCOMMANDS: dict[str, Subcommand] = {each.name: each for each in _ALL}
 
 
 class RobotsCommand(ScrapyCommand):
@@ -47,7 +36,7 @@ class RobotsCommand(ScrapyCommand):
 
     def syntax(self) -> str:
         """Return what follows ``scrapy robots``."""
-        return f"<{'|'.join(_SUBCOMMANDS)}> ..."
+        return "<command> ..."
 
     def short_desc(self) -> str:
         """Return what ``scrapy`` lists."""
@@ -55,7 +44,11 @@ class RobotsCommand(ScrapyCommand):
 
     def add_options(self, parser: ArgumentParser) -> None:
         """Add a parser for each of the commands."""
+        # Scrapy imports this module for its other commands, too: a crawl needs no subcommand.
+        from scrapy_koster.commands.subcommands import SUBCOMMANDS  # noqa: PLC0415
+
         self._output = Output()
+        self._subcommands = SUBCOMMANDS
         super().add_options(parser)
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = f"example:\n  {_EXAMPLE}\n\nmore: {DOCS}commands.md"
@@ -63,18 +56,18 @@ class RobotsCommand(ScrapyCommand):
         subparsers = parser.add_subparsers(
             title="commands",
             dest="subcommand",
-            metavar="|".join(_SUBCOMMANDS),
+            metavar="|".join(self._subcommands),
             prog="scrapy robots",
             parser_class=SubcommandParser,
         )
-        for subcommand in _SUBCOMMANDS.values():
+        for subcommand in self._subcommands.values():
             subcommand.add_to(subparsers)
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
         """Take the settings from the options, and see what will be needed."""
         with _printable_usage_errors():
             if opts.subcommand is None:
-                *names, last = _SUBCOMMANDS
+                *names, last = self._subcommands
                 raise UsageError(f"say what to do: scrapy robots {', '.join(names)} or {last}")
             if args:
                 what, help_of = " ".join(args), f"scrapy robots {opts.subcommand} -h"
@@ -86,7 +79,7 @@ class RobotsCommand(ScrapyCommand):
         """Run the command; ``exitcode`` is its answer."""
         assert self.settings is not None
         run = Run(opts, style_for(sys.stdout, os.environ), self._output, self.settings)
-        subcommand = _SUBCOMMANDS[opts.subcommand]
+        subcommand = self._subcommands[opts.subcommand]
         try:
             if subcommand.extra is not None:
                 need_extra(subcommand.extra, f"scrapy robots {subcommand.name}")

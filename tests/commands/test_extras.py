@@ -41,7 +41,7 @@ def test_a_command_names_the_extra_in_one_line(base: None, robots: Robots, comma
 def test_the_base_alone_imports_all_commands() -> None:
     modules = ("crawleruseragents", "jinja2", "markupsafe", "redis", "rich", "warcio")
     code = f"import sys; sys.modules.update(dict.fromkeys({modules}))\n"
-    code += "from scrapy_koster import Addon; import scrapy_koster.commands.robots"
+    code += "from scrapy_koster import Addon; import scrapy_koster.commands.subcommands"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=forks.ENDS_SECS)
 
 

@@ -235,6 +235,9 @@ assert not [name for name in scrapy_koster.__all__ if name not in globals()]
 assert not {"scrapy_koster.commands", "scrapy_koster.checker"} & set(sys.modules)
 
 import scrapy_koster.commands.robots  # as `scrapy` does before it runs any command
+assert not {"scrapy_koster.audit", "scrapy_koster.checker"} & set(sys.modules)
+
+import scrapy_koster.commands.subcommands
 assert "twisted.internet.reactor" not in sys.modules
 assert "crawleruseragents" not in sys.modules  # half a MB, for the audit alone
 """

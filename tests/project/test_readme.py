@@ -14,7 +14,7 @@ from harness.server import Server
 from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
 
-from scrapy_koster.commands.robots import RobotsCommand
+from scrapy_koster.commands.subcommands import SUBCOMMANDS
 from scrapy_koster.crawl.config import DEFAULTS
 
 README = text("README.md")
@@ -84,7 +84,7 @@ async def test_the_strictest_parser_forbids_what_the_draft_would_allow(
 def test_it_has_each_command() -> None:
     [commands] = blocks(README, "console")
     named = re.findall(r"^scrapy robots (\w+)", commands, re.MULTILINE)
-    assert sorted(named) == sorted(re.findall(r"\w+", RobotsCommand().syntax()))
+    assert sorted(named) == sorted(SUBCOMMANDS)
 
 
 def test_the_settings_it_names_exist() -> None:
