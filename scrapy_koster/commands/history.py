@@ -11,7 +11,7 @@ from scrapy_koster.archive.history import Version, changes, versions
 from scrapy_koster.archive.record import ArchiveError
 from scrapy_koster.commands.archive_lookup import ARCHIVE_HELP, folder_named
 from scrapy_koster.commands.style import aligned
-from scrapy_koster.commands.subcommand import Run, Subcommand, sites_named
+from scrapy_koster.commands.subcommand import NOT_RETRIEVED, Run, Subcommand, sites_named
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import lines, narrow
 from scrapy_koster.protocol.printable import printable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 _NOTHING = 1
-_NOT_READ = 3
 _LINE_CHARS = 1000
 _COLUMNS = ("FIRST SEEN", "LAST SEEN", "SEEN", "HTTP", "BYTES", "DIGEST")
 
@@ -56,16 +55,14 @@ cannot be read, 4 the command failed"""
         """Yield the versions."""
         try:
             folder = folder_named(run.opts.archive, run.config)
-            found = False
-            for site in sites_named(run.opts.site):
-                if outcomes := folder.outcomes(site):
-                    found = True
+            found = {site: folder.outcomes(site) for site in sites_named(run.opts.site)}
+            if not any(found.values()):
+                run.warn(f"the archive has nothing about {printable(run.opts.site)}", _NOTHING)
+            for site, outcomes in found.items():
+                if outcomes:
                     yield from _history(run, site, folder, outcomes)
         except ArchiveError as error:
-            run.warn(printable(str(error), _LINE_CHARS), _NOT_READ)
-            return
-        if not found:
-            run.warn(f"the archive has nothing about {printable(run.opts.site)}", _NOTHING)
+            run.warn(printable(str(error), _LINE_CHARS), NOT_RETRIEVED)
 
 
 def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> Iterator[Line]:
@@ -113,14 +110,16 @@ def _as_dict(site: Site, version: Version) -> dict[str, Any]:
 
 
 def _changes_as_dict(bodies: list[list[bytes]], number: int) -> dict[str, Any]:
+    """Return the lines that the version *number* has changed; nothing without --diff."""
     if not bodies:
         return {}
-    before = bodies[number - 1] if number else []
-    told = [
-        {"removed" if old else "added": old or new, "text": shown(line, _LINE_CHARS)}
-        for old, new, line in changes(before, bodies[number])
-    ]
-    return {"changes": told}
+    changed = changes(bodies[number - 1] if number else [], bodies[number])
+    return {
+        "changes": [
+            {"removed" if old else "added": old or new, "text": shown(line, _LINE_CHARS)}
+            for old, new, line in changed
+        ]
+    }
 
 
 def _body(folder: Folder, version: Version) -> list[bytes]:

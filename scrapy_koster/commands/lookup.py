@@ -19,6 +19,7 @@ from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
 from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
+from scrapy_koster.signals import robots_retrieved
 from scrapy_koster.storage.port import GRANTED, Claimed
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class LookupSpider(Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Ask. There are no start_urls: a generator has to yield something."""
-        sites = lookup_sites(self.crawler, refresh=self._refresh, types=self._types)
+        self.crawler.signals.connect(self._retrieved, robots_retrieved)
+        sites = lookup_sites(self.crawler, refresh=self._refresh)
         try:
             for url in self._urls:
                 state = sites.state_of(url)
@@ -94,6 +96,10 @@ class LookupSpider(Spider):
             await sites.close()
         for request in self.start_urls:
             yield request
+
+    def _retrieved(self, site: Site, result: Answer | NoAnswer | None) -> None:
+        if isinstance(result, Answer):
+            self._types[site] = result.headers.get("content-type", "")
 
 
 class _Refreshed(StorageCalls):
@@ -113,33 +119,14 @@ class _Refreshed(StorageCalls):
             await super().put(site, known)
 
 
-class _TypeFetcher(Fetcher):
-    """A fetcher that keeps the Content-Type of the answer of each site."""
-
-    types: dict[Site, str]
-
-    async def fetch(
-        self, site: Site, page: Request, stale: Copy | None, **how: Any
-    ) -> Answer | NoAnswer:
-        result = await super().fetch(site, page, stale, **how)
-        if isinstance(result, Answer):
-            self.types[site] = result.headers.get("content-type", "")
-        return result
-
-
-def lookup_sites(crawler: Crawler, *, refresh: bool, types: dict[Site, str]) -> Sites:
-    """Return the sites of a crawl that asks each once, and does not wait for a better answer.
-
-    *types* gets the Content-Type of each answer.
-    """
+def lookup_sites(crawler: Crawler, *, refresh: bool) -> Sites:
+    """Return the sites of a crawl that asks each once, and does not wait for a better answer."""
     config = config_of(crawler)
     config = replace(config, policy=replace(config.policy, defer_limit_secs=0.0))
-    fetcher = _TypeFetcher(crawler, config, Stats(crawler.stats), clock_of(crawler))
-    fetcher.types = types
     return build_sites(
         crawler,
         config,
         announcer_of(crawler, config),
-        fetcher=fetcher,
+        fetcher=Fetcher(crawler, config, Stats(crawler.stats), clock_of(crawler)),
         store=storage_of(crawler, config, kind=_Refreshed if refresh else StorageCalls),
     )

@@ -32,7 +32,6 @@ from scrapy_koster.commands import progress
 from scrapy_koster.commands.progress import progress_of
 from scrapy_koster.commands.seeds import LINE_MAX_BYTES, Seeds, url_of
 from scrapy_koster.commands.style import Style, shown
-from scrapy_koster.commands.verdicts import VerdictFile
 
 ROOT = Path(__file__).parents[2]
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -340,10 +339,33 @@ def test_the_verdict_on_each_url(survey: Survey, server: Server) -> None:
     assert "403" in found[closed.url("/")]["because"]
 
 
-def test_a_url_that_is_not_decided_on_has_no_verdict() -> None:
-    file = io.StringIO()
-    VerdictFile(file).write("http://a/", "Error\x1b")
-    assert file.getvalue().splitlines()[1] == "http://a/,not decided,,Error\\x1b"
+def test_a_url_that_is_not_decided_on_has_no_verdict(survey: Survey, server: Server) -> None:
+    site = server.site()
+    middlewares = {"the_middleware.Answering": 50}
+    code = """\
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+
+
+class Answering:
+    def process_request(self, request):
+        if request.url.endswith("/answered"):
+            return Response(request.url)
+        if request.url.endswith("/ignored"):
+            raise IgnoreRequest
+"""
+    (survey.folder / "the_middleware.py").write_text(code)
+    survey.env["PYTHONPATH"] += f"{os.pathsep}{survey.folder}"
+    setting = f"DOWNLOADER_MIDDLEWARES={json.dumps(middlewares)}"
+    file = survey.write(site.url("/answered"), site.url("/ignored"), site.url("/"))
+    ran = survey(file, "--verdicts", "verdicts.csv", "-s", setting)
+    assert ran.status == 3
+    lines = (survey.folder / "verdicts.csv").read_text().splitlines()
+    assert sorted(line.rpartition("/")[2] for line in lines[1:]) == [
+        ",allowed,,",
+        "answered,not decided,,a downloader middleware answered it",
+        "ignored,not decided,,IgnoreRequest",
+    ]
 
 
 PROJECT = {
