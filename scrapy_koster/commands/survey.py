@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from scrapy.crawler import Crawler
@@ -24,20 +25,21 @@ from scrapy_koster.commands.subcommand import (
     Subcommand,
     robot_in,
 )
-from scrapy_koster.commands.verdicts import verdict_file
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.report import folder_of
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveyReport, SurveySpider, survey_addons
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.database import DatabaseError
 from scrapy_koster.report.numbers import read
-from scrapy_koster.report.writing import try_writing
+from scrapy_koster.report.writing import try_writing, whole
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from scrapy_koster.commands.style import Line, Style
+    from scrapy_koster.protocol.verdict import Verdict
 
 _REFUSED = 1
 _BROKEN_SHOWN = 10
@@ -103,12 +105,12 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
         return f"{decided} of {len(seeds)} URLs, {sites} sites; {refused} refused"
 
     shown = progress_of(len(seeds), run.output.warn, worded)
-    with verdict_file(run.opts.verdicts) as verdicts, shown as progress:
+    with _verdict_file(run.opts.verdicts) as verdicts, shown as progress:
         crawler = run.crawl(
             SurveySpider,
             seeds=seeds,
             progress=progress.show,
-            verdicts=verdicts and verdicts.write,
+            verdicts=verdicts,
             robot_of_copies=robot,
         )
     spider = crawler.spider
@@ -143,6 +145,33 @@ def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iter
         yield from _as_text(given, numbers, run.style)
     if run.opts.output is not None:
         write_report(spider.crawler, run.config, database, run.opts.output)
+
+
+@contextmanager
+def _verdict_file(name: str | None) -> Iterator[Callable[..., None] | None]:
+    """Open a file, written whole or not at all; give a function that adds the verdict on a URL."""
+    if name is None:
+        yield None
+        return
+    with whole(name) as path, path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("url", "verdict", "line", "because"))
+
+        def write(url: str, outcome: Verdict | str | None) -> None:
+            writer.writerow((url, *_cells(outcome)))
+
+        yield write
+
+
+def _cells(outcome: Verdict | str | None) -> tuple[str, int | str | None, str]:
+    match outcome:
+        case None:
+            return "allowed", "", ""
+        case str():
+            return "not decided", "", printable(outcome)
+        case _:
+            is_known = outcome.ground is not Ground.UNAVAILABLE
+            return "forbidden" if is_known else "unavailable", outcome.line, outcome.because()
 
 
 def _fetching_robot(run: Run) -> str:
