@@ -85,10 +85,8 @@ def folder_named(name: str | None, config: Config) -> Folder:
             "No archive is named. Use --archive FOLDER, or set KOSTER_ARCHIVE to a folder: the"
             " crawls after that write an archive into it"
         )
-    try:
-        from scrapy_koster.archive.folder import Folder  # noqa: PLC0415  # an extra
-    except ImportError as error:
-        raise UsageError(str(error)) from None
+    from scrapy_koster.archive.folder import Folder  # noqa: PLC0415  # an extra
+
     return Folder(path)
 
 

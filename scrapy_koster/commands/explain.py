@@ -31,6 +31,7 @@ from scrapy_koster.commands.subcommand import (
     time_of,
 )
 from scrapy_koster.crawl.robot import user_agent
+from scrapy_koster.extras import need_extra
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy
 from scrapy_koster.protocol.line import lines, plain, whole_lines
 from scrapy_koster.protocol.printable import error_text, printable
@@ -119,6 +120,7 @@ def _current(run: Run) -> Iterator[Explained]:
 
 def _archived(run: Run) -> Iterator[Explained]:
     """Yield the verdicts of the past."""
+    need_extra("archive", "scrapy robots explain --at")
     time = time_of(run.opts.at)
     urls = run.requested(run.opts.urls)
     try:

@@ -43,6 +43,7 @@ last seen, its HTTP status, its size and its digest, which names its records in 
 exit status: 0 done, 1 the archive has nothing about the site, 2 wrong usage, 3 the archive
 cannot be read, 4 the command failed"""
     page = "evidence.md"
+    extra = "archive"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add its arguments."""

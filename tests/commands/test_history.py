@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -325,30 +323,3 @@ def test_a_time_that_is_none(robots: Robots, text: str) -> None:
 )
 def test_times_are_utc_unless_they_have_an_offset(text: str, epoch: float) -> None:
     assert time_of(text) == epoch
-
-
-_WITHOUT_WARCIO = """
-import sys
-sys.modules["warcio"] = None
-from scrapy.cmdline import execute
-execute(["scrapy", "robots", *sys.argv[1:]])
-"""
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["history", "example.com"], ["explain", "--at", "2026-11-01", "http://example.com/"]],
-    ids=["history", "explain"],
-)
-def test_without_the_extra_an_archive_is_not_read(tmp_path: Path, arguments: list[str]) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_WARCIO, *arguments, "--archive", str(tmp_path)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert ran.returncode == 2
-    assert 'An archive needs warcio: pip install "scrapy-koster[archive]"' in ran.stderr
-    assert "Traceback" not in ran.stderr
