@@ -54,7 +54,11 @@ INTERNALS = (
     _needed(_SLOT, "engine._slot.nextcall", _CALL_ENGINE),
     _needed("utils.reactor.CallLaterOnce", "engine._slot.nextcall.schedule", _CALL_ENGINE),
     _needed(_DOWNLOADER, "engine.downloader.active", "which requests are under way"),
-    _needed(_DOWNLOADER, "engine.downloader.needs_backout", "whether all places are taken"),
+    Internal(
+        f"scrapy.{_DOWNLOADER}.needs_backout",
+        "whether all places are taken",
+        "Requests that wait in the downloader take places of CONCURRENT_REQUESTS.",
+    ),
     _needed(_DOWNLOADER, "engine.downloader.handlers", _CHECK),
     _needed(_DOWNLOADER, "engine.downloader.middleware", _SEND),
     _needed(_MIDDLEWARES, "engine.downloader.middleware.download_async", _SEND),

