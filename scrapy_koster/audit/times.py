@@ -37,6 +37,8 @@ def seconds_of(time: Time) -> int:
     if match := _COMMON.fullmatch(text) or _ISO.fullmatch(text):
         found = match.groupdict("0")
         name = found.get("name", "").lower()
+        if name and name not in _MONTHS:
+            raise ValueError(f"no such month: {name}")
         month = _MONTHS.index(name) + 1 if name else int(found["month"])
         date = int(found["year"]), month, int(found["day"])
         # A leap second is the last of its minute.

@@ -89,7 +89,7 @@ class RedisStorage:
         self._prefix = f"{prefix}:{_VERSION}"
         self._ttl_ms = min(ttl_secs * 1000, _TTL_MAX_MS)
         self._robot = robot
-        self._sender: RedisStorage | None = None
+        self.sender: RedisStorage | None = None
         """The storage that sends the commands of this one together, if there is one."""
 
     @classmethod
@@ -113,7 +113,7 @@ class RedisStorage:
         Return a list: for each call the result of the method, or the exception that it raises.
         """
         part = copied(self)
-        part._sender = self  # noqa: SLF001  # its methods return their commands
+        part.sender = self  # its methods return their commands
         made = [_outcome(getattr(part, name), *args, **how) for name, args, how in calls]
         replies = iter(self._replies([c.command for c in made if isinstance(c, _Call)]))
         return [
@@ -146,7 +146,7 @@ class RedisStorage:
             encoded = [each.encode() if isinstance(each, str) else each for each in command]
         except UnicodeEncodeError as error:
             raise StorageError(f"it cannot be sent to Redis: {error}") from error
-        if self._sender is not None:
+        if self.sender is not None:
             return cast("_T", _Call(encoded, read))
         return self._read(read, self._replies([encoded])[0])
 
@@ -170,7 +170,7 @@ class RedisStorage:
             known = _known_in(value)
             if unless_known and value and known is None:
                 # It cannot be read, and says nothing. By now another may have put a valid value.
-                return (self._sender or self).claim(site, owner, now=now, secs=secs)
+                return (self.sender or self).claim(site, owner, now=now, secs=secs)
             return Claimed(known, left_ms / 1000)
 
         given = owner, max(1, int(secs * 1000)), _VALUE_MAX, int(unless_known)

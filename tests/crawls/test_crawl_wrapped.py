@@ -88,7 +88,7 @@ async def test_one_that_keeps_its_requests_is_given_those_that_wait(
     assert sorted(request.url for request in kept) == sorted(failing.urls(3))
     said = " ".join(result.logged(logging.INFO))
     assert "kept for the next run" in said
-    assert result.finish_reason == "finished"
+    assert result.finish_reason == "robotstxt_waiting"
 
 
 @pytest.mark.parametrize("scheduler", [Plain, Emptied])

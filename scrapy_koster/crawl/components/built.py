@@ -10,6 +10,7 @@ from scrapy.utils.misc import load_object
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
+from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import config_of
 
 if TYPE_CHECKING:
@@ -47,4 +48,9 @@ def check_built(crawler: Crawler) -> None:
         raise RuntimeError(
             "RobotsMetaMiddleware is in SPIDER_MIDDLEWARES, but not in the crawl: it was disabled"
             " when it was built. Fix the cause, or set KOSTER_PAGE_DIRECTIVES = []."
+        )
+    if config.usage.is_on and crawler.get_spider_middleware(UsageMiddleware) is None:
+        raise RuntimeError(
+            "KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD is set, but there is no UsageMiddleware in"
+            " the crawl: it was disabled when it was built. Fix the cause, or unset both settings."
         )
