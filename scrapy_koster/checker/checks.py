@@ -94,6 +94,8 @@ CHECKS = {
         Check("K018", _WARNING, BOTH, "3.3", "B4",
               "There are bytes that are not UTF-8: some readers drop them.",
               "Save the file as UTF-8. In a path, write bytes as %xx."),
+        Check("K019", _ERROR, BOTH, "3.2, 3.3", "B17",
+              "Markup hides the line: most robots do not read it.", "Remove the markup."),
         # The agents.
         Check("K020", _WARNING, BOTH, "3.2.1", "A9",
               "The User-agent line is empty: it names no robot.",

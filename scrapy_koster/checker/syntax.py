@@ -15,6 +15,7 @@ from scrapy_koster.checker.hazard import HAZARDS, Hazards
 from scrapy_koster.checker.record import seen_between, seen_in_names, seen_in_order, seen_outside
 from scrapy_koster.checker.seen import AGENT, RULES, SPACE, Seen, seen_in_line, taken_apart
 from scrapy_koster.checker.usage import seen_in_usage
+from scrapy_koster.protocol.hidden import unhidden
 from scrapy_koster.protocol.html_page import is_html
 from scrapy_koster.protocol.line import is_wide, lines, whole_lines
 from scrapy_koster.protocol.printable import printable
@@ -120,7 +121,8 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
     read = whole_lines(body, max_bytes)
     numbered = list(enumerate(lines(read), 1))
     sources = [taken_apart(number, text) for number, text in numbered if text.strip(SPACE)]
-    is_read = any(source.field in (AGENT, *RULES) for source in sources)
+    hidden = list(_seen_hidden(read))
+    is_read = bool(hidden) or any(source.field in (AGENT, *RULES) for source in sources)
     whole = list(_seen_of_whole(body, read, is_read=is_read))
     yield from whole
     if whole and not is_read:
@@ -132,6 +134,7 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
         yield Seen("K005", len(numbered), 1, said, (len(body) - len(read), max_bytes))
     elif not any(source.text[: source.said_end].strip(SPACE) for source in sources):
         yield Seen("K001", 1, 1, "the file says nothing: it restricts nobody")
+    yield from hidden
     for source in sources:
         yield from seen_in_line(source)
         yield from seen_in_usage(source)
@@ -143,6 +146,16 @@ def _seen(body: bytes, max_bytes: int) -> Iterator[Seen]:
     for record in records:
         yield from seen_in_order(record)
     yield from _seen_closed(read)
+
+
+def _seen_hidden(read: bytes) -> Iterator[Seen]:
+    """Yield the lines that neither standard reads as they are meant."""
+    if (meant := unhidden(read)) is None:
+        return
+    for number, (text, rules) in enumerate(zip(lines(read), meant.split(b"\n"), strict=True), 1):
+        if text != rules and (b"<" in text or b">" in text):
+            said = "hidden by markup: {}"
+            yield Seen("K019", number, 1, said, (rules.replace(b"\r", b", "),))
 
 
 def _seen_closed(read: bytes) -> Iterator[Seen]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from scrapy_koster.parsers.scrapy_parser import ScrapyParser
-from scrapy_koster.protocol.reading import Rfc9309
+from scrapy_koster.protocol.hazard import Watch, watch_of_rfc9309
+from scrapy_koster.protocol.reading import Rfc9309, kept
 
 
 class Rfc9309RobotParser(Rfc9309, ScrapyParser):
@@ -14,4 +15,12 @@ class Rfc9309RobotParser(Rfc9309, ScrapyParser):
     ``ruling(url, user_agent)`` also returns the matching line.
     """
 
-    __slots__ = ()
+    __slots__ = ("_watches",)
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(body)
+        self._watches: dict[str | bytes, Watch | None] = {}
+
+    def watch(self, robot: str | bytes) -> Watch | None:
+        """Return a finder of allowed URLs that a hidden line forbids, None if there is no line."""
+        return kept(self._watches, robot, lambda: watch_of_rfc9309(self._body, robot))

@@ -1,4 +1,7 @@
-"""Why the draft allows a URL that RFC 9309 forbids, and which files can have such URLs."""
+"""Why a reading allows a URL that another one forbids, and which files can have such URLs.
+
+The draft may allow what RFC 9309 forbids, and both what a ``hidden`` line forbids.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from enum import Enum
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from scrapy_koster.protocol.hidden import unhidden
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.path import origin_and_path, unescape, unescape_by_rfc9309
-from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt
+from scrapy_koster.protocol.reading import Corrected, Reading, Rfc9309, RobotsTxt
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.rules import is_special
+from scrapy_koster.protocol.wording import because_of
 
 if TYPE_CHECKING:
     from scrapy_koster.protocol.records import Record
@@ -22,7 +27,7 @@ _READ_OTHERWISE = re.compile(r"\*|\$$|\?.*(?:/|%2F)", re.IGNORECASE | re.MULTILI
 
 
 class Cause(Enum):
-    """Why RFC 9309 forbids a URL that the draft allows: the first that holds."""
+    """Why a URL that a reading allows is a hazard: the first that holds."""
 
     words: str
     """As the log and the report explain it."""
@@ -41,29 +46,42 @@ class Cause(Enum):
     RECORDS = "records", "the rule is in a later record for the same name, which the draft ignores"
     ORDER = "order", "the draft uses the first rule that matches, RFC 9309 the longest"
     OTHER = "other", "the two standards differ"
+    HIDDEN = "hidden", "markup or unusual space hides the rule, so neither standard reads it"
 
 
 class Hazard(NamedTuple):
-    """A URL that the draft allows and RFC 9309 forbids."""
+    """A URL that the draft allows and RFC 9309 forbids, or a hidden line."""
 
     cause: Cause
     draft: Ruling
+    """Of RFC 9309 if that is the reading in use."""
     rfc9309: Ruling
+    """By the hidden line if that is the cause."""
+
+    def because(self, robot: str) -> str:
+        """Return what allows and what forbids the URL, in words."""
+        allows, forbids = because_of(self.draft, robot), because_of(self.rfc9309, robot)
+        if self.cause is Cause.HIDDEN:
+            return f"allowed by {allows}, and forbidden by {forbids}, which neither standard reads"
+        return f"allowed by the draft, {allows}, and forbidden by RFC 9309, {forbids}"
 
 
 class Watch:
     """Finds the hazards of a file for one robot."""
 
-    __slots__ = ("_draft", "_obeyed", "_rfc9309", "_robot")
+    __slots__ = ("_draft", "_hidden", "_obeyed", "_rfc9309", "_robot")
 
-    def __init__(self, draft: RobotsTxt, rfc9309: Rfc9309, robot: str | bytes) -> None:
+    def __init__(
+        self, draft: Reading, rfc9309: Rfc9309, robot: str | bytes, hidden: Corrected | None
+    ) -> None:
         self._draft = draft
         self._rfc9309 = rfc9309
         self._robot = robot
+        self._hidden = hidden
         self._obeyed: Record | None = None
 
     def hazard(self, url: str, *, is_plain: bool = False) -> Hazard | None:
-        """Return the hazard of *url*, which the draft allows; None if RFC 9309 allows it, too.
+        """Return the hazard of *url*, which is allowed; None if all readings allow it.
 
         *is_plain*: it has one spelling (``rewriting``).
         """
@@ -72,6 +90,9 @@ class Watch:
                 draft = self._draft.ruling(spelling, self._robot)
                 rfc9309 = self._rfc9309.ruling(spelling, self._robot)
                 return Hazard(self._cause(spelling, draft, rfc9309), draft, rfc9309)
+            if self._hidden is not None and not self._hidden.allowed(spelling, self._robot):
+                draft = self._draft.ruling(spelling, self._robot)
+                return Hazard(Cause.HIDDEN, draft, self._hidden.ruling(spelling, self._robot))
         return None
 
     def _cause(self, url: str, draft: Ruling, rfc9309: Ruling) -> Cause:
@@ -102,8 +123,8 @@ class Watch:
 
 
 def watch_of(body: bytes, robot: str | bytes) -> Watch | None:
-    """Return what finds the hazards of *body* for *robot*, None if it surely has none."""
-    draft, rfc9309 = RobotsTxt(body), Rfc9309(body)
+    """Return what finds the hazards of the draft for *robot*, None if *body* surely has none."""
+    draft, rfc9309, hidden = RobotsTxt(body), Rfc9309(body), _hidden(body)
     # What is disallowed before anything is allowed stays so, whatever follows.
     disallowed = takewhile(lambda rule: rule[0], draft.obeyed(draft.name_of(robot)))
     ours = {path for _, path in disallowed}
@@ -113,9 +134,19 @@ def watch_of(body: bytes, robot: str | bytes) -> Watch | None:
         for disallows, path in rfc9309.obeyed(name)
         if disallows
     ]
-    if ours.issuperset(theirs) and not _READ_OTHERWISE.search("\n".join(theirs)):
-        return None
-    return Watch(draft, rfc9309, robot)
+    is_read_alike = ours.issuperset(theirs) and not _READ_OTHERWISE.search("\n".join(theirs))
+    return None if is_read_alike and hidden is None else Watch(draft, rfc9309, robot, hidden)
+
+
+def watch_of_rfc9309(body: bytes, robot: str | bytes) -> Watch | None:
+    """Return what finds the hazards of RFC 9309 for *robot*, None if *body* has no hidden line."""
+    hidden, rfc9309 = _hidden(body), Rfc9309(body)
+    return None if hidden is None else Watch(rfc9309, rfc9309, robot, hidden)
+
+
+def _hidden(body: bytes) -> Corrected | None:
+    right = unhidden(body)
+    return None if right is None else Corrected(body, right)
 
 
 def _is_compared_alike(line: Line, url: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from scrapy_koster.protocol.hidden import unhidden
 from scrapy_koster.protocol.line import ANY_CASE, SP, Line, lines, with_line_feeds
 
 _AGENT = "user-agent|useragent|user agent"
@@ -44,12 +45,11 @@ def has_only_other_lines(body: bytes) -> bool:
 
 
 def corrected(body: bytes) -> bytes | None:
-    """Return a file with its misspelt lines put right, each in its place; None if it has none."""
-    text = with_line_feeds(body)
-    if not _UNUSUAL.search(text.lower()):
-        return None
-    right = _LINE.sub(_corrected, text)
-    return None if right == text else right[1:].encode("latin-1")
+    """Return a file ``unhidden`` and with its misspelt lines put right, None if it has neither."""
+    seen = unhidden(body)
+    text = with_line_feeds(body) if seen is None else "\n" + seen.decode("latin-1")
+    right = _LINE.sub(_corrected, text) if _UNUSUAL.search(text.lower()) else text
+    return seen if right == text else right[1:].encode("latin-1")
 
 
 def _corrected(line: re.Match[str]) -> str:
@@ -65,6 +65,10 @@ def _corrected(line: re.Match[str]) -> str:
 
 def as_written(body: bytes, line: Line) -> Line:
     """Return *line*, of a file that was ``corrected``, with its field as *body* has it."""
-    text = lines(body)[line.number - 1].decode("latin-1").strip(" \t")
-    field = text.partition(":")[0] if ":" in text.partition("#")[0] else text.split()[0]
-    return line._replace(field=field.strip(" \t").lower().encode("latin-1"))
+    text = "\n" + lines(body)[line.number - 1].decode("latin-1")
+    found = _LINE.match(text)
+    # A line that is ``hidden`` is shown as it is meant.
+    if not found or not re.fullmatch("[\t -~]*", found[2]):
+        return line
+    name = found[1] + found[2] if found[3] else found[1]
+    return line._replace(field=name.strip(" \t").lower().encode())

@@ -8,6 +8,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from scrapy_koster.protocol.line import (
@@ -42,7 +43,7 @@ from scrapy_koster.protocol.rules import (
     rules_of_draft,
     rules_of_rfc9309,
 )
-from scrapy_koster.protocol.ruling import Ruling, Standard
+from scrapy_koster.protocol.ruling import Heading, Ruling, Standard
 
 _T = TypeVar("_T")
 
@@ -323,11 +324,43 @@ class Rfc9309(Reading):
         return names
 
 
+class Corrected(Rfc9309):
+    """A file by RFC 9309, with lines put right that it does not read. Numbers are the file's."""
+
+    __slots__ = ("_numbers", "_written")
+
+    def __init__(self, written: bytes, right: bytes) -> None:
+        super().__init__(right)
+        self._written = written
+        # CR parts what is one line of the file (``unhidden``).
+        ends = re.findall(rb"[\r\n]", right)
+        self._numbers = array("I", accumulate((end == b"\n" for end in ends), initial=1))
+
+    def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
+        """Return what ``allowed`` returns, with the line that decided as it is written."""
+        ruling = super().ruling(url, robot)
+        record = ruling.record and Heading(self._numbered(ruling.record.agents))
+        rules = self._numbered([ruling.rule] if ruling.rule else [])
+        rule = as_written(self._written, rules[0]) if rules else None
+        return replace(ruling, record=record, rule=rule, is_misspelt=True)
+
+    def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
+        """Return the lines with one of *fields*, in lower case, that *robot* obeys."""
+        return self._numbered(super().lines(robot, *fields))
+
+    def lines_apart(self, robot: str | bytes, /, *fields: bytes) -> list[list[Line]]:
+        """Return the lines with one of *fields* that *robot* obeys as rules, of each name apart."""
+        return list(map(self._numbered, super().lines_apart(robot, *fields)))
+
+    def _numbered(self, lines: list[Line]) -> list[Line]:
+        return [line._replace(number=self._numbers[line.number - 1]) for line in lines]
+
+
 class Strictest(Decider):
-    """A /robots.txt file as both standards read it, and as parsers of today read its misspellings.
+    """A /robots.txt file as both standards read it, and as parsers of today read other lines.
 
     What one of these readings forbids is forbidden. The third reading is by RFC 9309. Only a file
-    with misspelt lines has it.
+    with hidden or misspelt lines has it.
     """
 
     __slots__ = ("_body", "_readings")
@@ -337,24 +370,20 @@ class Strictest(Decider):
         self._body = body
         self._readings: list[Reading] = [RobotsTxt(body), Rfc9309(body)]
         if (right := corrected(body)) is not None:
-            self._readings.append(Rfc9309(right))
+            self._readings.append(Corrected(body, right))
 
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line of the standard that decided.
 
         That is the draft if both say the same; if both forbid the URL the ruling
-        has that of RFC 9309 as ``also``. If neither does, a misspelt line may forbid it.
+        has that of RFC 9309 as ``also``. If neither does, another line may forbid it.
         """
         draft, rfc9309, *misspelt = [each.ruling(url, robot) for each in self._readings]
         if not draft.allowed:
             return draft if rfc9309.allowed else replace(draft, also=rfc9309)
         if not rfc9309.allowed:
             return rfc9309
-        for ruling in misspelt:
-            if not ruling.allowed and ruling.rule:
-                rule = as_written(self._body, ruling.rule)
-                return replace(ruling, rule=rule, is_misspelt=True)
-        return draft
+        return next((ruling for ruling in misspelt if not ruling.allowed), draft)
 
     def lines(self, robot: str | bytes, /, *fields: bytes) -> list[Line]:
         """Return the lines of the draft's record, then those of the groups of RFC 9309."""

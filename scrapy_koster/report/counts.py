@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy_koster import signals
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer, last_copy
+from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Ground, Standing
 from scrapy_koster.protocol.wording import shown, text_of
@@ -178,10 +179,11 @@ class Counts:
             self.tally.sample(name, EXEMPT_FORBIDDEN, 0, printable(request.url, _URL_CHARS))
 
     def conflict(self, request: Any, site: Site, conflict: Hazard) -> None:
-        """Count a page that is fetched and that RFC 9309 forbids."""
+        """Count a page that is fetched and that RFC 9309 or a hidden line forbids."""
         rule, other, name = conflict.rfc9309.rule, conflict.draft.rule, str(site)
         assert rule is not None  # it forbids
-        self.tally.count(name, "looser")
+        if conflict.cause is not Cause.HIDDEN:
+            self.tally.count(name, "looser")
         allows = f"{other.number}: {text_of(other, _RULE_CHARS)}" if other else "no rule matches"
         key = (conflict.cause.value, rule.number, text_of(rule, _RULE_CHARS), allows)
         self.tally.hazard(name, *key)

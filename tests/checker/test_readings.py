@@ -39,6 +39,7 @@ FIXED: dict[str, tuple[bytes, bytes]] = {
     "K016": (ALL + b"Disallow: /a\x01\n", ALL + b"Disallow: /a%01\n"),
     "K017": (ALL + b"Disallow: /caf\xc3\xa9\n", ALL + b"Disallow: /caf%C3%A9\n"),
     "K018": (ALL + b"Disallow: /caf\xe9\n", ALL + b"Disallow: /caf%E9\n"),
+    "K019": (b"<b>User-agent: *\nDisallow: /a\n", ALL + b"Disallow: /a\n"),
     "K020": (b"User-agent:\nDisallow: /a\n", b"User-agent: fig\nDisallow: /a\n"),
     "K021": (b"User-agent: fig*\nDisallow: /a\n", b"User-agent: fig\nDisallow: /a\n"),
     "K022": (b"User-agent: fig/1\nDisallow: /a\n", b"User-agent: fig\nDisallow: /a\n"),

@@ -42,7 +42,7 @@ Content-Usage: ai-ok/ train-ai=n
 Disallow : /space-before-the-colon
 Dissallow: /misspelt
 Disallow /no-colon
-Two words: a value
+<pre>Disallow: /markup
 Disallow: /a\x0b
 Disallow: /b\x00
 Disallow: /caf\xc3\xa9
@@ -133,6 +133,11 @@ FREE = b"\nDisallow:\n\n"
         pytest.param(b"<html>a: b\n", [("K002", 1, 1)], id="K002 tag"),
         pytest.param(b"\n <!DOCTYPE html>\n", [("K002", 1, 1)], id="K002 doctype"),
         pytest.param(b"<center>a</center>\n", [("K002", 1, 1)], id="K002 any tag"),
+        pytest.param(
+            b"<p>User-agent: *<br>Disallow: /a\n",
+            [("K002", 1, 1), ("K012", 1, 1), ("K019", 1, 1)],
+            id="K019 a page",
+        ),
         pytest.param(b"Not found\n<html>\n", [("K002", 1, 1)], id="K002 below a line"),
         pytest.param(
             b"<br />\n<b>Notice</b>: x\nUser-agent: *\nDisallow: /a\n",

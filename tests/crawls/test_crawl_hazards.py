@@ -109,6 +109,48 @@ async def test_what_is_said(
     assert "2 allowed, although RFC 9309 forbids them" in page
 
 
+HIDDEN = "-->User-agent: *\nDisallow:\xa0/private"
+
+
+@pytest.mark.parametrize("robots", [HIDDEN, HIDDEN.replace("\xa0", " "), HIDDEN[3:]])
+@pytest.mark.parametrize("parser", [None, "Koster", "Rfc9309"])
+async def test_a_rule_that_neither_standard_reads(
+    crawl: Crawl, server: Server, tmp_path: Path, *, robots: str, parser: str | None
+) -> None:
+    """Behind markup, or with another space: the log, the stats and the report name its line."""
+    site = server.site()
+    site.robots = robots.encode()
+    urls = [site.url("/private"), site.url("/private/2"), site.url("/public")]
+    settings = {"KOSTER_REPORT": str(tmp_path / "page.html")}
+    if parser:
+        settings["KOSTER_PARSER"] = f"scrapy_koster.{parser}RobotParser"
+    result = await crawl(urls=urls, settings=settings)
+    assert sorted(result.fetched) == sorted(urls)
+    assert stats_of(result) == {"urls": 2, "urls/hidden": 2, "sites/hidden": 1}
+    level = logging.INFO if parser else logging.WARNING
+    [line] = [line for line in result.logged(level, SUMMARY) if "neither standard reads" in line]
+    assert "Fetched 2 pages that rules disallow which neither standard reads, because" in line
+    assert "line 2 'Disallow: /private' of the group at line 1 for *" in line
+    assert STRICTEST in line
+    assert not any("RFC 9309 disallows" in line for line in result.logged())
+    assert any("a hidden line forbids it: line 2" in line for line in result.logged(name=ANNOUNCER))
+    report = result.crawler.get_extension(RobotsReport)
+    assert report is not None
+    [row] = read(report.database).hazards
+    assert row[:3] == (site.url(""), "hidden", 2)
+    assert read(report.database).totals["looser"] == 0
+
+
+@pytest.mark.parametrize("robots", [HIDDEN, "<p>User-agent: *<br>Disallow: /private</p>"])
+async def test_the_strictest_reading_refuses_it(crawl: Crawl, server: Server, robots: str) -> None:
+    site = server.site()
+    site.robots = robots.encode()
+    settings = {"KOSTER_PARSER": "scrapy_koster.StrictestRobotParser"}
+    result = await crawl(urls=[site.url("/private"), site.url("/x")], settings=settings)
+    assert result.fetched == (site.url("/x"),)
+    assert stats_of(result) == {}
+
+
 async def test_the_pages_that_are_counted(crawl: Crawl, server: Server) -> None:
     """Those that RFC 9309 forbids, once each, by whichever way they were let through."""
     wild, plain = server.site(), server.site()

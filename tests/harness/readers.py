@@ -61,6 +61,11 @@ _MISSPELT = (
     "Useragent", "User agent", "Disalow", "Dissallow /", "Disallow /a", "Allowed", "User-agent *\n",
     f"Disalow: /{COUNTER}\n", f"Disallow /{COUNTER}\n", f"useragent {COUNTER}\n",
 )  # fmt: skip
+_HIDDEN = (
+    "<", ">", "<b>", "</b>", "<!--", "-->", "<allow>", "<allow>:", ">allow", "\xa0", "\u2028",
+    "\ufeff", "\v", "<pre>", "</pre>", "</head>", "&#", "&amp;", "<b>Disallow: /a</b>",
+    f"<p>User-agent: {COUNTER}<br>\n",
+)  # fmt: skip
 _WILD = (
     "*", "*a", "/*a", "*a*", "/*/*", "Disallow: /*", "Disallow: *", "Allow: /*a", "$\n", "*$\n",
     f"Disallow: /*{COUNTER}*a\n", f"Allow: /a*{COUNTER}\n", f"Disallow: /{COUNTER}$\n", "%2Fa*",
@@ -360,10 +365,13 @@ READERS = {
     "RFC 9309, explained": Reader(_explain_by_rfc9309, (*_ROBOTS, *_WILD)),
     "both readings": Reader(_decide_twice, _ROBOTS),
     "misspellings": Reader(_decide_twice, (*_ROBOTS, *_MISSPELT)),
+    "hidden lines": Reader(_decide_twice, (*_ROBOTS, *_HIDDEN)),
+    "hidden hazards": Reader(_hazards, (*_ROBOTS, *_HIDDEN)),
     "hazards": Reader(_hazards, (*_ROBOTS, *_WILD)),
     "delay": Reader(_delay, _DELAYS),
     "records": Reader(_records, _ROBOTS),
     "check": Reader(lambda text: check(text.encode("latin-1")), _ROBOTS),
+    "check, hidden lines": Reader(lambda text: check(text.encode()), (*_ROBOTS, *_HIDDEN)),
     "HTML": Reader(lambda text: _page(text, Syntax.HTML), _META),
     "XHTML": Reader(lambda text: _page(text, Syntax.XML), _META),
     "HTML in place of a robots.txt": Reader(_page_in_place, (*_META, *_PAGE)),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from scrapy_koster import signals
 from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.hazard import Watch
 
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def checked_watch(parser: RobotParser | None, robot: str) -> Watch | None:
-    """Return what finds the hazards of a file for *robot*, None if the draft does not decide.
+    """Return what finds the hazards of a file for *robot*, None if neither standard decides.
 
     Raises ParserDefectError if the parser's own method raises, or returns another type.
     """
-    if not isinstance(parser, KosterRobotParser):
+    if not isinstance(parser, (KosterRobotParser, Rfc9309RobotParser)):
         return None
     watch: object = guarded(parser, "watch", lambda: parser.watch(robot))
     if watch is None or isinstance(watch, Watch):
@@ -34,7 +35,7 @@ def checked_watch(parser: RobotParser | None, robot: str) -> Watch | None:
 
 
 class Examiner:
-    """Finds files of which the draft allows more than RFC 9309, and sends what each contains."""
+    """Finds files of which the reading in use allows more, and sends what each contains."""
 
     def __init__(self, robot: Robot, events: Events) -> None:
         self._robot = robot

@@ -9,6 +9,7 @@ from scrapy_koster import signals
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
+from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.html_page import is_html, page_in_place
 from scrapy_koster.protocol.line import is_viewer_page, is_wide
 from scrapy_koster.protocol.records import has_record
@@ -110,19 +111,19 @@ class Announcer:
         )
 
     def hazard_met(self, state: SiteState, request: Request, robot: str, hazard: Hazard) -> None:
-        """A page of the site was let through that RFC 9309 forbids."""
+        """A page of the site was let through that RFC 9309 or a hidden line forbids."""
         cause = hazard.cause
         self._stats.hazard_met(cause, is_new=cause not in state.hazards)
         state.hazards |= {cause}
         self.send(signals.standards_conflict, request=request, site=state.site, conflict=hazard)
         self.summary.hazard_met(request.url, robot, hazard)
         self._log.debug(
-            "%(request)s is allowed by the draft: %(draft)s; RFC 9309 forbids it: %(rfc9309)s;"
-            " %(cause)s",
+            "%(request)s is allowed: %(draft)s; %(other)s forbids it: %(rfc9309)s; %(cause)s",
             request=request,
             draft=because_of(hazard.draft, robot),
+            other="a hidden line" if cause is Cause.HIDDEN else "RFC 9309",
             rfc9309=because_of(hazard.rfc9309, robot),
-            cause=hazard.cause.words,
+            cause=cause.words,
         )
 
     def begin(self, robot: str) -> None:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.delay import CrawlDelay
+from scrapy_koster.protocol.hazard import Cause
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Standing
-from scrapy_koster.protocol.wording import because_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.hazard import Cause, Hazard
+    from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.site import Site
 
 _URL_CHARS = 300
@@ -88,17 +88,17 @@ class Summary:
         self._copies[how] += 1
 
     def hazard_met(self, url: str, robot: str, hazard: Hazard) -> None:
-        """Count a page that was let through and that RFC 9309 forbids; keep one of each cause."""
+        """Count a page that was let through and that is a *hazard*; keep one of each cause."""
         self._hazards[hazard.cause] += 1
         if hazard.cause not in self._examples:
-            draft, rfc9309 = because_of(hazard.draft, robot), because_of(hazard.rfc9309, robot)
             self._examples[hazard.cause] = (
-                f"{printable(url, _URL_CHARS)} is allowed by the draft, {draft}, and forbidden by"
-                f" RFC 9309, {rfc9309}"
+                f"{printable(url, _URL_CHARS)} is {hazard.because(robot)}"
             )
 
     def write(self) -> None:
         """Say what became of all sites."""
+        if hidden := self._hazards.pop(Cause.HIDDEN, 0):
+            self._tell_of_hidden_rules(hidden)
         if self._hazards:
             self._tell_of_hazards()
         is_listed = getattr(self._crawler.spider, "lists_closed_sites", False)
@@ -144,6 +144,16 @@ class Summary:
             " %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them, or to"
             ' "scrapy_koster.KosterRobotParser" to obey the draft without this warning',
             **values,
+        )
+
+    def _tell_of_hidden_rules(self, pages: int) -> None:
+        log = self._log.info if self._config.parser_is_chosen else self._log.warning
+        log(
+            "Fetched %(pages)s that rules disallow which neither standard reads, because markup or"
+            " unusual space hides them. For example %(example)s. Set KOSTER_PARSER ="
+            ' "scrapy_koster.StrictestRobotParser" to refuse them',
+            pages="1 page" if pages == 1 else f"{pages} pages",
+            example=self._examples[Cause.HIDDEN],
         )
 
     def _name_closed_sites(self) -> None:
