@@ -46,13 +46,13 @@ def unhidden(body: bytes) -> bytes | None:
 
 def _meant(line: re.Match[str]) -> str:
     first, *others = _TAG.split(_COMMENT.sub(lambda found: found[1] or "", line[1]))
-    parts = [first]
+    parts = [[first]]
     for tag, text in zip(others[::2], others[1::2], strict=True):
         if _FIELD.match(text.lstrip(_BLANK)):
-            parts.append(text)
+            parts.append([text])
         else:
-            parts[-1] += text if _ELEMENT.fullmatch(tag) else tag + text
-    rules = [rule for part in parts if (rule := _rule(part))]
+            parts[-1] += [text] if _ELEMENT.fullmatch(tag) else [tag, text]
+    rules = [rule for part in parts if (rule := _rule("".join(part)))]
     read = LINE.match(line[0])
     as_read = [f"{read[1]}: {read[2]}"] if read else []
     return "\n" + "\r".join(rules) if rules and rules != as_read else line[0]
