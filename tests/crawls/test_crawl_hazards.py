@@ -127,8 +127,7 @@ async def test_a_rule_that_neither_standard_reads(
     result = await crawl(urls=urls, settings=settings)
     assert sorted(result.fetched) == sorted(urls)
     assert stats_of(result) == {"urls": 2, "urls/hidden": 2, "sites/hidden": 1}
-    level = logging.INFO if parser else logging.WARNING
-    [line] = [line for line in result.logged(level, SUMMARY) if "neither standard reads" in line]
+    [line] = warnings(result)
     assert "Fetched 2 pages that rules disallow which neither standard reads, because" in line
     assert "line 2 'Disallow: /private' of the group at line 1 for *" in line
     assert STRICTEST in line

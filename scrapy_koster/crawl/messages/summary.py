@@ -147,8 +147,7 @@ class Summary:
         )
 
     def _tell_of_hidden_rules(self, pages: int) -> None:
-        log = self._log.info if self._config.parser_is_chosen else self._log.warning
-        log(
+        self._log.warning(
             "Fetched %(pages)s that rules disallow which neither standard reads, because markup or"
             " unusual space hides them. For example %(example)s. Set KOSTER_PARSER ="
             ' "scrapy_koster.StrictestRobotParser" to refuse them',
