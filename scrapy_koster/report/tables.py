@@ -112,11 +112,11 @@ def tables_of(
         ),
         Table(
             "looser",
-            "Allowed pages that RFC 9309 forbids",
-            'The draft allows them. KOSTER_PARSER = "scrapy_koster.StrictestRobotParser" obeys'
-            " both standards.",
-            {"pages": "number", "site": "site", "cause": "text", "forbidden by RFC 9309": "text",
-             "allowed by the draft": "text", "sample": "text"},
+            "Allowed pages that RFC 9309 or a hidden rule forbids",
+            'Your parser allows them. KOSTER_PARSER = "scrapy_koster.StrictestRobotParser" obeys'
+            " both standards, and hidden rules.",
+            {"pages": "number", "site": "site", "cause": "text", "forbidden by": "text",
+             "allowed by": "text", "sample": "text"},
             (
                 (pages, site, cause, named_line(line, text), allows,
                  _sample(found, site, HAZARD, line))
