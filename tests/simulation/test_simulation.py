@@ -157,7 +157,7 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
             claimed = await self._claimed(state, page)
             if self._is_settled(state) or claimed.held_secs:
                 return float(claimed.held_secs)
-            async with self._limit.socket(state, self._left_secs(state)) as has_socket:
+            async with self._limit.socket(state) as has_socket:
                 if not has_socket or self._is_settled(state):
                     return 0.0
                 self._fetching.add(state)

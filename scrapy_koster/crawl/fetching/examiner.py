@@ -41,26 +41,22 @@ class Examiner:
         self._robot = robot
         self._events = events
 
-    def watch(self, parser: RobotParser) -> Watch | None:
-        """Return the Watch for the robot of the crawl. A request with another one has its own."""
-        return checked_watch(parser, self._robot.name)
-
     def read(
         self, site: Site, copy: Copy, parser: RobotParser, usage: UsageLines | None, page: Request
-    ) -> None:
-        """Send ``robots_read``."""
-        if not self._events.has_receivers(signals.robots_read):
-            return
-        robot, record = self._name_for(page), None
-        if isinstance(parser, KosterRobotParser):
-            record = guarded(parser, "record", lambda: parser.record(robot))
-        statements = () if usage is None else usage.listed(robot)
-        self._events.send(
-            signals.robots_read, site=site, copy=copy, record=record, statements=statements
-        )
+    ) -> Watch | None:
+        """Send ``robots_read``, and return the Watch for the robot of the crawl.
 
-    def _name_for(self, page: Request) -> str:
-        try:
-            return self._robot.name_of(page)
-        except ValueError:  # the request's errback is told
-            return self._robot.name
+        A request with another robot has its own.
+        """
+        if self._events.has_receivers(signals.robots_read):
+            try:
+                robot = self._robot.name_of(page)
+            except ValueError:  # the request's errback is told
+                robot = self._robot.name
+            record = None
+            if isinstance(parser, KosterRobotParser):
+                record = guarded(parser, "record", lambda: parser.record(robot))
+            statements = () if usage is None else usage.listed(robot)
+            named = {"site": site, "copy": copy, "record": record, "statements": statements}
+            self._events.send(signals.robots_read, **named)
+        return checked_watch(parser, self._robot.name)

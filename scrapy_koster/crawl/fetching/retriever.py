@@ -209,7 +209,10 @@ class Retriever:
 
         Raises TurnNeededError if a host needs a turn first.
         """
-        async with self._limit.socket(state, self._left_secs(state)) as has_socket:
+        left_secs = given_up_at(state.known, policy=self._config.policy) - self._clock.epoch()
+        # A site that is asked although it was given up has no such limit.
+        left_secs = left_secs if left_secs > 0 else math.inf
+        async with self._limit.socket(state, left_secs) as has_socket:
             if not has_socket or self._is_settled(state):
                 return 0.0
             # Not before there is a socket: the claim would run out while it waits.
@@ -232,11 +235,6 @@ class Retriever:
         self, state: SiteState, after: TurnNeededError | None
     ) -> AbstractAsyncContextManager[None]:
         return nullcontext() if self._pacer is None else self._pacer.asking(state, after)
-
-    def _left_secs(self, state: SiteState) -> float:
-        """Return how long requests wait for the site yet; no limit if it was given up before."""
-        left_secs = given_up_at(state.known, policy=self._config.policy) - self._clock.epoch()
-        return left_secs if left_secs > 0 else math.inf
 
     def _is_settled(self, state: SiteState) -> bool:
         """Return whether there is nothing to ask, or nobody waits for it."""
@@ -315,8 +313,7 @@ class Retriever:
             labels = self._config.usage.labels
             usage = usage_lines(body, parser, labels=labels, digest=copy.digest)
         if self._examiner is not None:
-            self._examiner.read(state.site, copy, parser, usage, page)
-            watch = self._examiner.watch(parser)
+            watch = self._examiner.read(state.site, copy, parser, usage, page)
         return Facts(parser=parser, watch=watch, usage=usage if self._config.usage.is_on else None)
 
     async def _tell(self, state: SiteState, parser: RobotParser, page: Request) -> None:

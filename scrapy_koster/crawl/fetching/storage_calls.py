@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from secrets import token_hex
-from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
+
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
@@ -22,7 +24,7 @@ from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, Stora
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
@@ -65,9 +67,9 @@ class StorageCalls:
         self.source = Source.MEMORY if issubclass(kind, MemoryStorage) else Source.STORAGE
         self._owner = token_hex(16)
         self._storage: Storage | None = None
-        self._opening = Lock()
         self._secs = min(config.timeout_secs, _CALL_SECS)
         self._threads = Threads(1 if self._is_batched else _THREADS)
+        self._running = 0
         self._waiting: deque[_Call] = deque()
         self._hanging: list[_Call] = []
         self._claims: set[Site] = set()
@@ -173,13 +175,15 @@ class StorageCalls:
         if self._hanging or self._clock.now() < self._rests_until:
             self._stats.storage_error()
             return None
-        call = _Call(method, args, how)
+        call = _Call(method, args, how, self._clock.now())
         try:
             if self._config.storage.blocking:
-                await self._in_thread(call)
+                self._waiting.append(call)
+                self._begin()
+                [outcome] = await maybe_deferred_to_future(call.ended)
             else:
-                self._make(call)
-            result = read(_checked(call))
+                [outcome] = self._make([call])
+            result = read(_checked(method, outcome))
         except CANCELLED:  # the loop ends, which is no failure; Twisted's is an Exception
             raise
         except Exception as error:  # noqa: BLE001  # a storage may be anybody's
@@ -187,21 +191,6 @@ class StorageCalls:
             return None
         self._has_answered = self._has_answered or bool(method)
         return result
-
-    async def _in_thread(self, call: _Call) -> None:
-        made = partial(self._make, call)
-        if self._is_batched and call.method not in ("", "close"):
-            self._waiting.append(call)
-            made = partial(self._make_waiting)
-        try:
-            await self._clock.within(self._secs, self._threads.run(made))
-        except LateError:
-            self._hanging.append(call)
-            self._rest_secs = _REST_MOST_SECS
-            self._rests_until = self._clock.now() + self._rest_secs
-            raise StorageError(f"a call has not ended within {self._secs:g} s") from None
-        finally:
-            call.is_wanted = False
 
     def _failed(self, error: Exception) -> None:
         self._stats.storage_error()
@@ -220,42 +209,60 @@ class StorageCalls:
             error=error,
         )
 
-    # In a thread, if the storage is blocking.
+    # In threads, if the storage is blocking.
 
-    def _make_waiting(self) -> None:
-        """Make the calls that wait, in one message; an earlier call may have made them all."""
-        calls: list[_Call] = []
-        while self._waiting and len(calls) < _TOGETHER:
-            call = self._waiting.popleft()
-            (calls.append if call.is_wanted else call.end)(call)
+    def _begin(self) -> None:
+        # The first call opens the storage, which is done once.
+        most = 1 if self._is_batched or self._storage is None else _THREADS
+        together = _TOGETHER if self._is_batched else 1
+        while self._waiting and self._running < most:
+            count = min(len(self._waiting), together)
+            self._running += 1
+            deferred_from_coro(self._run([self._waiting.popleft() for _ in range(count)]))
+
+    async def _run(self, calls: Sequence[_Call]) -> None:
+        # The first has waited for longest.
+        left_secs = max(self._secs - (self._clock.now() - calls[0].since), 0.0)
         try:
-            together = cast("Any", self._opened()).call_together
-            outcomes: Sequence[Any] = together([(c.method, c.args, c.how) for c in calls])
-        except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
-            outcomes = [error] * len(calls)
+            made = self._threads.run(partial(self._make, calls))
+            outcomes = await self._clock.within(left_secs, made)
+        except LateError:
+            self._hanging.append(calls[0])
+            self._rest_secs = _REST_MOST_SECS
+            self._rests_until = self._clock.now() + self._rest_secs
+            late = StorageError(f"a call has not ended within {self._secs:g} s")
+            calls, self._waiting = (*calls, *self._waiting), deque()
+            outcomes = [late] * len(calls)
+        self._running -= 1
         for call, outcome in zip(calls, outcomes, strict=True):
-            call.end(outcome)
+            call.ended.callback([outcome])
+        self._begin()
 
-    def _make(self, call: _Call) -> None:
+    def _make(self, calls: Sequence[_Call]) -> Sequence[Any]:
+        """Make *calls*, and return what each returns, or the exception that it raises."""
         try:
-            storage = self._opened()
-            is_made = call.method and call.is_wanted
-            call.end(getattr(storage, call.method)(*call.args, **call.how) if is_made else None)
+            storage: Any = self._opened()
+            if not calls[0].method:
+                return [None]
+            if self._is_batched:
+                together = storage.call_together([(c.method, c.args, c.how) for c in calls])
+                return [outcome for _, outcome in zip(calls, together, strict=True)]
+            return [getattr(storage, call.method)(*call.args, **call.how) for call in calls]
         except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
-            call.end(error)
+            return [error] * len(calls)
+        finally:
+            calls[0].is_made = True
 
     def _opened(self) -> Storage:
-        with self._opening:
-            if self._storage is None:
-                opened = self._config.open_storage(self._robot)
-                _no_coroutine("from_settings", opened)
-                if isinstance(opened, type) or not hasattr(opened, "get"):
-                    kind = type(opened).__name__
-                    raise StorageError(f"from_settings() returned a {kind}, not a storage")
-                if self._closed:  # the crawl has ended meanwhile
-                    opened.close()
-                self._storage = opened
-            return self._storage
+        if self._storage is None:
+            opened = _checked("from_settings", self._config.open_storage(self._robot))
+            if isinstance(opened, type) or not hasattr(opened, "get"):
+                kind = type(opened).__name__
+                raise StorageError(f"from_settings() returned a {kind}, not a storage")
+            if self._closed:  # the crawl has ended meanwhile
+                opened.close()
+            self._storage = opened
+        return self._storage
 
 
 @dataclass(slots=True, eq=False)
@@ -265,25 +272,24 @@ class _Call:
     method: str
     args: tuple[Any, ...]
     how: dict[str, Any]
-    is_wanted: bool = True
-    """Whether the result is awaited: a call that is late is not made any more."""
+    since: Instant
+    ended: Deferred[list[Any]] = field(default_factory=Deferred)
+    """A list of what the method returns, or the exception that it raises."""
     is_made: bool = False
-    outcome: Any = None
-    """What the method has returned, or the exception that it has raised."""
-
-    def end(self, outcome: Any) -> None:
-        """Take the outcome."""
-        self.outcome, self.is_made = outcome, True
 
 
-def _checked(call: _Call) -> Any:
-    """Return the outcome of *call*; raise a StorageError if it is an exception."""
-    outcome = call.outcome
+def _checked(method: str, outcome: Any) -> Any:
+    """Return the *outcome* of a method; raise a StorageError if it is an exception, or async."""
     if isinstance(outcome, StorageError):
         raise outcome
     if isinstance(outcome, BaseException):  # asyncio's CancelledError would end the crawl
         raise StorageError(f"it raised {error_text(outcome)}") from outcome
-    _no_coroutine(call.method, outcome)
+    if isinstance(outcome, Coroutine):
+        outcome.close()  # else Python warns that it was never awaited
+        raise StorageError(
+            f"{method}() returned a coroutine. Remove async from its definition: a storage that"
+            " blocks is called in a thread"
+        )
     return outcome
 
 
@@ -291,13 +297,3 @@ def _sound_claim(claimed: object) -> Claimed:
     if not isinstance(claimed, Claimed):
         raise StorageError(f"claim() returned a {type(claimed).__name__}, not a Claimed")
     return Claimed(sound(claimed.known), seconds(claimed.held_secs))
-
-
-def _no_coroutine(method: str, returned: object) -> None:
-    """Raise StorageError if a method is a coroutine function: nobody awaits it."""
-    if isinstance(returned, Coroutine):
-        returned.close()  # else Python warns that it was never awaited
-        raise StorageError(
-            f"{method}() returned a coroutine. Remove async from its definition: a storage that"
-            " blocks is called in a thread"
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Semaphore, Thread
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.utils.asyncio import is_asyncio_available
@@ -20,12 +20,11 @@ _T = TypeVar("_T")
 
 
 class Threads:
-    """Up to *most* daemon threads, which are started when they are needed."""
+    """*most* daemon threads; each of the first calls starts one."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._started = 0
-        self._free = Semaphore(0)
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
 
     async def run(self, call: Callable[[], _T]) -> _T:
@@ -47,7 +46,7 @@ class Threads:
     def submit(self, call: Callable[[], object]) -> None:
         """Have *call* made by a thread."""
         self._calls.put(call)
-        if not self._free.acquire(blocking=False) and self._started < self._most:
+        if self._started < self._most:
             self._started += 1
             Thread(target=self._work, name="koster-storage", daemon=True).start()
 
@@ -60,7 +59,6 @@ class Threads:
         while call := self._calls.get():
             call()
             del call  # a thread that waits keeps nothing alive
-            self._free.release()
 
 
 def _caller_in_loop() -> Callable[..., Any]:
