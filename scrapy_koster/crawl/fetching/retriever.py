@@ -328,13 +328,9 @@ class Retriever:
 
 def _met(stored: Known, known: Known | None, *, now: float) -> Known:
     """Return *stored*; this crawl has waited for a site that failed only since it met that."""
-    match stored, known:
-        case Failure(), Failure(since=since):
-            return replace(stored, since=since)
-        case Failure(), _:
-            return replace(stored, since=now)
-        case _:
-            return stored
+    if isinstance(stored, Copy):
+        return stored
+    return replace(stored, since=known.since if isinstance(known, Failure) else now)
 
 
 def _decisive(known: Known, *, now: float, policy: Policy) -> Known:
@@ -342,10 +338,8 @@ def _decisive(known: Known, *, now: float, policy: Policy) -> Known:
 
     That may be over already: storing and parsing take their time.
     """
-    match known:
-        case Copy(expires=expires):
-            return known if expires >= now + 1 else replace(known, expires=now + 1)
-        case Failure(retry=retry) if now >= given_up_at(known, policy=policy):
-            return replace(known, retry=max(retry, now + 1))
-        case Failure():  # pragma: no branch
-            return known
+    if isinstance(known, Copy):
+        return known if known.expires >= now + 1 else replace(known, expires=now + 1)
+    if now < given_up_at(known, policy=policy):
+        return known
+    return replace(known, retry=max(known.retry, now + 1))
