@@ -116,16 +116,11 @@ class LookaheadLimit:
 
     # Sites that are asked.
 
-    def is_free(self, state: SiteState) -> bool:
-        """Whether a socket for the site is free now."""
-        sockets = self._sockets_for(state)
-        return not sockets.queue and self._has_socket(sockets)
-
     @asynccontextmanager
     async def socket(self, state: SiteState, within_secs: float = math.inf) -> AsyncIterator[bool]:
         """Hold a socket for the site within this. The value is False if none is free in time."""
-        sockets = self._sockets_for(state)
-        if self.is_free(state):
+        sockets = self._failed if isinstance(state.known, Failure) else self._new
+        if not sockets.queue and self._has_socket(sockets):
             sockets.open += 1
         elif not await self._given(sockets, within_secs):
             yield False
@@ -156,9 +151,6 @@ class LookaheadLimit:
             while sockets.queue and self._has_socket(sockets):
                 sockets.open += 1
                 sockets.queue.popleft().callback(True)  # noqa: FBT003
-
-    def _sockets_for(self, state: SiteState) -> _Sockets:
-        return self._failed if isinstance(state.known, Failure) else self._new
 
     def _has_socket(self, sockets: _Sockets) -> bool:
         return sockets.open < sockets.limit and self._new.open + self._failed.open < self._sockets
