@@ -136,12 +136,12 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
     file = parts.parked_file(crawler, folder)
     parked = parts.parked(crawler, file=file, engine=engine, ask_for=ask_for)
     pacer = _pacer(crawler, config, robot, records, store, parked=parked)
-    turns = () if pacer is None else (pacer.holds_redirect,)
     sites = build_sites(
         crawler,
         config,
         announcer,
-        fetcher=parts.fetch or parts.fetcher(crawler, config, stats, clock, *turns),
+        fetcher=parts.fetch
+        or parts.fetcher(crawler, config, stats, clock, needs_turn=pacer and pacer.holds_redirect),
         store=store,
         records=records,
         chance=parts.chance,

@@ -121,9 +121,12 @@ class Fetcher:
         config: Config,
         stats: Stats,
         clock: Clock,
-        needs_turn: Callable[[str], bool] = lambda _: False,
+        *,
+        needs_turn: Callable[[str], bool] | None = None,
     ) -> None:
-        """*needs_turn* tells whether a redirect to a URL has to wait for a turn of its host."""
+        """*needs_turn* tells whether a redirect to a URL has to wait for a turn of its host; None
+        if none has to.
+        """
         self._needs_turn = needs_turn
         self._crawler = crawler
         self._clock = clock
@@ -203,7 +206,7 @@ class Fetcher:
         for hop in range(first, self._config.redirect_max + 1):
             if hop and _leads_inside(urlsplit(url).hostname, network):
                 return NoAnswer(_INSIDE.format(printable(url)))
-            if hop > first and self._needs_turn(url):
+            if hop > first and self._needs_turn is not None and self._needs_turn(url):
                 raise TurnNeededError(url, hop, tuple(errand.exchanges), network)
             request = self._request(url, errand)
             answer = await self._ask(request, errand.until)

@@ -204,10 +204,6 @@ class Pacer:
 
     # A robots.txt is a visit, too.
 
-    def needs_turn(self, url: str) -> bool:
-        """Return whether the host of *url* is known to request a delay."""
-        return self._host_of(url) is not None
-
     def _host_asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
         if after is not None and after.url is not None:
             return self._host_of(after.url)  # its delay may have become known meanwhile
@@ -215,7 +211,7 @@ class Pacer:
 
     def holds_redirect(self, url: str) -> bool:
         """Return whether a redirect to *url* needs a turn, or it is not known yet if it does."""
-        return self.needs_turn(url) or self._is_first_fetched(url)
+        return self._host_of(url) is not None or self._is_first_fetched(url)
 
     def _is_first_fetched(self, url: str) -> bool:
         """Return whether the robots.txt of the site of *url* is on its way for the first time."""
