@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.usage import Preference
@@ -19,74 +19,46 @@ if TYPE_CHECKING:
 _APPLICATION_ID = 0x4B727074  # "Krpt"
 _VERSION = 6
 _BUSY_SECS = 5.0
-_MINUTE_COUNTS = ("asked", "answered", "deferred", "allowed", "refused")
 # Of lines, sites and kinds that come later there are no samples.
 _SAMPLES_MOST = 10_000
 _REASONS_MOST = 1000
-_SITE_CHARS = 300
 _TEXT_CHARS = 400
 
-_TABLES = {
-    "site": f"site TEXT NOT NULL PRIMARY KEY, {', '.join((*FACTS, *COUNTS))}",
-    "rule": """
-        site TEXT NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL, refused INTEGER NOT NULL,
-        PRIMARY KEY (site, line, text)
-    """,
-    "hazard": """
-        site TEXT NOT NULL, cause TEXT NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL,
-        allows TEXT NOT NULL, pages INTEGER NOT NULL, PRIMARY KEY (site, cause, line, text, allows)
-    """,
-    "usage": """
-        site TEXT NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL, label TEXT NOT NULL,
-        preference TEXT NOT NULL, PRIMARY KEY (site, line, text, label)
-    """,
-    "sample": """
-        site TEXT NOT NULL, kind TEXT NOT NULL, line INTEGER NOT NULL, rank INTEGER NOT NULL,
-        url TEXT NOT NULL, PRIMARY KEY (site, kind, line, rank)
-    """,
-    "override": """
-        site TEXT NOT NULL, text TEXT NOT NULL, allowed INTEGER NOT NULL, refused INTEGER NOT NULL,
-        PRIMARY KEY (site, text)
-    """,
-    "failure": "reason TEXT NOT NULL PRIMARY KEY, attempts INTEGER NOT NULL",
-    "minute": "minute INTEGER NOT NULL PRIMARY KEY, "
-    + ", ".join(f"{name} INTEGER NOT NULL" for name in _MINUTE_COUNTS),
-    "about": "name TEXT NOT NULL PRIMARY KEY, value NOT NULL",
-}
-"""The columns of each."""
 
-_UPSERT_SITE = (
-    f"INSERT INTO site (site, {', '.join((*FACTS, *COUNTS))})"
-    f" VALUES ({', '.join('?' * (1 + len(FACTS) + len(COUNTS)))})"
-    " ON CONFLICT DO UPDATE SET "
-    + ", ".join(
-        [f"{name} = coalesce(excluded.{name}, {name})" for name in FACTS]
-        + [f"{name} = {name} + excluded.{name}" for name in COUNTS]
-    )
-)
-_UPSERT_RULE = (
-    "INSERT INTO rule VALUES (?, ?, ?, ?)"
-    " ON CONFLICT DO UPDATE SET refused = refused + excluded.refused"
-)
-_UPSERT_OVERRIDE = (
-    "INSERT INTO override VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-    " allowed = allowed + excluded.allowed, refused = refused + excluded.refused"
-)
-_UPSERT_HAZARD = (
-    "INSERT INTO hazard VALUES (?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT DO UPDATE SET pages = pages + excluded.pages"
-)
-_UPSERT_USAGE = (
-    "INSERT INTO usage VALUES (?, ?, ?, ?, ?)"
-    " ON CONFLICT DO UPDATE SET preference = excluded.preference"
-)
-_UPSERT_FAILURE = (
-    "INSERT INTO failure VALUES (?, ?)"
-    " ON CONFLICT DO UPDATE SET attempts = attempts + excluded.attempts"
-)
-_UPSERT_MINUTE = "INSERT INTO minute VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET " + (
-    ", ".join(f"{name} = {name} + excluded.{name}" for name in _MINUTE_COUNTS)
-)
+class _Table(NamedTuple):
+    keys: tuple[str, ...]
+    facts: tuple[str, ...] = ()
+    """Columns in which a new value replaces the old one."""
+    counts: tuple[str, ...] = ()
+    """Columns to which a new value is added."""
+
+    def created(self, name: str) -> str:
+        """Return the statement that creates the table."""
+        columns = ", ".join((*self.keys, *self.facts, *self.counts))
+        keys = ", ".join(self.keys)
+        return f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({keys})) WITHOUT ROWID"
+
+    def upsert(self, name: str) -> str:
+        """Return the statement that writes a row, a value for each column."""
+        marks = ", ".join("?" * sum(map(len, self)))
+        changes = ", ".join(
+            [f"{fact} = coalesce(excluded.{fact}, {fact})" for fact in self.facts]
+            + [f"{count} = {count} + excluded.{count}" for count in self.counts]
+        )
+        return f"INSERT INTO {name} VALUES ({marks}) ON CONFLICT DO UPDATE SET {changes}"
+
+
+_TABLES = {
+    "site": _Table(("site",), FACTS, COUNTS),
+    "rule": _Table(("site", "line", "text"), counts=("refused",)),
+    "hazard": _Table(("site", "cause", "line", "text", "allows"), counts=("pages",)),
+    "usage": _Table(("site", "line", "text", "label"), facts=("preference",)),
+    "sample": _Table(("site", "kind", "line", "rank"), facts=("url",)),
+    "override": _Table(("site", "text"), counts=("allowed", "refused")),
+    "failure": _Table(("reason",), counts=("attempts",)),
+    "minute": _Table(("minute",), counts=("asked", "answered", "deferred", "allowed", "refused")),
+    "about": _Table(("name",), facts=("value",)),
+}
 _ADD_TO_ABOUT = (
     "INSERT INTO about VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value"
 )
@@ -118,17 +90,9 @@ class Writer:
         connection = self._opened()
         with connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(_UPSERT_SITE, map(_site_row, tally.sites.items()))
-            connection.executemany(_UPSERT_RULE, map(_rule_row, tally.rules.items()))
-            connection.executemany(_UPSERT_OVERRIDE, map(_override_row, tally.overrides.items()))
-            connection.executemany(_UPSERT_HAZARD, map(_hazard_row, tally.hazards.items()))
-            connection.executemany(_UPSERT_USAGE, _usage_rows(tally))
+            for name, rows in self._rows(tally, now, about):
+                connection.executemany(_TABLES[name].upsert(name), rows)
             samples = self._write_samples(connection, tally)
-            connection.executemany(_UPSERT_FAILURE, self._named(tally))
-            if tally.minute:
-                counts = (tally.minute[name] for name in _MINUTE_COUNTS)
-                connection.execute(_UPSERT_MINUTE, (int(now // 60), *counts))
-            connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about)
             connection.executemany(_ADD_TO_ABOUT, {**added, "lost": tally.lost}.items())
         self._samples = samples
 
@@ -143,18 +107,51 @@ class Writer:
             self._connection = _created(self.path)
         return self._connection
 
-    def _named(self, tally: Tally) -> Iterator[tuple[str, int]]:
-        for reason, attempts in tally.failures.items():
-            known = reason in self._reasons or len(self._reasons) < _REASONS_MOST
-            if known:
-                self._reasons.add(reason)
-            yield (reason if known else "other reasons"), attempts
+    def _rows(
+        self, tally: Tally, now: float, about: Iterable[tuple[str, object]]
+    ) -> Iterator[tuple[str, Iterable[tuple[object, ...]]]]:
+        """Yield the name of each table and its rows."""
+        yield (
+            "site",
+            (
+                (site, *(row.get(fact) for fact in FACTS), *(row.get(count, 0) for count in COUNTS))
+                for site, row in tally.sites.items()
+            ),
+        )
+        for name, counter in (("rule", tally.rules), ("hazard", tally.hazards)):
+            yield name, ((*key, count) for key, count in counter.items())
+        yield (
+            "override",
+            (
+                (site, text, count * (what == "allowed"), count * (what == "refused"))
+                for (site, text, what), count in tally.overrides.items()
+            ),
+        )
+        yield (
+            "usage",
+            (
+                (*key, label, preference.value)
+                for key, stated in tally.stated.items()
+                for label, preference in stated or (("", Preference.UNKNOWN),)
+            ),
+        )
+        yield "failure", ((self._named(reason), n) for reason, n in tally.failures.items())
+        if tally.minute:
+            counts = _TABLES["minute"].counts
+            yield "minute", [(int(now // 60), *(tally.minute[count] for count in counts))]
+        yield "about", about
+
+    def _named(self, reason: str) -> str:
+        if reason in self._reasons or len(self._reasons) < _REASONS_MOST:
+            self._reasons.add(reason)
+            return reason
+        return "other reasons"
 
     def _write_samples(self, connection: sqlite3.Connection, tally: Tally) -> int:
         """Merge the samples; return how many there are then, or a few more."""
         samples = self._samples
         for (site, kind, line), urls in tally.samples.items():
-            key = (_named_site(site), kind, line)
+            key = (site, kind, line)
             if (
                 samples >= _SAMPLES_MOST
                 and not connection.execute(f"SELECT 1 {_OF_A_KIND}", key).fetchone()
@@ -162,45 +159,12 @@ class Writer:
                 continue
             # Without the site, which it begins with.
             rows = ((*key, rank, url.removeprefix(site)) for rank, url in urls)
-            connection.executemany("INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?, ?)", rows)
+            connection.executemany(_TABLES["sample"].upsert("sample"), rows)
             gone = connection.execute(
                 f"DELETE {_OF_A_KIND} AND rank IN ({_BEYOND})", (*key, *key)
             ).rowcount
             samples += len(urls) - gone
         return samples
-
-
-def _site_row(item: tuple[str, dict[str, object]]) -> tuple[object, ...]:
-    site, row = item
-    facts = (row.get(name) for name in FACTS)
-    return (_named_site(site), *facts, *(row.get(name, 0) for name in COUNTS))
-
-
-def _rule_row(item: tuple[tuple[str, int, str], int]) -> tuple[object, ...]:
-    (site, line, text), refused = item
-    return _named_site(site), line, text, refused
-
-
-def _override_row(item: tuple[tuple[str, str, str], int]) -> tuple[object, ...]:
-    (site, text, what), count = item
-    allowed = count if what == "allowed" else 0
-    return _named_site(site), text, allowed, count - allowed
-
-
-def _hazard_row(item: tuple[tuple[str, str, int, str, str], int]) -> tuple[object, ...]:
-    (site, *hazard), pages = item
-    return _named_site(site), *hazard, pages
-
-
-def _usage_rows(tally: Tally) -> Iterator[tuple[object, ...]]:
-    for (site, line, text), stated in tally.stated.items():
-        for label, preference in stated or (("", Preference.UNKNOWN),):
-            yield _named_site(site), line, text, label, preference.value
-
-
-def _named_site(site: str) -> str:
-    """Return a site as it is written: a host may be any text."""
-    return printable(site, _SITE_CHARS)
 
 
 def _created(path: str) -> sqlite3.Connection:
@@ -216,8 +180,8 @@ def _created(path: str) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         with connection:
             connection.execute("BEGIN IMMEDIATE")
-            for name, columns in _TABLES.items():
-                connection.execute(f"CREATE TABLE {name} ({columns}) WITHOUT ROWID")
+            for name, table in _TABLES.items():
+                connection.execute(table.created(name))
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")
     except BaseException:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scrapy_koster.protocol.standing import Access, Standing
@@ -41,17 +42,7 @@ _BY_MATTER = (
 _CHOSEN = "refused_rule + refused_delay + refused_override + refused_usage"
 CLOSED = f"(outcome IN {CLOSED_BY} OR {_CHOSEN} > 0 AND {_ALLOWED} = 0)"
 """What holds of sites of which we have nothing: closed as a whole, or all was refused."""
-_WORST_RULES = (
-    "SELECT site, line, text, refused FROM rule ORDER BY refused DESC, site, line"
-    f" LIMIT {RULES_MOST}"
-)
-_OVERRIDE_KEYS = ("site", "override", "allowed", "refused")
-_OVERRIDES = "SELECT * FROM override ORDER BY allowed + refused DESC, site, text"
-_HAZARD_KEYS = ("site", "cause", "line", "text", "draft", "pages")
-_WORST_HAZARDS = (
-    "SELECT site, cause, line, text, allows, pages FROM hazard ORDER BY pages DESC, site, line"
-    f" LIMIT {RULES_MOST}"
-)
+_FIRST_LINES = f"site, line LIMIT {RULES_MOST}"
 
 _BY_RULE = (
     "SELECT text, sum(refused), count(DISTINCT site) FROM rule GROUP BY text"
@@ -83,6 +74,7 @@ _CLOSED_NAMES: dict[int, str] = {
     Standing.UNAVAILABLE: "unavailable",
 }
 
+_STATUSES = "SELECT status, count(*) FROM site GROUP BY 1 ORDER BY 2 DESC"
 _USAGE_SITES = (
     "SELECT label, preference, count(DISTINCT site) FROM usage WHERE label > ''"
     " GROUP BY 1, 2 ORDER BY 1, 2"
@@ -169,22 +161,18 @@ class Numbers:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``scrapy robots report --json`` prints."""
-        keys = ("site", "line", "text", "refused")
         return {
             "sites": self.sites,
             "outcomes": self.outcomes,
             "requests": {"allowed": self.allowed, "refused": self.refused},
             "allowed_because": self.allowed_because,
-            "rules": [dict(zip(keys, rule, strict=True)) for rule in self.rules],
-            "overrides": [dict(zip(_OVERRIDE_KEYS, row, strict=True)) for row in self.overrides],
+            "rules": _dicts(self.rules, "site", "line", "text", "refused"),
+            "overrides": _dicts(self.overrides, "site", "override", "allowed", "refused"),
             "rules_in_all": self.rules_in_all,
-            "hazards": [dict(zip(_HAZARD_KEYS, hazard, strict=True)) for hazard in self.hazards],
+            "hazards": _dicts(self.hazards, "site", "cause", "line", "text", "draft", "pages"),
             "closed": self.closed,
             "closed_by": self.closed_by,
-            "why": [
-                dict(zip(("requests", "sites", "reason", "rule"), row, strict=True))
-                for row in self.why
-            ],
+            "why": _dicts(self.why, "requests", "sites", "reason", "rule"),
             "usage": self.usage,
             "statuses": self.statuses,
             "failures": self.failures,
@@ -193,6 +181,10 @@ class Numbers:
             "totals": self.totals,
             "about": self.about,
         }
+
+
+def _dicts(rows: Iterable[Row], *keys: str) -> list[dict[str, Any]]:
+    return [dict(zip(keys, row, strict=True)) for row in rows]
 
 
 def read(path: str) -> Numbers:
@@ -205,10 +197,10 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
     """Return the numbers of a report's file that is open."""
     about: dict[str, Any] = dict(connection.execute("SELECT name, value FROM about").fetchall())
     totals = _totals(connection)
-    standings = _standings(connection)
+    standings = _counted(connection, "SELECT outcome, count(*) FROM site GROUP BY 1")
     outcomes = dict.fromkeys([*OUTCOME_NAMES.values(), NOT_KNOWN], 0)
     for number, count in standings.items():
-        outcomes[OUTCOME_NAMES.get(number, NOT_KNOWN)] += count  # type: ignore[call-overload]
+        outcomes[OUTCOME_NAMES.get(number, NOT_KNOWN)] += count
     no_record = totals.pop("allowed_no_record")
     return Numbers(
         about=about,
@@ -220,15 +212,19 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
             "no record for this robot": no_record,
             **{why: totals[ALLOWED[standing]] for standing, why in ALLOWED_BECAUSE.items()},
         },
-        statuses=_statuses(connection),
+        statuses={
+            _status_name(status): count for status, count in _counted(connection, _STATUSES).items()
+        },
         ages=_ages(connection, int(about.get("written") or 0)),
         failures=_counted(connection, "SELECT reason, attempts FROM failure ORDER BY 2 DESC, 1"),
         compared={name: int(about.get(name) or 0) for name in ("agree", "stricter", "looser")},
-        minutes=[tuple(row) for row in connection.execute("SELECT * FROM minute ORDER BY minute")],
-        rules=[tuple(row) for row in connection.execute(_WORST_RULES)],
-        overrides=[tuple(row) for row in connection.execute(_OVERRIDES)],
+        minutes=_rows(connection, "SELECT * FROM minute ORDER BY minute"),
+        rules=_rows(connection, f"SELECT * FROM rule ORDER BY refused DESC, {_FIRST_LINES}"),
+        overrides=_rows(
+            connection, "SELECT * FROM override ORDER BY allowed + refused DESC, site, text"
+        ),
         rules_in_all=_number(connection, "SELECT count(*) FROM rule"),
-        hazards=[tuple(row) for row in connection.execute(_WORST_HAZARDS)],
+        hazards=_rows(connection, f"SELECT * FROM hazard ORDER BY pages DESC, {_FIRST_LINES}"),
         closed_by=_closed_by(connection),
         why=_why(connection, totals),
         usage=_usage(connection),
@@ -284,16 +280,6 @@ def _totals(connection: sqlite3.Connection) -> Counted:
     return {name: int(n or 0) for name, n in zip((*COUNTS, *derived), row, strict=True)}
 
 
-def _standings(connection: sqlite3.Connection) -> dict[int | None, int]:
-    rows = connection.execute("SELECT outcome, count(*) FROM site GROUP BY 1")
-    return dict(rows.fetchall())
-
-
-def _statuses(connection: sqlite3.Connection) -> Counted:
-    rows = connection.execute("SELECT status, count(*) FROM site GROUP BY 1 ORDER BY 2 DESC")
-    return {_status_name(status): count for status, count in rows}
-
-
 def _status_name(status: int | None) -> str:
     if status is None:
         return "no result yet"
@@ -311,7 +297,11 @@ def _ages(connection: sqlite3.Connection, now: int) -> Counted:
     return {name: found.get(n, 0) for n, name in enumerate(names)}
 
 
-def _counted(connection: sqlite3.Connection, query: str) -> Counted:
+def _rows(connection: sqlite3.Connection, query: str) -> list[Row]:
+    return [tuple(row) for row in connection.execute(query)]
+
+
+def _counted(connection: sqlite3.Connection, query: str) -> dict[Any, int]:
     return dict(connection.execute(query).fetchall())
 
 
@@ -329,7 +319,7 @@ def statements_of(connection: sqlite3.Connection) -> list[Row]:
         " FILTER (WHERE label > '') FROM usage GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
         f" LIMIT {RULES_MOST}"
     )
-    return [tuple(row) for row in connection.execute(query)]
+    return _rows(connection, query)
 
 
 # The sites one by one.
@@ -345,19 +335,17 @@ def sites_of(connection: sqlite3.Connection, most: int) -> list[sqlite3.Row]:
 
 _TIMES = ("fetched", "expires", "deferred", "resumed")
 _TEXTS = ("record", "delay", "redirect", "reason", "digest")
-_CSV_ROWS = 1000
 
 
 def csv_lines(connection: sqlite3.Connection) -> Iterator[str]:
     """Yield a line of names, and one for each site, as CSV without line ends."""
-    yield ",".join(SITE_COLUMNS)
-    line = io.StringIO()
-    writer = csv.writer(line, lineterminator="\n")
     columns = ", ".join(map(_csv_cell, SITE_COLUMNS))
     rows = connection.execute(f"SELECT {columns} FROM site ORDER BY site")
-    while some := rows.fetchmany(_CSV_ROWS):
-        writer.writerows(some)
-        yield from line.getvalue()[:-1].split("\n")
+    line = io.StringIO()
+    writer = csv.writer(line, lineterminator="")
+    for row in chain([SITE_COLUMNS], rows):
+        writer.writerow(row)
+        yield line.getvalue()
         line.seek(0)
         line.truncate()
 

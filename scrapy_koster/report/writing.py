@@ -12,7 +12,8 @@ from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 
-STANDARD_STREAMS = (0, 1, 2)
+# A shell may have sent standard output to a file.
+_DEVICES = ("/dev/", "/proc/")
 
 
 @contextmanager
@@ -37,21 +38,13 @@ def whole(name: str) -> Iterator[Path]:
 
 
 def is_stream(name: str) -> bool:
-    """Whether *name* is written into, and not replaced: a device, a pipe, or our own output."""
+    """Return whether *name* is written into, and not replaced: a device, a pipe, or /dev/stdout."""
     try:
         found = Path(name).stat()
     except (OSError, ValueError):
         return False
-    if stat.S_ISREG(found.st_mode):
-        return any(_is_open_at(fd, found) for fd in STANDARD_STREAMS)
-    return not stat.S_ISDIR(found.st_mode)
-
-
-def _is_open_at(fd: int, found: os.stat_result) -> bool:
-    """Whether a standard stream is that file: -o /dev/stdout, which a shell sent to a file."""
-    with suppress(OSError):
-        return os.path.samestat(os.fstat(fd), found)
-    return False
+    is_file = stat.S_ISREG(found.st_mode) and not name.startswith(_DEVICES)
+    return not is_file and not stat.S_ISDIR(found.st_mode)
 
 
 def try_writing(name: str) -> None:

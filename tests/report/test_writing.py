@@ -55,13 +55,12 @@ def test_a_device_is_written_into() -> None:
     assert Path(os.devnull).stat() == before
 
 
-def test_our_own_output_is_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_output_is_written_into(tmp_path: Path) -> None:
     """A shell may have sent /dev/stdout to a file: what is printed belongs into it as well."""
     path = tmp_path / "out"
     with path.open("w") as file:
-        monkeypatch.setattr("scrapy_koster.report.writing.STANDARD_STREAMS", (file.fileno(),))
         inode = path.stat().st_ino
-        write(str(path))
+        write(f"/dev/fd/{file.fileno()}")
     assert path.stat().st_ino == inode
     assert path.read_text() == "new"
 
