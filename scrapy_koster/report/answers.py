@@ -7,14 +7,13 @@ missed? What is there to do?
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scrapy_koster.report import numbers as of
 
 if TYPE_CHECKING:
     from scrapy_koster.report.numbers import Numbers
-    from scrapy_koster.report.table import Table
 
 _GROUPS = 5
 _FORBIDDEN = ("exempt_forbidden", "overridden", "allowed_restricted")
@@ -35,8 +34,8 @@ class Speech:
     what: str
     were: str
     """As in "12 requests were refused"."""
-    is_survey: bool = False
-    is_dry: bool = False
+    why_refused: str
+    what_missed: str = "What might have been missed?"
 
     def counted(self, count: int, one: str, many: str) -> str:
         """Return so many of something, with its verb: "1 site was", "2 sites would be"."""
@@ -44,13 +43,16 @@ class Speech:
         return f"{count:,} {noun} {'was' if (count, self.were) == (1, 'were') else self.were}"
 
 
+_CRAWL = Speech("crawl", "were", "Why were requests refused?")
+_DRY_RUN = Speech("crawl", "would have been", "Why would requests have been refused?")
+_SURVEY = Speech("survey", "would be", "Why would requests be refused?", "What might a crawl miss?")
+
+
 def speech_of(numbers: Numbers) -> Speech:
     """Return how to speak of what was counted."""
     if numbers.about.get("survey"):
-        return Speech("survey", "would be", is_survey=True)
-    if numbers.about.get("dry_run"):
-        return Speech("crawl", "would have been", is_dry=True)
-    return Speech("crawl", "were")
+        return _SURVEY
+    return _DRY_RUN if numbers.about.get("dry_run") else _CRAWL
 
 
 @dataclass(frozen=True)
@@ -76,45 +78,30 @@ class Answer:
     """The table that has all of it."""
 
 
-def answers(numbers: Numbers, tables: list[Table]) -> list[Answer]:
+def answers(numbers: Numbers) -> list[Answer]:
     """Return the four of them, in their order."""
     speech = speech_of(numbers)
-    there = {table.name for table in tables if len(table)}
     missed, to_do = list(_missed(numbers, speech)), list(_to_do(numbers, speech))
-    found = [
+    return [
         Answer(
             "fetched",
             "Was anything fetched that should not have been?",
             _fetched(numbers, speech),
             list(_let_through(numbers)),
         ),
-        Answer("why", _why_question(speech), _why(numbers, speech), list(_groups(numbers)), "why"),
         Answer(
-            "missed",
-            "What might a crawl miss?" if speech.is_survey else "What might have been missed?",
-            "" if missed else "Nothing known.",
-            missed,
+            "why", speech.why_refused, _why(numbers, speech), list(_groups(numbers)), table="why"
         ),
+        Answer("missed", speech.what_missed, "" if missed else "Nothing known.", missed),
         Answer("to-do", "What can you do?", "" if to_do else "Nothing.", to_do),
-    ]
-    return [
-        replace(
-            answer,
-            table=answer.table if answer.table in there else "",
-            points=[
-                replace(point, table=point.table if point.table in there else "")
-                for point in answer.points
-            ],
-        )
-        for answer in found
     ]
 
 
 def _fetched(numbers: Numbers, speech: Speech) -> str:
     refused = sum(numbers.refused.values())
-    if speech.is_survey:
+    if speech is _SURVEY:
         return "No. A survey fetches no page."
-    if speech.is_dry and refused:
+    if speech is _DRY_RUN and refused:
         return f"Yes. This was a dry run: {refused:,} forbidden requests were sent."
     return _sent(numbers)
 
@@ -164,14 +151,6 @@ def _requests(count: int, which: str) -> str:
     return f"{count:,} {which} {'request' if count == 1 else 'requests'}"
 
 
-def _why_question(speech: Speech) -> str:
-    if speech.is_survey:
-        return "Why would requests be refused?"
-    return (
-        "Why would requests have been refused?" if speech.is_dry else "Why were requests refused?"
-    )
-
-
 def _why(numbers: Numbers, speech: Speech) -> str:
     refused, closed = sum(numbers.refused.values()), numbers.closed_by
     if not refused and not numbers.closed:
@@ -179,10 +158,12 @@ def _why(numbers: Numbers, speech: Speech) -> str:
     share = f"{100 * refused / (refused + numbers.allowed):.1f} %" if refused else "0 %"
     counted = speech.counted(refused, "request", "requests")
     ways = ", ".join(f"{closed[how]:,} {words}" for how, words in _CLOSED.items() if closed[how])
-    of_sites = speech.counted(
-        numbers.closed, f"of {numbers.sites:,} sites", f"of {numbers.sites:,} sites"
+    sites = f"of {numbers.sites:,} sites"
+    closed_sites = (
+        f"{speech.counted(numbers.closed, sites, sites)} closed: {ways}."
+        if ways
+        else "No site is closed."
     )
-    closed_sites = f"{of_sites} closed: {ways}." if ways else "No site is closed."
     return f"{counted} refused ({share}). {closed_sites}"
 
 
@@ -226,7 +207,7 @@ def _missed(numbers: Numbers, speech: Speech) -> Iterator[Point]:
 
 def _to_do(numbers: Numbers, speech: Speech) -> Iterator[Point]:
     totals, closed, compared = numbers.totals, numbers.closed_by, numbers.compared
-    again = "crawl later" if speech.is_survey else "crawl them again later"
+    again = "crawl later" if speech is _SURVEY else "crawl them again later"
     for count, text, table in (
         (numbers.about.get("lost", 0), "Free disk space: some counts were lost.", ""),
         (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,8 @@ from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from scrapy_koster.report.numbers import Numbers
 
 BodyOf = Callable[[str], bytes | None]
 """What returns the stored file of a site, None where there is none."""
@@ -69,27 +71,23 @@ class File:
         }
 
 
-def files_of(
-    rows: Iterable[sqlite3.Row],
-    body_of: BodyOf,
-    *,
-    robot: str,
-    refusing: Mapping[str, set[int]],
-) -> dict[str, File]:
-    """Return the files of the first of *rows*, with the lines that are *refusing*."""
-    rows = list(rows)
+def files_of(rows: Sequence[sqlite3.Row], body_of: BodyOf, numbers: Numbers) -> dict[str, File]:
+    """Return the files of the first of *rows*, with the lines that have refused requests."""
+    refusing: dict[str, set[int]] = {}
+    for site, line, _, _ in numbers.rules:
+        refusing.setdefault(site, set()).add(line)
+    robot = str(numbers.about.get("robot", ""))
     room = min(_ROOM_BYTES + _ROOM_BYTES_A_SITE * len(rows), _ROOM_MOST_BYTES)
     having_one = (row for row in rows if row["outcome"] in _HAVE_ONE and row["bytes"])
     files: dict[str, File] = {}
     for row in islice(having_one, _FILES_MOST):
         site = row["site"]
-        if (body := body_of(site)) is None:
-            continue
-        file = _file(body, robot, refusing.get(site, set()), row)
-        size = len(zlib.compress("\n".join(file.texts).encode(), 1))
-        if size <= room:
-            room -= size
-            files[site] = file
+        if (body := body_of(site)) is not None:
+            file = _file(body, robot, refusing.get(site, set()), row)
+            size = len(zlib.compress("\n".join(file.texts).encode(), 1))
+            if size <= room:
+                room -= size
+                files[site] = file
     return files
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -364,15 +364,13 @@ def _csv_cell(name: str) -> str:
 
 
 def samples_of(
-    connection: sqlite3.Connection, sites: Iterable[str]
+    connection: sqlite3.Connection, sites: Container[str]
 ) -> dict[str, dict[tuple[str, int], list[str]]]:
     """Return the sample URLs of *sites*, by kind and line."""
     found: dict[str, dict[tuple[str, int], list[str]]] = {}
-    wanted = set(sites)
     rows = connection.execute("SELECT site, kind, line, url FROM sample ORDER BY rank")
     for site, kind, line, url in rows:
-        if site in wanted:
-            found.setdefault(site, {}).setdefault((kind, line), []).append(
-                f"{site}{url}" if url[:1] == "/" else url
-            )
+        if site in sites:
+            whole = f"{site}{url}" if url[:1] == "/" else url
+            found.setdefault(site, {}).setdefault((kind, line), []).append(whole)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.checker.checks import Severity
@@ -12,7 +12,6 @@ from scrapy_koster.report.numbers import (
     CLOSED_BY,
     NOT_KNOWN,
     Numbers,
-    sites_of,
     statements_of,
 )
 from scrapy_koster.report.table import Table
@@ -43,17 +42,13 @@ _OUTCOMES: dict[int, str] = {standing: standing.words for standing in Standing}
 def tables_of(
     connection: sqlite3.Connection,
     numbers: Numbers,
-    *,
-    most: int,
-    samples: Callable[[list[str]], Samples],
-    files: Callable[[list[sqlite3.Row]], Mapping[str, File]],
-) -> tuple[list[Table], Samples, Mapping[str, File]]:
-    """Return the tables with *most* sites, and the samples and files of these."""
-    rows = sites_of(connection, most)
-    names = [row["site"] for row in rows]
-    found, stored = samples(names), files(rows)
-    worst = _worst_lines(connection, set(names))
-    tables = [
+    rows: Sequence[sqlite3.Row],
+    found: Samples,
+    stored: Mapping[str, File],
+) -> list[Table]:
+    """Return the tables, with the sites of *rows*, their samples and their stored files."""
+    worst = _worst_lines(connection, {row["site"] for row in rows})
+    return [
         Table(
             "why",
             "Why requests were refused",
@@ -172,7 +167,6 @@ def tables_of(
             sort=2,
         ),
     ]  # fmt: skip
-    return tables, found, stored
 
 
 def _worst_lines(connection: sqlite3.Connection, sites: set[str]) -> dict[str, str]:
