@@ -77,6 +77,11 @@ class DeferringScheduler(BaseScheduler):
         self._backup: RedisBackup | None = None
         self._resumed: deque[str] = deque()
         """The sites of the last run whose robots.txt is to be retrieved."""
+        first = (parts.parked.pop_visit, self._next_resumed)
+        self._sources = (
+            (*first, self._next_parked, self._next_inner),
+            (*first, self._next_inner, self._next_parked),
+        )
         self._inner_is_next = False
         self._has_more = False
         """Whether the last call ended before it had found a request: the engine calls again."""
@@ -237,9 +242,7 @@ class DeferringScheduler(BaseScheduler):
     def _next(self) -> Request | None:
         """Return the request that is looked at next, or None."""
         self._inner_is_next = not self._inner_is_next
-        sources = [self._parked.pop_visit, self._next_resumed, self._next_parked]
-        sources.insert(2 if self._inner_is_next else 3, self._next_inner)
-        for source in sources:
+        for source in self._sources[self._inner_is_next]:
             if (request := source()) is not None:
                 return request
         return None
