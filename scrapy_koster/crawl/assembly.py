@@ -141,7 +141,13 @@ def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
         config,
         announcer,
         fetcher=parts.fetch
-        or parts.fetcher(crawler, config, stats, clock, needs_turn=pacer and pacer.holds_redirect),
+        or parts.fetcher(
+            crawler,
+            config,
+            stats,
+            clock,
+            needs_turn=None if pacer is None else pacer.holds_redirect,
+        ),
         store=store,
         records=records,
         chance=parts.chance,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.report import numbers as of
 from scrapy_koster.report.answers import answers, speech_of
@@ -16,6 +16,8 @@ from scrapy_koster.report.tables import tables_of
 from scrapy_koster.report.writing import is_stream, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scrapy_koster.report.files import BodyOf
 
 _FIRST = ("why", "closed", "rules")
@@ -65,12 +67,17 @@ def write_page(
         rows={
             "robot": numbers.about.get("robot", ""),
             "tables": {table.name: table.packed() for table in filled},
-            "samples": {
-                site: [[kind, line, urls] for (kind, line), urls in kinds.items()]
-                for site, kinds in samples.items()
-            },
+            "samples": _packed(samples),
         },
         files={site: file.packed() for site, file in stored.items()},
     )
     with whole(out) as path:
         path.write_text(page, encoding="utf-8")
+
+
+def _packed(samples: Mapping[str, Mapping[tuple[str, int], list[str]]]) -> dict[str, Any]:
+    """Return the sample URLs of each site as the page has them."""
+    return {
+        site: [[kind, line, urls] for (kind, line), urls in kinds.items()]
+        for site, kinds in samples.items()
+    }
