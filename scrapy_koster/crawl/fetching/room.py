@@ -35,8 +35,9 @@ def make_room(settings: BaseSettings) -> None:
                 continue
         elif has_reactor:
             continue
-        # Without a reactor Scrapy has other defaults, which it sets after the add-ons.
-        priority = max(given.getpriority(scheme) or 0, SETTINGS_PRIORITIES["addon"])
+        # Without a reactor Scrapy has other defaults, which it sets after the add-ons, as a project
+        # would set them.
+        priority = max(given.getpriority(scheme) or 0, SETTINGS_PRIORITIES["project"])
         given.set(scheme, RoomyHandler(scheme, handler), priority)
 
 

@@ -73,11 +73,11 @@ class Transfer:
             tell(signals.response_downloaded, response=response)
         finally:
             tell(signals.request_left_downloader)
-        # Scrapy decodes nothing if a word that is no coding stands in the field.
-        codings = codings_in(_coding_of(response))
-        response.headers.pop("Content-Encoding", None)
-        if codings:
-            response.headers["Content-Encoding"] = ", ".join(codings)
+        if coding := _coding_of(response):
+            # Scrapy decodes nothing if a word that is no coding stands in the field.
+            del response.headers["Content-Encoding"]
+            if codings := codings_in(coding):
+                response.headers["Content-Encoding"] = ", ".join(codings)
         self._check_whole(request, response)
         # From here on it limits what the body is decompressed to. Before, it would have refused a
         # file that is only longer than that.
