@@ -21,9 +21,14 @@ _BLANK = (
 _ODD = "<>" + _BLANK.translate(dict.fromkeys(map(ord, "\t\n ")))
 _ODD_LINE = re.compile(f"\n([^\n]*[{_ODD}][^\n]*)")
 _FIELD = re.compile("user-agent|disallow|allow", re.IGNORECASE | re.ASCII)
+# Characters that other parsers end a line at.
+_LINE_END = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_BEFORE_FIELD = f"(?=[{_BLANK}]*(?:{_FIELD.pattern}))"
+# The white space in front of a field is looked at once, from its beginning.
 _TAG = re.compile(
-    r"(<!--|-->|<[^<>]*>"
-    rf"|[>\v\f\x1c-\x1e\x85\u2028\u2029](?=[{_BLANK}]*(?:{_FIELD.pattern})))",
+    f"(<!--|-->|<[^<>]*>|>{_BEFORE_FIELD}"
+    f"|(?<![{_BLANK}]){_BEFORE_FIELD}[{_BLANK.translate(dict.fromkeys(map(ord, _LINE_END)))}]*"
+    f"[{_LINE_END}])",
     _FIELD.flags,
 )
 # In a value another tag is none of HTML: "/user/<name>".
