@@ -142,9 +142,9 @@ def test_scrapys_downloader_is_extended() -> None:
 
 
 def test_handlers_that_limit_connections_get_more() -> None:
-    named = {"http": "scrapy.core.downloader.handlers._aiohttp.AiohttpDownloadHandler", "ftp": None}
+    named = {"http": "scrapy.core.downloader.handlers._httpx.HttpxDownloadHandler", "ftp": None}
     given = updated({"DOWNLOAD_HANDLERS": dict(named)})["DOWNLOAD_HANDLERS"]
-    assert "AiohttpDownloadHandler" in repr(given["http"])
+    assert "HttpxDownloadHandler" in repr(given["http"])
     assert given["http"] != named["http"]
     assert "https" not in given
     assert not updated()["DOWNLOAD_HANDLERS"]
