@@ -229,9 +229,9 @@ class WatchedParked(ParkedRequests):
         super().__init__(crawler, **collaborators)
         self._process: Process = crawler.process
 
-    def push(self, key: str, request: Request, *, for_long: bool = False) -> None:
+    def push(self, key: str, request: Request) -> None:
         self._process.history.ledger.parks(request, self._process)
-        super().push(key, request, for_long=for_long)
+        super().push(key, request)
 
 
 class WatchedScheduler(DeferringScheduler):

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 
 from scrapy_koster.crawl.parking.parked_file import key_of
 from scrapy_koster.crawl.states import Fate
-from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Refuse
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.parking.parked_file import ParkedFile, Place
     from scrapy_koster.crawl.parking.redis_backup import RedisBackup
     from scrapy_koster.crawl.states import SiteState
+    from scrapy_koster.protocol.access import Failure
     from scrapy_koster.protocol.step import Step
 
     AskFor: TypeAlias = Callable[[SiteState, Request], None]
@@ -131,14 +131,11 @@ class ParkedRequests:
 
     def park(self, state: SiteState, request: Request) -> None:
         """Have *request* wait until its site is known."""
-        self.push(str(state.site), request, for_long=isinstance(state.known, Failure))
+        self.push(str(state.site), request)
         self._ask_for(state, request)
 
-    def push(self, key: str, request: Request, *, for_long: bool = False) -> None:
-        """Put *request* into the queue of *key*, a site or a host, which closes.
-
-        With *for_long* the site is known to fail.
-        """
+    def push(self, key: str, request: Request) -> None:
+        """Put *request* into the queue of *key*, a site or a host, which closes."""
         queue = self._queue(key)
         self._close_queue(queue)
         place = (-request.priority, next(self._numbers))
@@ -150,7 +147,7 @@ class ParkedRequests:
         self._unfiled += not is_filed
         self._count += 1
         if self._backup is not None:
-            self._backup.add(place, request, for_long=for_long)
+            self._backup.add(place, request)
 
     def _queue(self, key: str) -> SiteQueue:
         queue = self._queues.get(key)
