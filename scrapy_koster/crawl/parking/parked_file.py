@@ -7,7 +7,7 @@ import sqlite3
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from scrapy.utils.request import request_from_dict
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     """The priority and the number of a request in its queue. The lowest is the next."""
 
 NAME = "koster-parked.sqlite3"
-_VERSION = 1
 _TEMPORARY = (
     "PRAGMA locking_mode = EXCLUSIVE",
     "PRAGMA journal_mode = MEMORY",
@@ -51,16 +50,6 @@ _DELETE = "DELETE FROM parked WHERE queue = ? AND priority = ? AND number = ?"
 _RENAME = "UPDATE parked SET queue = ? WHERE queue = ?"
 
 
-class Resumed(NamedTuple):
-    """The requests that the last run has left in the file."""
-
-    counts: Counter[str]
-    """How many wait, by the key of their queue."""
-    number: int = 0
-    """The highest number of them."""
-    fingerprints: frozenset[bytes] = frozenset()
-
-
 class ParkedFile:
     """Requests in an SQLite file: in the JOBDIR, or in a temporary file.
 
@@ -77,8 +66,10 @@ class ParkedFile:
         self._log = Log(__name__, crawler)
         self._path = None if folder is None else folder / NAME
         self._connection: sqlite3.Connection | None = None
-        self._undeleted: list[tuple[str, Place]] = []
-        """Requests that came out and could not be deleted yet: the disk is full."""
+        self.fingerprints: frozenset[bytes] = frozenset()
+        """The fingerprints of the requests that the last run has left."""
+        self.number = 0
+        """The highest number of these requests."""
         self._has_warned = False
 
     @property
@@ -86,12 +77,20 @@ class ParkedFile:
         """Whether the next run finds the requests in the file."""
         return self._path is not None
 
-    def resume(self) -> Resumed:
-        """Return the requests that the last run has left."""
+    def resume(self) -> Counter[str]:
+        """Return how many requests the last run has left, by the key of their queue."""
+        counts: Counter[str] = Counter()
         if self._path is None or not self._path.exists():
-            return Resumed(Counter())
+            return counts
         try:
-            return self._resumed(self._opened())
+            connection = self._opened()
+            connection.execute("BEGIN")
+            queues = "SELECT queue, count(*) FROM parked GROUP BY 1"
+            for queue, count in connection.execute(queues).fetchall():
+                counts[key_of(queue)] += count
+                connection.execute(_RENAME, (key_of(queue), queue))
+            connection.execute("COMMIT")
+            rows = connection.execute("SELECT number, fingerprint FROM parked").fetchall()
         except (sqlite3.Error, OSError) as error:
             self._log.warning(
                 "%(path)s has requests that waited when the last run ended, and cannot be read:"
@@ -102,20 +101,10 @@ class ParkedFile:
             )
             self._disconnect()
             self._path = None
-            return Resumed(Counter())
-
-    @staticmethod
-    def _resumed(connection: sqlite3.Connection) -> Resumed:
-        counts: Counter[str] = Counter()
-        connection.execute("BEGIN")
-        queues = "SELECT queue, count(*) FROM parked GROUP BY 1"
-        for queue, count in connection.execute(queues).fetchall():
-            counts[key_of(queue)] += count
-            connection.execute(_RENAME, (key_of(queue), queue))
-        connection.execute("COMMIT")
-        rows = connection.execute("SELECT number, fingerprint FROM parked").fetchall()
-        fingerprints = frozenset(fingerprint for _, fingerprint in rows)
-        return Resumed(counts, max((number for number, _ in rows), default=0), fingerprints)
+            return Counter()
+        self.number = max((number for number, _ in rows), default=0)
+        self.fingerprints = frozenset(fingerprint for _, fingerprint in rows)
+        return counts
 
     def write(self, queue: str, place: Place, request: Request) -> bool:
         """Write *request*; return False if it has to wait in memory."""
@@ -161,15 +150,8 @@ class ParkedFile:
 
     def remove(self, queue: str, place: Place) -> None:
         """Delete the request at *place*, which has come out."""
-        self._undeleted.append((queue, place))
-        self._delete()
-
-    def _delete(self) -> None:
         try:
-            while self._undeleted:
-                queue, place = self._undeleted[-1]
-                self._opened().execute(_DELETE, (queue, *place))
-                self._undeleted.pop()
+            self._opened().execute(_DELETE, (queue, *place))
         except (sqlite3.Error, OSError) as error:
             self._warn(error)
 
@@ -196,7 +178,6 @@ class ParkedFile:
         """Close the file, and delete it if it is empty."""
         if self._connection is None:
             return
-        self._delete()
         try:
             is_empty = self._connection.execute("SELECT 1 FROM parked").fetchone() is None
         except sqlite3.Error:
@@ -251,11 +232,7 @@ def _connected(path: Path, pragmas: Iterable[str]) -> sqlite3.Connection:
     try:
         for statement in pragmas:
             connection.execute(statement)
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version not in (0, _VERSION):
-            raise sqlite3.DatabaseError(f"a later version of scrapy-koster wrote it ({version})")
         connection.execute(_TABLE)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
     except sqlite3.Error:
         connection.close()
         raise

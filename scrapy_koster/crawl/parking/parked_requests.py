@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, deque
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -99,8 +99,6 @@ class ParkedRequests:
         self._count = 0
         self._backup: RedisBackup | None = None
         self.is_open = self.is_kept = False
-        self.resumed: frozenset[bytes] = frozenset()
-        """The fingerprints of the requests that the last run has left."""
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
         """Requests that waited in vain: refused when they come out, though the site may be due."""
 
@@ -118,14 +116,17 @@ class ParkedRequests:
         """Return the keys of the queues that the last run has left. *backup* gets a copy of each
         request from now on.
         """
-        self._backup = backup
-        resumed = self._file.resume()
-        self._numbers = count(resumed.number + 1)
-        self.resumed = resumed.fingerprints
-        for key, waiting in resumed.counts.items():
+        self._backup, counts = backup, self._file.resume()
+        self._numbers = count(self._file.number + 1)
+        for key, waiting in counts.items():
             self._queue(key).filed = waiting
-            self._count += waiting
-        return list(resumed.counts)
+        self._count = counts.total()
+        return list(counts)
+
+    @property
+    def resumed(self) -> frozenset[bytes]:
+        """The fingerprints of the requests that the last run has left."""
+        return self._file.fingerprints
 
     # Requests begin to wait.
 
@@ -201,24 +202,15 @@ class ParkedRequests:
     def _give_up_unwritten(self, site: str, failure: Failure) -> None:
         """Have those requests of *site* refused that the JOBDIR does not keep."""
         queue = self._queues.get(site)
-        if queue is None or not self._file.lasts:
+        if queue is None or not self._file.lasts or all(is_filed for *_, is_filed in queue.heap):
             return
-        unwritten = self._write_all(queue)
-        if unwritten:
-            queue.heap = [entry for entry in queue.heap if entry[2]]
-            heapify(queue.heap)
-            name = f"{site} {next(self._names)}"
-            apart = self._all[name] = SiteQueue(name)
-            apart.heap, apart.failure = unwritten, failure
-            self._open_queue(apart)
-
-    def _write_all(self, queue: SiteQueue) -> list[tuple[Place, Request, bool]]:
-        """Write what is in memory only, and return the requests for which that is not possible."""
-        for number, (place, request, is_filed) in enumerate(queue.heap):
-            if not is_filed and self._file.write(queue.name, place, request):
-                queue.heap[number] = (place, request, True)
-                self._unfiled -= 1
-        return sorted(entry for entry in queue.heap if not entry[2])
+        name = f"{site} {next(self._names)}"
+        apart = self._all[name] = SiteQueue(name)
+        apart.heap = sorted(entry for entry in queue.heap if not entry[2])
+        queue.heap = sorted(entry for entry in queue.heap if entry[2])
+        apart.failure = failure
+        self._open_queue(apart)
+        self._uncount(queue, 0)
 
     @property
     def has_next(self) -> bool:
@@ -347,7 +339,7 @@ class ParkedRequests:
         """Take out the requests that do not stay in a file that lasts, with their places."""
         for queue in list(self._all.values()):
             if self._file.lasts:
-                yield from ((place, request) for place, request, _ in self._write_all(queue))
+                yield from (entry[:2] for entry in queue.heap if not entry[2])
                 continue
             while self._load_first(queue):
                 yield self._remove_first(queue)
