@@ -221,7 +221,7 @@ def test_which_queues_have_a_journal(client: redis.Redis) -> None:
     assert [push_of(queue) for queue in own] == ["ZADD", "LPUSH", "LPUSH", "ZADD"]
     assert push_of(None) is None
     assert push_of(type("Base", (), {"_encode_request": 0, "server": 0, "key": 0})()) is None
-    assert backup_of(object(), LOG, Woken(), StillClock(), hold_secs=1.0) is None
+    assert backup_of(Crawler(Spider), object(), Woken(), StillClock(), hold_secs=1.0) is None
 
 
 # The backup itself, without its timer.

@@ -23,15 +23,13 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.components.built import check_built
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.finish import WAITING
 from scrapy_koster.crawl.idle import Crawl
-from scrapy_koster.crawl.messages.log import Log, ServerLog
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.inner import InnerScheduler
 from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
-from scrapy_koster.crawl.parking.worker_leases import server_of
 from scrapy_koster.crawl.scrapy_internals import check_internals, missing_internal
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import waits
@@ -45,9 +43,8 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.states import SiteState
 
-# How many requests are looked at in one call, and for how long. A queue may need milliseconds for
-# each request, as that of Scrapy does with 10,000 hosts in it.
-_LOOKS = 16
+# For how long requests are looked at in one call. A queue may need milliseconds for each of them,
+# as that of Scrapy does with 10,000 hosts in it.
 _LOOK_SECS = 0.025
 _SITES_NAMED = 10
 _UNWRITTEN = "What of them is not in Redis is lost: it cannot be written to"
@@ -130,12 +127,9 @@ class DeferringScheduler(BaseScheduler):
         return None
 
     def _opened(self, _: None = None) -> None:
-        parts = self._parts
-        server = server_of(getattr(self._scheduler, "queue", None))
-        log = ServerLog(RedisBackup.__module__, self._crawler, server)
-        hold_secs = parts.config.policy.defer_limit_secs
+        hold_secs = self._parts.config.policy.defer_limit_secs
         self._backup = backup_of(
-            self._scheduler, log, parts.engine, parts.clock, hold_secs=hold_secs
+            self._crawler, self._scheduler, self._parts.engine, self._clock, hold_secs=hold_secs
         )
         if self._backup is not None:
             self._inner.leave_alone_while(self._backup.is_silent)
@@ -226,18 +220,13 @@ class DeferringScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """Return a request that can be decided at once, or None."""
         self._has_more = False
-        until = LONG_AGO
-        for _ in range(_LOOKS):
-            request = self._next()
-            if request is None or self._may_go(request):
-                return request
-            if until == LONG_AGO:
-                until = self._clock.now() + _LOOK_SECS
-            elif until <= self._clock.now():
-                break
-        self._has_more = True
-        self._parts.engine.wake()
-        return None
+        until = self._clock.now() + _LOOK_SECS
+        while (request := self._next()) is not None and not self._may_go(request):
+            if self._clock.now() >= until:
+                self._has_more = True
+                self._parts.engine.wake()
+                return None
+        return request
 
     def _next(self) -> Request | None:
         """Return the request that is looked at next, or None."""

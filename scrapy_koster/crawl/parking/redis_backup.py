@@ -8,13 +8,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER
-from scrapy_koster.crawl.parking.worker_leases import WorkerLeases, push_of
+from scrapy_koster.crawl.messages.log import ServerLog
+from scrapy_koster.crawl.parking.worker_leases import WorkerLeases, push_of, server_of
 from scrapy_koster.protocol.printable import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from scrapy import Request
+    from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.clock import Clock, Instant, Ticks
     from scrapy_koster.crawl.engine.private import Engine
@@ -265,13 +267,14 @@ class RedisBackup:
 
 
 def backup_of(
-    scheduler: Any, log: Log, engine: Engine, clock: Clock, *, hold_secs: float
+    crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock, *, hold_secs: float
 ) -> RedisBackup | None:
     """Return the backup for a *scheduler* of scrapy-redis, None for any other."""
     queue = getattr(scheduler, "queue", None)
     push = push_of(queue)
     if push is None:
         return None
+    log = ServerLog(__name__, crawler, server_of(queue))
     return RedisBackup(log, engine, clock, queue, push, hold_secs=hold_secs)
 
 
