@@ -124,14 +124,16 @@ class ParkedFile:
         return True
 
     def _row(self, request: Request) -> tuple[bytes, bytes] | None:
-        spider, fingerprint = self._crawler.spider, b""
-        if self.lasts:
-            fingerprinter = self._crawler.request_fingerprinter
-            assert fingerprinter is not None  # a crawl has one
-            fingerprint = fingerprinter.fingerprint(request)
-        elif not type(request).__module__.startswith("scrapy."):
+        if not self.lasts and not type(request).__module__.startswith("scrapy."):
             return None
-        return pickle.dumps(request.to_dict(spider=spider), protocol=4), fingerprint
+        data = pickle.dumps(request.to_dict(spider=self._crawler.spider), protocol=4)
+        return data, self.fingerprint(request) if self.lasts else b""
+
+    def fingerprint(self, request: Request) -> bytes:
+        """Return the fingerprint by which the dupefilter knows *request*."""
+        fingerprinter = self._crawler.request_fingerprinter
+        assert fingerprinter is not None  # a crawl has one
+        return fingerprinter.fingerprint(request)
 
     def read(self, queue: str, after: Place) -> list[tuple[Place, Request | Exception]]:
         """Return the next requests of *queue*, with the error of each that cannot be loaded.

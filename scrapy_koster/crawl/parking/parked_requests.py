@@ -124,9 +124,17 @@ class ParkedRequests:
         return list(counts)
 
     @property
-    def resumed(self) -> frozenset[bytes]:
-        """The fingerprints of the requests that the last run has left."""
-        return self._file.fingerprints
+    def has_resumed(self) -> bool:
+        """Whether the last run has left requests."""
+        return bool(self._file.fingerprints)
+
+    def is_resumed(self, request: Request) -> bool:
+        """Return whether the last run has left the same request: it would be fetched twice.
+
+        A process that was killed may not have written that its queue on disk has given it out.
+        """
+        left = self._file.fingerprints
+        return bool(left) and not request.dont_filter and self._file.fingerprint(request) in left
 
     # Requests begin to wait.
 
