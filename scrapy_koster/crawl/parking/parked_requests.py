@@ -146,7 +146,9 @@ class ParkedRequests:
     def push(self, key: str, request: Request) -> None:
         """Put *request* into the queue of *key*, a site or a host, which closes."""
         queue = self._queue(key)
-        self._close_queue(queue)
+        if queue.is_open:
+            queue.is_open = False
+            self._open.remove(queue)
         place = (-request.priority, next(self._numbers))
         is_filed = self._unfiled >= self._in_memory and self._file.write(queue.name, place, request)
         if is_filed and place > queue.read_to:
@@ -159,18 +161,13 @@ class ParkedRequests:
             self._backup.add(place, request)
 
     def _queue(self, key: str) -> SiteQueue:
-        queue = self._queues.get(key)
-        if queue is None:
+        if key not in self._queues:
             name = key if key not in self._all else f"{key} {next(self._names)}"
-            queue = self._queues[key] = self._all[name] = SiteQueue(name)
-        return queue
-
-    def count(self, state: SiteState) -> int:
-        """Return how many requests wait for the site."""
-        return self.waiting_in(str(state.site))
+            self._queues[key] = self._all[name] = SiteQueue(name)
+        return self._queues[key]
 
     def waiting_in(self, key: str) -> int:
-        """Return how many requests wait in the queue of *key*."""
+        """Return how many requests wait in the queue of *key*, a site or a host."""
         queue = self._queues.get(key)
         return 0 if queue is None or queue.is_open else len(queue)
 
@@ -273,11 +270,6 @@ class ParkedRequests:
         if not queue.is_open:
             queue.is_open = True
             self._open.append(queue)
-
-    def _close_queue(self, queue: SiteQueue) -> None:
-        if queue.is_open:
-            queue.is_open = False
-            self._open.remove(queue)
 
     def _take(self, queue: SiteQueue) -> Request | None:
         """Take the next request out of *queue*, unless it is held or another worker's."""
