@@ -74,6 +74,8 @@ class RedisBackup:
         self._look_at = LONG_AGO
         self._answered_at = LONG_AGO
         self._silent_since: Instant | None = None
+        self.is_holding = False
+        """Whether no request may come out: Redis is silent, for less than *hold_secs*."""
         self._rests_until = LONG_AGO
         """No writes until then, and no calls at all if Redis did not answer."""
         self._rest_secs = _REST_SECS
@@ -87,12 +89,6 @@ class RedisBackup:
         self._tick()
         self._ticking = self._clock.every(TICK_SECS, self._tick)
 
-    @property
-    def is_holding(self) -> bool:
-        """Whether no request may come out: Redis is silent, for less than *hold_secs*."""
-        since = self._silent_since
-        return since is not None and self._clock.now() - since < self._hold_secs
-
     def is_silent(self) -> bool:
         """Return whether Redis does not answer, so that a call of scrapy-redis would block.
 
@@ -101,6 +97,7 @@ class RedisBackup:
         now = self._clock.now()
         if now >= self._rests_until and now - self._answered_at >= _ANSWERED_SECS:
             self._try(self._leases.ping)
+        self._look_at_hold()
         return self.is_holding
 
     def add(self, place: Place, request: Request) -> None:
@@ -182,13 +179,12 @@ class RedisBackup:
 
     def _tick(self) -> None:
         was_silent = self._silent_since is not None
-        self._write(self._clock.now() + -YOUNG_SECS)
+        self._write(self._clock.now() - YOUNG_SECS)
         if was_silent or self._clock.now() >= self._look_at:
             self._look_at = self._clock.now() + LEASE_SECS / 3
             if self._try(self._renew, writes=True) is not None:
                 self._try(self._look, writes=True)
-        if was_silent and not self.is_holding:
-            self._engine.wake()
+        self._look_at_hold()
 
     def _write(self, since: Instant = NEVER) -> bool:
         """Write the requests that are due, or wait *since* then; return whether that succeeds."""
@@ -243,7 +239,15 @@ class RedisBackup:
         if writes or self._silent_since is not None:
             self._rest_secs = _REST_SECS
         self._silent_since, self._answered_at = None, began
+        self._look_at_hold()
         return result
+
+    def _look_at_hold(self) -> None:
+        """Let requests come out again if Redis has answered, or was silent for *hold_secs*."""
+        since = self._silent_since
+        if self.is_holding and (since is None or self._clock.now() - since >= self._hold_secs):
+            self.is_holding = False
+            self._engine.wake()
 
     def _failed(self, error: Exception, began: Instant) -> None:
         self._rests_until = self._clock.now() + self._rest_secs
@@ -251,7 +255,7 @@ class RedisBackup:
         # A server that refuses a call does answer. It lets no worker take over requests, either.
         is_refused = any(kind.__name__ == "ResponseError" for kind in type(error).__mro__)
         if not is_refused and self._silent_since is None:
-            self._silent_since = began
+            self._silent_since, self.is_holding = began, True
         # Without its text: a server may quote the password.
         self._warn(type(error).__name__)
 
