@@ -133,7 +133,7 @@ class DeferringScheduler(BaseScheduler):
         A persistent scheduler keeps them for the next run. With a JOBDIR they stay in a separate
         file; with scrapy-redis the backup moves its requests to the queue.
         """
-        waiting = self._parked.by_key()
+        waiting = self._parked.by_name()
         becomes = self._hand_back()
         if count := waiting.total():
             most = waiting.most_common(_SITES_NAMED)
@@ -153,13 +153,13 @@ class DeferringScheduler(BaseScheduler):
         """Return what becomes of the requests that still wait."""
         if self._backup is not None:
             keep = self._inner.keeps_requests
-            lost = self._backup.close(self._parked.drain(), keep=keep)
+            lost = self._backup.close(self._parked.unwritten(), keep=keep)
             if keep and lost is None:
                 return _UNWRITTEN
             becomes = self._inner.fate
             return f"{becomes}. {_LOST}: {lost}" if keep and lost else becomes
         if self._inner.takes_back:
-            return self._inner.take_back(request for _, request in self._parked.drain())
+            return self._inner.take_back(request for _, request in self._parked.unwritten())
         return self._inner.fate
 
     # What the engine asks.
