@@ -30,7 +30,6 @@ from scrapy_koster.crawl.messages.summary import Summary
 from scrapy_koster.crawl.messages.urlsseen import UrlsSeen
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.pacing.pacer import Pacer
-from scrapy_koster.crawl.pacing.visits import HostVisits
 from scrapy_koster.crawl.pages.stated import Stated
 from scrapy_koster.crawl.parking.inner import folder_of
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
@@ -193,9 +192,9 @@ def _pacer(
         return None
     clock, engine, stats = clock_of(crawler), Engine(crawler), Stats(crawler.stats)
     delays = Delays(config, stats, robot, _log(crawler, Delays))
-    visits = HostVisits(engine, store, stats, clock, parked=parked, most=config.memory_sites)
     return Pacer(
         config,
+        stats,
         _log(crawler, Pacer),
         clock=clock,
         engine=engine,
@@ -203,7 +202,7 @@ def _pacer(
         records=records,
         store=store,
         delays=delays,
-        visits=visits,
+        parked=parked,
         own_secs=crawler.settings.getfloat("DOWNLOAD_DELAY"),
     )
 

@@ -44,8 +44,8 @@ class Parked(Protocol):
     def is_kept(self) -> bool:
         """Whether what is parked when the crawl ends is there for the next run."""
 
-    def count(self, state: SiteState) -> int:
-        """Return how many requests wait for the site."""
+    def waiting_in(self, key: str) -> int:
+        """Return how many requests wait for the site whose name is *key*."""
 
     def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
         """Take note of what becomes of them, and of the step by which they are decided."""
@@ -56,7 +56,7 @@ class NothingParked:
 
     is_open = is_kept = False
 
-    def count(self, state: SiteState) -> int:  # noqa: ARG002
+    def waiting_in(self, key: str) -> int:  # noqa: ARG002
         """Return 0."""
         return 0
 
@@ -115,7 +115,11 @@ class Sites:
     def waiting_for(self, state: SiteState) -> int:
         """Return how many requests wait for the site."""
         # Parked requests are counted by site: one that left the memory may have a new state.
-        return 0 if state.page is None else self._parked.count(state) + len(state.waiters)
+        return (
+            0
+            if state.page is None
+            else self._parked.waiting_in(str(state.site)) + len(state.waiters)
+        )
 
     def is_awaited(self, state: SiteState) -> bool:
         """Return whether requests wait for the site, or have since it was last looked at."""

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 import redis
-from harness.clocks import StillClock, sleep
+from harness.clocks import StillClock
 from harness.redis_server import common_server
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -22,7 +22,7 @@ from scrapy_koster.crawl.engine.private import Engine
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking import redis_backup as module
 from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
-from scrapy_koster.crawl.parking.worker_leases import Held, WorkerLeases, push_of
+from scrapy_koster.crawl.parking.worker_leases import WorkerLeases, push_of
 
 QUEUES = [PriorityQueue, FifoQueue, LifoQueue]
 SPIDER = Spider("waiting")
@@ -52,12 +52,10 @@ def encoded(queue: Any, names: list[str]) -> dict[str, bytes]:
     }
 
 
-def worker(
-    queue: Any, names: list[str], *, secs: float = 30, held: Held = Held.WAITS
-) -> WorkerLeases:
+def worker(queue: Any, names: list[str], *, secs: float = 30, lease: str = "waits") -> WorkerLeases:
     """One that has these parked."""
     workers = WorkerLeases(queue, push_of(queue) or "")
-    workers.renew(secs, held, parked=encoded(queue, names), removed=set())
+    workers.renew(secs, lease, parked=encoded(queue, names), removed=set())
     return workers
 
 
@@ -97,7 +95,7 @@ def test_more_than_one_look_moves(queue: Any, monkeypatch: pytest.MonkeyPatch) -
 
 def test_who_holds_the_lease_is_left_alone(queue: Any) -> None:
     worker(queue, fields(3))
-    worker(queue, fields(4), held=Held.DONE)
+    worker(queue, fields(4), lease="done")
     assert worker(queue, []).look() == (0, 3)
     assert popped(queue) == []
 
@@ -134,7 +132,7 @@ def test_several_take_over_at_once(queue: Any) -> None:
 def test_who_goes_on_after_its_lease_is_told_what_it_has_no_more(queue: Any) -> None:
     stopped = dead(queue, fields(3))
     worker(queue, []).look()
-    stopped.renew(30, Held.WAITS, parked=encoded(queue, ["0 7"]), removed=set())
+    stopped.renew(30, "waits", parked=encoded(queue, ["0 7"]), removed=set())
     assert [stopped.remove(field) for field in [*fields(3), "0 7", "0 8"]] == [
         *[True] * 3,
         *[False] * 2,
@@ -208,7 +206,7 @@ def test_a_client_that_decodes_answers() -> None:
     with common_server().client(decode_responses=True) as client:
         queue = LifoQueue(client, SPIDER, f"{uuid4().hex}:requests")
         gone = WorkerLeases(queue, "LPUSH")
-        gone.renew(30, Held.WAITS, parked={"0 0": "{}"}, removed=set())
+        gone.renew(30, "waits", parked={"0 0": "{}"}, removed=set())
         client.delete(gone._key("lease", gone._me))
         assert worker(queue, []).look() == (1, 0)
         assert client.lpop(queue.key) == "{}"
@@ -223,7 +221,7 @@ def test_which_queues_have_a_journal(client: redis.Redis) -> None:
     assert [push_of(queue) for queue in own] == ["ZADD", "LPUSH", "LPUSH", "ZADD"]
     assert push_of(None) is None
     assert push_of(type("Base", (), {"_encode_request": 0, "server": 0, "key": 0})()) is None
-    assert backup_of(object(), LOG, Woken(), StillClock(), hold_secs=1.0) is None
+    assert backup_of(Crawler(Spider), object(), Woken(), StillClock(), hold_secs=1.0) is None
 
 
 # The backup itself, without its timer.
@@ -445,15 +443,6 @@ def test_what_another_has_taken_over_is_not_handed_back(backup: RedisBackup, que
     assert popped(queue) == []
 
 
-async def test_what_waits_for_a_site_that_fails_is_written_at_once(backup: RedisBackup) -> None:
-    """Five hundred in one call: those that are parked in one go."""
-    for number in range(3):
-        backup.add((0, number), asked(number), for_long=True)
-    assert in_redis(backup) == 0
-    await sleep(0.01)
-    assert in_redis(backup) == 3
-
-
 def test_its_connections_wait_for_a_second(queue: Any) -> None:
     """Those of scrapy-redis wait for 30 s and more, and the loop would stand still as long."""
     with socket.create_server(("127.0.0.1", 0)) as hanging:
@@ -525,35 +514,11 @@ def test_others_that_wait_are_waited_for(backup: RedisBackup, queue: Any) -> Non
     """They are not if they are done themselves, nor is this one then."""
     backup.add((0, 1), asked(1))
     assert not backup.others_wait()
-    assert worker(queue, [], held=Held.DONE).look() == (0, 0)
+    assert worker(queue, [], lease="done").look() == (0, 0)
     other = worker(queue, fields(2))
     assert backup.others_wait()
-    other.renew(30, Held.DONE, parked={}, removed=set())
+    other.renew(30, "done", parked={}, removed=set())
     assert not backup.others_wait()
-
-
-def test_what_is_not_written_yet_is_waited_for(
-    backup: RedisBackup, clock: StillClock, queue: Any
-) -> None:
-    """Else a worker that has just begun could be the only one when it is killed."""
-    looker = worker(queue, [])
-    assert looker.look() == (0, 0)
-    backup._tick()
-    assert looker.look() == (0, 1)  # it may have parked something since
-    clock.secs += 10
-    backup._tick()
-    assert looker.look() == (0, 0)
-    for number in range(3):
-        backup.add((0, number), asked(number))
-    assert looker.look() == (0, 1)
-    backup.others_wait()
-    assert looker.look() == (0, 0)
-    backup.add((0, 7), asked(7))
-    assert looker.look() == (0, 1)
-    assert backup._write()
-    clock.secs += 10
-    backup._tick()
-    assert looker.look() == (0, 4)
 
 
 def test_a_worker_with_something_to_do_waits_again(

@@ -19,7 +19,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_koster import RobotsForbidden
-from scrapy_koster.crawl.pacing.visits import LATE_MOST_SECS
+from scrapy_koster.crawl.pacing.pacer import LATE_MOST_SECS
 
 DELAY_SECS = 0.3
 OBEY: dict[str, Any] = {"KOSTER_CRAWL_DELAY": "obey"}

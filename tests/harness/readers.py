@@ -8,11 +8,13 @@ import zlib
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import clear_cache  # type: ignore[attr-defined]
 
 from scrapy import Request
+from scrapy.utils.request import RequestFingerprinter
 
 from harness.doubling import COUNTER, Reader
 from scrapy_koster.archive.folder import _outcome
@@ -23,7 +25,7 @@ from scrapy_koster.archive.warc import member_of, records_in
 from scrapy_koster.checker.syntax import check
 from scrapy_koster.crawl.fetching.coding import is_whole
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.parking.parked_file import ParkedFile, key_of
+from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, redirect_target
@@ -298,15 +300,15 @@ def _value(text: str) -> None:
 
 def _parked(text: str) -> None:
     """A request in the file of a JOBDIR: its URL was in a page."""
-    crawler: Any = SimpleNamespace(spider=None)
-    file = ParkedFile(crawler)
+    crawler: Any = SimpleNamespace(spider=None, request_fingerprinter=RequestFingerprinter())
     request = Request("http://h/", headers={"Referer": text}, meta={text: text, "url": text})
-    for place in ((0, 1), (0, 2)):
-        if file.write(text, place, request):
-            file.read(text, (0, 0))
-            key_of(text)
-            file.remove(text, place)
-    file.close()
+    with TemporaryDirectory() as folder:
+        file = ParkedFile(crawler, Path(folder))
+        for place in ((0, 1), (0, 2)):
+            if file.write(text, place, request):
+                file.read(text, (0, 0), 1)
+                file.remove(text, place)
+        file.close()
 
 
 def _log(text: str) -> None:

@@ -18,7 +18,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy_koster import DeferringScheduler, KosterMiddleware
 from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.pacing.visits import Host
+from scrapy_koster.crawl.pacing.pacer import Host
 from scrapy_koster.crawl.parking.parked_requests import SiteQueue
 from scrapy_koster.crawl.states import SiteState
 

@@ -141,8 +141,7 @@ class Server:
         worker, push, at_once, _ = args
         held = data.get(lease)
         if held is not None:
-            count = max(len(data.get(parked) or ()), held == "parks")
-            return [0, 0 if held == "done" else count]
+            return [0, 0 if held == "done" else len(data.get(parked) or ())]
         moved, rows = 0, data.get(parked) or {}
         for field, request in list(rows.items())[:at_once]:
             if push == "ZADD":

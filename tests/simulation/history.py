@@ -58,7 +58,7 @@ class History:
         self.queue = chance.choice(("PriorityQueue", "PriorityQueue", "FifoQueue", "LifoQueue"))
         self.defers = self.queue_kind != "memory" or chance.random() < 0.85
         """Whether the scheduler is ours; without it requests wait in place."""
-        self.overflows = chance.random() < 0.1
+        chance.random()  # so that the seeds stay the same histories
         """Whether memory has room for few of those that wait: the others are in a file."""
         workers = 1 if self.queue_kind == "jobdir" else chance.choice((1, 2, 2, 3))
         self.shares = workers > 1 or chance.random() < 0.6

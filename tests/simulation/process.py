@@ -25,7 +25,6 @@ from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.engine.downloader import checking_downloader
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
-from scrapy_koster.crawl.parking.inner import folder_of
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
 from scrapy_koster.crawl.site_records import SiteRecords
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
     from simulation.history import History
 
 JOURNAL_RESTS_SECS = 10.0
-_IN_MEMORY = 2
-_MANY_IN_MEMORY = 10_000
 _QUEUES = {"memory": InMemory, "jobdir": OnDisk, "redis": InRedis}
 
 
@@ -229,9 +226,9 @@ class WatchedParked(ParkedRequests):
         super().__init__(crawler, **collaborators)
         self._process: Process = crawler.process
 
-    def push(self, key: str, request: Request, *, for_long: bool = False) -> None:
+    def push(self, key: str, request: Request) -> None:
         self._process.history.ledger.parks(request, self._process)
-        super().push(key, request, for_long=for_long)
+        super().push(key, request)
 
 
 class WatchedScheduler(DeferringScheduler):
@@ -344,8 +341,6 @@ class Process:
         crawler.spider.process = self
         clock = ProcessClock(self)
         set_clock(crawler, clock)
-        folder = folder_of(fallback, crawler.settings)
-        few = history.overflows and folder is None
         self.parts = assembly_of(
             crawler,
             Parts(
@@ -359,7 +354,7 @@ class Process:
                     waiting=history.waiting,
                     sockets=history.sockets,
                 ),
-                parked=partial(WatchedParked, in_memory=_IN_MEMORY if few else _MANY_IN_MEMORY),
+                parked=WatchedParked,
                 parked_file=OnSimulatedDisk,
             ),
         )

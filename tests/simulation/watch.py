@@ -155,7 +155,7 @@ class Watch:
         that is in neither, and was never met as far as the process knows.
         """
         pacer: Any = process.parts.pacer
-        return state in list(process.sites._records) or pacer._visits.get(state.site.host)
+        return state in list(process.sites._records) or state.site.host in pacer._hosts
 
     def _may_be_early(self, process: Process, last: Visit) -> bool:
         """Whether another process may not have known of the last visit."""
@@ -293,7 +293,7 @@ class Watch:
                 process.overdue.pop(state, None)
         if self._history.paced:
             pacer: Any = process.parts.pacer
-            for host in pacer._visits:
+            for host in pacer._hosts.values():
                 self._waits_for_visit(process, host)
 
     def _has_requests(self, process: Process) -> bool:

@@ -121,7 +121,7 @@ class KosterMiddleware:
             return step
         while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
             with self._sites.in_place.waiting(request, gives_place=True):
-                if not await pacer.turn(host, request):
+                if not await pacer.wait(host, request):
                     return self._sites.closing()
             if self._epoch() >= state.until_epoch and not is_robots_txt(request.url):
                 step = await self._sites.wait(state, request)

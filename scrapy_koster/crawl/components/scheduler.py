@@ -23,31 +23,26 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.components.built import check_built
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.finish import WAITING
 from scrapy_koster.crawl.idle import Crawl
-from scrapy_koster.crawl.messages.log import Log, ServerLog
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.inner import InnerScheduler
 from scrapy_koster.crawl.parking.redis_backup import RedisBackup, backup_of
-from scrapy_koster.crawl.parking.worker_leases import server_of
-from scrapy_koster.crawl.scrapy_internals import check_internals, missing_internal
+from scrapy_koster.crawl.scrapy_internals import check_internals
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.step import waits
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
-
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.assembly import Assembly
     from scrapy_koster.crawl.states import SiteState
 
-# How many requests are looked at in one call, and for how long. A queue may need milliseconds for
-# each request, as that of Scrapy does with 10,000 hosts in it.
-_LOOKS = 16
+# For how long requests are looked at in one call. A queue may need milliseconds for each of them,
+# as that of Scrapy does with 10,000 hosts in it.
 _LOOK_SECS = 0.025
 _SITES_NAMED = 10
 _UNWRITTEN = "What of them is not in Redis is lost: it cannot be written to"
@@ -77,12 +72,7 @@ class DeferringScheduler(BaseScheduler):
         self._backup: RedisBackup | None = None
         self._resumed: deque[str] = deque()
         """The sites of the last run whose robots.txt is to be retrieved."""
-        first = (parts.parked.pop_visit, self._next_resumed)
-        self._sources = (
-            (*first, self._next_parked, self._next_inner),
-            (*first, self._next_inner, self._next_parked),
-        )
-        self._inner_is_next = False
+        self._turns = [self._parked.pop, self._next_inner]
         self._has_more = False
         """Whether the last call ended before it had found a request: the engine calls again."""
 
@@ -100,27 +90,19 @@ class DeferringScheduler(BaseScheduler):
     def __len__(self) -> int:
         return len(self._scheduler) + len(self._parked)  # type: ignore[arg-type]
 
-    @property
-    def mqs(self) -> Sized:
-        """The queue in memory, parked requests included: Scrapy's engine status shows it."""
-        return range(len(getattr(self._scheduler, "mqs", ())) + len(self._parked))
-
     # The start and the end.
 
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the inner scheduler. RuntimeError if the crawl would not obey robots.txt."""
-        if missing_internal(self._crawler) is not None:
-            if hasattr(self._scheduler, "open"):
-                self._scheduler.open(spider)  # what is closed after an error has to be open
-            check_internals(self._crawler)
+        # What is closed after an error has to be open.
+        opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
+        check_internals(self._crawler)
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         if middleware is not None and not self._parts.is_replay:
             is_by_hand = self._parts.engine.is_by_hand
             self._parked.open(is_kept=self._inner.keeps_requests and not is_by_hand)
             if is_by_hand:
                 self._sites.idle_timeout.have_none()
-        # What is closed after an error has to be open.
-        opened = self._scheduler.open(spider) if hasattr(self._scheduler, "open") else None
         if self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
             check_built(self._crawler)
         self._crawler.signals.connect(self._spider_idle, signals.spider_idle)
@@ -130,12 +112,9 @@ class DeferringScheduler(BaseScheduler):
         return None
 
     def _opened(self, _: None = None) -> None:
-        parts = self._parts
-        server = server_of(getattr(self._scheduler, "queue", None))
-        log = ServerLog(RedisBackup.__module__, self._crawler, server)
-        hold_secs = parts.config.policy.defer_limit_secs
+        hold_secs = self._parts.config.policy.defer_limit_secs
         self._backup = backup_of(
-            self._scheduler, log, parts.engine, parts.clock, hold_secs=hold_secs
+            self._crawler, self._scheduler, self._parts.engine, self._clock, hold_secs=hold_secs
         )
         if self._backup is not None:
             self._inner.leave_alone_while(self._backup.is_silent)
@@ -154,7 +133,7 @@ class DeferringScheduler(BaseScheduler):
         A persistent scheduler keeps them for the next run. With a JOBDIR they stay in a separate
         file; with scrapy-redis the backup moves its requests to the queue.
         """
-        waiting = self._parked.by_key()
+        waiting = self._parked.by_name()
         becomes = self._hand_back()
         if count := waiting.total():
             most = waiting.most_common(_SITES_NAMED)
@@ -174,13 +153,13 @@ class DeferringScheduler(BaseScheduler):
         """Return what becomes of the requests that still wait."""
         if self._backup is not None:
             keep = self._inner.keeps_requests
-            lost = self._backup.close(self._parked.drain(), keep=keep)
+            lost = self._backup.close(self._parked.unwritten(), keep=keep)
             if keep and lost is None:
                 return _UNWRITTEN
             becomes = self._inner.fate
             return f"{becomes}. {_LOST}: {lost}" if keep and lost else becomes
         if self._inner.takes_back:
-            return self._inner.take_back(request for _, request in self._parked.drain())
+            return self._inner.take_back(request for _, request in self._parked.unwritten())
         return self._inner.fate
 
     # What the engine asks.
@@ -219,31 +198,29 @@ class DeferringScheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         """Pass *request* to the inner scheduler."""
-        if self._is_resumed(request):
+        if self._parked.is_resumed(request):
             self._inner.mark_seen(request)  # so that its dupefilter drops the request
         return self._scheduler.enqueue_request(request)
 
     def next_request(self) -> Request | None:
         """Return a request that can be decided at once, or None."""
         self._has_more = False
-        until = LONG_AGO
-        for _ in range(_LOOKS):
-            request = self._next()
-            if request is None or self._may_go(request):
-                return request
-            if until == LONG_AGO:
-                until = self._clock.now() + _LOOK_SECS
-            elif until <= self._clock.now():
-                break
-        self._has_more = True
-        self._parts.engine.wake()
-        return None
+        until = self._clock.now() + _LOOK_SECS
+        while (request := self._next()) is not None and not self._may_go(request):
+            if self._clock.now() >= until:
+                self._has_more = True
+                self._parts.engine.wake()
+                return None
+        return request
 
     def _next(self) -> Request | None:
         """Return the request that is looked at next, or None."""
-        self._inner_is_next = not self._inner_is_next
-        for source in self._sources[self._inner_is_next]:
+        self._turns.reverse()
+        for source in (self._parked.pop_visit, self._next_resumed, *self._turns):
             if (request := source()) is not None:
+                # The dupefilter of a run that was killed may not have written it.
+                if self._parked.has_resumed:
+                    self._inner.mark_seen(request)
                 return request
         return None
 
@@ -257,48 +234,23 @@ class DeferringScheduler(BaseScheduler):
             request = self._parked.take(key)
             self._parked.let_out(key)
             if request is not None:
-                return self._noted(request)
+                return request
         return None
-
-    def _next_parked(self) -> Request | None:
-        """Return a request whose site has opened, or was given up."""
-        request = self._parked.pop()
-        return None if request is None else self._noted(request)
-
-    def _noted(self, request: Request) -> Request:
-        """Return *request*, of which the dupefilter knows now. That of the last run may not have
-        been written when its process was killed.
-        """
-        if self._parked.resumed:
-            self._inner.mark_seen(request)
-        return request
 
     def _next_inner(self) -> Request | None:
         """Return the next request of the inner scheduler, unless enough sites are retrieved."""
         if self._sites.ahead.is_full:
             return None
-        while (request := self._inner.next_request()) is not None and self._is_resumed(request):
+        while (request := self._inner.next_request()) and self._parked.is_resumed(request):
             self._log.debug("%(request)s waits already, since the last run", request=request)
         return request
-
-    def _is_resumed(self, request: Request) -> bool:
-        """Return whether the last run has left the same request: it would be fetched twice.
-
-        A process that was killed may not have written that its queue on disk has given it out.
-        """
-        if not self._parked.resumed or request.dont_filter:
-            return False
-        fingerprinter = self._crawler.request_fingerprinter
-        assert fingerprinter is not None  # a crawl has one
-        return fingerprinter.fingerprint(request) in self._parked.resumed
 
     def _may_go(self, request: Request) -> bool:
         """Return whether *request* can be decided at once. Otherwise it is parked."""
         parked = self._parked
         if not parked.is_open or request in parked.given_up:
             return True
-        if self._sites.idle_timeout.crawl is not Crawl.BUSY:
-            self._sites.idle_timeout.busy()
+        self._sites.idle_timeout.busy()
         if (state := self._unknown_site(request)) is not None:
             parked.park(state, request)
             return False

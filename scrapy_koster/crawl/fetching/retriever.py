@@ -190,7 +190,7 @@ class Retriever:
                 held_secs = await self._ask(state, page, began, after)
             except TurnNeededError as needed:
                 # A turn is waited for without a socket and without a claim.
-                after = needed
+                after = needed if needed.url else after
                 continue
             finally:
                 # If nothing was stored: another has learnt it, or there was an error.

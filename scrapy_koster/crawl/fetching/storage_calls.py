@@ -142,7 +142,7 @@ class StorageCalls:
         left_secs: float | None = await self._call("visit", host, read=seconds, **how)
         if left_secs is not None:
             self._visits_fail_since = NEVER
-            return left_secs
+            return min(left_secs, secs)
         return max(secs, _REST_SECS) if self._holds_visits() else 0.0
 
     def _holds_visits(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy_koster.protocol.access import last_copy
-from scrapy_koster.protocol.delay import CrawlDelay, Delay, LinesParser, delay_or_limit, names_delay
+from scrapy_koster.protocol.delay import Delay, LinesParser, delay_or_limit, names_delay
 
 if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
@@ -31,7 +31,6 @@ class Delays:
         self._dry_run = config.dry_run
         self._stats = stats
         self._robot = robot
-        self._named = 0
         self._logged: dict[Site, None] = {}
 
     def secs_of(self, state: SiteState, robot: str) -> float:
@@ -43,15 +42,13 @@ class Delays:
         if state.delays is None:
             state.delays = {}
             if _may_name_one(state):
-                self._read(state, self._robot.name)
+                state.delays[self._robot.name] = self._read(state, self._robot.name)
         if state.delays and robot not in state.delays:
-            self._read(state, robot)
+            state.delays[robot] = self._read(state, robot)
         return max(map(self._kept, state.delays.values()), default=0.0)
 
     def too_long(self, state: SiteState, robot: str) -> Delay | None:
         """Return the delay for which *robot* does not visit a site, or None."""
-        if self._pace.choice is not CrawlDelay.REFUSE:
-            return None
         self.secs_of(state, robot)
         return self._pace.too_long((state.delays or {}).get(robot))
 
@@ -59,11 +56,10 @@ class Delays:
         """Return the seconds between two visits for *delay*, 0 for none."""
         if delay is None or delay.secs < _LEAST_SECS:
             return 0.0
-        if self._pace.too_long(delay) is not None and not self._dry_run:
-            return 0.0
-        return min(self._pace.kept(delay.secs), _LONGEST_SECS)
+        is_refused = self._pace.too_long(delay) is not None and not self._dry_run
+        return 0.0 if is_refused else min(self._pace.kept(delay.secs), _LONGEST_SECS)
 
-    def _read(self, state: SiteState, robot: str) -> None:
+    def _read(self, state: SiteState, robot: str) -> Delay | None:
         def failed(error: Exception) -> None:
             self._log.defect(
                 "Error while reading the delay of %(site)s: KOSTER_PARSER failed. The delay is"
@@ -74,10 +70,9 @@ class Delays:
             self._is_new(state.site)  # the delay is not logged as well
 
         delay = delay_or_limit(state.parser, robot, pace=self._pace, failed=failed)
-        assert state.delays is not None  # the caller has set it
-        state.delays[robot] = delay
         if delay is not None and delay.secs >= _LEAST_SECS and self._is_new(state.site):
             self._tell(state.site, delay)
+        return delay
 
     def _is_new(self, site: Site) -> bool:
         """Return whether the delay of the site has not been logged before."""
@@ -99,8 +94,7 @@ class Delays:
             what = f"The crawl waits {secs:g} s instead (KOSTER_CRAWL_DELAY_MAX_SECS)"
         else:
             what = "The crawl keeps it"
-        self._named += 1
-        log = self._log.info if self._named <= _SITES_NAMED else self._log.debug
+        log = self._log.info if len(self._logged) <= _SITES_NAMED else self._log.debug
         log(
             "%(site)s requests a delay of %(secs)g s%(where)s. %(what)s",
             site=site,
@@ -111,7 +105,5 @@ class Delays:
 
 
 def _may_name_one(state: SiteState) -> bool:
-    copy = last_copy(state.known)
-    return copy is not None and (
-        names_delay(copy.body) or not isinstance(state.parser, LinesParser)
-    )
+    copy, has_lines = last_copy(state.known), isinstance(state.parser, LinesParser)
+    return copy is not None and (names_delay(copy.body) or not has_lines)

@@ -4,45 +4,62 @@ A delay applies to a host, whatever the scheme and the port: the longest that it
 request that has to wait is parked in the scheduler, or waits in place if it did not come from
 there. It uses no place of the downloader meanwhile. See docs/pacing.md.
 
-A crawl that keeps no delays has no pacer.
+A visit begins when a request is sent. A site sees the request later than that, so the next visit
+may begin a delay after the answer, or after half a second if the answer takes longer.
+
+When the time of a host has come (``next_visit``) and requests wait, the visit is claimed in the
+storage, since other processes may visit the host as well. It is then open for half a delay. One
+request takes it, and is sent: its visit is under way until the answer. Before a request is sent
+its time is checked again, because it may have waited in its slot.
 """
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from operator import attrgetter
-from typing import TYPE_CHECKING
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.clock import LONG_AGO
+from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.fetching.fetcher import TurnNeededError
-from scrapy_koster.crawl.pacing.visits import LATE_MOST_SECS, HostVisits, TooEarlyError
 from scrapy_koster.crawl.states import State
 from scrapy_koster.protocol.access import Copy, last_copy
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.site import site_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from scrapy import Request
+    from scrapy.utils.asyncio import CallLaterResult
 
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
     from scrapy_koster.crawl.messages.log import Log
+    from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.pacing.delays import Delays
-    from scrapy_koster.crawl.pacing.visits import Host
+    from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.site_records import SiteRecords
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.access import Known
-    from scrapy_koster.protocol.site import Site
 
+    Waiting: TypeAlias = Callable[[Request], AbstractContextManager[None]]
+
+LATE_MOST_SECS = 0.5
+"""How much later than it was sent a site may see a request, for all we know."""
+_OPEN_LEAST_SECS = 0.05
+_RETRY_SECS = 1.0
+# Some loops cannot set a timer for longer.
+_TIMER_MOST_SECS = 86400.0
 # A crawl that only waits for so long logs it, and again after so many seconds.
 _LONG_SECS = 5.0
 _TELL_SECS = 60.0
@@ -53,12 +70,38 @@ _FIRST_SECS = 1.0
 _LOOK_SECS = 0.1
 
 
+@dataclass(eq=False, slots=True)
+class Host:
+    """A host, the delays of its sites, and its next visit."""
+
+    name: str
+    delays: dict[str, float] = field(default_factory=dict)
+    """The delay of each of its sites, in seconds."""
+    gap: float = 0.0
+    """The seconds from one visit to the next. 0 if no site requests a delay any more."""
+    next_visit: Instant = LONG_AGO
+    claim: Deferred[Any] | None = None
+    """The call that claims the next visit in the storage."""
+    open_until: Instant = LONG_AGO
+    """Until then a request may take the visit that the storage has granted, and begin it."""
+    taken_by: Request | None = None
+    """The request that has taken the next visit and was not sent yet. None for a robots.txt."""
+    taken_until: Instant = LONG_AGO
+    under_way: int = 0
+    """How many requests were sent and not answered yet."""
+    timer: CallLaterResult | None = None
+    timer_since: Instant = LONG_AGO
+    waiters: dict[Deferred[bool], Request | None] = field(default_factory=dict)
+    """The requests that wait in place. None for a robots.txt."""
+
+
 class Pacer:
-    """Knows the hosts that request a delay, and which requests have to wait for a visit."""
+    """Knows the hosts that request a delay, and gives their visits to one request at a time."""
 
     def __init__(
         self,
         config: Config,
+        stats: Stats,
         log: Log,
         *,
         clock: Clock,
@@ -67,53 +110,60 @@ class Pacer:
         records: SiteRecords,
         store: StorageCalls,
         delays: Delays,
-        visits: HostVisits,
+        parked: ParkedRequests,
         own_secs: float,
     ) -> None:
         """*own_secs* is the DOWNLOAD_DELAY."""
+        self._config = config
+        self._stats = stats
         self._log = log
+        self._clock = clock
         self._engine = engine
         self._robot = robot
         self._records = records
-        self._clock = clock
-        self._dry_run = config.dry_run
-        self._own_secs = own_secs
-        self._timeout_secs = config.timeout_secs
         self._store = store
-        self._visits = visits
+        self._delays = delays
+        self._parked = parked
+        self._own_secs = own_secs
+        self._hosts: dict[str, Host] = {}
+        self._prune_at = config.memory_sites
         self._redirected: set[SiteState] = set()
         """Sites whose redirect waits until it is known if the other host requests a delay."""
         self._tell_at = LONG_AGO
+        self._is_closed = False
         self.too_long = delays.too_long
-        self._secs_of = delays.secs_of
-        self.want = visits.want
-        self.close = visits.close
 
-    def open(
-        self,
-        waiting: Callable[[Request], AbstractContextManager[None]],
-        refuse: Callable[[Request], None],
-    ) -> None:
-        """Begin: from now on each request that is sent is a visit. See ``HostVisits.open``."""
-        self._visits.open(waiting, refuse)
-        self._engine.hooks.send_within(self._visit)
+    def open(self, waiting: Waiting, refuse: Callable[[Request], None]) -> None:
+        """Begin: from now on each request that is sent is a visit.
 
-    def _visit(self, request: Request) -> AbstractAsyncContextManager[None] | None:
-        if is_for_robots_txt(request):  # see ``asking``
-            return None
-        host = self._host_of(request.url)
-        return None if host is None else self._visits.visit(host, request)
+        A request that has to wait then is *waiting* in place. If the crawl closes first, *refuse*
+        is called with it.
+        """
+        self._waiting, self._refuse = waiting, refuse
+        self._engine.hooks.send_within(self._sent_within)
+
+    def close(self) -> None:
+        """Give no more visits. The requests that wait in place are told."""
+        self._is_closed = True
+        for host in self._hosts.values():
+            self._stop_timer(host)
+            if host.claim is not None:
+                host.claim.cancel()
+            self._end_waits(host, may_visit=False)
 
     # The hosts.
 
     def _host_for(self, state: SiteState, robot: str) -> Host | None:
         """Return the host of a site if its visits have to be apart, else None."""
-        secs, site = self._secs_of(state, robot), str(state.site)
-        host = self._visits.get(state.site.host)
+        secs, site = self._delays.secs_of(state, robot), str(state.site)
+        host = self._hosts.get(state.site.host)
         if host is None:
             if not secs:
                 return None
-            host = self._visits.add(state.site.host)
+            if len(self._hosts) >= self._prune_at:
+                busy = {name: kept for name, kept in self._hosts.items() if not self._is_idle(kept)}
+                self._hosts, self._prune_at = busy, max(self._config.memory_sites, 2 * len(busy))
+            host = self._hosts[state.site.host] = Host(state.site.host)
         if secs and site not in host.delays:
             host.next_visit = max(host.next_visit, self._first_visit(state, secs))
         # A site that has left the memory requests its delay until it is known again.
@@ -129,23 +179,25 @@ class Pacer:
         The last visit was to its robots.txt, or the downloader has pages of another site of its
         host.
         """
-        now, site, copy = self._clock.now(), state.site, last_copy(state.known)
-        others = (_site_of(request.url) for request in self._engine.under_way)
-        if any(each and each.host == site.host and each != site for each in others):
+        now, copy = self._clock.now(), last_copy(state.known)
+        others = {self._records.met(request.url) for request in self._engine.under_way} - {state}
+        if any(other and other.site.host == state.site.host for other in others):
             return now + max(secs, self._own_secs) + LATE_MOST_SECS
         passed = secs if copy is None else self._clock.epoch() - copy.fetched - LATE_MOST_SECS
         return now + min(max(secs - passed, 0.0), secs)
 
-    def _named(self, url: str) -> Host | None:
-        site = _site_of(url)
-        host = self._visits.get(site.host) if site else None
-        return host if host is not None and host.gap else None
+    def _is_idle(self, host: Host) -> bool:
+        is_busy = host.under_way or host.claim or host.timer or self._is_awaited(host)
+        return not is_busy and max(host.next_visit, host.taken_until) <= self._clock.now()
 
     def _host_of(self, url: str) -> Host | None:
-        if (state := self._records.met(url)) is not None:
-            # A page may have waited in its slot since before the delay was known.
-            self._host_for(state, self._robot.name)
-        return self._named(url)
+        """Return the host of *url* if its visits have to be apart, else None."""
+        try:
+            state = self._records.state_of(url)
+        except ValueError:  # the errback of the request gets the error of the middleware
+            return None
+        # A page may have waited in its slot since before the delay was known.
+        return None if state is None else self._host_for(state, self._robot.name)
 
     # Which requests have to wait.
 
@@ -161,8 +213,8 @@ class Pacer:
             host = self.held(request, state, self._robot.name_of(request))
         except Exception:  # noqa: BLE001  # the errback of the request gets it from the middleware
             return None
-        if host is not None and self._visits.is_open(host):
-            self._visits.take(host, request)
+        if host is not None and self._is_open(host):
+            self._take(host, request)
             return None
         return host
 
@@ -175,22 +227,18 @@ class Pacer:
         is_sent = is_robots_txt(request.url) or (
             state.allows(request.url, robot) and not self.too_long(state, robot)
         )
-        return host if is_sent or self._dry_run else None
+        return host if is_sent or self._config.dry_run else None
 
     def concerns(self, state: SiteState, robot: str) -> bool:
         """Return whether a site requests a delay, or another site of its host does."""
         return bool(self._host_for(state, robot) or self.too_long(state, robot))
 
-    async def turn(self, host: Host, request: Request) -> bool:
-        """Wait in place until *request* may visit *host*; return False if the crawl closes."""
-        return await self._visits.wait(host, request)
-
     def has_waiting(self) -> bool:
         """Return whether requests wait for a host. The crawl has nothing else to do: log it."""
-        waiting = [host for host in self._visits if self._visits.is_awaited(host)]
+        waiting = [host for host in self._hosts.values() if self._is_awaited(host)]
         now = self._clock.now()
         if waiting and now >= self._tell_at:
-            first = min(waiting, key=attrgetter("next_visit"))
+            first = min(waiting, key=lambda host: host.next_visit)
             if first.next_visit - now >= _LONG_SECS:
                 self._tell_at = now + _TELL_SECS
                 self._log.info(
@@ -202,12 +250,157 @@ class Pacer:
                 )
         return bool(waiting)
 
-    # A robots.txt is a visit, too.
+    # Requests wait for the next visit.
 
-    def _host_asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
-        if after is not None and after.url is not None:
-            return self._host_of(after.url)  # its delay may have become known meanwhile
-        return self._host_of(state.site.robots_url)  # an old copy may name a delay
+    def _is_awaited(self, host: Host) -> bool:
+        return bool(host.waiters) or self._parked.waiting_in(host.name) > 0
+
+    def _is_taken(self, host: Host) -> bool:
+        """Return whether a request has taken the next visit, and may still be sent."""
+        by = host.taken_by
+        is_under_way = by is not None and by in self._engine.under_way
+        return is_under_way or self._clock.now() < host.taken_until
+
+    def _is_open(self, host: Host) -> bool:
+        """Return whether a request may take the next visit now."""
+        is_over = self._clock.now() >= host.open_until
+        return not (is_over or host.under_way or self._is_taken(host))
+
+    async def wait(self, host: Host, request: Request | None = None) -> bool:
+        """Wait in place for a visit to *host*; return False if the crawl closes first."""
+        if self._is_closed:
+            return False
+        given: Deferred[bool] = Deferred(host.waiters.__delitem__)
+        host.waiters[given] = request
+        self.want(host)
+        return await maybe_deferred_to_future(given)
+
+    def want(self, host: Host) -> None:
+        """Have the next visit given to a request that waits for it, when its time has come."""
+        is_busy = host.under_way or host.claim or host.timer
+        if self._is_closed or is_busy or not self._is_awaited(host):
+            return
+        if self._is_open(host):
+            self._give(host)
+        else:
+            self._set_timer(host, host.next_visit)
+
+    def _set_timer(self, host: Host, when: Instant) -> None:
+        now = self._clock.now()
+        secs = min(max(0.0, when - now), _TIMER_MOST_SECS)
+        host.timer, host.timer_since = self._clock.call_later(secs, self._look, host), now
+
+    def _stop_timer(self, host: Host) -> None:
+        if host.timer is not None:
+            host.timer.cancel()
+            host.timer = None
+            self._stats.paced(self._clock.now() - host.timer_since)
+
+    def _look(self, host: Host) -> None:
+        self._stop_timer(host)
+        now = self._clock.now()
+        if not host.gap:
+            self._end_waits(host, may_visit=True)
+            self._parked.let_out(host.name)
+            self._engine.wake()
+        elif self._is_taken(host):
+            self._set_timer(host, max(host.taken_until, now + _RETRY_SECS))
+        elif host.next_visit > now:
+            self._set_timer(host, host.next_visit)
+        elif self._is_awaited(host):
+            claim: Deferred[Any] = deferred_from_coro(self._store.visit(host.name, host.gap))
+            claim.addCallback(self._claimed, host, now)
+            claim.addErrback(lambda failure: failure.trap(*CANCELLED))
+            host.claim = None if claim.called else claim
+
+    def _claimed(self, left: float, host: Host, asked_at: Instant) -> None:
+        host.claim, now = None, self._clock.now()
+        host.next_visit = max(host.next_visit, now + left)
+        # A visit without a claim may have begun meanwhile.
+        if host.next_visit <= now and not host.under_way:
+            host.open_until = max(asked_at + host.gap / 2, now + _OPEN_LEAST_SECS)
+        self.want(host)
+
+    def _give(self, host: Host) -> None:
+        """Give the next visit to the first request that waits in place, or else to a parked one."""
+        self._set_timer(host, host.open_until)  # in case it is not sent
+        if host.waiters:
+            given = next(iter(host.waiters))
+            self._take(host, host.waiters.pop(given))
+            given.callback(True)  # noqa: FBT003
+        else:
+            self._parked.let_one_out(host.name)
+            self._engine.wake()
+
+    def _take(self, host: Host, request: Request | None) -> None:
+        """Have *request*, or a robots.txt, take the next visit."""
+        host.taken_by, host.taken_until = request, self._clock.now() + host.gap
+
+    @staticmethod
+    def _end_waits(host: Host, *, may_visit: bool) -> None:
+        while host.waiters:
+            given = next(iter(host.waiters))
+            del host.waiters[given]
+            given.callback(may_visit)
+
+    # A visit.
+
+    def _sent_within(self, request: Request) -> AbstractAsyncContextManager[None] | None:
+        # A robots.txt is sent within ``asking``.
+        host = None if is_for_robots_txt(request) else self._host_of(request.url)
+        return None if host is None else self._visit(host, request)
+
+    @asynccontextmanager
+    async def _visit(self, host: Host, request: Request | None) -> AsyncIterator[None]:
+        """Have *request*, or a robots.txt, sent within this, as soon as it may be.
+
+        A visit with ``dont_obey_robotstxt`` is only noted.
+        """
+        if request is not None and request.meta.get("dont_obey_robotstxt"):
+            await self._store.visit(host.name, host.gap, begun=True)
+        else:
+            await self._begin(host, request)
+        self._stop_timer(host)
+        host.under_way += 1
+        host.open_until, began = LONG_AGO, self._clock.now()
+        host.next_visit = began + host.gap
+        try:
+            yield
+        finally:
+            host.under_way -= 1
+            answered = self._clock.now()
+            if request is not None:  # it is not known when exactly a robots.txt was sent
+                answered = min(answered, began + LATE_MOST_SECS)
+            host.next_visit = max(host.next_visit, answered + host.gap)
+            self.want(host)
+
+    async def _begin(self, host: Host, request: Request | None) -> None:
+        """Return when a visit may begin. The time of *request* may have passed in its slot.
+
+        A robots.txt does not wait here, but raises TurnNeededError.
+        """
+        if request is None and host.under_way:
+            raise TurnNeededError
+        while host.gap:
+            if host.taken_by is request:
+                host.taken_by, host.taken_until = None, LONG_AGO
+            left = host.next_visit - self._clock.now()
+            if left <= 0:
+                is_claimed = self._clock.now() < host.open_until
+                host.open_until = LONG_AGO
+                left = await self._store.visit(host.name, host.gap, begun=is_claimed)
+                left = max(left, host.next_visit - self._clock.now())  # others may have begun
+            if left <= 0:
+                return
+            host.next_visit = max(host.next_visit, self._clock.now() + left)
+            if request is None:
+                raise TurnNeededError
+            with self._waiting(request):
+                if not await self.wait(host, request):
+                    self._refuse(request)
+                    raise IgnoreRequest("the crawl is closing")
+
+    # A robots.txt is a visit, too.
 
     def holds_redirect(self, url: str) -> bool:
         """Return whether a redirect to *url* needs a turn, or it is not known yet if it does."""
@@ -220,36 +413,32 @@ class Pacer:
             return False
         return state.known is None and state.state is State.FETCHING
 
+    def _host_asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
+        url = after.url if after is not None and after.url else state.site.robots_url
+        return self._host_of(url)  # an old copy may name a delay
+
     async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> None:
         """Wait until /robots.txt may be fetched. *after* says where it redirects to, if it does."""
         if after is not None and after.url is not None:
             # Two sites that redirect to each other do not wait for each other.
             self._redirected.add(state)
-            until = self._clock.now() + self._timeout_secs
+            until = self._clock.now() + self._config.timeout_secs
             while self._is_first_fetched(after.url) and self._clock.now() < until:
                 await self._clock.sleep(_LOOK_SECS)
             self._redirected.discard(state)
         host = self._host_asked(state, after)
         if host is not None:
-            await self._visits.wait(host)
+            await self.wait(host)
 
-    @asynccontextmanager
-    async def asking(self, state: SiteState, after: TurnNeededError | None) -> AsyncIterator[None]:
+    def asking(
+        self, state: SiteState, after: TurnNeededError | None
+    ) -> AbstractAsyncContextManager[None]:
         """Have a robots.txt fetched within this: that is one visit.
 
-        Raises TurnNeededError if it may not begin now.
+        Raises TurnNeededError without a URL if it may not begin now.
         """
         host = self._host_asked(state, after)
-        if host is None:
-            yield
-            return
-        try:
-            async with self._visits.visit(host, None):
-                yield
-                # It is not known when exactly it was sent.
-                host.next_visit = self._clock.now() + host.gap
-        except TooEarlyError:
-            raise after or TurnNeededError from None
+        return nullcontext() if host is None else self._visit(host, None)
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
         """Return *known*, fresh for some visits at least: else each visit would be to renew it.
@@ -257,19 +446,9 @@ class Pacer:
         If it may be the first that names a delay, the visit is noted. To be awaited before it is
         stored: other processes obey it at once.
         """
-        if not isinstance(known, Copy):
-            return known
-        host = self._named(state.site.robots_url)
-        if host is not None:
+        host = self._hosts.get(state.site.host)
+        if isinstance(known, Copy) and host is not None and host.gap:
             return replace(known, expires=max(known.expires, known.fetched + _VISITS * host.gap))
-        if names_delay(known.body):
+        if isinstance(known, Copy) and names_delay(known.body):
             await self._store.visit(state.site.host, _FIRST_SECS, begun=True)
         return known
-
-
-def _site_of(url: str) -> Site | None:
-    """Return the site of *url*, None for a URL that names none."""
-    try:
-        return site_of(url)
-    except ValueError:  # the errback of the request gets the error of the middleware
-        return None

@@ -37,21 +37,15 @@ class InnerScheduler:
         self._is_scrapys = is_scrapys(type(scheduler))
         self._folder = folder
         self._is_silent: Callable[[], bool] | None = None
+        persist = getattr(scheduler, "persist", None)  # of scrapy-redis
+        self.keeps_requests = folder is not None if persist is None else bool(persist)
+        """Whether the next run finds the requests that it has when the crawl ends."""
+        self.takes_back = self.keeps_requests or (persist is None and not self._is_scrapys)
+        """Whether the next run may find the requests that it gets when the crawl ends."""
 
     def leave_alone_while(self, is_silent: Callable[[], bool]) -> None:
         """Make no calls while *is_silent*: each would block the crawl."""
         self._is_silent = is_silent
-
-    @property
-    def keeps_requests(self) -> bool:
-        """Whether the next run finds the requests that it has when the crawl ends."""
-        # The attribute of scrapy-redis.
-        return bool(getattr(self._scheduler, "persist", self._folder is not None))
-
-    @property
-    def takes_back(self) -> bool:
-        """Whether the next run may find the requests that it gets when the crawl ends."""
-        return bool(getattr(self._scheduler, "persist", self._folder or not self._is_scrapys))
 
     @property
     def fate(self) -> str:

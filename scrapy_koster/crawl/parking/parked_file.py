@@ -1,20 +1,18 @@
-"""Parked requests in an SQLite file, if there are too many for memory or if a JOBDIR keeps them."""
+"""Parked requests in the SQLite file that a JOBDIR keeps."""
 
 from __future__ import annotations
 
 import pickle
 import sqlite3
 from collections import Counter
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from scrapy.utils.request import request_from_dict
 
 from scrapy_koster.crawl.messages.log import Log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from pathlib import Path
     from typing import TypeAlias
 
     from scrapy import Request
@@ -24,19 +22,11 @@ if TYPE_CHECKING:
     """The priority and the number of a request in its queue. The lowest is the next."""
 
 NAME = "koster-parked.sqlite3"
-_VERSION = 1
-_TEMPORARY = (
-    "PRAGMA locking_mode = EXCLUSIVE",
-    "PRAGMA journal_mode = MEMORY",
-    "PRAGMA synchronous = OFF",
-)
 # A written request survives the process, though not the machine.
-_LASTING = (
-    "PRAGMA locking_mode = EXCLUSIVE",
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = NORMAL",
-)
-_TABLE = """
+_BEGIN = """
+    PRAGMA locking_mode = EXCLUSIVE;
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = NORMAL;
     CREATE TABLE IF NOT EXISTS parked (
         queue TEXT, priority INT, number INT, request BLOB, fingerprint BLOB,
         PRIMARY KEY (queue, priority, number)
@@ -48,50 +38,42 @@ _NEXT = """
     ORDER BY 1, 2 LIMIT 100
     """
 _DELETE = "DELETE FROM parked WHERE queue = ? AND priority = ? AND number = ?"
-_RENAME = "UPDATE parked SET queue = ? WHERE queue = ?"
-
-
-class Resumed(NamedTuple):
-    """The requests that the last run has left in the file."""
-
-    counts: Counter[str]
-    """How many wait, by the key of their queue."""
-    number: int = 0
-    """The highest number of them."""
-    fingerprints: frozenset[bytes] = frozenset()
 
 
 class ParkedFile:
-    """Requests in an SQLite file: in the JOBDIR, or in a temporary file.
+    """Requests in an SQLite file in the JOBDIR, pickled as in the disk queues of Scrapy.
 
-    They are pickled as in the disk queues of Scrapy. A temporary file takes only requests of
-    Scrapy's own classes, since an attribute that a subclass adds would not come back.
+    Without a JOBDIR it takes no requests.
 
     The fingerprint of a request is stored with it: a process that is killed may not have written
     it to the ``requests.seen`` of Scrapy, and the next run would fetch the page twice.
     """
 
     def __init__(self, crawler: Crawler, folder: Path | None = None) -> None:
-        """*folder* is where the file stays when the crawl ends; None for a temporary file."""
+        """*folder* is the JOBDIR, None if there is none."""
         self._crawler = crawler
         self._log = Log(__name__, crawler)
         self._path = None if folder is None else folder / NAME
         self._connection: sqlite3.Connection | None = None
-        self._undeleted: list[tuple[str, Place]] = []
-        """Requests that came out and could not be deleted yet: the disk is full."""
+        self.fingerprints: frozenset[bytes] = frozenset()
+        """The fingerprints of the requests that the last run has left."""
+        self.number = 0
+        """The highest number of these requests."""
         self._has_warned = False
 
     @property
     def lasts(self) -> bool:
-        """Whether the next run finds the requests in the file."""
+        """Whether the next run finds the requests of this one."""
         return self._path is not None
 
-    def resume(self) -> Resumed:
-        """Return the requests that the last run has left."""
+    def resume(self) -> Counter[str]:
+        """Return how many requests the last run has left, by queue."""
+        counts: Counter[str] = Counter()
         if self._path is None or not self._path.exists():
-            return Resumed(Counter())
+            return counts
         try:
-            return self._resumed(self._opened())
+            rows = self._opened().execute("SELECT queue, number, fingerprint FROM parked")
+            found = rows.fetchall()
         except (sqlite3.Error, OSError) as error:
             self._log.warning(
                 "%(path)s has requests that waited when the last run ended, and cannot be read:"
@@ -102,117 +84,97 @@ class ParkedFile:
             )
             self._disconnect()
             self._path = None
-            return Resumed(Counter())
-
-    @staticmethod
-    def _resumed(connection: sqlite3.Connection) -> Resumed:
-        counts: Counter[str] = Counter()
-        connection.execute("BEGIN")
-        queues = "SELECT queue, count(*) FROM parked GROUP BY 1"
-        for queue, count in connection.execute(queues).fetchall():
-            counts[key_of(queue)] += count
-            connection.execute(_RENAME, (key_of(queue), queue))
-        connection.execute("COMMIT")
-        rows = connection.execute("SELECT number, fingerprint FROM parked").fetchall()
-        fingerprints = frozenset(fingerprint for _, fingerprint in rows)
-        return Resumed(counts, max((number for number, _ in rows), default=0), fingerprints)
+            return counts
+        self.number = max((number for _, number, _ in found), default=0)
+        self.fingerprints = frozenset(fingerprint for *_, fingerprint in found)
+        counts.update(queue for queue, *_ in found)
+        return counts
 
     def write(self, queue: str, place: Place, request: Request) -> bool:
         """Write *request*; return False if it has to wait in memory."""
-        try:
-            row = self._row(request)
-        except Exception:  # noqa: BLE001  # a request may carry objects of any class
-            return False
-        if row is None:
+        if self._path is None:
             return False
         try:
-            self._opened().execute(_INSERT, (queue, *place, *row))
-        except OverflowError:  # a priority of more than 64 bits
-            return False
+            data = pickle.dumps(request.to_dict(spider=self._crawler.spider), protocol=4)
+            self._opened().execute(_INSERT, (queue, *place, data, self.fingerprint(request)))
         except (sqlite3.Error, OSError) as error:
             self._warn(error)
+            return False
+        except Exception:  # noqa: BLE001  # objects of any class, a priority of more than 64 bits
             return False
         return True
 
-    def _row(self, request: Request) -> tuple[bytes, bytes] | None:
-        spider, fingerprint = self._crawler.spider, b""
-        if self.lasts:
-            fingerprinter = self._crawler.request_fingerprinter
-            assert fingerprinter is not None  # a crawl has one
-            fingerprint = fingerprinter.fingerprint(request)
-        elif not type(request).__module__.startswith("scrapy."):
-            return None
-        return pickle.dumps(request.to_dict(spider=spider), protocol=4), fingerprint
+    def fingerprint(self, request: Request) -> bytes:
+        """Return the fingerprint by which the dupefilter knows *request*."""
+        fingerprinter = self._crawler.request_fingerprinter
+        assert fingerprinter is not None  # a crawl has one
+        return fingerprinter.fingerprint(request)
 
-    def read(self, queue: str, after: Place) -> list[tuple[Place, Request | Exception]]:
-        """Return the next requests of *queue*, with the error of each that cannot be loaded.
+    def read(self, queue: str, after: Place, left: int) -> list[tuple[Place, Request | None]]:
+        """Return the next of the requests that are *left*, None for each that cannot be loaded.
 
-        Raises sqlite3.Error if the file cannot be read.
+        Returns an empty list if the file cannot be read any more.
         """
-        rows = self._opened().execute(_NEXT, (queue, *after)).fetchall()
-        return [((priority, number), self._loaded(data)) for priority, number, data in rows]
-
-    def _loaded(self, data: bytes) -> Request | Exception:
         try:
-            fields = pickle.loads(data)  # noqa: S301  # written by write(), as Scrapy in its JOBDIR
-            return request_from_dict(fields, spider=self._crawler.spider)
-        except Exception as error:  # noqa: BLE001  # the code that wrote it may have changed since
-            return error
-
-    def remove(self, queue: str, place: Place) -> None:
-        """Delete the request at *place*, which has come out."""
-        self._undeleted.append((queue, place))
-        self._delete()
-
-    def _delete(self) -> None:
-        try:
-            while self._undeleted:
-                queue, place = self._undeleted[-1]
-                self._opened().execute(_DELETE, (queue, *place))
-                self._undeleted.pop()
+            rows = self._opened().execute(_NEXT, (queue, *after)).fetchall()
+            if not rows:
+                raise sqlite3.DatabaseError("rows are missing")
         except (sqlite3.Error, OSError) as error:
-            self._warn(error)
-
-    def lost(self, queue: str, count: int, error: Exception) -> None:
-        """Log that *count* requests of *queue* cannot be read."""
-        if self._path is not None and not isinstance(error, sqlite3.Error):
+            self._log.defect(
+                "Requests that waited for %(site)s cannot be read back from their file, and are"
+                " lost: %(requests)d",
+                error,
+                site=queue,
+                requests=left,
+            )
+            return []
+        found = [((priority, number), self._loaded(data)) for priority, number, data in rows]
+        if lost := sum(request is None for _, request in found):
             self._log.warning(
                 "Requests in %(path)s that cannot be loaded: %(count)d. This spider does not have"
                 " their callbacks or classes. They stay in the file: to crawl them, run a version"
                 " of the spider that has these",
                 path=self._path,
-                count=count,
+                count=lost,
             )
-            return
-        self._log.defect(
-            "Requests that waited for %(site)s cannot be read back from their file, and are lost:"
-            " %(requests)d",
-            error,
-            site=key_of(queue),
-            requests=count,
-        )
+        return found
+
+    def _loaded(self, data: bytes) -> Request | None:
+        try:
+            fields = pickle.loads(data)  # noqa: S301  # written by write(), as Scrapy in its JOBDIR
+            return request_from_dict(fields, spider=self._crawler.spider)
+        except Exception:  # noqa: BLE001  # the code that wrote it may have changed since
+            return None
+
+    def remove(self, queue: str, place: Place) -> None:
+        """Delete the request at *place*, which has come out."""
+        try:
+            self._opened().execute(_DELETE, (queue, *place))
+        except (sqlite3.Error, OSError) as error:
+            self._warn(error)
 
     def close(self) -> None:
         """Close the file, and delete it if it is empty."""
-        if self._connection is None:
+        if self._connection is None or self._path is None:
             return
-        self._delete()
         try:
             is_empty = self._connection.execute("SELECT 1 FROM parked").fetchone() is None
         except sqlite3.Error:
             is_empty = False
         self._disconnect()
-        if is_empty and self._path is not None:
+        if is_empty:
             self._path.unlink(missing_ok=True)
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            if self._path is not None:
-                self._connection = _connected(self._path, _LASTING)
-            else:
-                # Where an open file can be deleted it is, at once; elsewhere when it is closed.
-                with TemporaryDirectory(prefix="koster-", ignore_cleanup_errors=True) as folder:
-                    self._connection = _connected(Path(folder) / NAME, _TEMPORARY)
+            assert self._path is not None  # without one nothing is written
+            # No crawl waits for another process that has the file.
+            self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
+            try:
+                self._connection.executescript(_BEGIN)
+            except sqlite3.Error:
+                self._disconnect()
+                raise
         return self._connection
 
     def _disconnect(self) -> None:
@@ -221,10 +183,8 @@ class ParkedFile:
             self._connection = None
 
     def _warn(self, error: Exception) -> None:
-        if self._has_warned:
-            return
-        self._has_warned = True
-        if self._path is not None:
+        if not self._has_warned:
+            self._has_warned = True
             self._log.warning(
                 "%(path)s cannot be written (%(error)s). Waiting requests are kept in memory only,"
                 " and lost if this process is killed. The next run may crawl pages of this run"
@@ -232,31 +192,3 @@ class ParkedFile:
                 path=self._path,
                 error=error,
             )
-        else:
-            self._log.warning(
-                "All waiting requests are kept in memory: their temporary file cannot be written"
-                " (%(error)s). Give the folder for temporary files (TMPDIR) more room",
-                error=error,
-            )
-
-
-def key_of(queue: str) -> str:
-    """Return the key of a queue: its site or its host, without the number of the queue."""
-    return queue.partition(" ")[0]
-
-
-def _connected(path: Path, pragmas: Iterable[str]) -> sqlite3.Connection:
-    # No crawl waits for another process that has the file.
-    connection = sqlite3.connect(path, timeout=0, isolation_level=None)
-    try:
-        for statement in pragmas:
-            connection.execute(statement)
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version not in (0, _VERSION):
-            raise sqlite3.DatabaseError(f"a later version of scrapy-koster wrote it ({version})")
-        connection.execute(_TABLE)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection

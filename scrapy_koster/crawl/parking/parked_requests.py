@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter, deque
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from scrapy_koster.crawl.parking.parked_file import key_of
 from scrapy_koster.crawl.states import Fate
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Refuse
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
     AskFor: TypeAlias = Callable[[SiteState, Request], None]
 
-_IN_MEMORY = 10_000
 # SQLite has no lower priority.
 _BEFORE_ALL = (-(2**63), -1)
 
@@ -60,38 +57,27 @@ class SiteQueue:
 class ParkedRequests:
     """The queues of requests that wait for a site or a host, and those that may come out.
 
-    In a queue the higher priority comes first, then the request that came first. Beyond a number of
-    requests, further ones wait in a temporary file. With a JOBDIR each request is written to a file
-    that lasts, and stays there until it comes out. So when a site opens, its requests stay here
-    until the downloader has room for them: a process that is killed loses none of them.
+    In a queue the higher priority comes first, then the request that came first. With a JOBDIR
+    each request is written to a file, and stays there until it comes out. So when a site opens,
+    its requests stay here until the downloader has room for them: a process that is killed loses
+    none of them. What cannot be written waits in memory.
 
     Until a scheduler opens it, no request waits here.
     """
 
     def __init__(
-        self,
-        crawler: Crawler,
-        *,
-        file: ParkedFile,
-        engine: Engine,
-        ask_for: AskFor,
-        in_memory: int = _IN_MEMORY,
+        self, crawler: Crawler, *, file: ParkedFile, engine: Engine, ask_for: AskFor
     ) -> None:
         """*ask_for* has a site retrieved for which a request begins to wait."""
         self._engine = engine
         self._ask_for = ask_for
         self._file = file
-        self._in_memory = 0 if file.lasts else in_memory
-        self._unfiled = 0
         settings = crawler.settings
         places = settings.getint("CONCURRENT_REQUESTS")
         self._slot_size = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or places
         self._numbers = count()
-        self._names = count(1)
         self._queues: dict[str, SiteQueue] = {}
-        """The queue that takes the requests of each key: of a site, or of a host."""
-        self._all: dict[str, SiteQueue] = {}
-        """All queues by name. A queue that was given up takes no more requests."""
+        """The queues in which requests wait, by the names of sites and hosts."""
         self._visits: dict[SiteQueue, None] = {}
         """The queues of hosts that may be visited once: one request may come out of each."""
         self._open: deque[SiteQueue] = deque()
@@ -99,8 +85,6 @@ class ParkedRequests:
         self._count = 0
         self._backup: RedisBackup | None = None
         self.is_open = self.is_kept = False
-        self.resumed: frozenset[bytes] = frozenset()
-        """The fingerprints of the requests that the last run has left."""
         self.given_up: WeakKeyDictionary[Request, Failure] = WeakKeyDictionary()
         """Requests that waited in vain: refused when they come out, though the site may be due."""
 
@@ -115,113 +99,110 @@ class ParkedRequests:
         self.is_open, self.is_kept = True, is_kept
 
     def resume(self, backup: RedisBackup | None) -> list[str]:
-        """Return the keys of the queues that the last run has left. *backup* gets a copy of each
+        """Return the names of the queues that the last run has left. *backup* gets a copy of each
         request from now on.
         """
-        self._backup = backup
-        resumed = self._file.resume()
-        self._numbers = count(resumed.number + 1)
-        self.resumed = resumed.fingerprints
-        for key, waiting in resumed.counts.items():
-            self._queue(key).filed = waiting
-            self._count += waiting
-        return list(resumed.counts)
+        self._backup, counts = backup, self._file.resume()
+        self._numbers = count(self._file.number + 1)
+        for name, waiting in counts.items():
+            self._queue(name).filed = waiting
+        self._count = counts.total()
+        return list(counts)
+
+    @property
+    def has_resumed(self) -> bool:
+        """Whether the last run has left requests."""
+        return bool(self._file.fingerprints)
+
+    def is_resumed(self, request: Request) -> bool:
+        """Return whether the last run has left the same request: it would be fetched twice.
+
+        A process that was killed may not have written that its queue on disk has given it out.
+        """
+        left = self._file.fingerprints
+        return bool(left) and not request.dont_filter and self._file.fingerprint(request) in left
 
     # Requests begin to wait.
 
     def park(self, state: SiteState, request: Request) -> None:
         """Have *request* wait until its site is known."""
-        self.push(str(state.site), request, for_long=isinstance(state.known, Failure))
+        self.push(str(state.site), request)
         self._ask_for(state, request)
 
-    def push(self, key: str, request: Request, *, for_long: bool = False) -> None:
-        """Put *request* into the queue of *key*, a site or a host, which closes.
+    def push(self, name: str, request: Request) -> None:
+        """Put *request* into the queue of *name*, a site or a host, which closes.
 
-        With *for_long* the site is known to fail.
+        A queue that is being given up stays open: the request is refused with the others.
         """
-        queue = self._queue(key)
-        self._close_queue(queue)
+        queue = self._queue(name)
+        if queue.is_open and queue.failure is None:
+            queue.is_open = False
+            self._open.remove(queue)
         place = (-request.priority, next(self._numbers))
-        is_filed = self._unfiled >= self._in_memory and self._file.write(queue.name, place, request)
+        is_filed = self._file.write(name, place, request)
         if is_filed and place > queue.read_to:
             queue.filed += 1
         else:
             heappush(queue.heap, (place, request, is_filed))
-        self._unfiled += not is_filed
         self._count += 1
         if self._backup is not None:
-            self._backup.add(place, request, for_long=for_long)
+            self._backup.add(place, request)
 
-    def _queue(self, key: str) -> SiteQueue:
-        queue = self._queues.get(key)
-        if queue is None:
-            name = key if key not in self._all else f"{key} {next(self._names)}"
-            queue = self._queues[key] = self._all[name] = SiteQueue(name)
-        return queue
+    def _queue(self, name: str) -> SiteQueue:
+        if name not in self._queues:
+            self._queues[name] = SiteQueue(name)
+        return self._queues[name]
 
-    def count(self, state: SiteState) -> int:
-        """Return how many requests wait for the site."""
-        return self.waiting_in(str(state.site))
-
-    def waiting_in(self, key: str) -> int:
-        """Return how many requests wait in the queue of *key*."""
-        queue = self._queues.get(key)
+    def waiting_in(self, name: str) -> int:
+        """Return how many requests wait in the queue of *name*, a site or a host."""
+        queue = self._queues.get(name)
         return 0 if queue is None or queue.is_open else len(queue)
 
     # They come out.
 
     def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
         """Have the requests of a site go on, be refused or stay. *step* decides about them."""
-        site = str(state.site)
-        match fate, step:
-            case Fate.GO, _:
-                self.let_out(site)
-            case Fate.GIVE_UP, Refuse(failure):
-                self._give_up(site, failure)
-            case Fate.KEEP, Refuse(failure):
-                self._give_up_unwritten(site, failure)
-            case _:
-                pass
+        queue = self._queues.get(str(state.site))
+        if queue is not None:
+            match fate, step:
+                case Fate.GO, _:
+                    self._let_out(queue, None)
+                case Fate.GIVE_UP, Refuse(failure):
+                    self._let_out(queue, failure)
+                case Fate.KEEP, Refuse(failure):
+                    self._give_up_unwritten(queue, failure)
+                case _:
+                    pass
         if self.is_open:
             self._engine.wake()
 
-    def let_out(self, key: str) -> None:
-        """Have the requests in the queue of *key* come out."""
-        if queue := self._queues.get(key):
-            self._open_queue(queue)
+    def let_out(self, name: str) -> None:
+        """Have the requests in the queue of *name* come out."""
+        if queue := self._queues.get(name):
+            self._let_out(queue, None)
 
-    def let_one_out(self, key: str) -> None:
-        """Have one request in the queue of *key*, a host, come out before all others."""
-        if queue := self._queues.get(key):
+    def let_one_out(self, name: str) -> None:
+        """Have one request in the queue of *name*, a host, come out before all others."""
+        if queue := self._queues.get(name):
             self._visits[queue] = None
 
-    def _give_up(self, site: str, failure: Failure) -> None:
-        """Have the requests of *site* refused. Later requests wait in another queue."""
-        if queue := self._queues.pop(site, None):
-            queue.failure = failure
-            self._open_queue(queue)
+    def _let_out(self, queue: SiteQueue, failure: Failure | None) -> None:
+        """Have the requests of *queue* come out; with *failure* they are refused."""
+        queue.failure = failure
+        if not queue.is_open:
+            queue.is_open = True
+            self._open.append(queue)
 
-    def _give_up_unwritten(self, site: str, failure: Failure) -> None:
-        """Have those requests of *site* refused that the JOBDIR does not keep."""
-        queue = self._queues.get(site)
-        if queue is None or not self._file.lasts:
+    def _give_up_unwritten(self, queue: SiteQueue, failure: Failure) -> None:
+        """Have those requests of *queue* refused that the JOBDIR does not keep."""
+        unwritten = [entry for entry in queue.heap if not entry[2]]
+        if not unwritten or not self._file.lasts:
             return
-        unwritten = self._write_all(queue)
-        if unwritten:
-            queue.heap = [entry for entry in queue.heap if entry[2]]
-            heapify(queue.heap)
-            name = f"{site} {next(self._names)}"
-            apart = self._all[name] = SiteQueue(name)
-            apart.heap, apart.failure = unwritten, failure
-            self._open_queue(apart)
-
-    def _write_all(self, queue: SiteQueue) -> list[tuple[Place, Request, bool]]:
-        """Write what is in memory only, and return the requests for which that is not possible."""
-        for number, (place, request, is_filed) in enumerate(queue.heap):
-            if not is_filed and self._file.write(queue.name, place, request):
-                queue.heap[number] = (place, request, True)
-                self._unfiled -= 1
-        return sorted(entry for entry in queue.heap if not entry[2])
+        apart = self._queue(f"{queue.name} (not in the JOBDIR)")
+        apart.heap = sorted(apart.heap + unwritten)
+        self._let_out(apart, failure)
+        queue.heap = sorted(entry for entry in queue.heap if entry[2])
+        self._uncount(queue, 0)
 
     @property
     def has_next(self) -> bool:
@@ -260,9 +241,9 @@ class ParkedRequests:
                 return request
         return None
 
-    def take(self, key: str) -> Request | None:
-        """Return the next request in the queue of *key*, or None."""
-        queue = self._queues.get(key)
+    def take(self, name: str) -> Request | None:
+        """Return the next request in the queue of *name*, or None."""
+        queue = self._queues.get(name)
         return None if queue is None else self._take(queue)
 
     def _has_room(self, queue: SiteQueue) -> bool:
@@ -272,90 +253,53 @@ class ParkedRequests:
         queue.sent = [request for request in queue.sent if request in under_way]
         return len(queue.sent) < self._slot_size
 
-    def _open_queue(self, queue: SiteQueue) -> None:
-        if not queue.is_open:
-            queue.is_open = True
-            self._open.append(queue)
-
-    def _close_queue(self, queue: SiteQueue) -> None:
-        if queue.is_open:
-            queue.is_open = False
-            self._open.remove(queue)
-
     def _take(self, queue: SiteQueue) -> Request | None:
         """Take the next request out of *queue*, unless it is held or another worker's."""
         while not self.is_held and self._load_first(queue):
-            is_own = self._backup is None or self._backup.remove(queue.heap[0][0])
+            place, request, is_filed = queue.heap[0]
+            is_own = self._backup is None or self._backup.remove(place)
             if is_own is None:  # Redis does not say
                 return None
-            _, request = self._remove_first(queue)
+            heappop(queue.heap)
+            if is_filed:
+                self._file.remove(queue.name, place)
+            self._uncount(queue, 1)
             if is_own:
                 return request
         return None
 
-    def _remove_first(self, queue: SiteQueue) -> tuple[Place, Request]:
-        place, request, is_filed = heappop(queue.heap)
-        if is_filed:
-            self._file.remove(queue.name, place)
-        else:
-            self._unfiled -= 1
-        self._uncount(queue, 1)
-        return place, request
-
     def _load_first(self, queue: SiteQueue) -> bool:
         """Return whether *queue* has requests. Afterwards the first one is in memory."""
         while queue.filed and (not queue.heap or queue.heap[0][0] > queue.read_to):
-            self._load(queue)
-        return bool(queue.heap)
-
-    def _load(self, queue: SiteQueue) -> None:
-        error: Exception | None = None
-        lost = 0
-        try:
-            rows = self._file.read(queue.name, queue.read_to)
-            if not rows:
-                raise sqlite3.DatabaseError("rows are missing")
-        except sqlite3.Error as failed:
-            rows, error, lost = [], failed, queue.filed
-        for place, loaded in rows:
-            queue.read_to = place
-            queue.filed -= 1
-            if isinstance(loaded, Exception):
-                error, lost = loaded, lost + 1
-            else:
-                heappush(queue.heap, (place, loaded, True))
-        if error is not None:
-            self._file.lost(queue.name, lost, error)
-            queue.filed -= lost if not rows else 0
+            rows = self._file.read(queue.name, queue.read_to, queue.filed)
+            lost = 0 if rows else queue.filed
+            queue.filed -= len(rows) or lost
+            for place, request in rows:
+                queue.read_to = place
+                if request is None:
+                    lost += 1
+                else:
+                    heappush(queue.heap, (place, request, True))
             self._uncount(queue, lost)
+        return bool(queue.heap)
 
     def _uncount(self, queue: SiteQueue, requests: int) -> None:
         self._count -= requests
-        key = key_of(queue.name)
         if not queue:
-            self._all.pop(queue.name, None)
-            if self._queues.get(key) is queue:
-                del self._queues[key]
+            self._queues.pop(queue.name, None)
 
     # The end.
 
-    def by_key(self) -> Counter[str]:
+    def by_name(self) -> Counter[str]:
         """Return how many requests wait for each site, and for the next visit to each host."""
-        counts: Counter[str] = Counter()
-        for queue in self._all.values():
-            counts[key_of(queue.name)] += len(queue)
-        return counts
+        return Counter({name: len(queue) for name, queue in self._queues.items()})
 
-    def drain(self) -> Iterator[tuple[Place, Request]]:
-        """Take out the requests that do not stay in a file that lasts, with their places."""
-        for queue in list(self._all.values()):
-            if self._file.lasts:
-                yield from ((place, request) for place, request, _ in self._write_all(queue))
-                continue
-            while self._load_first(queue):
-                yield self._remove_first(queue)
+    def unwritten(self) -> Iterator[tuple[Place, Request]]:
+        """Return the requests that are not in the JOBDIR, with their places."""
+        for queue in self._queues.values():
+            yield from (entry[:2] for entry in sorted(queue.heap) if not entry[2])
 
     def close(self) -> None:
-        """Close the file. A temporary one is gone."""
+        """Close the file."""
         self._queues.clear()  # an answer that still comes lets no request out
         self._file.close()

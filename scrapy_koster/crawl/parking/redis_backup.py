@@ -8,14 +8,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER
-from scrapy_koster.crawl.parking.worker_leases import Held, WorkerLeases, push_of
+from scrapy_koster.crawl.messages.log import ServerLog
+from scrapy_koster.crawl.parking.worker_leases import WorkerLeases, push_of, server_of
 from scrapy_koster.protocol.printable import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from scrapy import Request
-    from scrapy.utils.asyncio import CallLaterResult
+    from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.clock import Clock, Instant, Ticks
     from scrapy_koster.crawl.engine.private import Engine
@@ -68,24 +69,18 @@ class RedisBackup:
         """The requests that are to be written, or were without an answer of Redis."""
         self._removed: set[str] = set()
         """The fields that could not be removed when their requests came out."""
-        self._waits = self._parks = True
-        self._held = Held.PARKS
-        """The value of the lease."""
+        self._waits = True
+        """Whether requests may wait in this worker, so that others wait for it."""
         self._look_at = LONG_AGO
         self._answered_at = LONG_AGO
         self._silent_since: Instant | None = None
-        self._rests_until = LONG_AGO
-        """No calls until then: Redis did not answer."""
-        self._refused_until = LONG_AGO
-        """No writes until then: Redis has refused one, for example because it is full."""
-        self._rest_secs = _REST_SECS
-        self._holds_since: Instant | None = None
-        self._holds_until = LONG_AGO
         self.is_holding = False
-        """Whether no request may come out at this moment: see ``remove``."""
+        """Whether no request may come out: Redis is silent, for less than *hold_secs*."""
+        self._rests_until = LONG_AGO
+        """No writes until then, and no calls at all if Redis did not answer."""
+        self._rest_secs = _REST_SECS
         self._has_warned = self._has_told = False
         self._ticking: Ticks | None = None
-        self._writing: CallLaterResult | None = None
 
     def open(self, *, anew: bool) -> None:
         """Take over what other workers have left, or drop it if the crawl begins *anew*."""
@@ -102,20 +97,13 @@ class RedisBackup:
         now = self._clock.now()
         if now >= self._rests_until and now - self._answered_at >= _ANSWERED_SECS:
             self._try(self._leases.ping)
-        since = self._silent_since
-        return since is not None and now - since < self._hold_secs
+        self._look_at_hold()
+        return self.is_holding
 
-    def add(self, place: Place, request: Request, *, for_long: bool = False) -> None:
-        """Write *request*, which waits at *place*: soon, or *for_long* at once."""
-        self._waits = self._parks = True
-        if for_long:
-            self._due[place] = request
-            if self._writing is None:  # together with others that are parked now
-                self._writing = self._clock.call_later(0.0, self._write_soon)
-        else:
-            self._young[place] = (self._clock.now(), request)
-        if self._held is not Held.PARKS:  # else other workers could end before it is written
-            self._try(self._renew, writes=True)
+    def add(self, place: Place, request: Request) -> None:
+        """Write *request*, which waits at *place*, if it still does after a moment."""
+        self._waits = True
+        self._young[place] = (self._clock.now(), request)
         if len(self._young) + len(self._due) > UNWRITTEN_MOST and not self._write():
             self._young.clear()  # they wait in memory only
             self._due.clear()
@@ -129,13 +117,12 @@ class RedisBackup:
             return True
         field = _field(place)
         is_taken = self._try(lambda: self._leases.remove(field))
-        if is_taken is None and self._holds():
+        if is_taken is None and self.is_holding:
             return None
         self._due.pop(place, None)
         if is_taken is None:
             self._removed.add(field)
             return True
-        self._holds_since = None
         if is_taken and not self._has_told:
             self._has_told = True
             self._log.info(
@@ -164,9 +151,7 @@ class RedisBackup:
         """
         if self._ticking is not None:
             self._ticking.stop()
-        if self._writing is not None:
-            self._writing.cancel()
-        self._rests_until = self._refused_until = LONG_AGO
+        self._rests_until = LONG_AGO
         try:
             if not keep:
                 return None if self._try(self._leases.forget) is None else 0
@@ -194,20 +179,12 @@ class RedisBackup:
 
     def _tick(self) -> None:
         was_silent = self._silent_since is not None
-        self._write(self._clock.now() + -YOUNG_SECS)
+        self._write(self._clock.now() - YOUNG_SECS)
         if was_silent or self._clock.now() >= self._look_at:
             self._look_at = self._clock.now() + LEASE_SECS / 3
             if self._try(self._renew, writes=True) is not None:
                 self._try(self._look, writes=True)
-        ends = self.is_holding and self._clock.now() >= self._holds_until
-        if ends:
-            self.is_holding = False
-        if ends or (was_silent and self._silent_since is None):
-            self._engine.wake()
-
-    def _write_soon(self) -> None:
-        self._writing = None
-        self._write(LONG_AGO)
+        self._look_at_hold()
 
     def _write(self, since: Instant = NEVER) -> bool:
         """Write the requests that are due, or wait *since* then; return whether that succeeds."""
@@ -224,11 +201,8 @@ class RedisBackup:
         """Renew the lease, and write *chunk*; return how many of its requests can be written."""
         written = {_field(place): self._encoded(request) for place, request in chunk.items()}
         parked = {field: data for field, data in written.items() if data is not None}
-        held = Held.DONE
-        if self._waits:
-            held = Held.PARKS if self._parks or self._young or self._due else Held.WAITS
-        self._leases.renew(LEASE_SECS, held, parked=parked, removed=self._removed)
-        self._held, self._parks = held, False
+        lease = "waits" if self._waits else "done"
+        self._leases.renew(LEASE_SECS, lease, parked=parked, removed=self._removed)
         self._removed.clear()
         return len(parked)
 
@@ -252,21 +226,10 @@ class RedisBackup:
 
     # A Redis that fails.
 
-    def _holds(self) -> bool:
-        """Hold written requests for a moment; return False if that has lasted for *hold_secs*."""
-        now = self._clock.now()
-        if self._holds_since is None:
-            self._holds_since = now
-        if now - self._holds_since >= self._hold_secs:
-            return False
-        self._holds_until = max(self._rests_until, now + TICK_SECS)
-        self.is_holding = True
-        return True
-
     def _try(self, call: Callable[[], T], *, writes: bool = False) -> T | None:
         """Return the result of *call*, or None if Redis fails or has just failed."""
         began = self._clock.now()
-        if began < self._rests_until or (writes and began < self._refused_until):
+        if began < self._rests_until and (writes or self._silent_since is not None):
             return None
         try:
             result = call()
@@ -276,16 +239,23 @@ class RedisBackup:
         if writes or self._silent_since is not None:
             self._rest_secs = _REST_SECS
         self._silent_since, self._answered_at = None, began
+        self._look_at_hold()
         return result
 
+    def _look_at_hold(self) -> None:
+        """Let requests come out again if Redis has answered, or was silent for *hold_secs*."""
+        since = self._silent_since
+        if self.is_holding and (since is None or self._clock.now() - since >= self._hold_secs):
+            self.is_holding = False
+            self._engine.wake()
+
     def _failed(self, error: Exception, began: Instant) -> None:
-        until = self._clock.now() + self._rest_secs
+        self._rests_until = self._clock.now() + self._rest_secs
         self._rest_secs = min(2 * self._rest_secs, _REST_MOST_SECS)
-        if any(kind.__name__ == "ResponseError" for kind in type(error).__mro__):
-            self._refused_until = until
-        else:
-            self._rests_until = until
-            self._silent_since = began if self._silent_since is None else self._silent_since
+        # A server that refuses a call does answer. It lets no worker take over requests, either.
+        is_refused = any(kind.__name__ == "ResponseError" for kind in type(error).__mro__)
+        if not is_refused and self._silent_since is None:
+            self._silent_since, self.is_holding = began, True
         # Without its text: a server may quote the password.
         self._warn(type(error).__name__)
 
@@ -301,13 +271,14 @@ class RedisBackup:
 
 
 def backup_of(
-    scheduler: Any, log: Log, engine: Engine, clock: Clock, *, hold_secs: float
+    crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock, *, hold_secs: float
 ) -> RedisBackup | None:
     """Return the backup for a *scheduler* of scrapy-redis, None for any other."""
     queue = getattr(scheduler, "queue", None)
     push = push_of(queue)
     if push is None:
         return None
+    log = ServerLog(__name__, crawler, server_of(queue))
     return RedisBackup(log, engine, clock, queue, push, hold_secs=hold_secs)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +23,14 @@ _NAME = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _PUSHES = {"PriorityQueue": "ZADD", "FifoQueue": "LPUSH", "LifoQueue": "LPUSH"}
 
 # Moves the parked requests of a worker into the queue, unless it holds its lease. Returns how many
-# requests were moved, and for how many another worker has to stay: at least one if some may not be
-# written yet. A request that cannot be pushed stays parked, so at any moment it is in one of the
-# two. Redis 5 or later.
+# requests were moved, and for how many another worker has to stay. A request that cannot be pushed
+# stays parked, so at any moment it is in one of the two. Redis 5 or later.
 _TAKE_OVER = """
 local parked, lease, taken, workers, queue = unpack(KEYS)
 local worker, push, at_once, remembered = unpack(ARGV)
 local held = redis.call('GET', lease)
 if held then
-    if held == 'done' then return {0, 0} end
-    return {0, math.max(redis.call('HLEN', parked), held == 'parks' and 1 or 0)}
+    return {0, held == 'done' and 0 or redis.call('HLEN', parked)}
 end
 local moved, cursor = 0, '0'
 repeat
@@ -61,17 +58,6 @@ return {moved, left}
 """
 
 
-class Held(str, Enum):
-    """The value of a lease: what the other workers need to know."""
-
-    DONE = "done"
-    """The worker waits no longer. Other workers do not wait for it."""
-    WAITS = "waits"
-    """Its parked requests are written."""
-    PARKS = "parks"
-    """It may have parked requests that are not written yet."""
-
-
 class WorkerLeases:
     """This worker and the others: a set of names, and for each worker a lease and two hashes.
 
@@ -93,11 +79,14 @@ class WorkerLeases:
         self._take_over = self._server.register_script(_TAKE_OVER)
 
     def renew(
-        self, secs: float, held: Held, *, parked: Mapping[str, Any], removed: set[str]
+        self, secs: float, lease: str, *, parked: Mapping[str, Any], removed: set[str]
     ) -> bool:
-        """Hold the lease for *secs*, and write what is parked and what has been removed."""
+        """Hold the lease for *secs*, and write what is parked and what has been removed.
+
+        The lease is "waits", or "done" if other workers need not wait for this one.
+        """
         with self._server.pipeline() as pipe:
-            pipe.set(self._key("lease", self._me), held.value, px=int(secs * 1000))
+            pipe.set(self._key("lease", self._me), lease, px=int(secs * 1000))
             pipe.sadd(self._key("workers"), self._me)
             if parked:
                 pipe.hset(self._key("parked", self._me), mapping=dict(parked))
