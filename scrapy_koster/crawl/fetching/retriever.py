@@ -154,7 +154,7 @@ class Retriever:
         for task in list(self._tasks):
             await maybe_deferred_to_future(task)
         if self._archiver is not None:
-            await self._archiver.close()
+            self._archiver.close()
         await self._store.close()
 
     async def _run(self, state: SiteState, page: Request) -> None:
@@ -271,7 +271,7 @@ class Retriever:
             known = await self._pacer.learnt(state, known)
         if self._archiver is not None:
             stale, exchanges = last_copy(state.known), result.exchanges
-            known = await self._archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
+            known = self._archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
         self._announcer.answered(state.site, result, known)
         await self._store.put(state.site, known)
         facts = await self._read(state, last_copy(known), page)
@@ -281,7 +281,7 @@ class Retriever:
     async def _take_stored(self, state: SiteState, known: Known, page: Request) -> None:
         source = self._store.source
         if self._archiver is not None:
-            known = await self._archiver.learnt(state.site, known, source)
+            known = self._archiver.learnt(state.site, known, source)
         known = _met(known, state.known, now=self._clock.epoch())
         facts = await self._read(state, last_copy(known), page)
         self._take(state, facts._replace(known=known, source=source))
