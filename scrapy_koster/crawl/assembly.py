@@ -16,8 +16,7 @@ from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine, belonging
 from scrapy_koster.crawl.events import Events
-from scrapy_koster.crawl.fetching.archiver import Archiver, info_of
-from scrapy_koster.crawl.fetching.examiner import Examiner
+from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
 from scrapy_koster.crawl.fetching.retriever import Retriever
@@ -26,7 +25,6 @@ from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.log import Log, ServerLog
 from scrapy_koster.crawl.messages.stats import Stats
-from scrapy_koster.crawl.messages.summary import Summary
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.pacing.visits import HostVisits
@@ -83,7 +81,7 @@ class Assembly:
         self.clock, self.engine = clock_of(crawler), Engine(crawler)
         self.stats, self.robot = Stats(crawler.stats), Robot(crawler, config)
         self.events = Events(crawler)
-        self.announcer = announcer_of(crawler, config)
+        self.announcer = Announcer(crawler, config)
         self.finish = Finish(crawler, config)
         self.stated = Stated()
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
@@ -103,6 +101,9 @@ class Assembly:
         fetcher = parts.fetch or parts.fetcher(
             crawler, config, self.stats, self.clock, needs_turn=turns
         )
+        archiver = None
+        if config.archive is not None:
+            archiver = Archiver(crawler, config.archive, self.robot.name)
         self.sites: Sites = build_sites(
             crawler,
             config,
@@ -112,8 +113,8 @@ class Assembly:
             records=records,
             chance=parts.chance,
             lookahead=parts.lookahead,
-            examiner=Examiner(self.robot, self.events),
-            archiver=archiver_of(crawler, config, self.robot.name),
+            robot=self.robot,
+            archiver=archiver,
             parked=self.parked,
             pacer=self.pacer,
             engine=self.engine,
@@ -160,7 +161,7 @@ def build_sites(
     chance: Callable[[], float] = random.random,
     records: SiteRecords | None = None,
     lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None,
-    examiner: Examiner | None = None,
+    robot: Robot | None = None,
     archiver: Archiver | None = None,
     parked: ParkedRequests | None = None,
     pacer: Pacer | None = None,
@@ -183,7 +184,7 @@ def build_sites(
         limit=limit,
         pacer=pacer,
         archiver=archiver,
-        examiner=examiner,
+        robot=robot,
         is_awaited=lambda state: sites.is_awaited(state),
         retrieved=lambda state: sites.ended(state),
     )
@@ -207,21 +208,12 @@ def _replay(crawler: Crawler, config: Config) -> Replay:
     """Return the replay of a crawl, with sites of its own, of which none is asked."""
     clock = clock_of(crawler)
     config = replace(config, policy=policy_of_replay(config.policy))
-    announcer = announcer_of(crawler, config, kind=QuietAnnouncer)
+    announcer = QuietAnnouncer(crawler, config)
     fetcher = NoFetch(crawler, config, Stats(crawler.stats), clock)
     store = storage_of(crawler, config, kind=LastCopies)
     sites = build_sites(crawler, config, announcer, fetcher=fetcher, store=store)
     log = _log(crawler, Replay)
     return Replay(crawler, log, clock, policy=config.policy, sites=sites)
-
-
-def announcer_of(
-    crawler: Crawler, config: Config, *, kind: type[Announcer] = Announcer
-) -> Announcer:
-    """Return what tells the user of the sites of a crawl."""
-    summary, stats = Summary(crawler, config), Stats(crawler.stats)
-    log = _log(crawler, Announcer)
-    return kind(config, stats, log, summary=summary, events=Events(crawler))
 
 
 def storage_of(
@@ -240,15 +232,6 @@ def _server_of(crawler: Crawler, storage: type[Storage]) -> str:
         return ""
     url = urlsplit(crawler.settings.get("KOSTER_REDIS_URL") or setting.default)
     return f"{url.hostname}:{url.port or 6379}" if url.hostname else url.path
-
-
-def archiver_of(crawler: Crawler, config: Config, robot: str) -> Archiver | None:
-    """Return what writes the archive of a crawl for *robot*; None without KOSTER_ARCHIVE."""
-    if config.archive is None:
-        return None
-    clock = clock_of(crawler)
-    info = info_of(crawler, robot=robot, began=clock.epoch())
-    return Archiver(config, Stats(crawler.stats), _log(crawler, Archiver), clock, info)
 
 
 def _log(crawler: Crawler, part: type) -> Log:

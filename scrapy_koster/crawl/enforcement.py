@@ -14,10 +14,9 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster import signals
-from scrapy_koster.crawl.decision import decide, host_refusal, is_plainly_allowed
+from scrapy_koster.crawl.decision import checked_watch, decide, host_refusal, is_plainly_allowed
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, unavailable
-from scrapy_koster.crawl.fetching.examiner import checked_watch
 from scrapy_koster.crawl.fetching.room import is_of_scrapy
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import Copy

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 import scrapy
 
 from scrapy_koster.archive.record import Attempt, Record
+from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.stats import Stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +21,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.protocol.access import Copy, Known
     from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
@@ -39,21 +38,19 @@ class Archiver:
     counted, and logged once.
     """
 
-    def __init__(
-        self, config: Config, stats: Stats, log: Log, clock: Clock, info: Callable[[str], Record]
-    ) -> None:
-        """*info* returns the first record of a file with this name."""
+    def __init__(self, crawler: Crawler, folder: str, robot: str) -> None:
+        """Write into *folder*; *robot* is the name by which the crawl decides."""
         # An extra, which a crawl without an archive does not load.
         from scrapy_koster.archive.evidence import Evidence  # noqa: PLC0415
         from scrapy_koster.archive.writer import Writer  # noqa: PLC0415
 
-        assert config.archive is not None
-        self._folder = config.archive
-        self._stats = stats
-        self._log = log
-        self._clock = clock
-        began = clock.epoch()
-        self._evidence = Evidence(Writer(config.archive, info, began=began), began=began)
+        self._folder = folder
+        self._stats = Stats(crawler.stats)
+        self._log = Log(__name__, crawler)
+        self._epoch = clock_of(crawler).epoch
+        began = self._epoch()
+        info = _info_of(crawler, robot=robot, began=began)
+        self._evidence = Evidence(Writer(folder, info, began=began), began=began)
         self._warned = False
 
     def learnt(
@@ -68,7 +65,7 @@ class Archiver:
 
         *exchanges* are what was sent and received, *stale* is the copy that was revalidated.
         """
-        attempt = Attempt(site, known, source.value, self._clock.epoch(), exchanges, stale)
+        attempt = Attempt(site, known, source.value, self._epoch(), exchanges, stale)
         try:
             archived, records = self._evidence.add(attempt)
         except Exception as error:  # noqa: BLE001  # no disk and no file may end the crawl
@@ -97,7 +94,7 @@ class Archiver:
             )
 
 
-def info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], Record]:
+def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], Record]:
     """Return what makes the warcinfo record of a file: the software, and what decides.
 
     *robot* is the name by which the crawl decides, *began* when it did, in seconds since the epoch.

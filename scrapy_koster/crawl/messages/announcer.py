@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy_koster import signals
-from scrapy_koster.crawl.messages.summary import Retrieval
+from scrapy_koster.crawl.events import Events
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
 from scrapy_koster.protocol.hazard import Cause
@@ -18,12 +21,9 @@ from scrapy_koster.protocol.wording import because_of, utc
 
 if TYPE_CHECKING:
     from scrapy import Request
+    from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.events import Events
-    from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.messages.stats import Stats
-    from scrapy_koster.crawl.messages.summary import Summary
     from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.site import Site
 
@@ -57,14 +57,12 @@ LINES = {
 class Announcer:
     """Says once what becomes of each site, and counts it."""
 
-    def __init__(
-        self, config: Config, stats: Stats, log: Log, *, summary: Summary, events: Events
-    ) -> None:
+    def __init__(self, crawler: Crawler, config: Config) -> None:
         self._policy = config.policy
-        self._stats = stats
-        self._log = log
-        self.summary = summary
-        self._events = events
+        self._stats = Stats(crawler.stats)
+        self._log = Log(__name__, crawler)
+        self.summary = Summary(crawler, config)
+        self._events = Events(crawler)
         self._has_warned_of_viewer = False
         self._to_go_on = _TO_GO_ON
 
@@ -160,15 +158,6 @@ class Announcer:
                 " once",
                 site=state.site,
             )
-
-    def not_heeded(self, state: SiteState, secs: float) -> None:
-        """A handler of ``robots_parsed`` is not waited for any longer."""
-        self._log.warning(
-            "A handler of the signal robots_parsed has not returned within KOSTER_TIMEOUT_SECS ="
-            " %(secs)g s for the robots.txt of %(site)s, and was cancelled. The site is crawled",
-            secs=secs,
-            site=state.site,
-        )
 
     def failed(self, state: SiteState, error: BaseException) -> None:
         """Something that is ours went wrong."""
