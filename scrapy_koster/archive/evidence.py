@@ -46,7 +46,7 @@ _REMEMBERED = 100_000
 
 
 class Evidence:
-    """Writes the results of a crawl. Its methods are called in one thread, one after the other."""
+    """Writes the results of a crawl."""
 
     def __init__(self, writer: Writer, *, began: float) -> None:
         """*began* is the start of the crawl, in seconds since the epoch.

@@ -8,8 +8,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from scrapy_koster.commands.subcommand import NOT_RETRIEVED, site_named
-from scrapy_koster.crawl.decision import decide
-from scrapy_koster.crawl.fetching.examiner import checked_watch
+from scrapy_koster.crawl.decision import checked_watch, decide
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.delay import delay_or_limit
 from scrapy_koster.protocol.html_page import is_html

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 
-from scrapy_koster.crawl.assembly import announcer_of, build_sites, storage_of
+from scrapy_koster.crawl.assembly import build_sites, storage_of
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
+from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.protocol.access import Answer, Copy
 from scrapy_koster.protocol.site import Site
@@ -126,7 +127,7 @@ def lookup_sites(crawler: Crawler, *, refresh: bool) -> Sites:
     return build_sites(
         crawler,
         config,
-        announcer_of(crawler, config),
+        Announcer(crawler, config),
         fetcher=Fetcher(crawler, config, Stats(crawler.stats), clock_of(crawler)),
         store=storage_of(crawler, config, kind=_Refreshed if refresh else StorageCalls),
     )

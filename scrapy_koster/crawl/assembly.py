@@ -16,8 +16,7 @@ from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine, belonging
 from scrapy_koster.crawl.events import Events
-from scrapy_koster.crawl.fetching.archiver import Archiver, info_of
-from scrapy_koster.crawl.fetching.examiner import Examiner
+from scrapy_koster.crawl.fetching.archiver import Archiver
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
 from scrapy_koster.crawl.fetching.retriever import Retriever
@@ -26,8 +25,6 @@ from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.log import Log, ServerLog
 from scrapy_koster.crawl.messages.stats import Stats
-from scrapy_koster.crawl.messages.summary import Summary
-from scrapy_koster.crawl.messages.urlsseen import UrlsSeen
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.pages.stated import Stated
@@ -44,50 +41,18 @@ from scrapy_koster.crawl.replaying.replay import (
 )
 from scrapy_koster.crawl.robot import Robot, copies_of
 from scrapy_koster.crawl.site_records import SiteRecords
-from scrapy_koster.crawl.sitemaps import Sitemaps
-from scrapy_koster.crawl.sites import NothingParked, Sites
+from scrapy_koster.crawl.sites import Sites
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from scrapy import Request
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.sites import Parked
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.storage.port import Storage
-
-
-@dataclass(frozen=True)
-class Assembly:
-    """The objects of one crawl that Scrapy's components are made of."""
-
-    config: Config
-    clock: Clock
-    engine: Engine
-    stats: Stats
-    robot: Robot
-    events: Events
-    announcer: Announcer
-    seen: UrlsSeen
-    finish: Finish
-    sitemaps: Sitemaps
-    sites: Sites
-    pacer: Pacer | None
-    """None if the crawl keeps no delays."""
-    parked: ParkedRequests
-    replay: Replay | None
-    stated: Stated
-    folder: Path | None
-    """The JOBDIR, if the inner scheduler keeps its requests there."""
-
-    @property
-    def is_replay(self) -> bool:
-        """Whether pages come out of the HTTP cache alone, and no site is asked."""
-        return self.replay is not None and self.replay.is_on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,104 +72,82 @@ class Parts:
     parked_file: Callable[[Crawler, Path | None], ParkedFile] = ParkedFile
 
 
+class Assembly:
+    """The objects of one crawl that Scrapy's components are made of."""
+
+    def __init__(self, crawler: Crawler, parts: Parts) -> None:
+        self.config = config = parts.config or config_of(crawler)
+        self.clock, self.engine = clock_of(crawler), Engine(crawler)
+        self.stats, self.robot = Stats(crawler.stats), Robot(crawler, config)
+        self.events = Events(crawler)
+        self.announcer = Announcer(crawler, config)
+        self.finish = Finish(crawler, config)
+        self.stated = Stated()
+        self.folder = folder_of(config.fallback_scheduler, crawler.settings)
+        """The JOBDIR, if the inner scheduler keeps its requests there."""
+        # Sites and those whom it tells know each other: these find it when they are called.
+        self.parked = parts.parked(
+            crawler,
+            file=parts.parked_file(crawler, self.folder),
+            engine=self.engine,
+            ask_for=lambda state, request: self.sites.ask_for(state, request),
+        )
+        store = storage_of(crawler, config)
+        records = parts.records(config.memory_sites, lambda state: self.sites.forget(state))
+        self.pacer = self._pacer(crawler, records, store) if config.pace.obeys else None
+        """None if the crawl keeps no delays."""
+        turns = None if self.pacer is None else self.pacer.holds_redirect
+        fetcher = parts.fetch or parts.fetcher(
+            crawler, config, self.stats, self.clock, needs_turn=turns
+        )
+        archiver = None
+        if config.archive is not None:
+            archiver = Archiver(crawler, config.archive, self.robot.name)
+        self.sites: Sites = build_sites(
+            crawler,
+            config,
+            self.announcer,
+            fetcher=fetcher,
+            store=store,
+            records=records,
+            chance=parts.chance,
+            lookahead=parts.lookahead,
+            robot=self.robot,
+            archiver=archiver,
+            parked=self.parked,
+            pacer=self.pacer,
+            engine=self.engine,
+        )
+        self.replay = _replay(crawler, config) if is_replay(crawler.settings) else None
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether pages come out of the HTTP cache alone, and no site is asked."""
+        return self.replay is not None and self.replay.is_on
+
+    def _pacer(self, crawler: Crawler, records: SiteRecords, store: StorageCalls) -> Pacer:
+        config, clock, engine = self.config, self.clock, self.engine
+        return Pacer(
+            config,
+            self.stats,
+            _log(crawler, Pacer),
+            clock=clock,
+            engine=engine,
+            robot=self.robot,
+            records=records,
+            store=store,
+            delays=Delays(config, self.stats, self.robot, _log(crawler, Delays)),
+            parked=self.parked,
+            own_secs=crawler.settings.getfloat("DOWNLOAD_DELAY"),
+        )
+
+
 def assembly_of(crawler: Crawler, parts: Parts | None = None) -> Assembly:
     """Return the objects of the crawl of *crawler*; ValueError if a setting is wrong.
 
     They are built when they are first asked for. *parts* are of no effect later.
     """
-    return belonging(crawler, Assembly, lambda: _assembled(crawler, parts or Parts()))
-
-
-def _assembled(crawler: Crawler, parts: Parts) -> Assembly:
-    config = parts.config or config_of(crawler)
-    clock, engine, stats = clock_of(crawler), Engine(crawler), Stats(crawler.stats)
-    robot, events = Robot(crawler, config), Events(crawler)
-    announcer = announcer_of(crawler, config)
-    store = storage_of(crawler, config)
-    archiver = archiver_of(crawler, config, robot.name)
-    folder = folder_of(config.fallback_scheduler, crawler.settings)
-
-    # Sites and those whom it tells know each other: these find it when they are called.
-    def ask_for(state: SiteState, request: Request) -> None:
-        sites.ask_for(state, request)
-
-    def forget(state: SiteState) -> bool:
-        return sites.forget(state)
-
-    records = parts.records(config.memory_sites, forget)
-    file = parts.parked_file(crawler, folder)
-    parked = parts.parked(crawler, file=file, engine=engine, ask_for=ask_for)
-    pacer = _pacer(crawler, config, robot, records, store, parked=parked)
-    sites = build_sites(
-        crawler,
-        config,
-        announcer,
-        fetcher=parts.fetch
-        or parts.fetcher(
-            crawler,
-            config,
-            stats,
-            clock,
-            needs_turn=None if pacer is None else pacer.holds_redirect,
-        ),
-        store=store,
-        records=records,
-        chance=parts.chance,
-        lookahead=parts.lookahead,
-        examiner=Examiner(robot, events),
-        archiver=archiver,
-        parked=parked,
-        pacer=pacer,
-        engine=engine,
-    )
-    replay = _replay(crawler, config) if is_replay(crawler.settings) else None
-    log = _log(crawler, Sitemaps)
-    return Assembly(
-        config=config,
-        clock=clock,
-        engine=engine,
-        stats=stats,
-        robot=robot,
-        events=events,
-        announcer=announcer,
-        seen=UrlsSeen(),
-        finish=Finish(crawler, config),
-        sitemaps=Sitemaps(config, log, clock, sites=sites, robot=robot, replay=replay),
-        sites=sites,
-        pacer=pacer,
-        parked=parked,
-        replay=replay,
-        stated=Stated(),
-        folder=folder,
-    )
-
-
-def _pacer(
-    crawler: Crawler,
-    config: Config,
-    robot: Robot,
-    records: SiteRecords,
-    store: StorageCalls,
-    *,
-    parked: ParkedRequests,
-) -> Pacer | None:
-    if not config.pace.obeys:
-        return None
-    clock, engine, stats = clock_of(crawler), Engine(crawler), Stats(crawler.stats)
-    delays = Delays(config, stats, robot, _log(crawler, Delays))
-    return Pacer(
-        config,
-        stats,
-        _log(crawler, Pacer),
-        clock=clock,
-        engine=engine,
-        robot=robot,
-        records=records,
-        store=store,
-        delays=delays,
-        parked=parked,
-        own_secs=crawler.settings.getfloat("DOWNLOAD_DELAY"),
-    )
+    return belonging(crawler, Assembly, lambda: Assembly(crawler, parts or Parts()))
 
 
 def build_sites(
@@ -217,9 +160,9 @@ def build_sites(
     chance: Callable[[], float] = random.random,
     records: SiteRecords | None = None,
     lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None,
-    examiner: Examiner | None = None,
+    robot: Robot | None = None,
     archiver: Archiver | None = None,
-    parked: Parked | None = None,
+    parked: ParkedRequests | None = None,
     pacer: Pacer | None = None,
     engine: Engine | None = None,
 ) -> Sites:
@@ -228,15 +171,6 @@ def build_sites(
     places = crawler.settings.getint("CONCURRENT_REQUESTS")
     limited = partial(LookaheadLimit.of_crawl, places=places, memory=config.memory_sites)
     limit = (lookahead or limited)(clock, engine.wake)
-
-    def forget(state: SiteState) -> bool:
-        return sites.forget(state)
-
-    def is_awaited(state: SiteState) -> bool:
-        return sites.is_awaited(state)
-
-    def ended(state: SiteState) -> None:
-        sites.ended(state)
 
     retriever = Retriever(
         crawler,
@@ -249,18 +183,20 @@ def build_sites(
         limit=limit,
         pacer=pacer,
         archiver=archiver,
-        examiner=examiner,
-        is_awaited=is_awaited,
-        retrieved=ended,
+        robot=robot,
+        is_awaited=lambda state: sites.is_awaited(state),
+        retrieved=lambda state: sites.ended(state),
     )
-    sites = Sites(
+    if records is None:
+        records = SiteRecords(config.memory_sites, lambda state: sites.forget(state))
+    sites: Sites = Sites(
         config,
         clock=clock,
         engine=engine,
-        records=SiteRecords(config.memory_sites, forget) if records is None else records,
+        records=records,
         retriever=retriever,
         announcer=announcer,
-        parked=NothingParked() if parked is None else parked,
+        parked=parked,
         pacer=pacer,
         ahead=limit,
     )
@@ -271,21 +207,12 @@ def _replay(crawler: Crawler, config: Config) -> Replay:
     """Return the replay of a crawl, with sites of its own, of which none is asked."""
     clock = clock_of(crawler)
     config = replace(config, policy=policy_of_replay(config.policy))
-    announcer = announcer_of(crawler, config, kind=QuietAnnouncer)
+    announcer = QuietAnnouncer(crawler, config)
     fetcher = NoFetch(crawler, config, Stats(crawler.stats), clock)
     store = storage_of(crawler, config, kind=LastCopies)
     sites = build_sites(crawler, config, announcer, fetcher=fetcher, store=store)
     log = _log(crawler, Replay)
     return Replay(crawler, log, clock, policy=config.policy, sites=sites)
-
-
-def announcer_of(
-    crawler: Crawler, config: Config, *, kind: type[Announcer] = Announcer
-) -> Announcer:
-    """Return what tells the user of the sites of a crawl."""
-    summary, stats = Summary(crawler, config), Stats(crawler.stats)
-    log = _log(crawler, Announcer)
-    return kind(config, stats, log, summary=summary, events=Events(crawler))
 
 
 def storage_of(
@@ -304,15 +231,6 @@ def _server_of(crawler: Crawler, storage: type[Storage]) -> str:
         return ""
     url = urlsplit(crawler.settings.get("KOSTER_REDIS_URL") or setting.default)
     return f"{url.hostname}:{url.port or 6379}" if url.hostname else url.path
-
-
-def archiver_of(crawler: Crawler, config: Config, robot: str) -> Archiver | None:
-    """Return what writes the archive of a crawl for *robot*; None without KOSTER_ARCHIVE."""
-    if config.archive is None:
-        return None
-    clock = clock_of(crawler)
-    info = info_of(crawler, robot=robot, began=clock.epoch())
-    return Archiver(config, Stats(crawler.stats), _log(crawler, Archiver), clock, info)
 
 
 def _log(crawler: Crawler, part: type) -> Log:

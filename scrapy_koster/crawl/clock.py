@@ -65,12 +65,12 @@ class Clock:
         finally:
             timer.cancel()
 
-    def deadline(self, secs: float, late: Callable[[], object]) -> Deadline:
-        """Call *late* when *secs* seconds are over, unless that is cancelled before."""
-        return Deadline(self, secs, late)
-
     async def within(self, secs: float, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """Return what *coroutine* does; after *secs* cancel it, and raise LateError."""
+        """Return what *coroutine* does; after *secs* cancel it, and raise LateError.
+
+        In a process that was stopped meanwhile the time is over before what has ended can say so:
+        it gets a moment for that.
+        """
         running: Deferred[_T] = deferred_from_coro(coroutine)
         late = []
 
@@ -78,7 +78,11 @@ class Clock:
             late.append(True)
             running.cancel()
 
-        deadline = self.deadline(secs, end)
+        def over() -> None:
+            nonlocal timer
+            timer = self.call_later(_MOMENT_SECS, end)
+
+        timer = self.call_later(secs, over)
         try:
             result = await maybe_deferred_to_future(running)
         except CANCELLED:
@@ -86,30 +90,10 @@ class Clock:
                 raise LateError from None
             raise
         finally:
-            deadline.cancel()
+            timer.cancel()
         if late:  # it ended by itself when it was cancelled
             raise LateError
         return result
-
-
-class Deadline:
-    """Calls a function once, when its time is over.
-
-    In a process that was stopped meanwhile the time is over before what has ended can say so: it
-    gets a moment for that.
-    """
-
-    def __init__(self, clock: Clock, secs: float, late: Callable[[], object]) -> None:
-        self._clock = clock
-        self._late = late
-        self._timer = clock.call_later(secs, self._over)
-
-    def cancel(self) -> None:
-        """Do not call it."""
-        self._timer.cancel()
-
-    def _over(self) -> None:
-        self._timer = self._clock.call_later(_MOMENT_SECS, self._late)
 
 
 class LateError(Exception):

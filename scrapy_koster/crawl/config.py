@@ -98,9 +98,11 @@ SETTINGS: Mapping[str, Setting] = {
     "KOSTER_USAGE_PURPOSES": read.labels(),
     "KOSTER_USAGE_ACTION": read.one_of(UsageAction, "report"),
     "KOSTER_USAGE_UNKNOWN": read.one_of(UsageUnknown, "keep"),
-    "KOSTER_USAGE_FIELD": read.field_or_none(),
-    "KOSTER_REPORT": read.file_or_none(),
-    "KOSTER_ARCHIVE": read.folder_or_none(),
+    "KOSTER_USAGE_FIELD": read.text_or_none("the name of a field", str.isidentifier),
+    "KOSTER_REPORT": read.text_or_none("the path of a file"),
+    "KOSTER_ARCHIVE": read.text_or_none(
+        "the path of a folder", lambda path: not Path(path).is_file()
+    ),
     FALLBACK_SCHEDULER: read.class_with(
         *SCHEDULER_METHODS,
         default="scrapy.core.scheduler.Scheduler",
@@ -226,12 +228,12 @@ def config_of(crawler: Crawler) -> Config:
     return belonging(crawler, Config, lambda: Config.from_crawler(crawler))
 
 
-def checked_robot(robot: Any, where: str) -> str | None:
+def checked_robot(robot: Any, where: str, parser: type = Decider) -> str | None:
     """Return *robot*, a name token or a User-Agent header, which begins with one (A10).
 
     Several names, in a list or with commas between them, are returned with commas. None where it
     is None or empty, which Scrapy takes for nothing said. Raises ValueError, with *where* it stands
-    and a right one, where it names no robot.
+    and a right one, where it names no robot, or several that *parser* does not know records of.
     """
     if not robot:
         return None
@@ -244,36 +246,27 @@ def checked_robot(robot: Any, where: str) -> str | None:
             f"Invalid {where}: {error}. Use words without spaces, slashes or versions. For example:"
             f' {where} = ["figtree-images", "figtree"].'
         ) from None
-    if isinstance(robot, str) and name_token(robot):
-        return robot
-    raise ValueError(
-        f"Invalid {where}: {printable(repr(robot))} does not begin with a name token, which"
-        " is one word without spaces, slashes or a version (section 3.2.1). For example:"
-        f' {where} = "figtree".'
-    )
-
-
-def check_several(robot: str | None, parser: type[RobotParser], where: str) -> None:
-    """Raise ValueError if *robot* has several names, and *parser* does not know records by name."""
-    if robot and len(names_of(robot)) > 1 and not issubclass(parser, Decider):
+    if not isinstance(robot, str) or not name_token(robot):
+        raise ValueError(
+            f"Invalid {where}: {printable(repr(robot))} does not begin with a name token, which"
+            " is one word without spaces, slashes or a version (section 3.2.1). For example:"
+            f' {where} = "figtree".'
+        )
+    if len(names_of(robot)) > 1 and not issubclass(parser, Decider):
         raise ValueError(
             f"Invalid {where}: KOSTER_PARSER = {parser.__name__} cannot tell which of the names"
             f" {printable(robot)} has a record. Use one name, or a parser of scrapy-koster, for"
             ' example KOSTER_PARSER = "scrapy_koster.Rfc9309RobotParser".'
         )
+    return robot
 
 
 def _robot(crawler: Crawler, parser: type[RobotParser]) -> str | None:
-    of_spider = getattr(crawler.spider, "robotstxt_user_agent", None)
-    of_project = crawler.settings.get("ROBOTSTXT_USER_AGENT")
-    for said, where in (
-        (of_spider, "robotstxt_user_agent"),
-        (of_project, "ROBOTSTXT_USER_AGENT"),
-    ):
-        if robot := checked_robot(said, where):
-            check_several(robot, parser, where)
-            return robot
-    return None
+    said = getattr(crawler.spider, "robotstxt_user_agent", None)
+    if robot := checked_robot(said, "robotstxt_user_agent", parser):
+        return robot
+    where = "ROBOTSTXT_USER_AGENT"
+    return checked_robot(crawler.settings.get(where), where, parser)
 
 
 def _below_data_dir(path: str) -> str:

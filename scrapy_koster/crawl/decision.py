@@ -12,7 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from scrapy_koster.parsers.koster import KosterRobotParser
+from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.protocol.access import Failure
+from scrapy_koster.protocol.defect import guarded, returned
+from scrapy_koster.protocol.hazard import Watch
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import is_plain
@@ -108,6 +112,19 @@ def is_plainly_allowed(url: str, robot: str, *, origin: str, allows: Permission)
     *origin* is the site with a slash at its end.
     """
     return allows(url, robot) and is_plain(url.removeprefix(origin))
+
+
+def checked_watch(parser: object, robot: str) -> Watch | None:
+    """Return what finds the hazards of a file for *robot*, None if neither standard decides.
+
+    Raises ParserDefectError if the parser's own method raises, or returns another type.
+    """
+    if not isinstance(parser, (KosterRobotParser, Rfc9309RobotParser)):
+        return None
+    watch: object = guarded(parser, "watch", lambda: parser.watch(robot))
+    if watch is None or isinstance(watch, Watch):
+        return watch
+    raise returned(parser, "watch", watch, "a Watch or None")
 
 
 def host_refusal(hosts: Iterable[bytes], site: Site, now: float) -> Refuse | None:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster import signals
-from scrapy_koster.crawl.decision import decide, host_refusal, is_plainly_allowed
+from scrapy_koster.crawl.decision import checked_watch, decide, host_refusal, is_plainly_allowed
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, unavailable
-from scrapy_koster.crawl.fetching.examiner import checked_watch
 from scrapy_koster.crawl.fetching.room import is_of_scrapy
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import Copy
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.verdict import Verdict
+
+_URLS_COUNTED = 100_000
 
 
 def may_end_elsewhere(crawler: Crawler) -> bool:
@@ -61,6 +63,8 @@ class Enforcement:
         self._robot = parts.robot
         self._pacer: Pacer | None = None
         self._has_warned_of_final_url = False
+        self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
+        """Hashes of the refused URLs that were counted last; only with KOSTER_FILTER_LINKS."""
 
     def keep_delays(self, pacer: Pacer | None) -> None:
         """Refuse sites by the delays of *pacer* from now on, None: by no delay."""
@@ -248,7 +252,7 @@ class Enforcement:
         """Log, count and refuse *request*, unless KOSTER_DRY_RUN is set."""
         stats = self._parts.stats
         if self._config.filter_links:
-            self._parts.seen.is_new(request.url)  # a link to it is not counted again
+            self._is_new(request.url)  # a link to it is not counted again
         self._count_refused(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
@@ -268,9 +272,16 @@ class Enforcement:
         """Count a request that is dropped before it is queued; each URL once as refused."""
         self._parts.stats.link_filtered()
         self._log.debug("Not queued: %(request)s is %(verdict)s", request=request, verdict=verdict)
-        if self._parts.seen.is_new(request.url):
+        if self._is_new(request.url):
             self._count_refused(request, verdict)
             self._parts.stats.forbidden(verdict.ground)
+
+    def _is_new(self, url: str) -> bool:
+        """Return whether *url* was not counted yet, and remember it."""
+        found = hash(url)
+        is_new = found not in self._counted
+        self._counted[found] = None
+        return is_new
 
     def _count_refused(self, request: Request, verdict: Verdict) -> None:
         if verdict.ground is Ground.DELAY:

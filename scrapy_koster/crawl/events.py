@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydispatch.dispatcher import getAllReceivers, liveReceivers
+from pydispatch.dispatcher import Any, getReceivers
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -18,7 +18,8 @@ class Events:
 
     def has_receivers(self, signal: object) -> bool:
         """Return whether anybody has connected to *signal*."""
-        return any(True for _ in liveReceivers(getAllReceivers(self._signals.sender, signal)))
+        senders, kinds = (self._signals.sender, Any), (signal, Any)
+        return any(getReceivers(sender, kind) for sender in senders for kind in kinds)
 
     def send(self, signal: object, **named: object) -> None:
         """Send *signal*, if anybody has connected to it."""

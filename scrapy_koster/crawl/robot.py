@@ -10,7 +10,7 @@ from scrapy import signals
 from scrapy.http import Headers
 from scrapy.utils.python import without_none_values
 
-from scrapy_koster.crawl.config import Config, check_several, checked_robot
+from scrapy_koster.crawl.config import Config, checked_robot
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.nametoken import TOKEN, names_of
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _META = 'meta["robotstxt_user_agent"]'
 # So many requests are compared: each costs a signal.
-_COMPARED = 1000
+_COMPARED = 100
 # More words than a name has: after a name comes its version, or a comment.
 _WORDS = re.compile(rf"{TOKEN}\s+\w")
 # A URL, a mail address, or the name of a host.
@@ -90,8 +90,7 @@ class Robot:
     def name_of(self, request: Request) -> str:
         """Return what *request* says of the robot, or else what the crawl does."""
         said = request.meta.get("robotstxt_user_agent")
-        if said and (checked := checked_robot(said, _META)):
-            check_several(checked, self._parser, _META)
+        if said and (checked := checked_robot(said, _META, self._parser)):
             name = checked
         elif self._token is None and b"User-Agent" in request.headers:
             name = sent_user_agent(request.headers)
@@ -99,6 +98,16 @@ class Robot:
             return self.name
         self._names[request] = name
         return name
+
+    def name_or_own(self, request: Request) -> str:
+        """Return what ``name_of`` does, and the name of the crawl if that of *request* is invalid.
+
+        The errback of the request is told when it is decided.
+        """
+        try:
+            return self.name_of(request)
+        except ValueError:
+            return self.name
 
     def decided_by(self, request: Request) -> str:
         """Return the name by which *request* was decided, whatever its headers have become."""

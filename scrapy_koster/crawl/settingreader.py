@@ -6,15 +6,12 @@ ValueError for an invalid one.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
 import re
 from collections.abc import Callable
 from enum import Enum
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from scrapy.utils.misc import load_object
@@ -104,39 +101,16 @@ def _listed(value: Any) -> list[Any]:
     return list(value)
 
 
-def field_or_none() -> Setting:
-    """Return the setting of the name of a field. None, the default, and "" are no name."""
+def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting:
+    """Return the setting of a text, or of a path. None, the default, and "" are none."""
 
-    def read(value: Any) -> object:
-        _must(value.isidentifier())
-        return value
-
-    return _or_none("the name of a field", read)
-
-
-def file_or_none() -> Setting:
-    """Return the setting of the path of a file. None, the default, and "" are no path."""
-    return _or_none("the path of a file", str)
-
-
-def folder_or_none() -> Setting:
-    """Return the setting of the path of a folder, which exists or can be created; or none."""
-
-    def read(value: Any) -> str:
-        _must(not Path(value).is_file())
-        return str(value)
-
-    return _or_none("the path of a folder", read)
-
-
-def _or_none(wanted: str, read: Callable[[Any], object]) -> Setting:
-    def read_text(value: Any) -> object:
+    def read(value: Any) -> str | None:
         if value is None or value == "":  # as on the command line
             return None
-        _must(isinstance(value, (str, os.PathLike)))
-        return read(value)
+        _must(isinstance(value, (str, os.PathLike)) and is_valid(value))
+        return str(value)
 
-    return _setting(None, wanted, read_text)
+    return _setting(None, wanted, read)
 
 
 def overrides() -> Setting:
@@ -161,7 +135,7 @@ def class_with(*has: str, default: str, is_not: str = "") -> Setting:
             loaded = load_object(value)
         except (ImportError, NameError, TypeError, ValueError) as error:
             wanted = f"a class or the path of one ({printable(str(error))})"
-            raise invalid(value, wanted + _hint(value, has)) from error
+            raise invalid(value, wanted) from error
         if not isinstance(loaded, type):
             raise invalid(value, "a class or the path of one")
         if missing := [name for name in has if not hasattr(loaded, name)]:
@@ -171,23 +145,6 @@ def class_with(*has: str, default: str, is_not: str = "") -> Setting:
         return loaded
 
     return Setting(default, read)
-
-
-def _hint(path: Any, has: tuple[str, ...]) -> str:
-    """Return a hint at the class with the attributes *has* whose name is most like *path*."""
-    module_name, _, name = str(path).rpartition(".")
-    try:
-        module = import_module(module_name)
-    except (ImportError, ValueError):
-        return ""
-    fitting = [
-        each
-        for each in getattr(module, "__all__", None) or dir(module)
-        if isinstance(found := getattr(module, each, None), type)
-        and all(hasattr(found, attribute) for attribute in has)
-    ]
-    near = difflib.get_close_matches(name, fitting, 1, cutoff=0.5)
-    return f". Did you mean '{module_name}.{near[0]}'?" if near else ""
 
 
 def _choices(kind: type[Enum]) -> str:

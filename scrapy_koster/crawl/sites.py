@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
@@ -25,43 +25,13 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.fetching.retriever import Retriever
     from scrapy_koster.crawl.messages.announcer import Announcer
     from scrapy_koster.crawl.pacing.pacer import Pacer
+    from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
     from scrapy_koster.crawl.site_records import SiteRecords
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Settled, Step
 
 # Some loops cannot set a timer for longer. A site is looked at again then.
 _TIMER_MOST_SECS = 86400.0
-
-
-class Parked(Protocol):
-    """The requests that wait in the scheduler. See ``parking.parked_requests``."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the scheduler of the crawl holds requests back."""
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether what is parked when the crawl ends is there for the next run."""
-
-    def waiting_in(self, key: str) -> int:
-        """Return how many requests wait for the site whose name is *key*."""
-
-    def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
-        """Take note of what becomes of them, and of the step by which they are decided."""
-
-
-class NothingParked:
-    """No scheduler holds anything back."""
-
-    is_open = is_kept = False
-
-    def waiting_in(self, key: str) -> int:  # noqa: ARG002
-        """Return 0."""
-        return 0
-
-    def settled(self, state: SiteState, fate: Fate, step: Step) -> None:
-        """Do nothing: no request waits."""
 
 
 class Sites:
@@ -76,11 +46,11 @@ class Sites:
         records: SiteRecords,
         retriever: Retriever,
         announcer: Announcer,
-        parked: Parked,
+        parked: ParkedRequests | None,
         pacer: Pacer | None,
         ahead: LookaheadLimit,
     ) -> None:
-        """*parked* has the requests that wait in the scheduler. *pacer* is closed with
+        """*parked* has the requests that wait in the scheduler, if any do. *pacer* is closed with
         the sites.
         """
         self._policy = config.policy
@@ -115,11 +85,10 @@ class Sites:
     def waiting_for(self, state: SiteState) -> int:
         """Return how many requests wait for the site."""
         # Parked requests are counted by site: one that left the memory may have a new state.
-        return (
-            0
-            if state.page is None
-            else self._parked.waiting_in(str(state.site)) + len(state.waiters)
-        )
+        if state.page is None:
+            return 0
+        parked = 0 if self._parked is None else self._parked.waiting_in(str(state.site))
+        return parked + len(state.waiters)
 
     def is_awaited(self, state: SiteState) -> bool:
         """Return whether requests wait for the site, or have since it was last looked at."""
@@ -161,13 +130,14 @@ class Sites:
         step = self.current_step(state)
         if (ending := self._ending(state, step)) is not None:
             step = self._refusal(state, ending)
+        gives_place = self._parked is not None and self._parked.is_open
         while waits(step):
             told: Deferred[Step] = Deferred()
             # Again: what it waited for may have ended meanwhile, with no request that waited.
             state.page = request
             state.waiters = (*state.waiters, told)
             self._need(state, step)
-            with self.in_place.waiting(request, gives_place=self._parked.is_open):
+            with self.in_place.waiting(request, gives_place=gives_place):
                 step = await maybe_deferred_to_future(told)
         return step
 
@@ -239,14 +209,15 @@ class Sites:
             action = self.happens(state, ending)
             told = self._refusal(state, ending)
         in_place = fate(action, Place.IN_PLACE)
-        parked = fate(action, Place.KEPT if self._parked.is_kept else Place.PARKED)
+        is_kept = self._parked is not None and self._parked.is_kept
+        parked = fate(action, Place.KEPT if is_kept else Place.PARKED)
         announced = step if parked is Fate.KEEP else told
         self._announcer.announce(state, announced, self.waiting_for(state))
         if in_place is not Fate.WAIT:
             waiters, state.waiters = state.waiters, ()
             for waiter in waiters:
                 waiter.callback(told)
-        if self.idle_timeout.crawl is not Crawl.CLOSING:
+        if self._parked is not None and self.idle_timeout.crawl is not Crawl.CLOSING:
             self._parked.settled(state, parked, told)
         if self.waiting_for(state):
             # A failure is tried again in its time, which may have come already.

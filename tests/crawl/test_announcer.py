@@ -11,7 +11,6 @@ from harness.crawling import RecordingSpider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_koster.crawl.assembly import announcer_of
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.states import SiteState
@@ -45,7 +44,7 @@ def crawler() -> Crawler:
 @pytest.fixture
 def announcer(crawler: Crawler) -> Announcer:
     assert crawler.stats is not None
-    return announcer_of(crawler, config_of(crawler))
+    return Announcer(crawler, config_of(crawler))
 
 
 def state_of(standing: Standing | None = None, *, is_deferred: bool = False) -> SiteState:
@@ -134,7 +133,7 @@ def test_a_site_that_is_refused_at_once_is_not_given_up(
 ) -> None:
     """Nothing waited for it. Said once, until something else is known of the site."""
     crawler.settings.set("KOSTER_UNAVAILABLE", unavailable)
-    announcer = announcer_of(crawler, config_of(crawler))
+    announcer = Announcer(crawler, config_of(crawler))
     state, refuse = state_of(), Refuse(replace(FAILURE, is_defect=is_defect), 0)
     line = REFUSING.replace(" (KOSTER_UNAVAILABLE)", "") if is_defect else REFUSING
     for step in (refuse, refuse, Obey(FILE, 0), refuse):
@@ -204,14 +203,6 @@ OF_A_SITE: list[tuple[Any, str, str]] = [
         (
             "The robots.txt of http://fict.org is longer than KOSTER_MAX_BYTES = 9: it was cut"
             " after the last complete line. To read all of it, raise KOSTER_MAX_BYTES"
-        ),
-    ),
-    (
-        lambda to: to.not_heeded(state_of(), 9.5),
-        "WARNING",
-        (
-            "A handler of the signal robots_parsed has not returned within KOSTER_TIMEOUT_SECS ="
-            " 9.5 s for the robots.txt of http://fict.org, and was cancelled. The site is crawled"
         ),
     ),
     (

@@ -180,24 +180,6 @@ def test_a_copy_lives_seven_days_by_the_draft() -> None:
     assert config({}).policy.expiry_secs == 604_800
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "near"),
-    [
-        ("KOSTER_PARSER", "scrapy_koster.Strictest", "scrapy_koster.StrictestRobotParser"),
-        ("KOSTER_PARSER", "scrapy_koster.RFC9309RobotParser", "scrapy_koster.Rfc9309RobotParser"),
-        (
-            "KOSTER_STORAGE",
-            "scrapy_koster.storage.memory.Memory",
-            "scrapy_koster.storage.memory.MemoryStorage",
-        ),
-    ],
-)
-def test_the_nearest_class_is_proposed(name: str, value: str, near: str) -> None:
-    with pytest.raises(ValueError, match=f"Did you mean '{near}'") as raised:
-        config({name: value})
-    assert value in str(raised.value)
-
-
 def test_none_is_the_default_as_in_scrapy() -> None:
     assert config(dict.fromkeys(WRONG)) == config()
 

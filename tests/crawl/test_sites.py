@@ -18,10 +18,11 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
-from scrapy_koster.crawl.assembly import announcer_of, build_sites, storage_of
+from scrapy_koster.crawl.assembly import build_sites, storage_of
 from scrapy_koster.crawl.clock import set_clock
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.private import Engine
+from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
 from scrapy_koster.protocol.site import Site
@@ -71,7 +72,7 @@ class Driven:
         config = config_of(crawler)
         self.clock = clock()
         set_clock(crawler, self.clock)
-        self.announcer = announcer_of(crawler, config)
+        self.announcer = Announcer(crawler, config)
         self.engine = Open(crawler)
         fetcher: Any = self
         self.sites = build_sites(

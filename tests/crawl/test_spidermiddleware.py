@@ -16,7 +16,6 @@ from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlR
 from scrapy.utils.test import get_crawler
 
 from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
-from scrapy_koster.crawl.config import PageSource
 
 URL = "https://example.com/page"
 META = '<meta name="robots" content="%s">'
@@ -102,15 +101,6 @@ class TestSettings:
     def test_sources(self, sources: Any, expected: list[str]) -> None:
         response = page(META % "noindex", robots_tags=["nofollow"])
         assert words(response, middleware(KOSTER_PAGE_DIRECTIVES=sources)) == expected
-
-    def test_constructor(self) -> None:
-        obeyed = RobotsMetaMiddleware(
-            get_crawler(Spider, reactor_settings()),
-            sources=[PageSource.HEADER],
-            dry_run=False,
-            token="figtree",
-        )
-        assert words(page(META % "noindex", robots_tags=["nofollow"]), obeyed) == ["nofollow"]
 
 
 class TestOutput:

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Iterator
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from threading import Event
 from typing import Any
 
 import pytest
@@ -27,9 +26,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_koster.archive import writer
-from scrapy_koster.archive.evidence import Evidence
 from scrapy_koster.archive.folder import Folder
-from scrapy_koster.archive.record import Attempt
 from scrapy_koster.archive.writer import write_all
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.site import site_of
@@ -340,18 +337,6 @@ class InTurn(RecordingSpider):
             yield self.ask(self.urls[len(self.fetched)])
 
 
-class Later(RecordingSpider):
-    """Requests its last URL when it has the others."""
-
-    async def start(self) -> AsyncIterator[Any]:
-        for url in self.urls[:-1]:
-            yield self.ask(url)
-
-    def page(self, response: Response) -> Any:
-        if len(self.fetched) == len(self.urls) - 1:
-            yield self.ask(self.urls[-1])
-
-
 class FullDisk:
     """A disk that is full, until it is not."""
 
@@ -389,71 +374,3 @@ async def test_a_disk_that_is_full_for_a_time_loses_what_was_learnt_then(
     assert "No space left on device" in warning
     assert result.stats["koster/archive/error"] == 2
     assert result.stats["koster/archive/records"] == 6
-
-
-@pytest.mark.real_time  # a thread that hangs holds time still
-async def test_a_write_that_hangs_is_the_last(
-    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    released = Event()
-
-    def hang(_file: int, _octets: bytes) -> None:
-        released.wait(60)
-
-    sites = [server.site() for _ in range(3)]
-    for site in sites:
-        site.robots = RULES
-    with monkeypatch.context() as patched:
-        patched.setattr(writer, "write_all", hang)
-        settings = {
-            "KOSTER_ARCHIVE": str(crawl.folder / "evidence"),
-            "KOSTER_STORAGE": MemoryStorage,
-            "KOSTER_TIMEOUT_SECS": 0.5,
-            "CONCURRENT_REQUESTS": 1,
-        }
-        try:
-            urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
-            result = await crawl(urls=urls, settings=settings)
-        finally:
-            released.set()
-    assert len(result.fetched) == len(result.refused) == 3
-    [warning] = warnings(result)
-    assert "a write has not ended within 0.5 s" in warning
-
-
-@pytest.mark.real_time  # a thread that hangs holds time still
-async def test_nothing_is_written_after_a_write_that_hung(
-    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever waits behind it is given up, also once the one that hung has ended."""
-    released, calls = Event(), []
-
-    def hang(_self: Evidence, _attempt: Attempt) -> None:
-        calls.append(1)
-        released.wait(60 if len(calls) == 1 else 0)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def release(_asked: Asked) -> Reply:
-        released.set()
-        return Reply(200)
-
-    sites = [server.site() for _ in range(3)]
-    for site in sites:
-        site.robots = RULES
-        site.page("/", release)
-    sites[1].robots = Reply(200, RULES, delay=0.4)
-    monkeypatch.setattr(Evidence, "add", hang)
-    settings = {
-        "KOSTER_ARCHIVE": str(crawl.folder / "evidence"),
-        "KOSTER_STORAGE": MemoryStorage,
-        "KOSTER_TIMEOUT_SECS": 0.5,
-    }
-    try:
-        running = crawl.start(Later, urls=[site.url("/") for site in sites], settings=settings)
-        result = await running.result()
-    finally:
-        released.set()
-    assert len(result.fetched) == 3
-    assert len(calls) == 1
-    assert result.stats["koster/archive/error"] == 2
-    assert len(warnings(result)) == 1

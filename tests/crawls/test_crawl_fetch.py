@@ -540,10 +540,7 @@ async def test_a_bomb_costs_no_more_than_the_cap(crawl: Crawl, server: Server) -
     result = await crawl_site(crawl, site, settings={"DOWNLOAD_MAXSIZE": 0})
     assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
     assert "httpcompression/response_bytes" not in result.stats
-    told = str(result.refused[0][1])
-    assert "exceeded" in told
-    unpacked = int(told.partition("compressed, ")[2].partition(" B")[0])
-    assert unpacked < 2 * MAX_BYTES
+    assert f"it unpacks to more than {MAX_BYTES} bytes" in str(result.refused[0][1])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import asyncio
 import concurrent.futures
 import logging
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from threading import Event
@@ -203,19 +202,6 @@ async def test_that_raise_in_the_thread_of_the_crawl(
     kind = type("Kind", (kind_of(method),), {"blocking": False})
     result = await obeyed(crawl, server, strange(kind, method, raising(asyncio.CancelledError())))
     assert "TheKind: " in the_warning(result)
-
-
-async def _soon() -> None:
-    """What a method returns that is a coroutine function."""
-
-
-@pytest.mark.parametrize("method", METHODS)
-async def test_that_return_coroutines(crawl: Crawl, server: Server, method: str) -> None:
-    with warnings.catch_warnings():  # such as that a coroutine was never awaited
-        warnings.simplefilter("error")
-        result = await obeyed(crawl, server, strange(kind_of(method), method, _soon))
-    name = f"The{kind_of(method).__name__}"
-    assert f"{name}: StorageError: {method}() returned a coroutine" in the_warning(result)
 
 
 @pytest.mark.parametrize("made", [None, 7, MemoryStorage], ids=repr)

@@ -8,7 +8,6 @@ import random
 import signal
 import socket
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_koster import RobotsUnavailable
-from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.protocol.access import Failure
 
 MOMENTS, SOME_MOMENTS = 50, 6
@@ -318,29 +315,6 @@ async def test_another_scheduler_is_held_back_by_the_places(crawl: Crawl, server
 
 
 # What never ends.
-
-
-async def test_a_handler_of_robots_parsed_that_never_returns(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = "User-agent: *\nDisallow: /no\n"
-
-    class Stuck(RecordingSpider):
-        @classmethod
-        def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Stuck:
-            spider = super().from_crawler(crawler, *args, **kwargs)
-            crawler.signals.connect(spider.parsed, robots_parsed)
-            return spider
-
-        async def parsed(self, robotparser: object, request: Request) -> None:
-            with suppress(CancelledError):  # Scrapy would log it, on Twisted's own reactor
-                await maybe_deferred_to_future(Deferred())
-
-    urls = [*site.urls(3), site.url("/no")]
-    result = await crawl(Stuck, urls=urls, settings={"KOSTER_TIMEOUT_SECS": 0.5})
-    assert sorted(result.fetched) == site.urls(3)
-    assert [url for url, _ in result.refused] == [site.url("/no")]
-    [said] = [each for each in result.logged(logging.WARNING) if "robots_parsed" in each]
-    assert "KOSTER_TIMEOUT_SECS = 0.5 s" in said
 
 
 STUCK = """

@@ -23,7 +23,8 @@ from scrapy_koster.archive.index import fields_about
 from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.warc import member_of, records_in
 from scrapy_koster.checker.syntax import check
-from scrapy_koster.crawl.fetching.coding import is_whole
+from scrapy_koster.crawl.fetching.coding import codings_in
+from scrapy_koster.crawl.fetching.coding import decoded as unpacked
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.parsers.koster import KosterRobotParser
@@ -142,8 +143,6 @@ _GZIPS = [gzip.compress(b"#" * n) for n in range(3)]
 _HEADS = {
     "gzip": _GZIPS[0][:10],
     "deflate": b"x\x9c",
-    "br": b"\x0b\x02\x80",
-    "zstd": b"(\xb5/\xfd\x04\x00",
 }
 _MAX_BYTES = 512_000
 _KNOWN = Copy("http://h/robots.txt", 200, b"", None, None, 1.0, 2.0)
@@ -276,11 +275,11 @@ def _url(text: str) -> None:
 def _coded(text: str) -> None:
     octets = text.encode("latin-1")
     gzips = b"".join(_GZIPS[n % len(_GZIPS)] for n in octets)  # a member for each octet
-    for coding in ("gzip", "deflate", "br", "zstd"):
-        is_whole(octets, coding, _MAX_BYTES)
-        is_whole(_HEADS[coding] + octets, coding, _MAX_BYTES)
-    is_whole(gzips, "gzip", _MAX_BYTES)
-    is_whole(octets, text, _MAX_BYTES)
+    for coding in ("gzip", "deflate"):
+        for body in (octets, _HEADS[coding] + octets, gzips):
+            with suppress(ValueError):
+                unpacked(body, [coding], _MAX_BYTES)
+    codings_in(text)
 
 
 def _value(text: str) -> None:

@@ -34,6 +34,7 @@ from scrapy.utils.misc import load_object
 
 from scrapy_koster import signals
 from scrapy_koster.crawl.config import DEFAULTS, Config
+from scrapy_koster.crawl.messages import announcer
 
 SETTINGS = text("docs/settings.md")
 STATS = text("docs/stats.md")
@@ -187,12 +188,21 @@ async def test_every_documented_stat_is_counted(
     assert not [p.pattern for p in patterns if not any(p.fullmatch(name) for name in found)]
 
 
-LEVELS = {"debug": "DEBUG", "info": "INFO", "warning": "WARNING", "defect": "ERROR"}
+LEVELS = {
+    "debug": "DEBUG",
+    "info": "INFO",
+    "info_first": "INFO, DEBUG",
+    "warning": "WARNING",
+    "defect": "ERROR",
+}
 
 
 def said() -> set[tuple[str, str, str]]:
     """The level, the logger and the text of each call of a Log."""
-    return {
+    of_sites = {
+        ("INFO, DEBUG", announcer.__name__, _as_documented(x)) for x in announcer.LINES.values()
+    }
+    return of_sites | {
         (level, ".".join(path.relative_to(ROOT).with_suffix("").parts), _as_documented(line))
         for path in (ROOT / "scrapy_koster" / "crawl").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
@@ -205,12 +215,13 @@ def _said_by(node: ast.AST) -> Iterator[tuple[str, str]]:
         case ast.Call(
             func=ast.Attribute(value=ast.Attribute(attr="_log") | ast.Name("log"), attr=name)
         ):
-            level = LEVELS[name]
+            level, line = LEVELS[name], literal(node.args[2 if name == "info_first" else 0])
         case ast.Call(func=ast.Name("log")):
-            level = "INFO, DEBUG"
+            level, line = "INFO, DEBUG", literal(node.args[0])
         case _:
             return
-    line = literal(node.args[0])
+    if ast.unparse(node.args[-1]) == "LINES[kind]":
+        return
     assert line, "a line of the log is written out where it is said"
     yield level, line
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class SimulatedThreads:
-    """What ``fetching.threads`` has: of a process that is killed they have no effect any more."""
+    """What ``Threads`` has: of a process that is killed they have no effect any more."""
 
     def __init__(self, _most: int) -> None:
         pass

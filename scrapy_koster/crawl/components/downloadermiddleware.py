@@ -16,11 +16,13 @@ from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
 from scrapy_koster.crawl.enforcement import Enforcement, may_end_elsewhere
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
+from scrapy_koster.crawl.exceptions import RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
 from scrapy_koster.protocol.path import is_robots_txt
 from scrapy_koster.protocol.site import site_of
-from scrapy_koster.protocol.step import Refuse
+from scrapy_koster.protocol.sitemap import sitemap_urls_in
+from scrapy_koster.protocol.step import Obey, Pass, Refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -178,7 +180,29 @@ class KosterMiddleware:
         if the robots.txt cannot be retrieved, and ValueError if *url* is not an http or https URL.
         Logs a warning if the file was cut.
         """
-        return await self._parts.sitemaps.of(url)
+        state = self._sites.state_of(url)
+        if state is None:
+            raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
+        request = Request(state.origin)
+        if self._replay is not None and self._replay.is_on:  # no site is asked
+            state, step = await self._replay.last_known(state, request)
+        else:
+            step = await self._sites.wait(state, request)
+        if isinstance(step, Pass):  # the sitemaps are unknown, whatever KOSTER_UNAVAILABLE is
+            step = Refuse(step.failure, 0.0)
+        if not isinstance(step, Obey):
+            verdict = self._enforcement.decide(request, state, self._robot.name, step).verdict
+            raise RobotsUnavailable(verdict)
+        copy = step.copy
+        if copy.cut_bytes is not None:
+            self._log.warning(
+                "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d, and"
+                " was cut. Sitemaps after the cut are unknown. To read them, raise"
+                " KOSTER_MAX_BYTES",
+                site=state.site,
+                cut_bytes=copy.cut_bytes,
+            )
+        return sitemap_urls_in(copy.body, copy.url)
 
     # The start and the end of the crawl.
 
@@ -213,7 +237,7 @@ class KosterMiddleware:
             )
 
     def _spider_opened(self) -> None:
-        self._parts.announcer.begin(self._robot.name)
+        self._parts.announcer.summary.begin(self._robot.name)
         if not self._parts.is_replay:
             self._sites.prepare()
         self._enforcement.warn_of_expired_overrides()
@@ -243,7 +267,7 @@ class KosterMiddleware:
         await self._sites.close()
         if self._replay is not None:
             await self._replay.close()
-        self._parts.announcer.sum_up()
+        self._parts.announcer.summary.write()
 
 
 def _after(check: Callable[..., Any], own: Callable[..., Any] | None) -> Callable[..., Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, DeferredQueue
 
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.exceptions import RobotsUnavailable
@@ -44,11 +43,15 @@ class RobotsSitemapMixin(_Base):
             [url for url in self.sitemap_urls if not is_robots_txt(url)]
         ):
             yield request
+        found: DeferredQueue[list[str]] = DeferredQueue()
+        for url in asked:  # one that hangs holds up none of the others
+            deferred_from_coro(self._look_up(middleware, url, found))
         # The crawl is told to end. Where there is no asyncio the engine takes that for an error.
         with suppress(CancelledError):
-            async for url in _Sitemaps(middleware, asked, Log(__name__, self.crawler)):
-                async for request in self._start_with([url]):
-                    yield request
+            for _ in asked:
+                for sitemap in await maybe_deferred_to_future(found.get()):
+                    async for request in self._start_with([sitemap]):
+                        yield request
 
     async def _start_with(self, urls: list[str]) -> AsyncIterator[Any]:
         """Yield the requests of SitemapSpider for *urls*."""
@@ -56,44 +59,25 @@ class RobotsSitemapMixin(_Base):
         async for request in super().start():
             yield request
 
-
-class _Sitemaps:
-    """The sitemaps of several sites, as they come: one that hangs holds up none of the others."""
-
-    def __init__(self, middleware: KosterMiddleware, urls: list[str], log: Log) -> None:
-        self._middleware = middleware
-        self._log = log
-        self._found: deque[str] = deque()
-        self._left = len(urls)
-        self._changed: Deferred[None] = Deferred()
-        for url in urls:
-            deferred_from_coro(self._ask(url))
-
-    async def _ask(self, url: str) -> None:
+    async def _look_up(
+        self, middleware: KosterMiddleware, url: str, found: DeferredQueue[list[str]]
+    ) -> None:
+        """Put the sitemaps of the site of *url* into *found*; none if they are unknown."""
+        log, sitemaps = Log(__name__, self.crawler), []
         try:
-            self._found.extend(await self._middleware.sitemaps(url))
+            sitemaps = await middleware.sitemaps(url)
         except RobotsUnavailable as error:
-            self._log.warning(
+            log.warning(
                 "The sitemaps of %(url)s are unknown: %(verdict)s",
                 url=url,
                 verdict=error.verdict,
             )
         except Exception as error:  # noqa: BLE001  # nobody else takes it
-            self._log.defect(
+            log.defect(
                 "Error while looking up the sitemaps of %(url)s. Fix the URL, or the component"
                 " that the traceback names",
                 error,
                 url=url,
             )
         finally:
-            self._left -= 1
-            changed, self._changed = self._changed, Deferred()
-            changed.callback(None)
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        while True:
-            while self._found:
-                yield self._found.popleft()
-            if not self._left:
-                return
-            await maybe_deferred_to_future(self._changed)
+            found.put(sitemaps)

@@ -31,9 +31,11 @@ from scrapy_koster.protocol.robotsmeta import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import AsyncIterator
 
     from scrapy.crawler import Crawler
+
+    from scrapy_koster.crawl.config import Config
 
 PAGE_DIRECTIVES = "koster_page_directives"
 """The key of request.meta with the words that forbid something, such as ["noindex"]."""
@@ -42,25 +44,15 @@ PAGE_DIRECTIVES = "koster_page_directives"
 class RobotsMetaMiddleware:
     """Drops requests of pages with nofollow, and items of pages with noindex."""
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        *,
-        sources: Collection[PageSource],
-        dry_run: bool,
-        token: str | None,
-    ) -> None:
-        """Look for directives in *sources*; *token* None is that of each request's header."""
+    def __init__(self, crawler: Crawler, config: Config) -> None:
         self._log = Log(__name__, crawler)
         self._stats = Stats(crawler.stats)
         self._events = Events(crawler)
-        self._reads_headers = PageSource.HEADER in sources
-        self._reads_metas = PageSource.META in sources
-        self._dry_run = dry_run
-        self._token = token
+        self._config = config
+        self._reads_headers = PageSource.HEADER in config.page_directives
+        self._reads_metas = PageSource.META in config.page_directives
         self._found: WeakKeyDictionary[Response, Directives] = WeakKeyDictionary()
         self._dropped: Counter[str] = Counter()
-        self._crawler = crawler
         crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
     @classmethod
@@ -71,12 +63,7 @@ class RobotsMetaMiddleware:
         with not_disabled(cls.__name__):
             config = config_of(crawler)
             if config.page_directives:
-                return cls(
-                    crawler,
-                    sources=config.page_directives,
-                    dry_run=config.dry_run,
-                    token=config.robot,
-                )
+                return cls(crawler, config)
         raise NotConfigured  # without a word: it is the user's
 
     def process_spider_input(self, response: Response) -> None:
@@ -113,10 +100,10 @@ class RobotsMetaMiddleware:
         if self._reads_headers and dict.__contains__(response.headers, b"X-Robots-Tag"):
             values = response.headers.getlist(b"X-Robots-Tag")
             said = [value.decode("latin-1") for value in values]
-            for token in tokens_of(request, self._token):
+            for token in tokens_of(request, self._config.robot):
                 found |= directives_of_headers(said, token)
         if self._reads_metas and may_have_metas(response):
-            for token in tokens_of(request, self._token):
+            for token in tokens_of(request, self._config.robot):
                 if part := part_to_read(octets_of(response), token):
                     syntax = syntax_of(type(response), response.headers)
                     found |= directives_of_page(part, token, syntax=syntax)
@@ -133,21 +120,18 @@ class RobotsMetaMiddleware:
         self._events.send(
             robots_signals.output_dropped, response=response, output=output, reason=word
         )
-        self._tell(word, said, output, response)
-        return self._dry_run
-
-    def _tell(self, word: str, said: str, output: Any, response: Response) -> None:
-        first = not self._dropped[word]
         self._dropped[word] += 1
-        log = self._log.info if first else self._log.debug
-        log(
+        self._log.info_first(
+            1,
+            word,
             "%(dropped)s %(what)s from %(page)s, which says %(said)s.%(more)s",
-            dropped="Would drop" if self._dry_run else "Dropped",
+            dropped="Would drop" if self._config.dry_run else "Dropped",
             what=output if isinstance(output, Request) else f"an item ({type(output).__name__})",
             page=response.url,
             said=said,
-            more=_HOW_TO_SWITCH_OFF if first else "",
+            more=_HOW_TO_SWITCH_OFF if self._dropped[word] == 1 else "",
         )
+        return self._config.dry_run
 
     def _sum_up(self) -> None:
         if self._dropped:
@@ -155,7 +139,7 @@ class RobotsMetaMiddleware:
                 "%(dropped)s because their pages say so: items (noindex): %(noindex)d, requests"
                 " (nofollow): %(nofollow)d. KOSTER_PAGE_DIRECTIVES = [] in the settings switches"
                 " this off",
-                dropped="Would be dropped" if self._dry_run else "Dropped",
+                dropped="Would be dropped" if self._config.dry_run else "Dropped",
                 noindex=self._dropped["noindex"],
                 nofollow=self._dropped["nofollow"],
             )

@@ -46,7 +46,13 @@ USAGE = "koster_usage"
 _Unfit: TypeAlias = "tuple[str, Statement | None]"
 """A purpose that items may not serve, and the statement that says so."""
 
-_HEADERS = (b"Content-Usage", b"X-Robots-Tag", b"Tdm-Reservation", b"Tdm-Policy")
+_HEADERS = {
+    "content_usage": b"Content-Usage",
+    "x_robots_tag": b"X-Robots-Tag",
+    "tdm_reservation": b"Tdm-Reservation",
+    "tdm_policy": b"Tdm-Policy",
+}
+"""The fields of HeaderFields."""
 
 
 class UsageMiddleware:
@@ -65,8 +71,7 @@ class UsageMiddleware:
         self._token = parts.config.robot
         self._choice = parts.config.usage
         self._dry_run = parts.config.dry_run
-        self._found: WeakKeyDictionary[Response, Usage] = WeakKeyDictionary()
-        self._unfit: WeakKeyDictionary[Response, _Unfit] = WeakKeyDictionary()
+        self._found: WeakKeyDictionary[Response, tuple[Usage, _Unfit | None]] = WeakKeyDictionary()
         self._dropped: Counter[str] = Counter()
         crawler.signals.connect(self._begin, signal=signals.spider_opened)
         crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
@@ -88,17 +93,16 @@ class UsageMiddleware:
         usage = Usage(self._statements(response, request), labels=self._choice.labels)
         for label, preference in usage.preferences().items():
             self._stats.usage_stated(label, preference)
+        decides = self._choice.drops and not request.meta.get("dont_obey_robotstxt")
         # A callback may write to its meta: what is decided by is kept apart.
-        self._found[response] = usage
-        if unfit := self._unfit_for(request, usage):
-            self._unfit[response] = unfit
+        self._found[response] = usage, self._choice.unfit(usage) if decides else None
         request.meta[USAGE] = usage
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         """Pass on requests without the usage of this page, and items that it may serve."""
-        usage, unfit = self._found.get(response), self._unfit.get(response)
+        usage, unfit = self._found.get(response, (None, None))
         async for output in result:
             if isinstance(output, Request):
                 # People pass meta=response.meta on: it is another page's there, and in no queue.
@@ -128,12 +132,6 @@ class UsageMiddleware:
         of_page = dict.fromkeys(each for token in tokens for each in read(token))
         return self._stated.about(request) + tuple(of_page)
 
-    def _unfit_for(self, request: Request, usage: Usage) -> _Unfit | None:
-        """Return the purpose that items of the page may not serve, None if they may be kept."""
-        if not self._choice.drops or request.meta.get("dont_obey_robotstxt"):
-            return None
-        return self._choice.unfit(usage)
-
     async def _drops(
         self, item: Any, response: Response, purpose: str, statement: Statement | None
     ) -> bool:
@@ -142,19 +140,18 @@ class UsageMiddleware:
         self._events.send(
             robots_signals.output_dropped, response=response, output=item, reason="usage_dropped"
         )
-        first = not self._dropped[purpose]
         self._dropped[purpose] += 1
-        because = f"{purpose} is unknown (KOSTER_USAGE_UNKNOWN)"
-        if statement is not None:
-            because = f"{purpose} is disallowed by {statement}"
-        log = self._log.info if first else self._log.debug
-        log(
+        why = f"disallowed by {statement}" if statement else "unknown (KOSTER_USAGE_UNKNOWN)"
+        because = f"{purpose} is {why}"
+        self._log.info_first(
+            1,
+            purpose,
             "%(dropped)s an item (%(item)s) of %(page)s: %(because)s.%(more)s",
             dropped="Would drop" if self._dry_run else "Dropped",
             item=type(item).__name__,
             page=response.url,
             because=because,
-            more=_HOW_TO_KEEP if first else "",
+            more=_HOW_TO_KEEP if self._dropped[purpose] == 1 else "",
         )
         if self._dry_run:
             return False
@@ -204,13 +201,8 @@ _HOW_TO_KEEP = (
 
 def _fields(headers: Headers) -> HeaderFields:
     """Return the fields that may state preferences."""
-    usage, robots_tag, reservation, policy = (dict.get(headers, name) or () for name in _HEADERS)
-    return HeaderFields(
-        content_usage=usage,
-        x_robots_tag=robots_tag,
-        tdm_reservation=reservation,
-        tdm_policy=policy,
-    )
+    lines = {field: dict.get(headers, name) or () for field, name in _HEADERS.items()}
+    return HeaderFields(**lines)
 
 
 def _fill(item: Any, field: str, usage: Usage) -> None:

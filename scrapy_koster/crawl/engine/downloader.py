@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader import Downloader
 
-from scrapy_koster.crawl.engine.private import belonging
-from scrapy_koster.crawl.engine.sending import SendingHooks
+from scrapy_koster.crawl.engine.private import SendingHooks, belonging
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

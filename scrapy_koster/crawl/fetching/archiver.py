@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import platform
-from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import scrapy
 
 from scrapy_koster.archive.record import Attempt, Record
-from scrapy_koster.crawl.clock import LateError
+from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
-from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.threads import Threads
-from scrapy_koster.protocol.access import Copy, Known
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.stats import Stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,51 +21,39 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.messages.stats import Stats
+    from scrapy_koster.protocol.access import Copy, Known
     from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.verdict import Source
 
-_T = TypeVar("_T")
-
-# So long the end of a crawl waits for the last records and the index.
-_CLOSE_SECS = 30.0
 _UNDECISIVE = {"KOSTER_ARCHIVE", "KOSTER_REPORT", "KOSTER_STORAGE", FALLBACK_SCHEDULER}
 _CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 
 
 class Archiver:
-    """Writes the archive in a thread; one attempt is one call.
+    """Writes the archive; one attempt is one call.
 
     What is learnt is written before it is stored or obeyed, so every page that
     a crawl has fetched has its evidence on the disk. A write that fails is
-    counted, and logged once. One that hangs is the last.
+    counted, and logged once.
     """
 
-    def __init__(
-        self, config: Config, stats: Stats, log: Log, clock: Clock, info: Callable[[str], Record]
-    ) -> None:
-        """*info* returns the first record of a file with this name."""
+    def __init__(self, crawler: Crawler, folder: str, robot: str) -> None:
+        """Write into *folder*; *robot* is the name by which the crawl decides."""
         # An extra, which a crawl without an archive does not load.
         from scrapy_koster.archive.evidence import Evidence  # noqa: PLC0415
         from scrapy_koster.archive.writer import Writer  # noqa: PLC0415
 
-        assert config.archive is not None
-        self._folder = config.archive
-        self._secs = config.timeout_secs
-        self._stats = stats
-        self._log = log
-        self._clock = clock
-        self._threads = Threads(1)
-        began = clock.epoch()
-        self._evidence = Evidence(Writer(config.archive, info, began=began), began=began)
-        self._has_hung = False
+        self._folder = folder
+        self._stats = Stats(crawler.stats)
+        self._log = Log(__name__, crawler)
+        self._epoch = clock_of(crawler).epoch
+        began = self._epoch()
+        info = _info_of(crawler, robot=robot, began=began)
+        self._evidence = Evidence(Writer(folder, info, began=began), began=began)
         self._warned = False
 
-    async def learnt(
+    def learnt(
         self,
         site: Site,
         known: Known,
@@ -79,43 +65,24 @@ class Archiver:
 
         *exchanges* are what was sent and received, *stale* is the copy that was revalidated.
         """
-        attempt = Attempt(site, known, source.value, self._clock.epoch(), exchanges, stale)
-        written = await self._written(partial(self._evidence.add, attempt), self._secs)
-        if written is None:
+        attempt = Attempt(site, known, source.value, self._epoch(), exchanges, stale)
+        try:
+            archived, records = self._evidence.add(attempt)
+        except Exception as error:  # noqa: BLE001  # no disk and no file may end the crawl
+            self._failed(error)
             return known
-        archived, records = written
         self._stats.archived(records)
         return archived
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """End the file, and write its index."""
-        await self._written(self._evidence.close, _CLOSE_SECS)
-        self._threads.close()
-
-    async def _written(self, call: Callable[[], _T], secs: float) -> _T | None:
-        """Return the result of *call*, which writes; None if that fails, or a call has hung."""
-        if self._has_hung:
-            return None
-        made = self._threads.run(partial(self._unless_hung, call))
         try:
-            return await self._clock.within(secs, made)
-        except CANCELLED:  # the loop ends, which is no failure
-            raise
-        except Exception as error:  # noqa: BLE001  # no disk and no file may end the crawl
-            if isinstance(error, LateError):
-                self._has_hung = True
+            self._evidence.close()
+        except Exception as error:  # noqa: BLE001  # as above
             self._failed(error)
-            return None
-
-    def _unless_hung(self, call: Callable[[], _T]) -> _T:
-        """Make *call*, in the thread. Behind one that hung it would mix its records with others."""
-        if self._has_hung:
-            raise LateError
-        return call()
 
     def _failed(self, error: Exception) -> None:
         self._stats.archive_error()
-        is_late = isinstance(error, LateError)
         if not self._warned:
             self._warned = True
             self._log.warning(
@@ -123,11 +90,11 @@ class Archiver:
                 " not said again: %(folder)s: %(error)s. Free space, or set KOSTER_ARCHIVE to a"
                 " folder that can be written",
                 folder=self._folder,
-                error=f"a write has not ended within {self._secs:g} s" if is_late else error,
+                error=error,
             )
 
 
-def info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], Record]:
+def _info_of(crawler: Crawler, *, robot: str, began: float) -> Callable[[str], Record]:
     """Return what makes the warcinfo record of a file: the software, and what decides.
 
     *robot* is the name by which the crawl decides, *began* when it did, in seconds since the epoch.

@@ -1,23 +1,24 @@
-"""The content codings of a body, and whether a compressed one has its end.
+"""The content codings of a robots.txt, which is asked for as it is.
 
-Scrapy takes what there is of one that was cut.
+Scrapy takes what there is of a compressed body that was cut: rules behind that would not be obeyed.
+So bodies are decoded here, and what has no end is a failure.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
-from importlib import import_module
-from importlib.util import find_spec
-from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-_RAW, _GZIP = -15, 31  # window bits of zlib
+_RAW, _ZLIB, _GZIP = -15, 15, 31  # window bits of zlib
+# Some servers send a deflate stream without the header that it should have.
+_BITS = {"gzip": (_GZIP,), "x-gzip": (_GZIP,), "deflate": (_ZLIB, _RAW)}
 _PIECE = 4096  # octets
 # Charsets, media types and words that sites have in a Content-Encoding by mistake.
 _NO_CODING = re.compile(
@@ -34,26 +35,23 @@ def codings_in(value: str) -> list[str]:
     return [word for word in words if not _NO_CODING.fullmatch(word)]
 
 
-def why_undecoded(codings: list[str]) -> str:
-    """Return why a body is still in *codings*."""
-    if unknown := [coding for coding in codings if coding not in _ENDS]:
-        return f"its Content-Encoding is unknown: {printable(', '.join(unknown))}"
-    return f"its Content-Encoding is not decoded: {', '.join(codings)}"
+def decoded(body: bytes, codings: list[str], limit: int) -> bytes:
+    """Return *body*, which is in *codings*, decoded. Raises ValueError with the reason if it fails.
 
-
-def is_whole(body: bytes, coding: str, limit: int) -> bool:
-    """Return whether *body*, in this Content-Encoding, is all that was sent.
-
-    True of what unpacks to more than *limit* octets, and of a coding that is
-    not known: these are refused elsewhere. A checksum that is wrong is no end.
+    That is so if it was cut, or unpacks to more than *limit* octets.
     """
-    codings = codings_in(coding)
-    if not body or not codings or not _ENDS.keys() >= set(codings):
-        return True
-    try:
-        return len(codings) == 1 and _ENDS[codings[0]](body, limit)
-    except Exception:  # noqa: BLE001  # each library has errors of its own
-        return False
+    if not body:
+        return body
+    if unknown := [coding for coding in codings if coding not in _BITS]:
+        raise ValueError(f"its Content-Encoding is unknown: {printable(', '.join(unknown))}")
+    if len(codings) > 1:
+        raise ValueError(f"its Content-Encoding is not decoded: {', '.join(codings)}")
+    for bits in _BITS[codings[0]]:
+        if (unpacked := _whole(body, limit, bits)) is not None:
+            if len(unpacked) > limit:
+                raise ValueError(f"it unpacks to more than {limit} bytes")
+            return unpacked
+    raise ValueError(f"its body is not whole: Content-Encoding {codings[0]}")
 
 
 def is_gzip(body: bytes) -> bool:
@@ -63,21 +61,20 @@ def is_gzip(body: bytes) -> bool:
 
 def gunzipped(body: bytes, limit: int) -> bytes | None:
     """Return up to *limit* + 1 octets of what a gzip file unpacks to, None if it has no end."""
-    try:
-        return b"".join(_unpacked(body, limit + 1))
-    except (EOFError, zlib.error):
-        return None
+    return _whole(body, limit, _GZIP)
 
 
-def _gzip(body: bytes, limit: int) -> bool:
-    return gunzipped(body, limit) is not None
+def _whole(body: bytes, limit: int, bits: int) -> bytes | None:
+    with suppress(EOFError, zlib.error):
+        return b"".join(_unpacked(body, limit + 1, bits))
+    return None
 
 
-def _unpacked(body: bytes, left: int) -> Iterator[bytes]:
+def _unpacked(body: bytes, left: int, bits: int) -> Iterator[bytes]:
     """Members, with zeros behind them: gzip's own reader copies up to 128 KiB for each of them."""
     rest = memoryview(body)
     while rest:
-        stream = zlib.decompressobj(_GZIP)
+        stream = zlib.decompressobj(bits)
         while not stream.eof:
             if not rest:
                 raise EOFError
@@ -90,40 +87,3 @@ def _unpacked(body: bytes, left: int) -> Iterator[bytes]:
             rest = rest[len(piece) - len(stream.unconsumed_tail) - len(stream.unused_data) :]
         while rest and not rest[0]:
             rest = rest[1:]
-
-
-def _deflate(body: bytes, limit: int) -> bool:
-    try:
-        return _ended(zlib.decompressobj(), body, limit)
-    except zlib.error:  # without the header that it should have
-        return _ended(zlib.decompressobj(_RAW), body, limit)
-
-
-def _zstd(body: bytes, limit: int) -> bool:
-    name = "compression.zstd" if find_spec("compression") else "backports.zstd"
-    with import_module(name).ZstdFile(BytesIO(body)) as file:
-        file.read(limit + 1)  # of any number of frames; EOFError if it was cut
-    return True
-
-
-def _ended(stream: Any, body: bytes, limit: int) -> bool:
-    return len(stream.decompress(body, limit + 1)) > limit or bool(stream.eof)
-
-
-def _brotli(body: bytes, limit: int) -> bool:
-    name = "brotli" if find_spec("brotli") else "brotlicffi"
-    stream = import_module(name).Decompressor()
-    piece = stream.process(body, output_buffer_limit=limit + 1)
-    while piece and limit >= 0 and not stream.is_finished():
-        limit -= len(piece)
-        piece = stream.process(b"", output_buffer_limit=limit + 1) if limit >= 0 else b""
-    return limit < 0 or bool(stream.is_finished())
-
-
-_ENDS: dict[str, Callable[[bytes, int], bool]] = {
-    "gzip": _gzip,
-    "x-gzip": _gzip,
-    "deflate": _deflate,
-    "br": _brotli,
-    "zstd": _zstd,
-}

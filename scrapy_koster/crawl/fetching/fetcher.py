@@ -25,7 +25,7 @@ from w3lib.url import safe_url_string
 from scrapy_koster.crawl.engine.answer_limit import HEADERS_MAX_BYTES, HEADERS_TOO_LONG
 from scrapy_koster.crawl.engine.robots_download import RobotsDownload
 from scrapy_koster.crawl.engine.robots_mark import MARK
-from scrapy_koster.crawl.fetching.coding import codings_in, gunzipped, is_gzip, why_undecoded
+from scrapy_koster.crawl.fetching.coding import codings_in, gunzipped, is_gzip
 from scrapy_koster.crawl.fetching.network import network_of
 from scrapy_koster.crawl.fetching.robots_request import robots_request
 from scrapy_koster.crawl.fetching.transfer import Transfer
@@ -258,7 +258,7 @@ class Fetcher:
         plain = not self._download.is_zyte_api(url)
         request = robots_request(url, errand.page, errand.stale, config=self._config, plain=plain)
         exchanges = errand.exchanges if self._config.archive else None
-        request.meta[MARK] = Transfer(self._config.max_bytes, exchanges)
+        request.meta[MARK] = Transfer(self._config.max_bytes, exchanges, plain=plain)
         return request
 
     def _answer(self, response: Response, digest: str) -> Answer | NoAnswer:
@@ -268,7 +268,7 @@ class Fetcher:
             return NoAnswer(HEADERS_TOO_LONG)
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in lines}
         if codings := codings_in(headers.get("content-encoding", "")):
-            return NoAnswer(why_undecoded(codings))
+            return NoAnswer(f"its Content-Encoding is not decoded: {printable(', '.join(codings))}")
         if "location" in headers:
             headers["location"] = safe_url_string(response.headers["Location"] or b"")
         # Section 6: "place limits on the resources spent".

@@ -13,11 +13,12 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.python.failure import Failure as TwistedFailure
 
 from scrapy_koster import signals
-from scrapy_koster.crawl.clock import LateError
+from scrapy_koster.crawl.decision import checked_watch
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.fetching.fetcher import TurnNeededError
 from scrapy_koster.crawl.states import Facts
+from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import (
     Answer,
     Copy,
@@ -48,14 +49,16 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.fetching.archiver import Archiver
-    from scrapy_koster.crawl.fetching.examiner import Examiner
     from scrapy_koster.crawl.fetching.fetcher import Fetcher
     from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
     from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
     from scrapy_koster.crawl.messages.announcer import Announcer
+    from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.policy import Policy
+    from scrapy_koster.protocol.site import Site
     from scrapy_koster.protocol.step import Step
+    from scrapy_koster.protocol.usage_lines import UsageLines
     from scrapy_koster.storage.port import Claimed
 
 # Beyond the time-out of a fetch, for what has to be stored then.
@@ -98,11 +101,13 @@ class Retriever:
         limit: LookaheadLimit,
         pacer: FetchPacer | None,
         archiver: Archiver | None,
-        examiner: Examiner | None,
+        robot: Robot | None,
         is_awaited: Callable[[SiteState], bool],
         retrieved: Callable[[SiteState], None],
     ) -> None:
-        """*is_awaited* tells whether requests wait for a site. *retrieved* is called after each
+        """*robot* is the one that decides; without it nothing is said of what files contain.
+
+        *is_awaited* tells whether requests wait for a site. *retrieved* is called after each
         attempt.
         """
         self._crawler = crawler
@@ -115,7 +120,7 @@ class Retriever:
         self._limit = limit
         self._pacer = pacer
         self._archiver = archiver
-        self._examiner = examiner
+        self._robot = robot
         self._is_awaited = is_awaited
         self._retrieved = retrieved
         self.under_way: set[SiteState] = set()
@@ -154,7 +159,7 @@ class Retriever:
         for task in list(self._tasks):
             await maybe_deferred_to_future(task)
         if self._archiver is not None:
-            await self._archiver.close()
+            self._archiver.close()
         await self._store.close()
 
     async def _run(self, state: SiteState, page: Request) -> None:
@@ -271,7 +276,7 @@ class Retriever:
             known = await self._pacer.learnt(state, known)
         if self._archiver is not None:
             stale, exchanges = last_copy(state.known), result.exchanges
-            known = await self._archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
+            known = self._archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
         self._announcer.answered(state.site, result, known)
         await self._store.put(state.site, known)
         facts = await self._read(state, last_copy(known), page)
@@ -281,7 +286,7 @@ class Retriever:
     async def _take_stored(self, state: SiteState, known: Known, page: Request) -> None:
         source = self._store.source
         if self._archiver is not None:
-            known = await self._archiver.learnt(state.site, known, source)
+            known = self._archiver.learnt(state.site, known, source)
         known = _met(known, state.known, now=self._clock.epoch())
         facts = await self._read(state, last_copy(known), page)
         self._take(state, facts._replace(known=known, source=source))
@@ -307,23 +312,30 @@ class Retriever:
         build = partial(build_from_crawler, kind, self._crawler, body)
         parser: RobotParser = checked_parser(kind, guarded(kind, "from_crawler", build))
         if self._announcer.has_receivers(robots_parsed):
-            await self._tell(state, parser, page)
+            await self._crawler.signals.send_catch_log_async(
+                signal=robots_parsed, robotparser=parser, request=page
+            )
         usage, watch = None, None
-        if self._config.usage.is_on or self._announcer.has_receivers(signals.robots_read):
+        is_shown = self._announcer.has_receivers(signals.robots_read)
+        if self._config.usage.is_on or is_shown:
             labels = self._config.usage.labels
             usage = usage_lines(body, parser, labels=labels, digest=copy.digest)
-        if self._examiner is not None:
-            watch = self._examiner.read(state.site, copy, parser, usage, page)
+        if self._robot is not None:
+            if is_shown:
+                self._show(state.site, copy, parser, usage, self._robot.name_or_own(page))
+            watch = checked_watch(parser, self._robot.name)
         return Facts(parser=parser, watch=watch, usage=usage if self._config.usage.is_on else None)
 
-    async def _tell(self, state: SiteState, parser: RobotParser, page: Request) -> None:
-        told = self._crawler.signals.send_catch_log_async(
-            signal=robots_parsed, robotparser=parser, request=page
-        )
-        try:
-            await self._clock.within(self._config.timeout_secs, told)
-        except LateError:
-            self._announcer.not_heeded(state, self._config.timeout_secs)
+    def _show(
+        self, site: Site, copy: Copy, parser: RobotParser, usage: UsageLines | None, robot: str
+    ) -> None:
+        """Send what the file says to *robot*."""
+        record = None
+        if isinstance(parser, KosterRobotParser):
+            record = guarded(parser, "record", lambda: parser.record(robot))
+        statements = () if usage is None else usage.listed(robot)
+        named = {"site": site, "copy": copy, "record": record, "statements": statements}
+        self._announcer.send(signals.robots_read, **named)
 
 
 def _met(stored: Known, known: Known | None, *, now: float) -> Known:

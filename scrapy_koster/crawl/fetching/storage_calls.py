@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from queue import SimpleQueue
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.threads import Threads
 from scrapy_koster.protocol.printable import error_text
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import judged, seconds, sound
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.storage.port import Storage
 
+_T = TypeVar("_T")
 _CALL_SECS = 5.0
 """How long a call in a thread may take, if KOSTER_TIMEOUT_SECS is not less."""
 # After a failure the storage is not called for so long, each time for twice as long as before: one
@@ -183,7 +188,7 @@ class StorageCalls:
                 [outcome] = await maybe_deferred_to_future(call.ended)
             else:
                 [outcome] = self._make([call])
-            result = read(_checked(method, outcome))
+            result = read(_checked(outcome))
         except CANCELLED:  # the loop ends, which is no failure; Twisted's is an Exception
             raise
         except Exception as error:  # noqa: BLE001  # a storage may be anybody's
@@ -255,7 +260,7 @@ class StorageCalls:
 
     def _opened(self) -> Storage:
         if self._storage is None:
-            opened = _checked("from_settings", self._config.open_storage(self._robot))
+            opened = self._config.open_storage(self._robot)
             if isinstance(opened, type) or not hasattr(opened, "get"):
                 kind = type(opened).__name__
                 raise StorageError(f"from_settings() returned a {kind}, not a storage")
@@ -278,18 +283,12 @@ class _Call:
     is_made: bool = False
 
 
-def _checked(method: str, outcome: Any) -> Any:
-    """Return the *outcome* of a method; raise a StorageError if it is an exception, or async."""
+def _checked(outcome: Any) -> Any:
+    """Return the *outcome* of a method; raise a StorageError if it is an exception."""
     if isinstance(outcome, StorageError):
         raise outcome
     if isinstance(outcome, BaseException):  # asyncio's CancelledError would end the crawl
         raise StorageError(f"it raised {error_text(outcome)}") from outcome
-    if isinstance(outcome, Coroutine):
-        outcome.close()  # else Python warns that it was never awaited
-        raise StorageError(
-            f"{method}() returned a coroutine. Remove async from its definition: a storage that"
-            " blocks is called in a thread"
-        )
     return outcome
 
 
@@ -297,3 +296,58 @@ def _sound_claim(claimed: object) -> Claimed:
     if not isinstance(claimed, Claimed):
         raise StorageError(f"claim() returned a {type(claimed).__name__}, not a Claimed")
     return Claimed(sound(claimed.known), seconds(claimed.held_secs))
+
+
+class Threads:
+    """*most* daemon threads for calls that may hang; each of the first calls starts one.
+
+    Nobody joins them, so the process ends without them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._started = 0
+        self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+
+    async def run(self, call: Callable[[], _T]) -> _T:
+        """Return the result of *call*, which a thread makes, in the order of these calls."""
+        ended: Deferred[_T] = Deferred()
+        in_loop = _caller_in_loop()
+
+        def make() -> None:
+            try:
+                result: _T | Failure = call()
+            except BaseException:  # noqa: BLE001  # it is raised where the result is awaited
+                result = Failure()
+            with suppress(RuntimeError):  # the loop is closed
+                in_loop(ended.callback, result)
+
+        self.submit(make)
+        return await maybe_deferred_to_future(ended)
+
+    def submit(self, call: Callable[[], object]) -> None:
+        """Have *call* made by a thread."""
+        self._calls.put(call)
+        if self._started < self._most:
+            self._started += 1
+            Thread(target=self._work, name="koster-storage", daemon=True).start()
+
+    def close(self) -> None:
+        """Let each thread end when its call has."""
+        for _ in range(self._started):
+            self._calls.put(None)
+
+    def _work(self) -> None:
+        while call := self._calls.get():
+            call()
+            del call  # a thread that waits keeps nothing alive
+
+
+def _caller_in_loop() -> Callable[..., Any]:
+    """Return a function for threads: it has a function called in the loop."""
+    if is_asyncio_available():
+        return asyncio.get_running_loop().call_soon_threadsafe
+    from twisted.internet import reactor  # noqa: PLC0415  # it would install one
+
+    loop: Any = reactor
+    return loop.callFromThread  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from scrapy.exceptions import ResponseDataLossError, StopDownload
 
 from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
 from scrapy_koster.crawl.engine.robots_mark import MARK
-from scrapy_koster.crawl.fetching.coding import codings_in, is_whole
+from scrapy_koster.crawl.fetching.coding import codings_in, decoded
 from scrapy_koster.protocol.exchange import Exchange, digest_of
 from scrapy_koster.protocol.standing import Standing, standing_stated
 
@@ -37,13 +37,14 @@ _STOPPED = (
 class Transfer:
     """The part of a fetch that one request is: a hop, or an attempt of a middleware's own."""
 
-    def __init__(self, max_bytes: int, exchanges: list[Exchange] | None) -> None:
-        """*max_bytes* of a body are read.
+    def __init__(self, max_bytes: int, exchanges: list[Exchange] | None, *, plain: bool) -> None:
+        """*max_bytes* of a body are read. *plain*: the file is asked for as it is.
 
         The hops of a fetch add what they sent and received to *exchanges*, None without an archive.
         """
         self._max_bytes = max_bytes
         self._exchanges = exchanges
+        self._plain = plain
         self._limit = AnswerLimit(max_bytes)
         self._received = 0
         self.digest = ""
@@ -58,13 +59,15 @@ class Transfer:
         self._limit, self._received, began = AnswerLimit(self._max_bytes), 0, clock.epoch()
         tell = partial(crawler.signals.send_catch_log, request=request, spider=crawler.spider)
         tell(signals.request_reached_downloader)
+        if self._plain:  # a middleware may set it for all requests
+            request.headers["Accept-Encoding"] = "identity"
         try:
             try:
                 response = await download.send(request, self._limit)
             except StopDownload as error:  # of a handler of the crawl: ours does not fail
                 raise RuntimeError(_STOPPED) from error
             finally:
-                self._limit.check()
+                self._limit.end()
             self.digest = digest_of(response.body)
             if "proxy" not in request.meta and response.ip_address is not None:
                 self.address = str(response.ip_address)
@@ -73,16 +76,21 @@ class Transfer:
             tell(signals.response_downloaded, response=response)
         finally:
             tell(signals.request_left_downloader)
-        if coding := _coding_of(response):
-            # Scrapy decodes nothing if a word that is no coding stands in the field.
-            del response.headers["Content-Encoding"]
-            if codings := codings_in(coding):
-                response.headers["Content-Encoding"] = ", ".join(codings)
-        self._check_whole(request, response)
-        # From here on it limits what the body is decompressed to. Before, it would have refused a
-        # file that is only longer than that.
-        request.meta["download_maxsize"] = self._max_bytes
-        return response
+        is_file = standing_stated(response.status) is Standing.OBEYED
+        if is_file:
+            self._check_whole(request, response)
+        coding = b",".join(response.headers.getlist("Content-Encoding"))
+        codings = codings_in(coding.decode("latin-1"))
+        response.headers.pop("Content-Encoding", None)
+        if not codings:
+            return response
+        body = b""
+        try:
+            body = decoded(response.body, codings, self._max_bytes)
+        except ValueError as error:
+            if is_file:
+                raise ResponseDataLossError(str(error)) from None
+        return response.replace(body=body)
 
     def headers_ended(self) -> None:
         """Allow a body from now on."""
@@ -95,25 +103,13 @@ class Transfer:
             raise StopDownload(fail=False)
 
     def _check_whole(self, request: Request, response: Response) -> None:
-        """Raise an error if *response* is not all of a file, and was not cut at the limit.
-
-        That is ResponseDataLossError, and RuntimeError if it is the robot's own mistake.
-        """
-        if standing_stated(response.status) is not Standing.OBEYED:
-            return
+        """Raise RuntimeError if a mistake of the robot has cut *response*."""
         if response.status == _PARTIAL and request.headers.get("Range"):
             raise RuntimeError(_IN_PART)
         length = response.headers.get("Content-Length")
         is_stopped = "download_stopped" in response.flags and self._received <= self._max_bytes
         if is_stopped and length != b"%d" % len(response.body):
             raise RuntimeError(_STOPPED)
-        coding = _coding_of(response)
-        if not is_whole(response.body, coding, self._max_bytes):
-            raise ResponseDataLossError(f"its body is not whole: Content-Encoding {coding}")
-
-
-def _coding_of(response: Response) -> str:
-    return b",".join(response.headers.getlist("Content-Encoding")).decode("latin-1")
 
 
 def _exchange(request: Request, response: Response, began: float, digest: str) -> Exchange:

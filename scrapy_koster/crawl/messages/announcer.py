@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from scrapy_koster import signals
-from scrapy_koster.crawl.messages.summary import Retrieval
+from scrapy_koster.crawl.events import Events
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
 from scrapy_koster.protocol.hazard import Cause
@@ -19,12 +21,9 @@ from scrapy_koster.protocol.wording import because_of, utc
 
 if TYPE_CHECKING:
     from scrapy import Request
+    from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.events import Events
-    from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.messages.stats import Stats
-    from scrapy_koster.crawl.messages.summary import Summary
     from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.site import Site
 
@@ -33,20 +32,38 @@ _TO_GO_ON = ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIM
 _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
 # Of each kind; the summary has how many there are.
 _SITES_NAMED = 20
+LINES = {
+    "restricted": "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may"
+    " be fetched (3.1). Next attempt after %(until)s. If the owner allows your crawl, set"
+    ' KOSTER_RESTRICTED = "allow". If only your pages use a proxy, add its meta key to'
+    " KOSTER_PAGE_META and run scrapy robots cache forget %(site)s",
+    "no rules": "%(site)s has no rules: its robots.txt answers HTTP %(status)d%(what)s",
+    "answers again": "%(site)s answers again: HTTP %(status)d",
+    "cut": "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: it was cut"
+    " after the last complete line. To read all of it, raise KOSTER_MAX_BYTES",
+    "odd": "The robots.txt of %(site)s is %(what)s",
+    "deferred": "Deferring visits to %(site)s: its robots.txt cannot be retrieved (%(reason)s)."
+    " Waiting requests: %(waiting)d. Next attempt in %(secs).0f s",
+    "given up": "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
+    " %(attempts)d. Refused requests: %(waiting)d%(hint)s",
+    "refused": "Refusing requests to %(site)s%(setting)s: its robots.txt cannot be retrieved"
+    " (%(reason)s). Requests refused now: %(waiting)d",
+    "let through": "Letting requests to %(site)s through (KOSTER_UNAVAILABLE): its robots.txt"
+    " cannot be retrieved (%(reason)s)",
+}
+"""What is said of a site: the first sites of each kind at INFO, further ones at DEBUG."""
 
 
 class Announcer:
     """Says once what becomes of each site, and counts it."""
 
-    def __init__(
-        self, config: Config, stats: Stats, log: Log, *, summary: Summary, events: Events
-    ) -> None:
+    def __init__(self, crawler: Crawler, config: Config) -> None:
         self._policy = config.policy
-        self._stats = stats
-        self._log = log
-        self.summary = summary
-        self._events = events
-        self._named: Counter[object] = Counter()
+        self._stats = Stats(crawler.stats)
+        self._log = Log(__name__, crawler)
+        self.summary = Summary(crawler, config)
+        self._events = Events(crawler)
+        self._has_warned_of_viewer = False
         self._to_go_on = _TO_GO_ON
 
     def send(self, signal: object, **named: object) -> None:
@@ -59,55 +76,42 @@ class Announcer:
 
     def from_storage(self, site: Site, copy: Copy) -> None:
         """A copy was found in the storage, and is fresh."""
-        self._read(site, copy, Retrieval.FROM_STORAGE, "from storage")
+        self._learnt(site, copy, Retrieval.FROM_STORAGE)
 
     def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
         """A site was asked, and *known* is what is known now."""
+        how = Retrieval.FETCHED
         if isinstance(result, Answer) and 200 <= result.status <= 299:
             self._stats.html_page_met(page_in_place(result.body))
-        match result, known:
-            case Answer(status=304), Copy():
-                self._stats.revalidated()
-                self._read(site, known, Retrieval.REVALIDATED, "revalidated", result)
-            case _, Copy():
-                whence = "redirected" if known.url != site.robots_url else "fetched"
-                self._read(site, known, Retrieval.FETCHED, whence, result)
-            case _, Failure():  # pragma: no branch
-                self._retrieved(site, known, Retrieval.FETCHED, result)
-                self._not_read(site, known)
+        elif isinstance(result, Answer) and result.status == 304 and isinstance(known, Copy):
+            self._stats.revalidated()
+            how = Retrieval.REVALIDATED
+        self._learnt(site, known, how, result)
 
-    def _retrieved(
-        self, site: Site, known: Known, how: Retrieval, result: Answer | NoAnswer | None
+    def _learnt(
+        self, site: Site, known: Known, how: Retrieval, result: Answer | NoAnswer | None = None
     ) -> None:
         self.send(signals.robots_retrieved, site=site, known=known, how=how, result=result)
-
-    def _read(
-        self,
-        site: Site,
-        copy: Copy,
-        how: Retrieval,
-        whence: str,
-        result: Answer | NoAnswer | None = None,
-    ) -> None:
-        self._retrieved(site, copy, how, result)
+        if isinstance(known, Failure):
+            self._log.debug(
+                "The robots.txt of %(site)s cannot be retrieved (%(reason)s), attempts:"
+                " %(attempts)d",
+                site=site,
+                reason=known.reason,
+                attempts=known.attempts,
+            )
+            return
         self.summary.learnt(how)
+        is_redirected = how is Retrieval.FETCHED and known.url != site.robots_url
         self._log.debug(
             "The robots.txt of %(site)s: (%(status)d) <GET %(url)s> (%(whence)s, bytes:"
             " %(size)d, fresh until %(until)s)",
             site=site,
-            status=copy.status,
-            url=copy.url,
-            whence=whence,
-            size=len(copy.body),
-            until=utc(copy.expires),
-        )
-
-    def _not_read(self, site: Site, failure: Failure) -> None:
-        self._log.debug(
-            "The robots.txt of %(site)s cannot be retrieved (%(reason)s), attempts: %(attempts)d",
-            site=site,
-            reason=failure.reason,
-            attempts=failure.attempts,
+            status=known.status,
+            url=known.url,
+            whence="redirected" if is_redirected else how.value,
+            size=len(known.body),
+            until=utc(known.expires),
         )
 
     def hazard_met(self, state: SiteState, request: Request, robot: str, hazard: Hazard) -> None:
@@ -126,24 +130,10 @@ class Announcer:
             cause=cause.words,
         )
 
-    def begin(self, robot: str) -> None:
-        """Log the settings that are in force when the crawl begins."""
-        self.summary.begin(robot)
-
-    def sum_up(self) -> None:
-        """Say at the end of the crawl what became of all sites."""
-        self.summary.write()
-
     def cut(self, state: SiteState, cut_bytes: int) -> None:
         """Only the first *cut_bytes* octets of the site's file are read."""
         self._stats.cut()
-        log = self._log.info if self._is_named("cut") else self._log.debug
-        log(
-            "The robots.txt of %(site)s is longer than KOSTER_MAX_BYTES = %(cut_bytes)d: it was cut"
-            " after the last complete line. To read all of it, raise KOSTER_MAX_BYTES",
-            site=state.site,
-            cut_bytes=cut_bytes,
-        )
+        self._name("cut", state, cut_bytes=cut_bytes)
 
     def odd(self, state: SiteState, copy: Copy) -> None:
         """Name a file that is obeyed and is not what a robots.txt should be."""
@@ -156,12 +146,11 @@ class Announcer:
             what = "partly HTML. The lines in it that are rules are obeyed"
         else:
             return
-        log = self._log.info if self._is_named("odd") else self._log.debug
-        log("The robots.txt of %(site)s is %(what)s", site=state.site, what=what)
+        self._name("odd", state, what=what)
 
     def _viewer_page(self, state: SiteState) -> None:
-        self._named["viewer page"] += 1
-        if self._named["viewer page"] == 1:
+        if not self._has_warned_of_viewer:
+            self._has_warned_of_viewer = True
             self._log.warning(
                 "The robots.txt of %(site)s came as the page in which a browser shows a text file:"
                 " a middleware or a download handler renders robots.txt. Its text is obeyed. Let"
@@ -169,15 +158,6 @@ class Announcer:
                 " once",
                 site=state.site,
             )
-
-    def not_heeded(self, state: SiteState, secs: float) -> None:
-        """A handler of ``robots_parsed`` is not waited for any longer."""
-        self._log.warning(
-            "A handler of the signal robots_parsed has not returned within KOSTER_TIMEOUT_SECS ="
-            " %(secs)g s for the robots.txt of %(site)s, and was cancelled. The site is crawled",
-            secs=secs,
-            site=state.site,
-        )
 
     def failed(self, state: SiteState, error: BaseException) -> None:
         """Something that is ours went wrong."""
@@ -210,7 +190,7 @@ class Announcer:
             case Obey(copy):
                 self._stands(state, standing_by(step, self._policy))
                 if before in (Standing.UNAVAILABLE, Standing.LET_THROUGH):
-                    self._answers_again(state, copy)
+                    self._name("answers again", state, status=copy.status)
                 if before is not state.standing:
                     self._obeyed(state, copy)
             case Defer(failure) if not state.is_deferred:
@@ -223,7 +203,7 @@ class Announcer:
             case Pass(failure):
                 self._stands(state, Standing.LET_THROUGH)
                 if before is not Standing.LET_THROUGH:
-                    self._let_through(state, failure)
+                    self._name("let through", state, reason=failure.reason)
             case Defer() | Ask():
                 pass
 
@@ -237,92 +217,35 @@ class Announcer:
         )
         state.standing, state.is_deferred = standing, is_deferred
 
-    def _is_named(self, kind: object) -> bool:
-        """Whether one more site of this kind is named at INFO."""
-        self._named[kind] += 1
-        return self._named[kind] <= _SITES_NAMED
+    def _name(self, kind: str, state: SiteState, **values: object) -> None:
+        named = kind, state.standing
+        self._log.info_first(_SITES_NAMED, named, LINES[kind], site=state.site, **values)
 
     def _obeyed(self, state: SiteState, copy: Copy) -> None:
-        if state.standing is Standing.OBEYED or not self._is_named(state.standing):
-            return
         if state.standing is Standing.RESTRICTED:
-            self._restricted(state, copy)
-        else:
-            self._without_rules(state, copy)
-
-    def _without_rules(self, state: SiteState, copy: Copy) -> None:
-        self._log.info(
-            "%(site)s has no rules: its robots.txt answers HTTP %(status)d%(what)s",
-            site=state.site,
-            status=copy.status,
-            what=_without_what(state.standing, copy),
-        )
-
-    def _restricted(self, state: SiteState, copy: Copy) -> None:
-        self._log.info(
-            "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may be"
-            " fetched (3.1). Next attempt after %(until)s. If the owner allows your crawl, set"
-            ' KOSTER_RESTRICTED = "allow". If only your pages use a proxy, add its meta key to'
-            " KOSTER_PAGE_META and run scrapy robots cache forget %(site)s",
-            site=state.site,
-            status=copy.status,
-            until=utc(copy.expires),
-        )
-
-    def _let_through(self, state: SiteState, failure: Failure) -> None:
-        if self._is_named(Standing.LET_THROUGH):
-            self._log.info(
-                "Letting requests to %(site)s through (KOSTER_UNAVAILABLE): its robots.txt cannot"
-                " be retrieved (%(reason)s)",
-                site=state.site,
-                reason=failure.reason,
-            )
-
-    def _answers_again(self, state: SiteState, copy: Copy) -> None:
-        log = self._log.info if self._is_named("answers again") else self._log.debug
-        log("%(site)s answers again: HTTP %(status)d", site=state.site, status=copy.status)
+            self._name("restricted", state, status=copy.status, until=utc(copy.expires))
+        elif state.standing is not Standing.OBEYED:
+            what = _without_what(state.standing, copy)
+            self._name("no rules", state, status=copy.status, what=what)
 
     def _deferred(self, state: SiteState, failure: Failure, waiting: int) -> None:
         self._stats.site_deferred()
         self.send(signals.site_deferred, site=state.site)
         self._stats.requests_deferred(waiting)
-        log = self._log.info if self._is_named("deferred") else self._log.debug
-        log(
-            "Deferring visits to %(site)s: its robots.txt cannot be retrieved (%(reason)s)."
-            " Waiting requests: %(waiting)d. Next attempt in %(secs).0f s",
-            site=state.site,
-            reason=failure.reason,
-            waiting=waiting,
-            secs=failure.retry - failure.asked,
-        )
+        secs = failure.retry - failure.asked
+        self._name("deferred", state, reason=failure.reason, waiting=waiting, secs=secs)
 
     def _refused(
         self, state: SiteState, failure: Failure, waiting: int, before: Standing | None
     ) -> None:
         self.send(signals.site_given_up, site=state.site)
+        values: dict[str, object] = {"reason": failure.reason, "waiting": waiting}
         if self._policy.defers:
-            self._given_up(state, failure, waiting)
-        elif before is not Standing.UNAVAILABLE and self._is_named("refused at once"):
-            self._log.info(
-                "Refusing requests to %(site)s%(setting)s: its robots.txt cannot be retrieved"
-                " (%(reason)s). Requests refused now: %(waiting)d",
-                site=state.site,
-                setting="" if failure.is_defect else " (KOSTER_UNAVAILABLE)",
-                reason=failure.reason,
-                waiting=waiting,
-            )
-
-    def _given_up(self, state: SiteState, failure: Failure, waiting: int) -> None:
-        log = self._log.info if self._is_named("given up") else self._log.debug
-        log(
-            "Giving up %(site)s: its robots.txt cannot be retrieved (%(reason)s), attempts:"
-            " %(attempts)d. Refused requests: %(waiting)d%(hint)s",
-            site=state.site,
-            reason=failure.reason,
-            attempts=failure.attempts,
-            waiting=waiting,
-            hint="" if failure.no_such_host else self._to_go_on,
-        )
+            hint = "" if failure.no_such_host else self._to_go_on
+            self._name("given up", state, **values, attempts=failure.attempts, hint=hint)
+        elif before is not Standing.UNAVAILABLE:
+            setting = "" if failure.is_defect else " (KOSTER_UNAVAILABLE)"
+            self._name("refused", state, **values, setting=setting)
 
 
 def _without_what(standing: Standing | None, copy: Copy) -> str:

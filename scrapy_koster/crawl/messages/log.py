@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from scrapy_koster.crawl.engine.private import belonging
@@ -31,6 +32,7 @@ class Log:
         """*name* is that of the logger: the module's ``__name__``."""
         self._logger = logging.getLogger(name)
         self._crawler = crawler
+        self._logged: Counter[object] = Counter()
 
     def debug(self, message: str, **values: object) -> None:
         """Tell of one request."""
@@ -39,6 +41,12 @@ class Log:
     def info(self, message: str, **values: object) -> None:
         """Tell of one site, or of the whole crawl."""
         self._write(logging.INFO, message, values)
+
+    def info_first(self, count: int, kind: object, message: str, **values: object) -> None:
+        """Log the first *count* lines of a *kind* at INFO, and further ones at DEBUG."""
+        self._logged[kind] += 1
+        level = logging.INFO if self._logged[kind] <= count else logging.DEBUG
+        self._write(level, message, values)
 
     def warning(self, message: str, **values: object) -> None:
         """Tell of what the user should do something about."""

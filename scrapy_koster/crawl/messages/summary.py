@@ -103,25 +103,35 @@ class Summary:
             self._tell_of_hazards()
         is_listed = getattr(self._crawler.spider, "lists_closed_sites", False)
         if any(self._closed.values()) and not is_listed:
-            self._name_closed_sites()
+            kinds = (self._listed(standing) for standing, sites in self._closed.items() if sites)
+            self._log.warning(
+                "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
+                kinds=", ".join(kinds),
+            )
         dry_run = self._config.dry_run
-        refused = self._stat("koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden")
+        stat = "koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden"
+        refused, parked = (
+            self._crawler.stats.get_value(each, 0) for each in (stat, "koster/parked")
+        )
         is_told = self._crawler.settings["LOG_LEVEL"] in {"DEBUG", 10}
+        sites = [f"{self._sites[each]} {each.words}" for each in Standing if self._sites[each]]
         self._log.info(
             "Sites: %(sites)s. Requests %(fate)s: %(refused)d%(waiting)s. Copies of robots.txt:"
             " %(fetched)d fetched, %(from storage)d from storage, %(revalidated)d"
             " revalidated%(hint)s",
-            sites=self._counted_sites(),
+            sites=", ".join(sites) or "none",
             fate="that would be refused (KOSTER_DRY_RUN)" if dry_run else "refused",
             refused=refused,
-            waiting=f", still waiting: {parked}" if (parked := self._stat("koster/parked")) else "",
+            waiting=f", still waiting: {parked}" if parked else "",
             hint=_WHICH if refused and not is_told else "",
             **{learnt.value: self._copies[learnt] for learnt in Retrieval},
         )
 
-    def _counted_sites(self) -> str:
-        counts = ((self._sites[standing], standing.words) for standing in Standing)
-        return ", ".join(f"{count} {what}" for count, what in counts if count) or "none"
+    def _listed(self, standing: Standing) -> str:
+        """Return how many sites are closed for one reason, with the first of them."""
+        count, named = self._sites[standing], sorted(map(str, self._closed[standing]))
+        more = ", ..." if count > len(named) else ""
+        return f"{count} {standing.words} ({', '.join(named)}{more})"
 
     def _tell_of_hazards(self) -> None:
         [(cause, _), *_] = self._hazards.most_common(1)
@@ -154,24 +164,6 @@ class Summary:
             pages="1 page" if pages == 1 else f"{pages} pages",
             example=self._examples[Cause.HIDDEN],
         )
-
-    def _name_closed_sites(self) -> None:
-        self._log.warning(
-            "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
-            kinds=", ".join(
-                f"{self._sites[standing]} {standing.words} ({self._listed(standing)})"
-                for standing, named in self._closed.items()
-                if named
-            ),
-        )
-
-    def _listed(self, standing: Standing) -> str:
-        named = sorted(map(str, self._closed[standing]))
-        return ", ".join(named) + (", ..." if self._sites[standing] > len(named) else "")
-
-    def _stat(self, name: str) -> int:
-        count: int = self._crawler.stats.get_value(name, 0)
-        return count
 
 
 def _place_of(config: Config) -> str:
