@@ -12,8 +12,6 @@ import pytest
 import scrapy
 from harness.comparison import (
     PADDED,
-    QUICK,
-    ROWS,
     RULES,
     SETTINGS,
     TEXT,
@@ -31,7 +29,7 @@ from harness.comparison import (
     without_tls,
 )
 from harness.crawling import Crawl, CrawlResult, RecordingSpider, verdict_of
-from harness.replies import Answer, Asked, Handler, Hang, Reply, Reset, gzip_bomb, overlong
+from harness.replies import Answer, Handler, Reply, Reset, gzip_bomb, overlong
 from harness.server import Server
 from scrapy import Request
 from scrapy.utils.reactor import is_reactor_installed
@@ -46,13 +44,6 @@ GROUNDS = {
     Means.DEFERRED: (RobotsUnavailable, Ground.UNAVAILABLE),
 }
 EITHER = {Means.RULES, Means.DEFERRED}
-TEMPORARY = {
-    "503": Reply(503),
-    "429": Reply(429),
-    "reset": Reset(),
-    "gzip that is none": Reply(200, PADDED, headers={**TEXT, "Content-Encoding": "gzip"}),
-    "hangs": Hang(),
-}
 
 
 async def seen_in(
@@ -77,21 +68,6 @@ def check(what: Seen, result: CrawlResult) -> None:
     assert {verdict_of(error).ground for error in what.errors} == {ground}
     assert result.stats["robotstxt/forbidden"] == refused
     assert result.stats[f"koster/forbidden/{ground.value}"] == refused
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.answer)
-async def test_an_answer_means(crawl: Crawl, server: Server, row: Row) -> None:
-    what, result = await seen_in(crawl, server, row)
-    check(what, result)
-    if row.means is Means.DEFERRED:
-        assert result.stats["koster/deferred/sites"] == 1
-        assert result.stats["koster/deferred/dropped"] == 2
-    else:
-        assert "koster/deferred/sites" not in result.stats
-
-
-def test_the_table_has_every_row_once() -> None:
-    assert len({row.answer for row in ROWS}) == len(ROWS)
 
 
 # What depends on settings, or on what Scrapy is run with.
@@ -148,25 +124,6 @@ async def test_more_than_its_content_length(crawl: Crawl, server: Server) -> Non
     assert what.means in ({Means.RULES} if is_reactor_installed() else EITHER)
 
 
-@pytest.mark.parametrize("coding", ["none", "utf-8", "binary", "8bit", "text/plain; charset=utf-8"])
-async def test_a_word_that_is_no_coding(crawl: Crawl, server: Server, coding: str) -> None:
-    what, result = await seen_in(
-        crawl, server, Row(coding, Means.RULES, coded(coding, PADDED.encode()))
-    )
-    check(what, result)
-    warned = result.logged(logging.WARNING)
-    assert [line for line in warned if "is experimental" not in line] == []
-
-
-@pytest.mark.parametrize("coding", ["gzip, identity", "identity,gzip", "GZIP, utf-8"])
-async def test_a_coding_beside_a_word_that_is_none(
-    crawl: Crawl, server: Server, coding: str
-) -> None:
-    body = gzip.compress(PADDED.encode())
-    check(*await seen_in(crawl, server, Row(coding, Means.RULES, coded(coding, body))))
-    check(*await seen_in(crawl, server, Row(coding, Means.DEFERRED, coded(coding, body[:-9]))))
-
-
 @pytest.mark.parametrize(
     ("body", "means"),
     [
@@ -186,64 +143,13 @@ async def test_gzip_without_a_content_encoding(
     check(*await seen_in(crawl, server, row, COMPRESSION_ENABLED=decodes))
 
 
-async def test_the_error_page_of_a_missing_file_may_be_any_gzip(
-    crawl: Crawl, server: Server
-) -> None:
-    row = Row("404", Means.UNRESTRICTED, answering(Reply(404, b"\x1f\x8b\x08 no gzip")))
-    check(*await seen_in(crawl, server, row))
-
-
-async def test_a_picture_is_not_counted_as_obeyed(crawl: Crawl, server: Server) -> None:
-    picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 9
-    row = Row("PNG", Means.UNRESTRICTED, answering(Reply(200, picture, headers=TEXT)))
-    what, result = await seen_in(crawl, server, row)
-    check(what, result)
-    told = "\n".join(result.logged(logging.INFO))
-    assert "Sites: 1 without rules." in told
-    assert f"HTTP 200 without a line of a robots.txt, {what.site.url('/robots.txt')}" in told
-
-
 async def test_an_unknown_coding_is_named(crawl: Crawl, server: Server) -> None:
     row = Row("two", Means.DEFERRED, coded("identity, gzip, x-nobody", PADDED.encode()))
     what, _ = await seen_in(crawl, server, row)
     assert "its Content-Encoding is unknown: x-nobody" in str(what.errors[0])
 
 
-@pytest.mark.parametrize("coding", ["br", "zstd"])
-async def test_a_coding_that_needs_a_library(crawl: Crawl, server: Server, coding: str) -> None:
-    if coding == "br":
-        body = pytest.importorskip("brotli").compress(PADDED.encode())
-    else:
-        body = pytest.importorskip("backports.zstd").compress(PADDED.encode())
-    check(*await seen_in(crawl, server, Row(coding, Means.RULES, coded(coding, body))))
-    cut = body[:-5] if coding == "br" else body + body[:-5]
-    check(*await seen_in(crawl, server, Row(coding, Means.DEFERRED, coded(coding, cut))))
-
-
-async def test_a_host_that_does_not_exist(crawl: Crawl) -> None:
-    result = await crawl(urls=["http://nowhere.invalid/"], settings={**SETTINGS, **QUICK})
-    [(_, error)] = result.refused
-    assert isinstance(error, RobotsUnavailable)
-
-
 # Temporary failures.
-
-
-@pytest.mark.parametrize("failure", TEMPORARY.values(), ids=TEMPORARY.keys())
-async def test_a_site_that_recovers_is_crawled(
-    crawl: Crawl, server: Server, failure: Answer
-) -> None:
-    site = server.site()
-    site.robots = [failure, failure, RULES]
-    settings = {**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 10, "KOSTER_TIMEOUT_SECS": 0.5}
-    urls = [site.url(path) for path in ("/secret", *(f"/{n}" for n in range(20)))]
-    result = await crawl(urls=urls, settings=settings)
-    assert sorted(result.fetched) == sorted(urls[1:])
-    assert [(url, type(error)) for url, error in result.refused] == [(urls[0], RobotsForbidden)]
-    assert site.asked("/robots.txt") == 3
-    assert [asked.path for asked in site.requests[:3]] == ["/robots.txt"] * 3
-    assert result.stats["koster/deferred/sites"] == 1
-    assert result.stats["koster/deferred/requests"] == len(urls)
 
 
 async def test_the_back_off_doubles(crawl: Crawl, server: Server) -> None:
@@ -271,22 +177,6 @@ async def test_retry_after(
     assert second - first >= least - 0.01
 
 
-async def test_other_sites_lose_nothing(crawl: Crawl, server: Server) -> None:
-    waiting, well = server.site(), server.site()
-    gate = server.gate()
-    waiting.robots = Reply(200, RULES, gate=gate)
-
-    def page(_asked: Asked) -> Reply:
-        if len(well.pages_asked) == 30:
-            gate.open()
-        return Reply(200)
-
-    well.pages(page)
-    urls = [*waiting.urls(30), *well.urls(30)]
-    result = await crawl(urls=urls, settings={"CONCURRENT_REQUESTS": 4})
-    assert sorted(result.fetched) == sorted(urls)
-
-
 # Sites: scheme, host and port.
 
 
@@ -300,52 +190,6 @@ async def test_two_ports_have_their_own_copies(crawl: Crawl, server: Server) -> 
     result = await asked_together(crawl, open_.url("/1"), closed.url("/1"), open_.url("/2"))
     assert sorted(result.fetched) == [open_.url("/1"), open_.url("/2")]
     assert (open_.asked("/robots.txt"), closed.asked("/robots.txt")) == (1, 1)
-
-
-async def test_http_and_https_have_their_own_copies(crawl: Crawl, server: Server) -> None:
-    plain, secure = server.site(), server.site("https")
-    plain.robots = "User-agent: *\nDisallow: /"
-    result = await asked_together(crawl, plain.url("/1"), secure.url("/1"), secure.url("/2"))
-    assert sorted(result.fetched) == [secure.url("/1"), secure.url("/2")]
-    assert (plain.asked("/robots.txt"), secure.asked("/robots.txt")) == (1, 1)
-
-
-async def test_user_information_is_no_part_of_a_site(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = RULES
-    urls = [
-        f"{site.scheme}://{user}{site.authority}{path}"
-        for user in ("", "user@", "user:pw@", "other:pw@")
-        for path in ("/page", "/secret")
-    ]
-    result = await asked_together(crawl, *urls)
-    assert site.asked("/robots.txt") == 1
-    assert site.requests[0].header("Authorization") is None
-    forbidden = [url for url, error in result.refused if isinstance(error, RobotsForbidden)]
-    assert sorted(forbidden) == sorted(url for url in urls if url.endswith("/secret"))
-    assert "/secret" not in site.pages_asked
-
-
-async def test_case_is_no_part_of_a_host(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = RULES
-    hosts = ("localhost", "LOCALHOST", "LocalHost")
-    urls = [f"http://{host}:{site.port}/secret/{n}" for n, host in enumerate(hosts)]
-    result = await asked_together(crawl, *urls)
-    assert len(result.refused) == 3
-    assert [asked.path for asked in site.requests] == ["/robots.txt"]
-
-
-async def test_ipv6(crawl: Crawl, server: Server) -> None:
-    try:
-        site = server.site(host="::1")
-    except OSError:
-        pytest.skip("no IPv6 here")
-    site.robots = RULES
-    result = await asked_together(crawl, site.url("/page"), site.url("/secret"))
-    assert result.fetched == (site.url("/page"),)
-    assert site.asked("/robots.txt") == 1
-    assert site.pages_asked == ["/page"]
 
 
 # What is told of it all.
@@ -397,13 +241,6 @@ async def test_the_stats(crawl: Crawl, server: Server) -> None:
         "koster/deferred/dropped": 2,
         "koster/storage/miss": 3,
     }
-
-
-async def test_the_exception_is_counted(crawl: Crawl, server: Server) -> None:
-    site = server.down()
-    result = await crawl(urls=[site.url()], settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0.1})
-    name = "scrapy.exceptions.DownloadConnectionRefusedError"
-    assert result.stats[f"robotstxt/exception_count/<class '{name}'>"] == 1
 
 
 class Lazy(RecordingSpider):

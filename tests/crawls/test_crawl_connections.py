@@ -5,22 +5,14 @@ With Scrapy's default handlers: that of Twisted where there is a reactor, else t
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from harness.crawling import Crawl, RecordingSpider
+from harness.crawling import Crawl
 from harness.handlers import loaded
 from harness.replies import Raw, redirect
 from harness.server import Server
-from scrapy.http import Response
 
 RULES = "User-agent: *\nDisallow: /secret\n"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s"
-
-
-class Reading(RecordingSpider):
-    def page(self, response: Response) -> Any:
-        yield {"text": response.text}
 
 
 @pytest.fixture(params=["http11.HTTP11", "_aiohttp.Aiohttp"], autouse=True)
@@ -46,16 +38,6 @@ async def test_a_site_that_closes_the_connection(crawl: Crawl, server: Server) -
     assert len(result.fetched) == 1
     assert site.pages_asked == ["/page"]
     assert site.connections == 2
-
-
-async def test_what_follows_an_answer_is_no_page(crawl: Crawl, server: Server) -> None:
-    """Octets after the end of a robots.txt are not taken for the answer to a page."""
-    site = server.site()
-    body = RULES.encode()
-    site.robots = Raw(ANSWER % (len(body), body) + ANSWER % (4, b"fake"))
-    site.pages("a page")
-    result = await crawl(Reading, urls=[site.url("/page")])
-    assert [*result.items] == [{"text": "a page"}]
 
 
 async def test_a_redirect_to_another_site(crawl: Crawl, server: Server) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from harness.crawling import Crawl, RecordingSpider
-from harness.replies import Reply, Reset
+from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider, IgnoreRequest
+from scrapy.exceptions import IgnoreRequest
 from twisted.python.failure import Failure
 from typing_extensions import Self
 
@@ -54,13 +54,6 @@ class Again(RecordingSpider):
     def fail(self, failure: Failure) -> Any:
         super().fail(failure)
         return self.ask(failure.request.url.replace("private", "open"))  # type: ignore[attr-defined]
-
-
-class Raising(RecordingSpider):
-    async def start(self) -> Any:
-        async for request in super().start():
-            yield request
-        raise CloseSpider("enough")
 
 
 class Dropping:
@@ -121,16 +114,6 @@ async def test_an_outage_is_not_that(
     settings = {"KOSTER_UNAVAILABLE": unavailable, "KOSTER_DEFER_LIMIT_SECS": 0.2}
     urls = [site.url("/private"), failing.url("/a")]
     result = await crawl(urls=urls, settings=settings)
-    assert result.finish_reason == "finished"
-
-
-async def test_a_page_that_cannot_be_fetched_is_not_that(
-    crawl: Crawl, server: Server, site: Site
-) -> None:
-    site.page("/broken", Reset())
-    settings = {"RETRY_ENABLED": False}
-    result = await crawl(urls=[site.url("/private"), site.url("/broken")], settings=settings)
-    assert len(result.refused) == 2
     assert result.finish_reason == "finished"
 
 

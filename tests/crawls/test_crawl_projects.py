@@ -45,16 +45,13 @@ MOZILLA = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36"
         ("", "/for/figtree", False),
     ],
 )
-@pytest.mark.parametrize("where", ["settings", "arguments", "meta"])
 async def test_a_whole_header_as_the_name(
-    crawl: Crawl, server: Server, where: str, said: str, refused: str, *, warned: bool
+    crawl: Crawl, server: Server, said: str, refused: str, *, warned: bool
 ) -> None:
     site = server.site()
     site.robots = BY_ROBOT
-    name = "ROBOTSTXT_USER_AGENT" if where == "settings" else "robotstxt_user_agent"
-    given: dict[str, Any] = {"settings": {}, where: {name: said}}
-    given["settings"] = {"USER_AGENT": "FigTree/0.1 (+http://fict.org)", **given["settings"]}
-    result = await crawl(urls=[site.url(path) for path in PATHS], **given)
+    settings = {"USER_AGENT": "FigTree/0.1 (+http://fict.org)", "ROBOTSTXT_USER_AGENT": said}
+    result = await crawl(urls=[site.url(path) for path in PATHS], settings=settings)
     assert [url for url, _ in result.refused] == [site.url(refused)]
     warnings = [
         line
@@ -66,7 +63,6 @@ async def test_a_whole_header_as_the_name(
 
 # ROBOTSTXT_PARSER, KOSTER_PARSER
 
-PROTEGO = "scrapy.robotstxt.ProtegoRobotParser"
 PYTHON = "scrapy.robotstxt.PythonRobotParser"
 
 
@@ -95,61 +91,6 @@ async def test_a_parser_for_scrapys_middleware_is_not_ignored_without_a_word(
     warnings = result.logged(logging.WARNING, "scrapy_koster")
     assert len(warnings) == warned
     assert all("ROBOTSTXT_PARSER = " in line and "KOSTER_PARSER" in line for line in warnings)
-
-
-@pytest.mark.parametrize("parser", [PROTEGO, PYTHON, TheirParser])
-@pytest.mark.parametrize(
-    "body", ["User-agent: *\nDisallow: /no", "User-agent: a\nUser-agent: scrapy\nDisallow: /no"]
-)
-async def test_a_refusal_says_which_parser_refused_and_no_more(
-    crawl: Crawl, server: Server, parser: Any, body: str
-) -> None:
-    site = server.site()
-    site.robots = body
-    urls = [site.url("/"), site.url("/no")]
-    result = await crawl(urls=urls, settings={"KOSTER_PARSER": parser})
-    assert result.fetched == (site.url("/"),)
-    [(_, error)] = result.refused
-    name = parser if isinstance(parser, str) else parser.__name__
-    assert str(error) == (
-        f"forbidden by {site.url('/robots.txt')}: as {name.rpartition('.')[2]} reads it, which"
-        " names no line"
-    )
-
-
-# User agents by chance
-
-
-class RandomUserAgent:
-    """As scrapy-fake-useragent and others have it, each page another browser."""
-
-    browsers = cycle([MOZILLA, "Opera/9.80 (X11; Linux)", "Mozilla/5.0 (Macintosh)"])
-
-    def process_request(self, request: Request) -> None:
-        request.headers["User-Agent"] = next(self.browsers)
-
-
-@pytest.mark.parametrize(
-    ("settings", "refused"),
-    [({}, "/for/others"), ({"ROBOTSTXT_USER_AGENT": "FigTree/0.1"}, "/for/figtree")],
-)
-async def test_user_agents_by_chance(
-    crawl: Crawl, server: Server, settings: dict[str, Any], refused: str
-) -> None:
-    site = server.site()
-    site.robots = BY_ROBOT
-    middlewares = {
-        "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
-        RandomUserAgent: 400,
-    }
-    result = await crawl(
-        urls=[site.url(path) for path in PATHS],
-        settings={"DOWNLOADER_MIDDLEWARES": middlewares, **settings},
-    )
-    assert [url for url, _ in result.refused] == [site.url(refused)]
-    assert len({asked.header("User-Agent") for asked in site.requests}) == 3
-    [warning] = result.logged(logging.WARNING, "scrapy_koster")
-    assert "(section 3.2.1)" in warning
 
 
 # Proxies in turn
