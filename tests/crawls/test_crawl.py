@@ -54,6 +54,7 @@ def waiting(site: Site, requests: int, concurrency: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.promise("README.md", "Every request waits for the rules and obeys them")
 async def test_all_who_wait_for_one_robots_txt_obey_it(crawl: Crawl, server: Server) -> None:
     site, requests = server.site(), 200
     result = await crawl(**waiting(site, requests, 64))
@@ -63,6 +64,7 @@ async def test_all_who_wait_for_one_robots_txt_obey_it(crawl: Crawl, server: Ser
     assert all(isinstance(error, RobotsForbidden) for _, error in result.refused)
 
 
+@pytest.mark.promise("docs/access.md", "Requests that do not pass the scheduler wait in place")
 async def test_all_who_wait_in_place_obey_it(crawl: Crawl, server: Server) -> None:
     """Without our scheduler: the middleware by hand."""
     site, requests = server.site(), 200
@@ -74,6 +76,7 @@ async def test_all_who_wait_in_place_obey_it(crawl: Crawl, server: Server) -> No
     assert len(result.refused) == requests
 
 
+@pytest.mark.promise("README.md", "Scrapy's own middleware can fetch forbidden pages")
 async def test_scrapys_own_middleware_fetches_forbidden_pages(crawl: Crawl, server: Server) -> None:
     """What the tests above are for: they fail with it."""
     site = server.site()
@@ -95,6 +98,7 @@ async def test_what_is_allowed_is_fetched(crawl: Crawl, server: Server) -> None:
     assert result.stats["koster/forbidden/rule"] == 1
 
 
+@pytest.mark.promise("README.md", "Every refusal names the rule responsible")
 async def test_a_refusal_says_site_line_rule_and_record(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body="# hello\nUser-agent: a\nUser-agent: Scrapy\nDisallow: /pri%76ate\n")
@@ -128,6 +132,7 @@ class FigTree(RecordingSpider):
     robotstxt_user_agent = "FigTree"
 
 
+@pytest.mark.promise("docs/settings.md", "ROBOTSTXT_USER_AGENT: by request, spider, setting")
 @pytest.mark.parametrize(
     ("spider", "arguments"),
     [
@@ -157,6 +162,7 @@ async def test_the_name_token(
     assert result.verdicts[0].robot == "figtree"
 
 
+@pytest.mark.promise("docs/settings.md", "dont_obey_robotstxt exempts a request")
 async def test_dont_obey_robotstxt(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=FORBIDDEN)
@@ -165,6 +171,7 @@ async def test_dont_obey_robotstxt(crawl: Crawl, server: Server) -> None:
     assert site.asked("/robots.txt") == 0
 
 
+@pytest.mark.promise("README.md", "ROBOTSTXT_OBEY = False is left alone")
 async def test_robotstxt_obey_false_switches_all_off(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=FORBIDDEN)
@@ -174,6 +181,7 @@ async def test_robotstxt_obey_false_switches_all_off(crawl: Crawl, server: Serve
     assert not [name for name in result.stats if "robots" in name or "koster" in name]
 
 
+@pytest.mark.promise("docs/semantics.md", "/robots.txt itself is always allowed")
 async def test_the_robots_txt_itself_is_always_allowed(crawl: Crawl, server: Server) -> None:
     """3.2.2: also while it cannot be retrieved."""
     site = server.site()
@@ -197,6 +205,7 @@ async def test_only_http_and_https_are_subject_to_it(
     assert "robotstxt/request_count" not in result.stats
 
 
+@pytest.mark.promise("docs/stats.md", "robots_parsed is sent once for each file")
 async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server) -> None:
     seen = []
 
@@ -216,17 +225,6 @@ async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server
     assert seen == [(2.5, site.url("/page0"))]
 
 
-async def test_by_hand_beside_scrapys_own_middleware_warns(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    settings = {
-        "ROBOTSTXT_OBEY": True,
-        "DOWNLOADER_MIDDLEWARES": {"scrapy_koster.KosterMiddleware": 100},
-    }
-    result = await crawl(urls=[site.url("/a")], settings=settings, robots=None)
-    [said] = [said for said in result.logged(logging.WARNING) if "RobotsTxtMiddleware" in said]
-    assert "twice" in said
-
-
 async def test_our_parser_in_scrapys_own_middleware(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=BY_ROBOT)
@@ -243,6 +241,7 @@ async def test_our_parser_in_scrapys_own_middleware(crawl: Crawl, server: Server
     assert list(result.fetched) == [site.url("/other")]
 
 
+@pytest.mark.promise("docs/settings.md", "KOSTER_PARSER may be one of Scrapy's parsers")
 async def test_another_parser_in_our_middleware(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body="User-agent: *\nDisallow: /*/private\n")
@@ -253,6 +252,7 @@ async def test_another_parser_in_our_middleware(crawl: Crawl, server: Server) ->
     assert verdict.rule is None
 
 
+@pytest.mark.promise("README.md", "KOSTER_DRY_RUN logs and counts refusals, and sends all")
 async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
     annotated: list[Verdict] = []
 
@@ -269,6 +269,7 @@ async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
     assert [verdict.line for verdict in annotated] == [2] * 5
 
 
+@pytest.mark.promise("README.md", "Strictest: allowed only if both standards allow it")
 async def test_the_strictest_parser_obeys_wildcards_and_the_draft(
     crawl: Crawl, server: Server
 ) -> None:

@@ -14,7 +14,6 @@ from harness.comparison import (
     PADDED,
     RULES,
     SETTINGS,
-    TEXT,
     Means,
     OneByOne,
     Row,
@@ -29,7 +28,7 @@ from harness.comparison import (
     without_tls,
 )
 from harness.crawling import Crawl, CrawlResult, RecordingSpider, verdict_of
-from harness.replies import Answer, Handler, Reply, Reset, gzip_bomb, overlong
+from harness.replies import Answer, Handler, Reply, Reset, gzip_bomb
 from harness.server import Server
 from scrapy import Request
 from scrapy.utils.reactor import is_reactor_installed
@@ -43,7 +42,6 @@ GROUNDS = {
     Means.RESTRICTED: (RobotsForbidden, Ground.RESTRICTED),
     Means.DEFERRED: (RobotsUnavailable, Ground.UNAVAILABLE),
 }
-EITHER = {Means.RULES, Means.DEFERRED}
 
 
 async def seen_in(
@@ -99,6 +97,7 @@ BY_SETTINGS = (
 )
 
 
+@pytest.mark.promise("docs/access.md", "KOSTER_RESTRICTED, KOSTER_UNAVAILABLE, KOSTER_REDIRECT_MAX")
 @pytest.mark.parametrize(
     ("row", "settings"),
     BY_SETTINGS,
@@ -117,41 +116,10 @@ async def test_a_certificate_that_is_to_be_verified(crawl: Crawl, server: Server
     assert what.site.requests == ()
 
 
-async def test_more_than_its_content_length(crawl: Crawl, server: Server) -> None:
-    """It ends where its length says, or is a failure: that is the HTTP client's to decide."""
-    row = Row("overlong", Means.RULES, answering(overlong(PADDED, 50)))
-    what, _ = await seen_in(crawl, server, row)
-    assert what.means in ({Means.RULES} if is_reactor_installed() else EITHER)
-
-
-@pytest.mark.parametrize(
-    ("body", "means"),
-    [
-        pytest.param(gzip.compress(PADDED.encode()), Means.RULES, id="whole"),
-        pytest.param(gzip.compress(PADDED.encode())[:-9], Means.DEFERRED, id="cut"),
-        pytest.param(b"\x1f\x8b\x08" + PADDED.encode(), Means.DEFERRED, id="broken"),
-        pytest.param(
-            gzip.compress(RULES.encode() + b"# and on\n" * 1_000_000), Means.RULES, id="a bomb"
-        ),
-    ],
-)
-@pytest.mark.parametrize("decodes", [True, False])
-async def test_gzip_without_a_content_encoding(
-    crawl: Crawl, server: Server, body: bytes, means: Means, *, decodes: bool
-) -> None:
-    row = Row("gzip", means, answering(Reply(200, body, headers=TEXT)))
-    check(*await seen_in(crawl, server, row, COMPRESSION_ENABLED=decodes))
-
-
-async def test_an_unknown_coding_is_named(crawl: Crawl, server: Server) -> None:
-    row = Row("two", Means.DEFERRED, coded("identity, gzip, x-nobody", PADDED.encode()))
-    what, _ = await seen_in(crawl, server, row)
-    assert "its Content-Encoding is unknown: x-nobody" in str(what.errors[0])
-
-
 # Temporary failures.
 
 
+@pytest.mark.promise("docs/access.md", "fetched again after 2 times as long, and so on")
 async def test_the_back_off_doubles(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = [Reply(503), Reply(503), Reply(503), RULES]
@@ -162,6 +130,7 @@ async def test_the_back_off_doubles(crawl: Crawl, server: Server) -> None:
         assert wait >= least - 0.01
 
 
+@pytest.mark.promise("docs/access.md", "A longer Retry-After is used, up to KOSTER_DEFER_MAX_SECS")
 @pytest.mark.parametrize(
     ("field", "least", "most"), [("1", 1.0, None), ("3600", 1.0, 1.0)], ids=["heeded", "capped"]
 )
@@ -184,6 +153,7 @@ async def asked_together(crawl: Crawl, *urls: str | Request) -> CrawlResult:
     return await crawl(urls=urls, settings=SETTINGS)
 
 
+@pytest.mark.promise("docs/access.md", "A site is a scheme, a host and a port")
 async def test_two_ports_have_their_own_copies(crawl: Crawl, server: Server) -> None:
     open_, closed = server.site(), server.site()
     closed.robots = "User-agent: *\nDisallow: /"
@@ -195,6 +165,7 @@ async def test_two_ports_have_their_own_copies(crawl: Crawl, server: Server) -> 
 # What is told of it all.
 
 
+@pytest.mark.promise("docs/first-crawl.md", "the log ends with a summary")
 async def test_the_summary(crawl: Crawl, server: Server) -> None:
     answers: dict[str, Answer] = {
         "obeyed": RULES,
@@ -217,32 +188,6 @@ async def test_the_summary(crawl: Crawl, server: Server) -> None:
     assert "0 fetched, 3 from storage, 0 revalidated" in line
 
 
-async def test_the_stats(crawl: Crawl, server: Server) -> None:
-    found, missing, down = server.site(), server.site(), server.site()
-    found.robots, down.robots = RULES, Reply(503)
-    urls = [site.url(path) for site in (found, missing, down) for path in ("/", "/secret")]
-    result = await crawl(urls=urls, settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0.1})
-    told = {
-        name: value
-        for name, value in result.stats.items()
-        if name.startswith(("robotstxt/", "koster/"))
-    }
-    assert told == {
-        "robotstxt/request_count": 3,
-        "robotstxt/response_count": 3,
-        "robotstxt/response_status_count/200": 1,
-        "robotstxt/response_status_count/404": 1,
-        "robotstxt/response_status_count/503": 1,
-        "robotstxt/forbidden": 3,
-        "koster/forbidden/rule": 1,
-        "koster/forbidden/unavailable": 2,
-        "koster/deferred/sites": 1,
-        "koster/deferred/requests": 2,
-        "koster/deferred/dropped": 2,
-        "koster/storage/miss": 3,
-    }
-
-
 class Lazy(RecordingSpider):
     """Its second page is asked for when the first has come."""
 
@@ -251,6 +196,7 @@ class Lazy(RecordingSpider):
             yield self.ask(response.urljoin("/second"))
 
 
+@pytest.mark.promise("docs/access.md", "one request for each site, however many pages wait")
 @pytest.mark.parametrize("answer", [RULES, Reply(404)], ids=["200", "404"])
 async def test_a_site_is_asked_once(crawl: Crawl, server: Server, answer: Handler) -> None:
     site = server.site()
@@ -263,6 +209,7 @@ async def test_a_site_is_asked_once(crawl: Crawl, server: Server, answer: Handle
 # The comparison.
 
 
+@pytest.mark.promise("docs/access.md", "the table of answers")
 async def test_the_comparison_is_what_a_run_gives(crawl: Crawl, server: Server) -> None:
     if not is_reactor_installed() and scrapy.version_info < (2, 19):
         pytest.skip("its downloader has no timeout for a whole response: some would never end")

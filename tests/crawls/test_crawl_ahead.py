@@ -111,6 +111,7 @@ async def test_a_page_has_its_turn_however_many_sites_open(crawl: Crawl, server:
     assert paced.requests[-1].at - began < 5 * 0.5 + 1.0
 
 
+@pytest.mark.promise("docs/access.md", "New sites go before sites that failed")
 async def test_300_hanging_sites_delay_a_healthy_one_by_3_seconds(
     crawl: Crawl, server: Server
 ) -> None:

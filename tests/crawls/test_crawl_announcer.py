@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import Any
 
 import pytest
 from harness.comparison import HTML, RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult
-from harness.replies import Handler, Reply
+from harness.replies import Reply
 from harness.server import Server, Site
 
 PAGE = Reply(200, HTML, headers={"Content-Type": "text/html"})
-ANSWERED = r"fresh until 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\)"
 
 
 async def crawled(crawl: Crawl, *sites: Site, path: str = "/page", **settings: Any) -> CrawlResult:
@@ -94,23 +92,3 @@ async def test_a_dry_run_says_what_would_be(crawl: Crawl, server: Server) -> Non
     [line] = [line for line in said if "forbidden" in line]
     assert line.startswith(f"<GET {site.url('/secret')}> would be forbidden by ")
     assert "Requests that would be refused (KOSTER_DRY_RUN): 1." in summary(result)
-
-
-# Each robots.txt, at DEBUG.
-
-
-@pytest.mark.parametrize(
-    ("answer", "status", "octets"), [(RULES, 200, len(RULES)), (Reply(404, b"no"), 404, 0)]
-)
-async def test_each_robots_txt_has_a_line(
-    crawl: Crawl, server: Server, answer: Handler, status: int, octets: int
-) -> None:
-    site = server.site()
-    site.robots = answer
-    for whence in ("fetched", "from storage"):
-        [line] = of_sites(await crawled(crawl, site), level=logging.DEBUG)
-        url = site.url("/robots.txt")
-        start = f"The robots.txt of {site.url('')}: ({status}) <GET {url}> ({whence}, "
-        start += f"bytes: {octets}, "
-        assert line.startswith(start)
-        assert re.fullmatch(ANSWERED, line.removeprefix(start))

@@ -56,6 +56,7 @@ def one_of_five(server: Server, net: int, *, hangs: bool) -> tuple[list[Site], d
     return healthy, {"urls": urls, "settings": settings}
 
 
+@pytest.mark.promise("README.md", "A failing site does not hold up the others")
 @pytest.mark.timed
 async def test_a_site_that_hangs_takes_nothing_from_the_others(
     crawl: Crawl, server: Server
@@ -75,6 +76,7 @@ async def test_a_site_that_hangs_takes_nothing_from_the_others(
 # A site that comes back.
 
 
+@pytest.mark.promise("docs/access.md", "Its requests wait; the robots.txt is fetched again")
 @pytest.mark.parametrize("retry_after", [True, False])
 async def test_a_site_that_comes_back_is_crawled_whole(
     crawl: Crawl, server: Server, retry_after: bool
@@ -109,6 +111,7 @@ async def test_a_site_that_comes_back_is_crawled_whole(
     assert sum("answers again" in message for message in said) == 1
 
 
+@pytest.mark.promise("docs/access.md", "After KOSTER_DEFER_LIMIT_SECS the site is given up")
 async def test_a_site_that_does_not_come_back_is_given_up(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(503)
@@ -130,6 +133,7 @@ HOSTS = int(os.environ.get("HANGING_HOSTS", "1500"))
 """10,000 take two minutes."""
 
 
+@pytest.mark.promise("docs/reliability.md", "1,500 hosts that hang: each request is given up")
 @pytest.mark.long
 @pytest.mark.bound(300)
 async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl: Crawl, server: Server) -> None:
@@ -225,6 +229,7 @@ def resident_kb() -> int:
     return pages * resource.getpagesize() // 1024
 
 
+@pytest.mark.promise("docs/access.md", "10,000 requests wait in memory, further ones in a file")
 @pytest.mark.long
 @pytest.mark.bound(3000)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc, as Linux has it")

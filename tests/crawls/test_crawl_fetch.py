@@ -78,6 +78,7 @@ EITHER_WAY = (
 )
 
 
+@pytest.mark.promise("docs/access.md", "the crawl's switches have no effect on the robots.txt")
 @pytest.mark.parametrize("switched_on", [True, False])
 async def test_no_switch_changes_what_an_answer_means(
     crawl: Crawl, server: Server, switched_on: bool
@@ -109,6 +110,7 @@ async def test_no_switch_changes_what_an_answer_means(
 # What is sent.
 
 
+@pytest.mark.promise("docs/access.md", "Accept and Accept-Encoding of the request")
 async def test_the_headers(crawl: Crawl, server: Server) -> None:
     site = server.site()
     await crawl_site(crawl, site, headers={"User-Agent": "FigTree/0.1", "X-Page": "1"})
@@ -121,6 +123,7 @@ async def test_the_headers(crawl: Crawl, server: Server) -> None:
         assert asked.header(name) is None
 
 
+@pytest.mark.promise("docs/access.md", "sends and stores no cookies")
 async def test_cookies_of_pages_are_not_sent(crawl: Crawl, server: Server) -> None:
     first, second = server.site(), server.site()  # cookies know no ports
     gate = server.gate()
@@ -139,16 +142,7 @@ async def test_cookies_of_pages_are_not_sent(crawl: Crawl, server: Server) -> No
     assert second.requests[1].header("Cookie") == "session=1"
 
 
-async def test_cookies_that_robots_txt_sets_are_not_kept(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = [
-        Reply(302, headers={"Location": "/robots.txt?2", "Set-Cookie": "hop=1; Path=/"}),
-        Reply(200, RULES, headers={"Set-Cookie": "session=1; Path=/"}),
-    ]
-    await crawl_site(crawl, site)
-    assert [asked.header("Cookie") for asked in site.requests] == [None, None, None]
-
-
+@pytest.mark.promise("docs/access.md", "the credentials of that page, but not to another host")
 @pytest.mark.parametrize("by", ["meta", "header"])
 async def test_the_credentials_of_a_page_go_to_its_own_host(
     crawl: Crawl, server: Server, by: str
@@ -179,6 +173,7 @@ async def test_the_credentials_of_a_page_go_to_its_own_host(
 # The proxy of the page that asks.
 
 
+@pytest.mark.promise("docs/access.md", "the connection of the first page that waits for it")
 async def test_the_proxy_of_the_page(crawl: Crawl, server: Server) -> None:
     site, proxy = server.site(), server.proxy()
     site.robots = RULES
@@ -204,6 +199,7 @@ class Recorder:
 CONNECTED = {"bindaddress": ("127.0.0.1", 0), "impersonate": "a", "impersonate_args": {"b": 1}}
 
 
+@pytest.mark.promise("docs/settings.md", "KOSTER_PAGE_META")
 @pytest.mark.parametrize(
     ("keys", "passed"),
     [
@@ -254,6 +250,7 @@ class _Handler:
 ZYTE_API = type("ScrapyZyteAPIHTTPDownloadHandler", (_Handler,), {"__module__": "scrapy_zyte_api"})
 
 
+@pytest.mark.promise("docs/access.md", "except with the handler of scrapy-zyte-api")
 @pytest.mark.parametrize("handler", [ZYTE_API, type("OfTheirOwn", (ZYTE_API,), {}), _Handler])
 async def test_the_headers_that_scrapy_zyte_api_warns_of(
     crawl: Crawl, server: Server, handler: type[_Handler]
@@ -302,6 +299,7 @@ class _Internet:
 PUBLIC, INSIDE = "http://public.example/", "http://inside.example/"
 
 
+@pytest.mark.promise("docs/access.md", "no redirect from a public host to a private address")
 @pytest.mark.parametrize(
     ("site", "hops", "allowed"),
     [
@@ -350,6 +348,7 @@ async def test_a_redirect_from_a_public_site_to_the_network_of_the_crawler(
 # What it may cost.
 
 
+@pytest.mark.promise("docs/access.md", "Only the first KOSTER_MAX_BYTES bytes are read")
 async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Endless(200, RULES * 200)
@@ -365,6 +364,7 @@ async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -
     assert site.sent("/robots.txt") == sent
 
 
+@pytest.mark.promise("docs/access.md", "up to the end of a line")
 async def test_a_long_file_is_cut_between_lines(crawl: Crawl, server: Server) -> None:
     """The line that the cap goes through does not count, not even in part."""
     lines = ["User-agent: *", "Disallow: /secret", "# 32 octets of nothing to obey."] * 1
@@ -382,6 +382,7 @@ async def test_a_long_file_is_cut_between_lines(crawl: Crawl, server: Server) ->
     assert len((await stored(crawl, site)).body) == MAX_BYTES - 12
 
 
+@pytest.mark.promise("docs/access.md", "times out after KOSTER_TIMEOUT_SECS, redirects included")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -403,6 +404,7 @@ async def test_the_timeout_is_its_own(crawl: Crawl, server: Server, answer: Hand
     assert "no answer within 0.5 s)" in str(result.refused[0][1])
 
 
+@pytest.mark.promise("docs/access.md", "uses no place of CONCURRENT_REQUESTS")
 async def test_it_takes_none_of_the_concurrent_requests(crawl: Crawl, server: Server) -> None:
     """Three sites hang, and the crawl may have one request at a time."""
     hanging = [server.site() for _ in range(3)]
@@ -420,6 +422,7 @@ async def test_it_takes_none_of_the_concurrent_requests(crawl: Crawl, server: Se
 # The crawl's HTTP cache.
 
 
+@pytest.mark.promise("docs/access.md", "ignores the HTTP cache")
 async def test_it_is_not_answered_from_the_http_cache(crawl: Crawl, server: Server) -> None:
     site = server.site()
     settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(crawl.folder / "httpcache")}
@@ -446,6 +449,7 @@ async def test_where_it_ends_is_kept_and_told(crawl: Crawl, server: Server) -> N
     assert error.verdict.site == site_of(site.url())
 
 
+@pytest.mark.promise("docs/access.md", "The rules apply to the site that was requested first")
 async def test_the_rules_are_those_of_the_site_that_was_asked(crawl: Crawl, server: Server) -> None:
     """Not of the other, which has its own."""
     site, other = server.site(), server.site()
@@ -475,6 +479,7 @@ class Watching:
         return response
 
 
+@pytest.mark.promise("docs/access.md", "passes through your downloader middlewares")
 async def test_middlewares_see_it(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
@@ -495,6 +500,7 @@ class Broken:
             raise ZeroDivisionError("mine")
 
 
+@pytest.mark.promise("docs/access.md", "errbacks get your error in place of RobotsUnavailable")
 async def test_an_error_of_a_middleware_reaches_the_errback(crawl: Crawl, server: Server) -> None:
     site = server.site()
     running = crawl.start(

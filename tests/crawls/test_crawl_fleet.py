@@ -56,6 +56,7 @@ def asked_at(site: Site) -> list[float]:
 # One asks.
 
 
+@pytest.mark.promise("docs/fleet.md", "each site's robots.txt is fetched once")
 @pytest.mark.parametrize("count", [60, pytest.param(500, marks=pytest.mark.long)])
 def test_each_site_is_asked_once(place: Place, farm: Server, count: int) -> None:
     made = sites(farm, count, Reply(200, RULES, delay=ANSWER_SECS))
@@ -97,12 +98,14 @@ def wait_for(site: Site, asked: int, worker: Worker, path: str = "/robots.txt") 
         time.sleep(0.01)
 
 
+@pytest.mark.promise("docs/fleet.md", "a claim expires")
 @pytest.mark.long
 def test_the_site_of_a_claimant_that_was_killed(place: Place, farm: Server) -> None:
     """The claim ends 5 s after the time-out, and is looked at once a second or so."""
     assert 1 < after_claimant(place, farm, signal.SIGKILL, 3) < 3 + 5 + 4
 
 
+@pytest.mark.promise("docs/fleet.md", "a crawl that ends releases its claims")
 def test_the_site_of_a_claimant_that_was_stopped(place: Place, farm: Server) -> None:
     """It gives its claim back: that would last 25 s."""
     assert after_claimant(place, farm, signal.SIGINT, 20) < 5

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
-import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -14,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import forks
 from harness.clocks import JumpingClock
 from harness.comparison import RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.replies import Asked, Gate, Reply
+from harness.replies import Asked, Reply
 from harness.server import Server, Site
 from harness.sizes import so_many
 from harness.virtual import time
@@ -94,6 +89,7 @@ NEW_RULES = Reply(200, "User-agent: *\nDisallow: /new\n", headers={"ETag": '"2"'
 # Renewal.
 
 
+@pytest.mark.promise("docs/access.md", "An expired copy is revalidated before it is used")
 async def test_a_stale_copy_is_revalidated_before_it_is_used(
     crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
@@ -139,6 +135,7 @@ async def test_the_conditions_are_what_the_server_gave(
     assert "koster/revalidated" not in result.stats
 
 
+@pytest.mark.promise("docs/access.md", "lifetime of a 404 and of a 403")
 @pytest.mark.parametrize(
     ("status", "life"),
     [(404, WEEK), (403, 3600)],
@@ -161,6 +158,7 @@ async def test_the_life_of_other_answers(
 # What the server says of its life.
 
 
+@pytest.mark.promise("docs/access.md", "limited by KOSTER_EXPIRY_MIN_SECS")
 @pytest.mark.parametrize(
     "headers",
     [
@@ -184,6 +182,7 @@ async def test_one_revalidation_in_the_least_life(
     assert result.stats["koster/revalidated"] == 3
 
 
+@pytest.mark.promise("docs/access.md", "The lifetime comes from Cache-Control, or Expires")
 @pytest.mark.parametrize(
     ("headers", "life"),
     [
@@ -226,6 +225,7 @@ async def test_a_copy_without_life_serves_those_who_waited_for_it(
 # A renewal that fails.
 
 
+@pytest.mark.promise("docs/access.md", "If this fails, the site is deferred")
 async def test_a_renewal_that_fails_defers(
     crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
@@ -239,6 +239,7 @@ async def test_a_renewal_that_fails_defers(
     assert {conditions(asked)[0] for asked in robots_of(site)[1:]} == {'"1"'}
 
 
+@pytest.mark.promise("docs/access.md", "KOSTER_STALE_IF_ERROR_SECS allows the old copy")
 async def test_the_last_good_copy_serves_for_a_while(
     crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
@@ -274,12 +275,6 @@ def stored(crawl: Crawl, site: Site) -> Copy:
     return copy
 
 
-def sites_stored(path: Path) -> set[str]:
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        return {site for (site,) in connection.execute("SELECT site FROM known")}
-
-
 def expire_all(path: Path) -> None:
     with closing(SQLiteStorage(str(path), "scrapy")) as storage:
         for site, known in list(storage.sites()):
@@ -313,6 +308,7 @@ def asked_in_all(sites: list[Site]) -> int:
     return sum(site.asked("/robots.txt") for site in sites)
 
 
+@pytest.mark.promise("README.md", "Copies of robots.txt are kept between crawls")
 @pytest.mark.bound(150)
 async def test_a_second_crawl_asks_for_nothing_and_a_third_for_changes(
     crawl: Crawl, server: Server
@@ -338,58 +334,3 @@ async def test_a_second_crawl_asks_for_nothing_and_a_third_for_changes(
     assert tags == [f'"{number}"' for number in range(SITES)]
     assert third.stats["koster/revalidated"] == SITES
     assert third.stats["robotstxt/response_status_count/304"] == SITES
-
-
-SCRIPT = """
-import sys
-from scrapy import Spider
-from scrapy.crawler import CrawlerProcess
-
-class Pages(Spider):
-    name = "pages"
-    start_urls = sys.argv[2:]
-
-process = CrawlerProcess({
-    "ADDONS": {"scrapy_koster.Addon": 500},
-    "KOSTER_SQLITE_PATH": sys.argv[1],
-    "KOSTER_TIMEOUT_SECS": 4,  # and so for as long its claims outlive it
-    "LOG_ENABLED": False,
-    "TELNETCONSOLE_ENABLED": False,
-})
-process.crawl(Pages)
-process.start()
-"""
-
-
-@pytest.mark.long
-@pytest.mark.bound(150)
-async def test_kill_in_the_middle_loses_no_stored_copy(crawl: Crawl, server: Server) -> None:
-    sites = three_hundred(server)
-    gate = Gate()
-    for site in sites[SITES // 2 :]:
-        site.robots = Reply(200, RULES, gate=gate)
-    script = crawl.folder / "crawl.py"
-    script.write_text(SCRIPT)
-    process = forks.Popen(
-        [sys.executable, str(script), str(path_of(crawl)), *(site.url("/page") for site in sites)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    try:
-        await crawl.until(lambda: sum(len(site.pages_asked) for site in sites) >= SITES // 3)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    visited = {str(site_of(site.url())) for site in sites if site.pages_asked}
-    assert SITES // 3 <= len(visited) < SITES
-    kept = sites_stored(path_of(crawl))
-    assert visited <= kept
-
-    gate.open()
-    before = {site.url(): site.asked("/robots.txt") for site in sites}
-    result = await crawl(urls=[site.url("/secret") for site in sites], settings=MANY)
-    assert len(result.refused) == SITES
-    again = {
-        str(site_of(site.url())) for site in sites if site.asked("/robots.txt") > before[site.url()]
-    }
-    assert again.isdisjoint(kept)
-    assert "koster/storage/error" not in result.stats

@@ -75,6 +75,7 @@ async def test_it_works_and_obeys(crawl: Crawl, server: Server, kind: str, make:
     assert site.asked("/robots.txt") == 1
 
 
+@pytest.mark.promise("docs/reliability.md", "hanging sites take no connections from pages")
 @pytest.mark.parametrize("kind", ["http11.HTTP11", "_aiohttp.Aiohttp", "_httpx.Httpx"])
 async def test_sites_that_hang_take_no_connections_from_pages(
     crawl: Crawl, server: Server, kind: str
@@ -134,6 +135,7 @@ async def asked_of(crawl: Crawl, site: Site, settings: dict[str, Any], match: st
     return running.crawler.spider
 
 
+@pytest.mark.promise("docs/access.md", "an error of a download handler closes the site")
 @pytest.mark.parametrize(
     "error",
     [TypeError, NotSupported, NotConfigured, UnsupportedURLSchemeError],
@@ -253,6 +255,7 @@ async def crawled(
     return running, odd, [logging.Formatter().format(record) for record in log]
 
 
+@pytest.mark.promise("docs/reliability.md", "download handlers with wrong answers open no page")
 @pytest.mark.parametrize("does", DEFECTS.values(), ids=DEFECTS)
 async def test_a_handler_that_is_odd_opens_no_site(
     crawl: Crawl, server: Server, does: Callable[[], Awaitable[Any]]

@@ -42,6 +42,7 @@ def stats_of(result: CrawlResult) -> Mapping[str, int]:
     }
 
 
+@pytest.mark.promise("docs/semantics.md", "the differences of the two standards are named")
 @pytest.mark.parametrize(
     ("robots", "cause", "lines"),
     [
@@ -121,6 +122,7 @@ async def test_a_rule_that_neither_standard_reads(
     assert read(report.database).totals["looser"] == 0
 
 
+@pytest.mark.promise("README.md", "counts the pages that RFC 9309 forbids, and warns")
 async def test_the_pages_that_are_counted(crawl: Crawl, server: Server) -> None:
     """Those that RFC 9309 forbids, once each, by whichever way they were let through."""
     wild, plain = server.site(), server.site()

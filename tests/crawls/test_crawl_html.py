@@ -23,7 +23,6 @@ from scrapy_koster.report.numbers import read
 
 PRODUCTS = ("Anubis", "only a refresh")
 QUICK = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.5}
-ETAG = {"Content-Type": "text/html", "ETag": '"a"'}
 
 
 def page(body: str) -> Reply:
@@ -38,6 +37,7 @@ def html_stats(result: CrawlResult) -> Mapping[str, int]:
     return {name: n for name, n in result.stats.items() if name.startswith("koster/html/")}
 
 
+@pytest.mark.promise("docs/access.md", "A challenge page: a temporary failure")
 @pytest.mark.parametrize("name", PRODUCTS)
 async def test_a_challenge_is_a_temporary_failure(
     crawl: Crawl, server: Server, tmp_path: Path, name: str
@@ -59,6 +59,7 @@ async def test_a_challenge_is_a_temporary_failure(
     assert f"a challenge page ({name})" in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.promise("docs/settings.md", "KOSTER_HTML_ROBOTSTXT")
 @pytest.mark.parametrize(
     ("setting", "fetched", "error"),
     [
@@ -98,24 +99,6 @@ async def test_disallowed(crawl: Crawl, server: Server, tmp_path: Path, body: st
         numbers = read(report.database)
         assert numbers.refused["html"] == numbers.closed == 1
         assert numbers.outcomes["restricted"] == 1
-
-
-async def test_a_copy_that_was_stored_with_another_setting(crawl: Crawl, server: Server) -> None:
-    """It is not obeyed, and a 304 does not make it better."""
-    site = server.site()
-    site.robots = lambda asked: Reply(
-        304 if asked.header("If-None-Match") else 200, HTML, headers=ETAG
-    )
-    allowed = await crawl(urls=[site.url("/1")])
-    assert len(allowed.fetched) == 1
-    settings = {**QUICK, "KOSTER_HTML_ROBOTSTXT": "defer", "KOSTER_STALE_IF_ERROR_SECS": 1e6}
-    result = await crawl(urls=[site.url("/2")], settings=settings)
-    assert site.pages_asked == ["/1"]
-    [(_, error)] = result.refused
-    assert isinstance(error, RobotsUnavailable)
-    assert "HTTP 200, an HTML page" in str(error)
-    again = await crawl(urls=[site.url("/3")], settings={"KOSTER_HTML_ROBOTSTXT": "disallow"})
-    assert again.fetched == ()
 
 
 class Renders:

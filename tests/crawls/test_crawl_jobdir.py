@@ -28,6 +28,7 @@ PAGES = 200
 KILLED_RUNS = int(os.environ.get("KILLED_RUNS", "8"))
 
 
+@pytest.mark.promise("docs/access.md", "waiting requests survive kill -9")
 @pytest.mark.long
 @pytest.mark.bound(120)
 @pytest.mark.parametrize("run", range(KILLED_RUNS))
@@ -55,6 +56,7 @@ async def killed_at(job: Job, server: Server, crawl: Crawl, secs: float) -> None
     assert len(site.pages_asked) == PAGES
 
 
+@pytest.mark.promise("docs/access.md", "waiting requests survive Ctrl-C")
 @pytest.mark.parametrize("start", [ALL, FOLLOWED], ids=["start", "followed"])
 async def test_stopped_resumed_and_killed_while_parked(
     job: Job, server: Server, crawl: Crawl, start: str
@@ -85,6 +87,7 @@ async def test_stopped_resumed_and_killed_while_parked(
     assert set(pages.values()) == {1}
 
 
+@pytest.mark.promise("docs/access.md", "they are not crawled twice")
 async def test_start_urls_that_wait_already_are_not_fetched_twice(
     job: Job, server: Server, crawl: Crawl
 ) -> None:
@@ -99,6 +102,7 @@ async def test_start_urls_that_wait_already_are_not_fetched_twice(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(21))
 
 
+@pytest.mark.promise("docs/access.md", "Requests that cannot be pickled wait in memory")
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "SIGINT"])
 async def test_what_cannot_be_written_is_lost_alone(
     job: Job, server: Server, sent: signal.Signals
@@ -118,6 +122,7 @@ async def test_what_cannot_be_written_is_lost_alone(
     assert Counter(site.pages_asked) == Counter({f"/page{n}" for n in range(20)} - lost)
 
 
+@pytest.mark.promise("docs/access.md", "If the file cannot be written, you get one warning")
 async def test_a_disk_that_becomes_full_is_one_warning(
     job: Job, server: Server, crawl: Crawl
 ) -> None:
@@ -135,6 +140,7 @@ async def test_a_disk_that_becomes_full_is_one_warning(
     assert log.count("kept in memory only") == 1
 
 
+@pytest.mark.promise("docs/access.md", "waiting requests are kept for the next run")
 @pytest.mark.parametrize("sent", [None, signal.SIGINT], ids=["idle limit", "SIGINT"])
 async def test_what_still_waits_is_there_for_the_next_run(
     job: Job, server: Server, crawl: Crawl, sent: signal.Signals | None
@@ -174,6 +180,7 @@ async def test_what_the_next_run_would_not_have_is_refused(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in (0, 2, 4))
 
 
+@pytest.mark.promise("docs/access.md", "A run with ROBOTSTXT_OBEY = False ignores the file")
 async def test_without_obedience_what_waited_is_crawled(
     job: Job, server: Server, crawl: Crawl
 ) -> None:

@@ -108,6 +108,7 @@ def counted(result: Any) -> dict[str, int]:
     return {name: n for name, n in result.stats.items() if name.startswith("koster/meta/")}
 
 
+@pytest.mark.promise("docs/page-directives.md", "noindex drops items, nofollow drops links")
 @pytest.mark.parametrize("spider", KINDS)
 async def test_exactly_what_is_allowed_comes_out(
     crawl: Crawl, server: Server, spider: type[Yielding]
@@ -160,6 +161,7 @@ async def test_all_comes_out_where_it_is_switched_off(
     assert not [line for line in result.logged(logging.WARNING) if "RobotsMeta" in line]
 
 
+@pytest.mark.promise("docs/page-directives.md", "a callback sees the directives")
 async def test_a_callback_sees_the_directives(crawl: Crawl, server: Server) -> None:
     class Seeing(RecordingSpider):
         seen: Any = None

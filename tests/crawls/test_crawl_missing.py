@@ -58,6 +58,7 @@ def pages(sites: dict[str, Site]) -> list[str]:
     return [site.url("/page") for site in sites.values()]
 
 
+@pytest.mark.promise("docs/settings.md", 'KOSTER_MISSING = "disallow"')
 async def test_all_that_is_missing_is_disallowed(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ def refused_paths(result: CrawlResult) -> list[str]:
     return ["/" + url.rpartition("/")[2] for url, _ in result.refused]
 
 
+@pytest.mark.promise("docs/recipes.md", "Several names in order")
 @pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize(
     ("robots", "path", "name"),

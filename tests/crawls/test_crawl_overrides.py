@@ -30,6 +30,7 @@ def entry(site: Site, until: str = "2999-12-31", **paths: list[str]) -> dict[str
     return {"site": site.url(""), "reason": AGREED, "until": until, **paths}
 
 
+@pytest.mark.promise("docs/settings.md", "KOSTER_OVERRIDES")
 async def test_one_allows_and_one_refuses(crawl: Crawl, server: Server, site: Site) -> None:
     other = server.site()
     other.robots = RULES
@@ -90,6 +91,7 @@ async def test_in_the_report(crawl: Crawl, site: Site, tmp_path: Path) -> None:
     assert text in page
 
 
+@pytest.mark.promise("docs/settings.md", "an override expires")
 async def test_one_that_has_expired_is_void(crawl: Crawl, site: Site) -> None:
     settings = {
         "KOSTER_OVERRIDES": [

@@ -41,6 +41,7 @@ def assert_apart(*sites: Site, secs: float = DELAY_SECS) -> None:
     assert min(gaps(*sites)) >= secs - EARLY_SECS, gaps(*sites)
 
 
+@pytest.mark.promise("docs/pacing.md", "visits to a host are as far apart as it asks for")
 async def test_visits_are_apart(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots()
@@ -59,6 +60,7 @@ async def test_visits_are_apart(crawl: Crawl, server: Server) -> None:
     )
 
 
+@pytest.mark.promise("docs/pacing.md", "without the setting delays are ignored")
 async def test_by_itself_delays_are_ignored(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(3600)
@@ -94,6 +96,7 @@ class Busy(RecordingSpider):
             yield self.ask(f"{url}?again")
 
 
+@pytest.mark.promise("docs/pacing.md", "one delay for a host, whatever is requested")
 @pytest.mark.parametrize("throttled", [False, True])
 async def test_whatever_asks_waits_for_the_same_host(
     crawl: Crawl, server: Server, throttled: bool
@@ -125,6 +128,7 @@ async def test_whatever_asks_waits_for_the_same_host(
     assert min(apart[1:]) >= DELAY_SECS - EARLY_SECS, times
 
 
+@pytest.mark.promise("docs/pacing.md", "other hosts do not wait")
 async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
     """Sites whose turn has not come take no place of the downloader."""
     paced = [server.site(host=f"127.0.1.{n}") for n in range(1, 21)]
@@ -143,6 +147,7 @@ async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
 # What is longer than KOSTER_CRAWL_DELAY_MAX_SECS.
 
 
+@pytest.mark.promise("docs/pacing.md", "KOSTER_CRAWL_DELAY_MAX_SECS")
 async def test_a_day_is_clamped(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(86400)
@@ -156,6 +161,7 @@ async def test_a_day_is_clamped(crawl: Crawl, server: Server) -> None:
     assert said.endswith(f"waits {DELAY_SECS:g} s instead (KOSTER_CRAWL_DELAY_MAX_SECS)")
 
 
+@pytest.mark.promise("docs/pacing.md", 'KOSTER_CRAWL_DELAY = "refuse"')
 async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(86400)
@@ -208,6 +214,7 @@ async def test_the_next_run_does_not_come_early(
     assert_apart(site, secs=1.5)
 
 
+@pytest.mark.promise("docs/pacing.md", "the delay counts from the answer")
 async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(0.1)
@@ -244,6 +251,7 @@ async def test_a_thousand_gaps(crawl: Crawl, server: Server) -> None:
 # Several at once.
 
 
+@pytest.mark.promise("docs/pacing.md", "processes share the delay of a host")
 @pytest.mark.parametrize("name", SHARED)
 def test_a_fleet_comes_no_more_often_than_one(name: str, tmp_path: Path) -> None:
     place = place_of(name, tmp_path)
@@ -259,6 +267,7 @@ def test_a_fleet_comes_no_more_often_than_one(name: str, tmp_path: Path) -> None
         assert sum(gaps(site)) >= 9 * 0.5 - ON_ITS_WAY_SECS
 
 
+@pytest.mark.promise("docs/pacing.md", "the next crawl does not come early")
 def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
     """After kill -9 as well: that there was a visit is stored when it begins."""
     place = place_of("sqlite", tmp_path)

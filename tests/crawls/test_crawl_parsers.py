@@ -13,7 +13,7 @@ from harness.crawling import Crawl, RecordingSpider, kept_log
 from harness.server import Server
 from scrapy.robotstxt import ProtegoRobotParser
 
-from scrapy_koster import KosterRobotParser, RobotsForbidden
+from scrapy_koster import KosterRobotParser
 from scrapy_koster.protocol.defect import ParserDefectError
 
 LOGGER = "scrapy_koster.crawl.components.downloadermiddleware"
@@ -50,6 +50,7 @@ def returning(base: Any, method: str, value: Callable[[], Any]) -> Any:
     return type("Odd", (base,), {method: lambda self, *_: value()})
 
 
+@pytest.mark.promise("docs/reliability.md", "a parser with a wrong answer opens no page")
 @pytest.mark.parametrize("base", [KosterRobotParser, ProtegoRobotParser])
 @pytest.mark.parametrize("value", WRONG.values(), ids=WRONG)
 async def test_only_true_opens(
@@ -69,30 +70,3 @@ async def test_only_true_opens(
     assert said.levelno == logging.ERROR
     assert "Odd" in said.getMessage()
     assert [type(error) for _, error in spider.refused] == [ParserDefectError] * 3
-
-
-async def test_true_and_false_are_answers(crawl: Crawl, server: Server) -> None:
-    class Protego(ProtegoRobotParser):
-        def allowed(self, url: Any, user_agent: Any) -> bool:
-            return "secret" not in str(url)
-
-    site = server.site()
-    site.robots = RULES
-    urls = [site.url("/open"), site.url("/secret")]
-    result = await crawl(urls=urls, settings={"KOSTER_PARSER": Protego})
-    assert result.fetched == (urls[0],)
-    [(url, error)] = result.refused
-    assert url == urls[1]
-    assert isinstance(error, RobotsForbidden)
-
-
-@pytest.mark.parametrize("value", [_soon, lambda: None], ids=["a coroutine", "None"])
-async def test_a_parser_that_builds_none(
-    crawl: Crawl, server: Server, value: Callable[[], Any]
-) -> None:
-    site = server.site()
-    parser = returning(KosterRobotParser, "from_crawler", value)
-    parser.from_crawler = classmethod(lambda cls, *_: value())
-    with pytest.raises(ParserDefectError, match=r"from_crawler\(\) of the parser .*Odd"):
-        await crawl(urls=site.urls(1), settings={"KOSTER_PARSER": parser})
-    assert site.requests == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from harness.crawling import Crawl
 from harness.replies import Reply
 from harness.server import Server
@@ -17,6 +18,7 @@ SOON: dict[str, Any] = {
 }
 
 
+@pytest.mark.promise("docs/access.md", "A paused crawl: failed sites are still retried")
 async def test_a_site_that_answers_in_a_pause_is_fetched_from_after_it(
     crawl: Crawl, server: Server
 ) -> None:

@@ -52,6 +52,7 @@ def everywhere(header: Any) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.promise("README.md", "Sites address your robot by your User-Agent")
 @pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
 @pytest.mark.parametrize("where", everywhere(None))
 @pytest.mark.filterwarnings("ignore:.*user_agent.*:scrapy.exceptions.ScrapyDeprecationWarning")
@@ -128,6 +129,7 @@ async def test_warns_of_a_header_that_was_not_decided_by(
     assert len(warnings) == warned
 
 
+@pytest.mark.promise("docs/settings.md", "USER_AGENT names a page or an address")
 @pytest.mark.parametrize(
     ("header", "said"),
     [

@@ -36,6 +36,7 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     return place_of(request.param, tmp_path).settings()
 
 
+@pytest.mark.promise("docs/access.md", "A copy belongs to a site and to the robot")
 @pytest.mark.parametrize("answer", [by_robot, restricted_for_two])
 @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")], ids=",".join)
 async def test_each_robot_obeys_its_own_file(

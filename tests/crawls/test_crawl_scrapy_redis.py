@@ -174,6 +174,7 @@ async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
     assert result.stats["koster/parked"] == 1
 
 
+@pytest.mark.promise("README.md", "If a worker is killed, the others take over")
 @pytest.mark.beside("scrapy-redis", "a worker that is killed")
 @pytest.mark.parametrize(
     "queue", [QUEUES[0], *(pytest.param(name, marks=pytest.mark.long) for name in QUEUES[1:])]
@@ -195,6 +196,7 @@ async def test_a_worker_that_is_killed(server: Server, fleet: Fleet, queue: str)
     assert fleet.left() <= {"fleet:dupefilter"}
 
 
+@pytest.mark.promise("docs/access.md", "a suspended worker drops what others have taken over")
 async def test_a_worker_that_is_stopped_for_longer_than_its_lease(
     server: Server, fleet: Fleet, crawl: Crawl
 ) -> None:
@@ -211,6 +213,7 @@ async def test_a_worker_that_is_stopped_for_longer_than_its_lease(
     assert log.count("Other workers have taken over") == 1
 
 
+@pytest.mark.promise("docs/access.md", "a worker that ends puts its waiting requests back")
 @pytest.mark.parametrize("when", ["at once", "written"])
 async def test_a_worker_that_is_interrupted(
     server: Server, fleet: Fleet, crawl: Crawl, when: str
@@ -231,6 +234,7 @@ async def test_a_worker_that_is_interrupted(
     assert fleet.left() <= {"fleet:dupefilter"}
 
 
+@pytest.mark.promise("docs/access.md", "a worker without work stays for the idle limit at most")
 async def test_both_end_when_nothing_is_left_but_what_waits(server: Server, fleet: Fleet) -> None:
     """They do not wait for each other for ever, and what waits is there for the next run."""
     sites = [closed(server), closed(server)]
@@ -246,6 +250,7 @@ async def test_both_end_when_nothing_is_left_but_what_waits(server: Server, flee
     assert all(each_once(site, 20) for site in sites)
 
 
+@pytest.mark.promise("docs/access.md", "without SCHEDULER_PERSIST waiting requests are dropped")
 async def test_a_queue_that_is_not_kept(server: Server, fleet: Fleet) -> None:
     """What waits for too long is given up, and each request is told."""
     site = closed(server)
@@ -268,6 +273,7 @@ async def test_what_a_killed_worker_left_waits_for_the_next_run(
     assert each_once(site, 20)
 
 
+@pytest.mark.promise("docs/access.md", "SCHEDULER_FLUSH_ON_START drops these copies, too")
 async def test_a_queue_that_is_emptied_at_the_start(server: Server, fleet: Fleet) -> None:
     site = closed(server)
     worker = fleet.start(site.urls(20))
@@ -282,6 +288,7 @@ async def test_a_queue_that_is_emptied_at_the_start(server: Server, fleet: Fleet
 # A Redis that fails.
 
 
+@pytest.mark.promise("docs/access.md", "while Redis hangs, requests wait; one warning")
 async def test_a_redis_that_hangs(server: Server, fleet: Fleet, crawl: Crawl) -> None:
     site = closed(server)
     worker = fleet.start(site.urls(50))
@@ -295,6 +302,7 @@ async def test_a_redis_that_hangs(server: Server, fleet: Fleet, crawl: Crawl) ->
     assert log.count(WARNING) <= 1
 
 
+@pytest.mark.promise("docs/access.md", "if Redis loses its data, requests in memory continue")
 async def test_a_redis_that_is_killed_and_comes_back_without_data(
     server: Server, fleet: Fleet, crawl: Crawl
 ) -> None:

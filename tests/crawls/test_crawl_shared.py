@@ -53,15 +53,6 @@ class WithLogo(Sharing):
         yield {"file_urls": [self.picture]}
 
 
-class WithLock(Sharing):
-    async def parse(self, response: Response, **arguments: Any) -> None:
-        await maybe_deferred_to_future(self.lock.acquire())
-        try:
-            await self.download()
-        finally:
-            self.lock.release()
-
-
 class WithFuture(Sharing):
     waiting: list[Deferred[None]] | None = None
 
@@ -77,7 +68,8 @@ class WithFuture(Sharing):
             told.callback(None)
 
 
-@pytest.mark.parametrize("spider", [WithLogo, WithLock, WithFuture])
+@pytest.mark.promise("docs/access.md", "a callback that waits for a picture is given up")
+@pytest.mark.parametrize("spider", [WithLogo, WithFuture])
 @pytest.mark.parametrize("is_down", [True, False])
 async def test_the_idle_limit_holds(
     crawl: Crawl, server: Server, tmp_path: Path, spider: type[Sharing], is_down: bool

@@ -54,6 +54,7 @@ def robots_of(*sites: Site) -> dict[str, Any]:
     return {"arguments": {"sitemap_urls": [site.url("/robots.txt") for site in sites]}}
 
 
+@pytest.mark.promise("docs/recipes.md", "RobotsSitemapMixin")
 @pytest.mark.parametrize(("spider", "times"), [(Plain, 2), (Ours, 1)])
 async def test_each_robots_txt_is_requested_once(
     crawl: Crawl, server: Server, *, spider: type[Plain], times: int

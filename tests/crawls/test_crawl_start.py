@@ -81,6 +81,7 @@ WHERE = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.promise("docs/reliability.md", "no scrapy.cfg: rules are obeyed")
 @WHERE
 @pytest.mark.parametrize("settings", [{}, IN_MEMORY], ids=["sqlite", "memory"])
 async def test_obeys_wherever_it_is_started(

@@ -40,6 +40,7 @@ async def test_a_file_that_was_cut_is_fetched_again_when_more_is_read(
     assert site.asked("/robots.txt") == 2
 
 
+@pytest.mark.promise("docs/reliability.md", "copies stored under other settings")
 @pytest.mark.parametrize(
     ("headers", "settings", "asked"),
     [

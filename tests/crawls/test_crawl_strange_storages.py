@@ -136,6 +136,7 @@ def the_warning(result: Any) -> str:
     return str(line)
 
 
+@pytest.mark.promise("docs/storage.md", "a storage that hangs is a miss and one warning")
 @pytest.mark.real_time  # a thread that hangs holds time still
 @pytest.mark.parametrize(
     "method",
@@ -183,6 +184,7 @@ WRONG = {
 }
 
 
+@pytest.mark.promise("docs/storage.md", "a storage that returns another type is a miss")
 @pytest.mark.parametrize(("method", "returned"), WRONG.values(), ids=WRONG)
 async def test_that_return_what_is_none(
     crawl: Crawl, server: Server, method: str, returned: object

@@ -99,6 +99,7 @@ def every_kind(server: Server) -> list[Site]:
     return [*sites, server.down()]
 
 
+@pytest.mark.promise("docs/commands.md", "survey: which URLs would be refused")
 async def test_it_says_what_a_crawl_is_refused_then(
     crawl: Crawl, surveys: Surveys, server: Server
 ) -> None:

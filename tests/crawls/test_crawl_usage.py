@@ -145,6 +145,7 @@ STATED = {
 """By page, of all ten."""
 
 
+@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_PURPOSES")
 async def test_the_table_with_report(crawl: Crawl, server: Server) -> None:
     result, urls = await crawled(crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"])
     assert {url: str(usage) for url, usage in spider_of(result).usages.items()} == {
@@ -156,6 +157,7 @@ async def test_the_table_with_report(crawl: Crawl, server: Server) -> None:
     assert not result.refused
 
 
+@pytest.mark.promise("docs/usage.md", 'KOSTER_USAGE_ACTION = "drop"')
 async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
     result, urls = await crawled(
         crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"], KOSTER_USAGE_ACTION="drop"
@@ -181,6 +183,7 @@ async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
     )
 
 
+@pytest.mark.promise("docs/usage.md", 'KOSTER_USAGE_ACTION = "refuse"')
 async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     result, urls = await crawled(
@@ -233,6 +236,7 @@ async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Pat
     assert "in headers or META tags of pages" in text
 
 
+@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_UNKNOWN")
 async def test_what_is_unknown_may_be_dropped(crawl: Crawl, server: Server) -> None:
     result, urls = await crawled(
         crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"], KOSTER_USAGE_ACTION="drop",
@@ -255,6 +259,7 @@ async def test_a_dry_run_counts_and_keeps_all(crawl: Crawl, server: Server) -> N
     assert all(item.usage for item in result.items)
 
 
+@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_FIELD")
 async def test_a_field_of_each_item(crawl: Crawl, server: Server) -> None:
     result, urls = await crawled(crawl, server, KOSTER_USAGE_FIELD="usage")
     rows = dict(zip(urls, ROWS, strict=True))
@@ -268,6 +273,7 @@ async def test_a_field_of_each_item(crawl: Crawl, server: Server) -> None:
     assert counted(result) == STATED
 
 
+@pytest.mark.promise("docs/usage.md", "copies expire after a day")
 @pytest.mark.parametrize(
     ("settings", "secs"),
     [

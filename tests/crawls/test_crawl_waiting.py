@@ -45,6 +45,7 @@ IN_PLACE = {
 # When a crawl has nothing else to do.
 
 
+@pytest.mark.promise("docs/access.md", "a host that does not exist is given up at once")
 async def test_a_host_that_does_not_exist_is_given_up_at_once(crawl: Crawl, server: Server) -> None:
     """With the settings that are there without any."""
     site = server.site()
@@ -60,6 +61,7 @@ async def test_a_host_that_does_not_exist_is_given_up_at_once(crawl: Crawl, serv
     assert "CannotResolveHostError" in said
 
 
+@pytest.mark.promise("docs/access.md", "ends after KOSTER_IDLE_LIMIT_SECS")
 async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server) -> None:
     site, dead = server.site(), server.down()
     urls = [dead.url("/1"), site.url("/"), dead.url("/2")]
@@ -74,6 +76,7 @@ async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server
     assert "koster/parked" not in result.stats
 
 
+@pytest.mark.promise("docs/access.md", "a robots.txt that hangs is fetched a second time")
 @pytest.mark.parametrize("in_place", [False, True])
 async def test_a_robots_txt_that_hangs_is_fetched_again(
     crawl: Crawl, server: Server, in_place: bool
@@ -101,6 +104,7 @@ async def test_what_is_asked_at_that_moment_is_waited_for(crawl: Crawl, server: 
     assert 3 * IDLE_SECS <= result.seconds < 7 * IDLE_SECS + 10
 
 
+@pytest.mark.promise("docs/access.md", "while there is other work, a site is waited for")
 async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, server: Server) -> None:
     """KOSTER_DEFER_LIMIT_SECS bounds that, and the idle limit begins anew after each page."""
     site, failing = server.site(), server.site(host="127.0.0.2")
@@ -141,6 +145,7 @@ class Fed(RecordingSpider):
             raise DontCloseSpider
 
 
+@pytest.mark.promise("docs/access.md", "spider_idle is sent while requests wait")
 async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> None:
     site, dead = server.site(), server.down()
     running = crawl.start(
@@ -170,6 +175,7 @@ class Gallery(RecordingSpider):
             self.refused.append((picture.url, error))
 
 
+@pytest.mark.promise("docs/access.md", "waiting in place uses no place")
 async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) -> None:
     """The host of the pictures hangs; 300 pages are fetched beside it, 16 at a time."""
     site, pictures = server.site(), server.site(host="127.0.0.2")
@@ -202,6 +208,7 @@ async def test_what_waits_in_place_is_given_up_in_an_idle_crawl(
     assert result.seconds < IDLE_SECS + 20
 
 
+@pytest.mark.promise("docs/access.md", "with another scheduler they do")
 async def test_another_scheduler_is_held_back_by_the_places(crawl: Crawl, server: Server) -> None:
     """And such a crawl ends with the idle limit too."""
     site = server.site()
@@ -225,6 +232,7 @@ async def test_another_scheduler_is_held_back_by_the_places(crawl: Crawl, server
 # What never ends.
 
 
+@pytest.mark.promise("docs/reliability.md", "crawls closed at a random moment leave nothing")
 @pytest.mark.parametrize(
     "moment",
     [pytest.param(n, marks=pytest.mark.long if n >= SOME_MOMENTS else ()) for n in range(MOMENTS)],
@@ -300,6 +308,7 @@ def run_command(folder: Path, command: str, url: str) -> Any:
     )
 
 
+@pytest.mark.promise("docs/access.md", "scrapy fetch, view, parse, shell give up after a failure")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_for_one_page_waits_for_one_answer(
     server: Server, tmp_path: Path, command: str

@@ -70,6 +70,7 @@ def settings_of(scheduler: type[Plain], **more: Any) -> dict[str, Any]:
     return {**SOON, "SCHEDULER": scheduler, **more}
 
 
+@pytest.mark.promise("docs/access.md", "a persistent scheduler keeps waiting requests")
 async def test_one_that_keeps_its_requests_is_given_those_that_wait(
     crawl: Crawl, good: Site, failing: Site
 ) -> None:

@@ -65,6 +65,7 @@ def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:
         shown["test_table_storage"](check, tmp_path / str(n))
 
 
+@pytest.mark.promise("docs/storage.md", "a storage of your own")
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_crawl_with_it(
     crawl: Crawl, server: Server, module: Any, name: str, tmp_path: Path

@@ -46,6 +46,7 @@ def simulated() -> Iterator[Machine]:
         yield running
 
 
+@pytest.mark.promise("docs/reliability.md", "make simulate: no invariant is broken")
 @pytest.mark.parametrize("block", range(4))
 def test_every_invariant_holds(simulated: Machine, block: int) -> None:
     for seed in range(30 * block, 30 * block + 30):
