@@ -26,8 +26,10 @@ makes the table from the marks of the tests (`@pytest.mark.promise`). What pure 
 def promises() -> Iterator[tuple[str, str, str]]:
     """Yield the page, the words and the test of each mark."""
     for path in sorted(TESTS.rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            for mark in getattr(node, "decorator_list", ()):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for mark in node.decorator_list:
                 if ast.unparse(mark).startswith("pytest.mark.promise("):
                     page, words = (ast.literal_eval(part) for part in mark.args)
                     yield page, words, f"{path.relative_to(TESTS).as_posix()}::{node.name}"

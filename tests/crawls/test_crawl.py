@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -192,17 +191,6 @@ async def test_the_robots_txt_itself_is_always_allowed(crawl: Crawl, server: Ser
     )
     assert list(result.fetched) == [site.url("/robots.txt")]
     assert site.asked("/robots.txt") == 1
-
-
-@pytest.mark.parametrize("scheme", ["data:,hello", "file://{path}"])
-async def test_only_http_and_https_are_subject_to_it(
-    crawl: Crawl, tmp_path: Path, scheme: str
-) -> None:
-    page = tmp_path / "page.txt"
-    page.write_text("hello")
-    result = await crawl(urls=[scheme.format(path=page)])
-    assert len(result.fetched) == 1
-    assert "robotstxt/request_count" not in result.stats
 
 
 @pytest.mark.promise("docs/stats.md", "robots_parsed is sent once for each file")

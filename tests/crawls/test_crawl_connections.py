@@ -8,11 +8,9 @@ from __future__ import annotations
 import pytest
 from harness.crawling import Crawl
 from harness.handlers import loaded
-from harness.replies import Raw, redirect
 from harness.server import Server
 
 RULES = "User-agent: *\nDisallow: /secret\n"
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s"
 
 
 @pytest.fixture(params=["http11.HTTP11", "_aiohttp.Aiohttp"], autouse=True)
@@ -29,22 +27,3 @@ async def test_one_connection_a_site(crawl: Crawl, server: Server, scheme: str) 
     result = await crawl(urls=[site.url("/page") for site in sites])
     assert len(result.fetched) == 5
     assert [site.connections for site in sites] == [1] * 5
-
-
-async def test_a_site_that_closes_the_connection(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    body = RULES.encode()
-    site.robots = Raw(ANSWER % (len(body), body))
-    result = await crawl(urls=[site.url("/page")])
-    assert len(result.fetched) == 1
-    assert site.pages_asked == ["/page"]
-    assert site.connections == 2
-
-
-async def test_a_redirect_to_another_site(crawl: Crawl, server: Server) -> None:
-    site, other = server.site(), server.site()
-    site.robots, other.robots = redirect(other.url("/robots.txt")), RULES
-    result = await crawl(urls=[site.url("/page"), other.url("/page")])
-    assert len(result.fetched) == 2
-    assert site.connections == 1
-    assert other.connections <= 2  # it is asked for its own robots.txt as well, maybe at once

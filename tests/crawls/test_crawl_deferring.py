@@ -15,9 +15,7 @@ import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Asked, Hang, Reply, redirect
 from harness.server import Server, Site
-from harness.virtual import time
 from scrapy import Request
-from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
@@ -182,42 +180,6 @@ async def test_a_redirect_of_a_request_that_waited_meets_the_dupefilter(
     result = await crawl(urls=[], settings=jobdir)
     assert Counter(site.pages_asked) == {"/seen": 1, "/old": 1}
     assert result.stats["dupefilter/filtered"] == 1
-
-
-# In place.
-
-
-async def test_requests_of_pipelines_wait_in_place_without_spinning(
-    crawl: Crawl, server: Server
-) -> None:
-    site, images = server.site(), server.site(host="127.0.0.2")
-    images.robots = Reply(503)
-
-    class Downloading(RecordingSpider):
-        waited = 0.0
-        cpu = 0.0
-
-        async def parse(self, response: Response, **arguments: Any) -> None:
-            cpu, began = time.process_time(), time.monotonic()
-            try:
-                await self.crawler.engine.download_async(Request(images.url("/image")))
-            except RobotsUnavailable as error:
-                self.refused.append((images.url("/image"), error))
-            self.waited = time.monotonic() - began
-            self.cpu = time.process_time() - cpu
-
-    settings = QUICK | {
-        "KOSTER_DEFER_FIRST_SECS": 1.5,
-        "KOSTER_DEFER_MAX_SECS": 4,
-        "KOSTER_DEFER_LIMIT_SECS": 4,
-    }
-    result = await crawl(Downloading, urls=[site.url("/")], settings=settings)
-    spider = result.crawler.spider
-    assert isinstance(spider, Downloading)
-    assert [type(error) for _, error in result.refused] == [RobotsUnavailable]
-    assert spider.waited >= 3.9
-    assert spider.cpu < 0.05 * spider.waited
-    assert images.pages_asked == []
 
 
 # Many.

@@ -206,22 +206,6 @@ async def test_the_life_that_the_server_states(
     assert before - 1 <= copy.fetched <= time.time()
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"KOSTER_EXPIRY_SECS": 0}, {"KOSTER_EXPIRY_MIN_SECS": 0}],
-    ids=lambda settings: str(*settings),
-)
-async def test_a_copy_without_life_serves_those_who_waited_for_it(
-    crawl: Crawl, server: Server, settings: dict[str, Any]
-) -> None:
-    site = server.site()
-    headers = {"Cache_Control": "max-age=0"} if "KOSTER_EXPIRY_MIN_SECS" in settings else {}
-    site.robots = file_with(**headers)
-    result = await crawl(urls=site.urls(50), settings={**SETTINGS, **settings})
-    assert len(result.fetched) == 50
-    assert site.asked("/robots.txt") <= 1 + result.seconds
-
-
 # A renewal that fails.
 
 

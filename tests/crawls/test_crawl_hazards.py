@@ -140,14 +140,3 @@ async def test_the_pages_that_are_counted(crawl: Crawl, server: Server) -> None:
     assert (
         "Fetched 4 pages that RFC 9309, today's standard, disallows (wildcards 3, order 1)." in line
     )
-
-
-@pytest.mark.parametrize("robots", ["User-agent: *\nDisallow: /*.gif\n", "User-agent: *\nAllow: /"])
-async def test_nobody_is_warned_of_a_page_that_was_not_fetched(
-    crawl: Crawl, server: Server, robots: str
-) -> None:
-    site = server.site()
-    site.robots = robots
-    result = await crawl(urls=[site.url("/")])
-    assert warnings(result) == []
-    assert stats_of(result) == {}

@@ -6,8 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.replies import Reply
+from harness.crawling import Crawl, CrawlResult
 from harness.server import Server
 
 NAMES = ["figtree-images", "figtree"]
@@ -68,23 +67,3 @@ async def test_a_parser_that_knows_no_records_stops_the_crawl(crawl: Crawl, serv
     with pytest.raises(ValueError, match="ProtegoRobotParser cannot tell which of the names"):
         await crawl(urls=[site.url("/")], settings=settings)
     assert not site.requests
-
-
-async def test_page_directives_for_each_name(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    for path, value in (
-        ("/a", "figtree: noindex"),
-        ("/b", "figtree-images: noindex"),
-        ("/c", "x: none"),
-    ):
-        site.page(path, Reply(200, "<p>", headers={"X-Robots-Tag": value}))
-
-    class Yielding(RecordingSpider):
-        def page(self, response: Any) -> Any:
-            yield {"url": response.url}
-
-    settings = {"ROBOTSTXT_USER_AGENT": NAMES, "USER_AGENT": HEADER}
-    result = await crawl(
-        Yielding, urls=[site.url(p) for p in ("/a", "/b", "/c")], settings=settings
-    )
-    assert result.items == ({"url": site.url("/c")},)

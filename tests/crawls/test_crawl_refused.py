@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 
 from harness.crawling import Crawl, verdict_of
-from harness.replies import Reply
 from harness.server import Server
-from scrapy import Request
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.protocol.standing import Ground
@@ -36,15 +34,3 @@ async def test_what_the_log_says_of_a_request(crawl: Crawl, server: Server) -> N
     robots = site.url("/robots.txt")
     assert said.startswith(f"<GET {site.url('/private')}> is forbidden by {robots}: ")
     assert said == f"<GET {site.url('/private')}> is {verdict_of(result.refused[0][1])}"
-
-
-async def test_a_robots_txt_that_is_a_page_is_fetched_whatever_is_known_of_its_site(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    result = await crawl(
-        urls=[Request(site.url("/robots.txt"), meta={"handle_httpstatus_all": True})],
-        settings={"RETRY_ENABLED": False},
-    )
-    assert result.fetched == (site.url("/robots.txt"),)

@@ -71,36 +71,6 @@ async def test_what_decides_is_what_is_sent(
     assert [verdict.robot for verdict in result.verdicts] == [name_token(sent)]
 
 
-@pytest.mark.parametrize(
-    ("parser", "said"),
-    [
-        ("KosterRobotParser", None),
-        (
-            "Rfc9309RobotParser",
-            "line 2 'Disallow: /for/figtree' of the group at line 1 for figtree",
-        ),
-        (
-            "StrictestRobotParser",
-            "line 2 'Disallow: /for/figtree' of the group at line 1 for figtree",
-        ),
-    ],
-)
-async def test_a_name_behind_the_name_token(
-    crawl: Crawl, server: Server, parser: str, said: str | None
-) -> None:
-    site = server.site()
-    site.robots = Reply(body=BY_ROBOT)
-    urls = [site.url(path) for path in ("/page", "/for/figtree", "/for/others")]
-    settings = {
-        "USER_AGENT": "Mozilla/5.0 (compatible; FigTree/0.1; +http://fict.org)",
-        "KOSTER_PARSER": f"scrapy_koster.{parser}",
-    }
-    result = await crawl(urls=urls, settings=settings)
-    verdicts = {verdict.url: verdict.because() for verdict in result.verdicts}
-    assert verdicts.keys() == ({urls[2]} if said is None else {urls[1], urls[2]})
-    assert said is None or verdicts[urls[1]] == f"{said} (RFC 9309, 2.2.2)"
-
-
 class Late:
     """A downloader middleware that sets the header after ours has decided."""
 

@@ -316,14 +316,3 @@ async def test_a_redis_that_is_killed_and_comes_back_without_data(
     log = fleet.end(worker)
     assert each_once(site, 50)
     assert log.count(WARNING) <= 1
-
-
-async def test_a_redis_that_stays_away(server: Server, fleet: Fleet, crawl: Crawl) -> None:
-    site = closed(server)
-    worker = fleet.start(site.urls(50))
-    await fleet.until_written(50)
-    fleet.redis.stop()
-    await crawl.sleep(3)
-    log = fleet.end(worker, signal.SIGINT)
-    assert log.count(WARNING) == 1
-    assert "still wait for their site: 50, of 1 sites. What of them is not in Redis is lost" in log

@@ -136,20 +136,6 @@ def test_the_demo_shows_what_may_be_used_for_training(
         assert re.search(rf"koster/usage/{stat} +{count}$", demo.stdout, re.MULTILINE)
 
 
-def test_the_demo_fails_when_the_site_is_another(tmp_path: Path) -> None:
-    other = tmp_path / "robots.txt"
-    other.write_bytes(b"User-agent: excite\nDisallow: /org/\nDisallow: /\x1b[2J\n")
-    ran = run("demo.py", "--robots", other)
-    assert ran.returncode == 1
-    assert "unhipbot: http://www.fict.org/ was fetched, the draft says: refused" in ran.stdout
-    assert (
-        "excite: http://www.fict.org/org/about.html was refused, the draft says: fetched"
-        in ran.stdout
-    )
-    assert "webcrawler:" not in ran.stdout
-    assert ran.stdout.replace("\n", "").isprintable()
-
-
 # The spiders.
 
 
