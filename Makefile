@@ -16,8 +16,6 @@
 #   make simulate     100,000 simulated histories; SEEDS=0-999: so many; SEED=42: one, told step by step
 #   make bench        the benchmarks
 #   make soak         a crawl that is killed and begun again: REQUESTS=1000000 SITES=20000
-#   make fleet-soak   six workers and their Redis, killed, stopped and stalled: EVENTS=60
-#   make mutants      the tests that are tested: PART=protocol or crawl, and MUTANTS='--sample 300'
 #   make clean
 #
 # With other versions, each in a folder of its own:
@@ -31,7 +29,6 @@ JOBS ?= 6
 WORKERS ?= 4
 REQUESTS ?= 1000000
 SITES ?= 20000
-EVENTS ?= 60
 
 # Each test that starts a Python would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,7 +45,6 @@ ECOSYSTEM := $(VENV)/.ecosystem-$(WANTED)
 LINT := $(VENV)/.lint-$(WANTED)
 BENCH := $(VENV)/.bench-$(WANTED)
 DOCS := $(VENV)/.docs-$(WANTED)
-MUTMUT := $(VENV)/.mutants-$(WANTED)
 
 CORE_FILES := scrapy_koster/protocol/*,scrapy_koster/checker/*
 # Where make can, it does not mix the lines of what runs at the same time.
@@ -63,14 +59,14 @@ MIDDLE := tests/protocol/test_conformance.py tests/storage tests/crawls/test_cra
 # In test-reactor and test-reactorless: those, or all crawls that can differ by loop (tests/loops.md).
 LOOP_TESTS ?=
 # Twisted's own reactor has the HTTP client and the timers of the asyncio reactor.
-OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _deferring.py _ending.py _fetch.py \
+OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _deferring.py _fetch.py \
 	_handlers.py _pacing.py _start.py _waiting.py)
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
 RUNS := test-reactor test-long-crawls test-reactorless-first test-reactorless-second test-covered-units \
 	test-long test-browser test-many
 
-.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench mutants soak fleet-soak clean install
+.PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench soak clean install
 
 demo: $(PROJECT)
 	cd example_project && $(abspath $(BIN))/python demo.py
@@ -148,7 +144,7 @@ test-timed: $(TEST)
 	$(PYTEST) --numprocesses=2 --dist=worksteal -m timed
 
 # Whatever starts a Redis: with redis-server, if it is on the PATH.
-REDIS := tests/storage tests/crawl/test_redis_backup.py tests/crawls/test_crawl_redis.py \
+REDIS := tests/storage tests/crawl/test_redis_backup.py \
 	tests/crawls/test_crawl_scrapy_redis.py tests/crawls/test_fleet_walkthrough.py
 
 test-redis: $(TEST)
@@ -157,7 +153,7 @@ test-redis: $(TEST)
 # What depends on Python and Scrapy. Texts, logs and pages are the same for all of them.
 FLOOR := tests/commands/test_history.py tests/crawl tests/crawls \
 	tests/protocol/test_conformance.py tests/storage \
-	$(addprefix --ignore=tests/crawls/test_crawl_,choices.py strange_storages.py redis.py pacing_shared.py)
+	$(addprefix --ignore=tests/crawls/test_crawl_,strange_storages.py pacing_shared.py)
 
 test-floor: $(TEST)
 	@failed=0; \
@@ -215,18 +211,9 @@ bench: $(BENCH)
 soak: $(TEST)
 	$(BIN)/python tests/soak.py --requests $(REQUESTS) --sites $(SITES)
 
-fleet-soak: $(TEST)
-	$(BIN)/python tests/fleet_soak.py --events $(EVENTS)
-
-PART ?= protocol
-MUTANTS ?=
-
-mutants: $(MUTMUT)
-	$(BIN)/python tests/mutants.py $(PART) $(MUTANTS)
-
 clean:
 	rm -rf .venv .venv-* build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache \
-		.hypothesis .scrapy mutants
+		.hypothesis .scrapy
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 install: $(TEST) $(LINT)
@@ -261,10 +248,6 @@ $(DOCS): pyproject.toml | $(BIN)/python
 
 $(BENCH): pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[bench,browser,test]' '$(SCRAPY)'
-	@touch $@
-
-$(MUTMUT): pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[mutants,test]' '$(SCRAPY)'
 	@touch $@
 
 $(BIN)/python:

@@ -72,6 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "beside(package, part): what the test is about, see tests/ecosystem"
     )
+    config.addinivalue_line("markers", "promise(page, words): what the test holds: promises.md")
     if config.getoption("many"):
         settings.load_profile("many")
     config.stash[LOOP] = choose_loop(config)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,25 +53,21 @@ def waiting(site: Site, requests: int, concurrency: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("requests", "concurrency"), [(40, 16), (200, 64)])
-async def test_all_who_wait_for_one_robots_txt_obey_it(
-    crawl: Crawl, server: Server, requests: int, concurrency: int
-) -> None:
-    site = server.site()
-    result = await crawl(**waiting(site, requests, concurrency))
+@pytest.mark.promise("README.md", "Every request waits for the rules and obeys them")
+async def test_all_who_wait_for_one_robots_txt_obey_it(crawl: Crawl, server: Server) -> None:
+    site, requests = server.site(), 200
+    result = await crawl(**waiting(site, requests, 64))
     assert [request.path for request in site.requests] == ["/robots.txt"]
     assert result.stats["robotstxt/forbidden"] == requests
     assert len(result.refused) == requests
     assert all(isinstance(error, RobotsForbidden) for _, error in result.refused)
 
 
-@pytest.mark.parametrize(("requests", "concurrency"), [(40, 16), (200, 64)])
-async def test_all_who_wait_in_place_obey_it(
-    crawl: Crawl, server: Server, requests: int, concurrency: int
-) -> None:
+@pytest.mark.promise("docs/access.md", "Requests that do not pass the scheduler wait in place")
+async def test_all_who_wait_in_place_obey_it(crawl: Crawl, server: Server) -> None:
     """Without our scheduler: the middleware by hand."""
-    site = server.site()
-    arguments = waiting(site, requests, concurrency)
+    site, requests = server.site(), 200
+    arguments = waiting(site, requests, 64)
     arguments["settings"] |= BY_HAND
     result = await crawl(**arguments, robots=None)
     assert [request.path for request in site.requests] == ["/robots.txt"]
@@ -80,6 +75,7 @@ async def test_all_who_wait_in_place_obey_it(
     assert len(result.refused) == requests
 
 
+@pytest.mark.promise("README.md", "Scrapy's own middleware can fetch forbidden pages")
 async def test_scrapys_own_middleware_fetches_forbidden_pages(crawl: Crawl, server: Server) -> None:
     """What the tests above are for: they fail with it."""
     site = server.site()
@@ -101,6 +97,7 @@ async def test_what_is_allowed_is_fetched(crawl: Crawl, server: Server) -> None:
     assert result.stats["koster/forbidden/rule"] == 1
 
 
+@pytest.mark.promise("README.md", "Every refusal names the rule responsible")
 async def test_a_refusal_says_site_line_rule_and_record(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body="# hello\nUser-agent: a\nUser-agent: Scrapy\nDisallow: /pri%76ate\n")
@@ -130,47 +127,17 @@ async def test_a_refusal_says_site_line_rule_and_record(crawl: Crawl, server: Se
     assert f"<GET {site.url('/private/x')}> is {said}" in result.logged(logging.DEBUG)
 
 
-async def test_what_the_network_says_is_printed_harmlessly(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(body=b"User-agent: *\x1b[31m\nUser-agent: *\nDisallow: /\x1b[2J\x00\x9b\n")
-    result = await crawl(urls=[site.url("/%1B[2J%00%9Bx")])
-    [(_, error)] = result.refused
-    assert str(error).isprintable()
-    assert r"/\x1b[2J\x00\x9b" in str(error)
-    assert all(
-        message.replace("\n", "").isprintable() for message in result.logged(name="scrapy_koster")
-    )
-
-
 class FigTree(RecordingSpider):
     robotstxt_user_agent = "FigTree"
 
 
-class FigTreeByCustomSettings(RecordingSpider):
-    custom_settings = {"ROBOTSTXT_USER_AGENT": "figtree"}
-
-
-HEADER = {"USER_AGENT": "FigTree/0.1 Robot libwww-perl/5.04"}
-
-
+@pytest.mark.promise("docs/settings.md", "ROBOTSTXT_USER_AGENT: by request, spider, setting")
 @pytest.mark.parametrize(
     ("spider", "arguments"),
     [
         pytest.param(None, {"settings": {"ROBOTSTXT_USER_AGENT": "figtree"}}, id="setting"),
-        pytest.param(FigTree, {}, id="spider attribute"),
         pytest.param(
             FigTree, {"settings": {"ROBOTSTXT_USER_AGENT": "unhipbot"}}, id="attribute over setting"
-        ),
-        pytest.param(FigTreeByCustomSettings, {}, id="custom settings"),
-        pytest.param(None, {"settings": HEADER}, id="USER_AGENT"),
-        pytest.param(None, {"headers": {"User-Agent": "figtree"}}, id="header of the request"),
-        pytest.param(
-            None,
-            {"settings": {"DEFAULT_REQUEST_HEADERS": {"user-agent": "FigTree/1"}}},
-            id="default headers",
-        ),
-        pytest.param(
-            None, {"arguments": {"user_agent": "FigTree/1"}}, id="user_agent of the spider"
         ),
         pytest.param(
             FigTree,
@@ -182,7 +149,6 @@ HEADER = {"USER_AGENT": "FigTree/0.1 Robot libwww-perl/5.04"}
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*user_agent.*:scrapy.exceptions.ScrapyDeprecationWarning")
 async def test_the_name_token(
     crawl: Crawl, server: Server, spider: type[RecordingSpider] | None, arguments: dict[str, Any]
 ) -> None:
@@ -195,37 +161,7 @@ async def test_the_name_token(
     assert result.verdicts[0].robot == "figtree"
 
 
-async def test_a_wrong_token_of_a_request_goes_to_its_errback(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    url = site.url("/")
-    wrong = Request(url, meta={"robotstxt_user_agent": "(FigTree/0.1)"})
-    result = await crawl(urls=[wrong], settings={"LOG_LEVEL": "CRITICAL"})
-    [(_, error)] = result.refused
-    assert isinstance(error, ValueError)
-    assert 'meta["robotstxt_user_agent"] = "figtree"' in str(error)
-    assert site.pages_asked == []
-
-
-@pytest.mark.parametrize(
-    ("settings", "warned"),
-    [
-        ({"ROBOTSTXT_USER_AGENT": "figtree"}, True),
-        ({"ROBOTSTXT_USER_AGENT": "figtree", "USER_AGENT": "FigTree/0.1"}, False),
-        ({"USER_AGENT": "Mozilla/5.0 (compatible; FigTree/1)"}, True),
-        ({"USER_AGENT": "(FigTree)"}, True),
-        ({}, False),
-    ],
-)
-async def test_warns_once_of_a_name_that_sites_cannot_know(
-    crawl: Crawl, server: Server, settings: dict[str, Any], warned: bool
-) -> None:
-    site = server.site()
-    result = await crawl(urls=site.urls(3), settings=settings)
-    warnings = [said for said in result.logged(logging.WARNING) if "name token" in said]
-    assert len(warnings) == warned
-    assert all("ROBOTSTXT_USER_AGENT" in said for said in warnings)
-
-
+@pytest.mark.promise("docs/settings.md", "dont_obey_robotstxt exempts a request")
 async def test_dont_obey_robotstxt(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=FORBIDDEN)
@@ -234,6 +170,7 @@ async def test_dont_obey_robotstxt(crawl: Crawl, server: Server) -> None:
     assert site.asked("/robots.txt") == 0
 
 
+@pytest.mark.promise("README.md", "ROBOTSTXT_OBEY = False is left alone")
 async def test_robotstxt_obey_false_switches_all_off(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=FORBIDDEN)
@@ -243,6 +180,7 @@ async def test_robotstxt_obey_false_switches_all_off(crawl: Crawl, server: Serve
     assert not [name for name in result.stats if "robots" in name or "koster" in name]
 
 
+@pytest.mark.promise("docs/semantics.md", "/robots.txt itself is always allowed")
 async def test_the_robots_txt_itself_is_always_allowed(crawl: Crawl, server: Server) -> None:
     """3.2.2: also while it cannot be retrieved."""
     site = server.site()
@@ -255,17 +193,7 @@ async def test_the_robots_txt_itself_is_always_allowed(crawl: Crawl, server: Ser
     assert site.asked("/robots.txt") == 1
 
 
-@pytest.mark.parametrize("scheme", ["data:,hello", "file://{path}"])
-async def test_only_http_and_https_are_subject_to_it(
-    crawl: Crawl, tmp_path: Path, scheme: str
-) -> None:
-    page = tmp_path / "page.txt"
-    page.write_text("hello")
-    result = await crawl(urls=[scheme.format(path=page)])
-    assert len(result.fetched) == 1
-    assert "robotstxt/request_count" not in result.stats
-
-
+@pytest.mark.promise("docs/stats.md", "robots_parsed is sent once for each file")
 async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server) -> None:
     seen = []
 
@@ -285,83 +213,6 @@ async def test_robots_parsed_is_sent_as_scrapy_does(crawl: Crawl, server: Server
     assert seen == [(2.5, site.url("/page0"))]
 
 
-async def test_the_sites_of_odd_urls(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(
-        body="User-agent: *\nDisallow: /no\nDisallow: /é\nAllow: /?\nDisallow: /?\n"
-    )
-    base = site.url("").removeprefix("http://")
-    port = base.split(":")[1]
-    forbidden = [
-        f"http://user:pw@{base}/no#top",
-        f"HTTP://{base}/no?x=/yes",
-        f"http://{base}/é",
-        f"http://{base}/%C3%a9b",
-        f"http://LOCALHOST:{port}/no",
-    ]
-    allowed = [f"http://{base}", f"http://{base}?/no"]
-    result = await crawl(urls=forbidden + allowed)
-    assert len(result.refused) == len(forbidden)
-    assert sorted(site.pages_asked) == ["/", "/?/no"]
-    assert site.asked("/robots.txt") == 2  # 127.0.0.1 and localhost
-
-
-@pytest.mark.parametrize(
-    "robots",
-    [
-        b"",
-        b"\xff\xfeU\x00s\x00e\x00r\x00",
-        b"\x00" * 1000,
-        b"<html>What are you looking for?</html>",
-        b"a" * 512_000,
-        bytes(range(256)) * 100,
-        b"User-agent: *\nDisallow: /" + b"b" * 511_000 + b"\n",
-    ],
-    ids=["empty", "UTF-16", "NUL", "HTML", "one line", "all octets", "one long rule"],
-)
-async def test_any_file_gives_a_verdict(crawl: Crawl, server: Server, robots: bytes) -> None:
-    site = server.site()
-    site.robots = Reply(body=robots)
-    result = await crawl(urls=[site.url("/a")])
-    assert list(result.fetched) == [site.url("/a")]
-
-
-ON_THE_WAY = ["/x/../secret", "/y?to=%2Fsecret", "/z/%2e./secret/", "/b;", "/c;?q=1", "/x/./open"]
-
-
-async def test_what_may_be_sent_is_allowed_too(crawl: Crawl, server: Server) -> None:
-    """Whichever handler sends it: test_wire.py has all of them."""
-    site = server.site()
-    forbidden = ["/secret", "/y?to=/secret", "/b", "/c?q"]
-    allowed = "Allow: /b;\nAllow: /c;\n"
-    rules = [f"Disallow: {path}\n" for path in forbidden]
-    site.robots = Reply(body=f"User-agent: *\n{allowed}{''.join(rules)}")
-    urls = [site.url(path) for path in ON_THE_WAY]
-    result = await crawl(urls=urls, settings={"CONCURRENT_REQUESTS": 1})
-    assert result.fetched == (urls[-1],)
-    spellings = map(site.url, ["/secret", "/y?to=/secret", "/secret/", "/b", "/c?q=1"])
-    assert {verdict.url: (verdict.line, verdict.spelling) for verdict in result.verdicts} == dict(
-        zip(urls, zip([4, 5, 4, 6, 7], spellings, strict=True), strict=False)
-    )
-
-
-async def test_a_url_without_a_site_goes_to_the_errback(crawl: Crawl) -> None:
-    result = await crawl(urls=["http:///a"], settings={"LOG_LEVEL": "CRITICAL"})
-    [(_, error)] = result.refused
-    assert isinstance(error, ValueError)
-
-
-async def test_by_hand_beside_scrapys_own_middleware_warns(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    settings = {
-        "ROBOTSTXT_OBEY": True,
-        "DOWNLOADER_MIDDLEWARES": {"scrapy_koster.KosterMiddleware": 100},
-    }
-    result = await crawl(urls=[site.url("/a")], settings=settings, robots=None)
-    [said] = [said for said in result.logged(logging.WARNING) if "RobotsTxtMiddleware" in said]
-    assert "twice" in said
-
-
 async def test_our_parser_in_scrapys_own_middleware(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body=BY_ROBOT)
@@ -378,6 +229,7 @@ async def test_our_parser_in_scrapys_own_middleware(crawl: Crawl, server: Server
     assert list(result.fetched) == [site.url("/other")]
 
 
+@pytest.mark.promise("docs/settings.md", "KOSTER_PARSER may be one of Scrapy's parsers")
 async def test_another_parser_in_our_middleware(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(body="User-agent: *\nDisallow: /*/private\n")
@@ -388,6 +240,7 @@ async def test_another_parser_in_our_middleware(crawl: Crawl, server: Server) ->
     assert verdict.rule is None
 
 
+@pytest.mark.promise("README.md", "KOSTER_DRY_RUN logs and counts refusals, and sends all")
 async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
     annotated: list[Verdict] = []
 
@@ -404,6 +257,7 @@ async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
     assert [verdict.line for verdict in annotated] == [2] * 5
 
 
+@pytest.mark.promise("README.md", "Strictest: allowed only if both standards allow it")
 async def test_the_strictest_parser_obeys_wildcards_and_the_draft(
     crawl: Crawl, server: Server
 ) -> None:

@@ -12,11 +12,8 @@ import pytest
 import scrapy
 from harness.comparison import (
     PADDED,
-    QUICK,
-    ROWS,
     RULES,
     SETTINGS,
-    TEXT,
     Means,
     OneByOne,
     Row,
@@ -31,7 +28,7 @@ from harness.comparison import (
     without_tls,
 )
 from harness.crawling import Crawl, CrawlResult, RecordingSpider, verdict_of
-from harness.replies import Answer, Asked, Handler, Hang, Reply, Reset, gzip_bomb, overlong
+from harness.replies import Answer, Handler, Reply, Reset, gzip_bomb
 from harness.server import Server
 from scrapy import Request
 from scrapy.utils.reactor import is_reactor_installed
@@ -44,14 +41,6 @@ GROUNDS = {
     Means.RULES: (RobotsForbidden, Ground.RULE),
     Means.RESTRICTED: (RobotsForbidden, Ground.RESTRICTED),
     Means.DEFERRED: (RobotsUnavailable, Ground.UNAVAILABLE),
-}
-EITHER = {Means.RULES, Means.DEFERRED}
-TEMPORARY = {
-    "503": Reply(503),
-    "429": Reply(429),
-    "reset": Reset(),
-    "gzip that is none": Reply(200, PADDED, headers={**TEXT, "Content-Encoding": "gzip"}),
-    "hangs": Hang(),
 }
 
 
@@ -77,21 +66,6 @@ def check(what: Seen, result: CrawlResult) -> None:
     assert {verdict_of(error).ground for error in what.errors} == {ground}
     assert result.stats["robotstxt/forbidden"] == refused
     assert result.stats[f"koster/forbidden/{ground.value}"] == refused
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.answer)
-async def test_an_answer_means(crawl: Crawl, server: Server, row: Row) -> None:
-    what, result = await seen_in(crawl, server, row)
-    check(what, result)
-    if row.means is Means.DEFERRED:
-        assert result.stats["koster/deferred/sites"] == 1
-        assert result.stats["koster/deferred/dropped"] == 2
-    else:
-        assert "koster/deferred/sites" not in result.stats
-
-
-def test_the_table_has_every_row_once() -> None:
-    assert len({row.answer for row in ROWS}) == len(ROWS)
 
 
 # What depends on settings, or on what Scrapy is run with.
@@ -123,6 +97,7 @@ BY_SETTINGS = (
 )
 
 
+@pytest.mark.promise("docs/access.md", "KOSTER_RESTRICTED, KOSTER_UNAVAILABLE, KOSTER_REDIRECT_MAX")
 @pytest.mark.parametrize(
     ("row", "settings"),
     BY_SETTINGS,
@@ -141,14 +116,7 @@ async def test_a_certificate_that_is_to_be_verified(crawl: Crawl, server: Server
     assert what.site.requests == ()
 
 
-async def test_more_than_its_content_length(crawl: Crawl, server: Server) -> None:
-    """It ends where its length says, or is a failure: that is the HTTP client's to decide."""
-    row = Row("overlong", Means.RULES, answering(overlong(PADDED, 50)))
-    what, _ = await seen_in(crawl, server, row)
-    assert what.means in ({Means.RULES} if is_reactor_installed() else EITHER)
-
-
-@pytest.mark.parametrize("coding", ["none", "utf-8", "binary", "8bit", "text/plain; charset=utf-8"])
+@pytest.mark.parametrize("coding", ["none", "text/plain; charset=utf-8"])
 async def test_a_word_that_is_no_coding(crawl: Crawl, server: Server, coding: str) -> None:
     what, result = await seen_in(
         crawl, server, Row(coding, Means.RULES, coded(coding, PADDED.encode()))
@@ -182,20 +150,17 @@ async def test_a_coding_beside_a_word_that_is_none(
 async def test_gzip_without_a_content_encoding(
     crawl: Crawl, server: Server, body: bytes, means: Means, *, decodes: bool
 ) -> None:
-    row = Row("gzip", means, answering(Reply(200, body, headers=TEXT)))
+    row = Row("gzip", means, answering(Reply(200, body, headers={"Content-Type": "text/plain"})))
     check(*await seen_in(crawl, server, row, COMPRESSION_ENABLED=decodes))
-
-
-async def test_the_error_page_of_a_missing_file_may_be_any_gzip(
-    crawl: Crawl, server: Server
-) -> None:
-    row = Row("404", Means.UNRESTRICTED, answering(Reply(404, b"\x1f\x8b\x08 no gzip")))
-    check(*await seen_in(crawl, server, row))
 
 
 async def test_a_picture_is_not_counted_as_obeyed(crawl: Crawl, server: Server) -> None:
     picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 9
-    row = Row("PNG", Means.UNRESTRICTED, answering(Reply(200, picture, headers=TEXT)))
+    row = Row(
+        "PNG",
+        Means.UNRESTRICTED,
+        answering(Reply(200, picture, headers={"Content-Type": "text/plain"})),
+    )
     what, result = await seen_in(crawl, server, row)
     check(what, result)
     told = "\n".join(result.logged(logging.INFO))
@@ -209,32 +174,10 @@ async def test_an_unknown_coding_is_named(crawl: Crawl, server: Server) -> None:
     assert "its Content-Encoding is unknown: x-nobody" in str(what.errors[0])
 
 
-async def test_a_host_that_does_not_exist(crawl: Crawl) -> None:
-    result = await crawl(urls=["http://nowhere.invalid/"], settings={**SETTINGS, **QUICK})
-    [(_, error)] = result.refused
-    assert isinstance(error, RobotsUnavailable)
-
-
 # Temporary failures.
 
 
-@pytest.mark.parametrize("failure", TEMPORARY.values(), ids=TEMPORARY.keys())
-async def test_a_site_that_recovers_is_crawled(
-    crawl: Crawl, server: Server, failure: Answer
-) -> None:
-    site = server.site()
-    site.robots = [failure, failure, RULES]
-    settings = {**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 10, "KOSTER_TIMEOUT_SECS": 0.5}
-    urls = [site.url(path) for path in ("/secret", *(f"/{n}" for n in range(20)))]
-    result = await crawl(urls=urls, settings=settings)
-    assert sorted(result.fetched) == sorted(urls[1:])
-    assert [(url, type(error)) for url, error in result.refused] == [(urls[0], RobotsForbidden)]
-    assert site.asked("/robots.txt") == 3
-    assert [asked.path for asked in site.requests[:3]] == ["/robots.txt"] * 3
-    assert result.stats["koster/deferred/sites"] == 1
-    assert result.stats["koster/deferred/requests"] == len(urls)
-
-
+@pytest.mark.promise("docs/access.md", "fetched again after 2 times as long, and so on")
 async def test_the_back_off_doubles(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = [Reply(503), Reply(503), Reply(503), RULES]
@@ -245,6 +188,7 @@ async def test_the_back_off_doubles(crawl: Crawl, server: Server) -> None:
         assert wait >= least - 0.01
 
 
+@pytest.mark.promise("docs/access.md", "A longer Retry-After is used, up to KOSTER_DEFER_MAX_SECS")
 @pytest.mark.parametrize(
     ("field", "least", "most"), [("1", 1.0, None), ("3600", 1.0, 1.0)], ids=["heeded", "capped"]
 )
@@ -260,22 +204,6 @@ async def test_retry_after(
     assert second - first >= least - 0.01
 
 
-async def test_other_sites_lose_nothing(crawl: Crawl, server: Server) -> None:
-    waiting, well = server.site(), server.site()
-    gate = server.gate()
-    waiting.robots = Reply(200, RULES, gate=gate)
-
-    def page(_asked: Asked) -> Reply:
-        if len(well.pages_asked) == 30:
-            gate.open()
-        return Reply(200)
-
-    well.pages(page)
-    urls = [*waiting.urls(30), *well.urls(30)]
-    result = await crawl(urls=urls, settings={"CONCURRENT_REQUESTS": 4})
-    assert sorted(result.fetched) == sorted(urls)
-
-
 # Sites: scheme, host and port.
 
 
@@ -283,6 +211,7 @@ async def asked_together(crawl: Crawl, *urls: str | Request) -> CrawlResult:
     return await crawl(urls=urls, settings=SETTINGS)
 
 
+@pytest.mark.promise("docs/access.md", "A site is a scheme, a host and a port")
 async def test_two_ports_have_their_own_copies(crawl: Crawl, server: Server) -> None:
     open_, closed = server.site(), server.site()
     closed.robots = "User-agent: *\nDisallow: /"
@@ -291,55 +220,10 @@ async def test_two_ports_have_their_own_copies(crawl: Crawl, server: Server) -> 
     assert (open_.asked("/robots.txt"), closed.asked("/robots.txt")) == (1, 1)
 
 
-async def test_http_and_https_have_their_own_copies(crawl: Crawl, server: Server) -> None:
-    plain, secure = server.site(), server.site("https")
-    plain.robots = "User-agent: *\nDisallow: /"
-    result = await asked_together(crawl, plain.url("/1"), secure.url("/1"), secure.url("/2"))
-    assert sorted(result.fetched) == [secure.url("/1"), secure.url("/2")]
-    assert (plain.asked("/robots.txt"), secure.asked("/robots.txt")) == (1, 1)
-
-
-async def test_user_information_is_no_part_of_a_site(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = RULES
-    urls = [
-        f"{site.scheme}://{user}{site.authority}{path}"
-        for user in ("", "user@", "user:pw@", "other:pw@")
-        for path in ("/page", "/secret")
-    ]
-    result = await asked_together(crawl, *urls)
-    assert site.asked("/robots.txt") == 1
-    assert site.requests[0].header("Authorization") is None
-    forbidden = [url for url, error in result.refused if isinstance(error, RobotsForbidden)]
-    assert sorted(forbidden) == sorted(url for url in urls if url.endswith("/secret"))
-    assert "/secret" not in site.pages_asked
-
-
-async def test_case_is_no_part_of_a_host(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = RULES
-    hosts = ("localhost", "LOCALHOST", "LocalHost")
-    urls = [f"http://{host}:{site.port}/secret/{n}" for n, host in enumerate(hosts)]
-    result = await asked_together(crawl, *urls)
-    assert len(result.refused) == 3
-    assert [asked.path for asked in site.requests] == ["/robots.txt"]
-
-
-async def test_ipv6(crawl: Crawl, server: Server) -> None:
-    try:
-        site = server.site(host="::1")
-    except OSError:
-        pytest.skip("no IPv6 here")
-    site.robots = RULES
-    result = await asked_together(crawl, site.url("/page"), site.url("/secret"))
-    assert result.fetched == (site.url("/page"),)
-    assert site.asked("/robots.txt") == 1
-    assert site.pages_asked == ["/page"]
-
-
 # What is told of it all.
 
 
+@pytest.mark.promise("docs/first-crawl.md", "the log ends with a summary")
 async def test_the_summary(crawl: Crawl, server: Server) -> None:
     answers: dict[str, Answer] = {
         "obeyed": RULES,
@@ -362,39 +246,6 @@ async def test_the_summary(crawl: Crawl, server: Server) -> None:
     assert "0 fetched, 3 from storage, 0 revalidated" in line
 
 
-async def test_the_stats(crawl: Crawl, server: Server) -> None:
-    found, missing, down = server.site(), server.site(), server.site()
-    found.robots, down.robots = RULES, Reply(503)
-    urls = [site.url(path) for site in (found, missing, down) for path in ("/", "/secret")]
-    result = await crawl(urls=urls, settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0.1})
-    told = {
-        name: value
-        for name, value in result.stats.items()
-        if name.startswith(("robotstxt/", "koster/"))
-    }
-    assert told == {
-        "robotstxt/request_count": 3,
-        "robotstxt/response_count": 3,
-        "robotstxt/response_status_count/200": 1,
-        "robotstxt/response_status_count/404": 1,
-        "robotstxt/response_status_count/503": 1,
-        "robotstxt/forbidden": 3,
-        "koster/forbidden/rule": 1,
-        "koster/forbidden/unavailable": 2,
-        "koster/deferred/sites": 1,
-        "koster/deferred/requests": 2,
-        "koster/deferred/dropped": 2,
-        "koster/storage/miss": 3,
-    }
-
-
-async def test_the_exception_is_counted(crawl: Crawl, server: Server) -> None:
-    site = server.down()
-    result = await crawl(urls=[site.url()], settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0.1})
-    name = "scrapy.exceptions.DownloadConnectionRefusedError"
-    assert result.stats[f"robotstxt/exception_count/<class '{name}'>"] == 1
-
-
 class Lazy(RecordingSpider):
     """Its second page is asked for when the first has come."""
 
@@ -403,6 +254,7 @@ class Lazy(RecordingSpider):
             yield self.ask(response.urljoin("/second"))
 
 
+@pytest.mark.promise("docs/access.md", "one request for each site, however many pages wait")
 @pytest.mark.parametrize("answer", [RULES, Reply(404)], ids=["200", "404"])
 async def test_a_site_is_asked_once(crawl: Crawl, server: Server, answer: Handler) -> None:
     site = server.site()
@@ -415,6 +267,7 @@ async def test_a_site_is_asked_once(crawl: Crawl, server: Server, answer: Handle
 # The comparison.
 
 
+@pytest.mark.promise("docs/access.md", "the table of answers")
 async def test_the_comparison_is_what_a_run_gives(crawl: Crawl, server: Server) -> None:
     if not is_reactor_installed() and scrapy.version_info < (2, 19):
         pytest.skip("its downloader has no timeout for a whole response: some would never end")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import resource
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from itertools import pairwise
@@ -15,14 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import forks
 from harness.crawling import Crawl, RecordingSpider
-from harness.replies import Answer, Asked, Hang, Raw, Reply, Reset, redirect, truncated
+from harness.replies import Asked, Hang, Reply, redirect
 from harness.server import Server, Site
-from harness.sizes import so_many
-from harness.virtual import time
 from scrapy import Request
-from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
@@ -61,6 +54,7 @@ def one_of_five(server: Server, net: int, *, hangs: bool) -> tuple[list[Site], d
     return healthy, {"urls": urls, "settings": settings}
 
 
+@pytest.mark.promise("README.md", "A failing site does not hold up the others")
 @pytest.mark.timed
 async def test_a_site_that_hangs_takes_nothing_from_the_others(
     crawl: Crawl, server: Server
@@ -77,23 +71,10 @@ async def test_a_site_that_hangs_takes_nothing_from_the_others(
     assert pages[1] >= 0.95 * pages[0]
 
 
-async def test_many_sites_that_hang_take_nothing_from_one_that_is_known(
-    crawl: Crawl, server: Server
-) -> None:
-    hanging = [server.site(host=f"127.0.1.{n}") for n in range(1, 41)]
-    for site in hanging:
-        site.robots = Hang()
-    healthy = server.site()
-    urls = [healthy.url("/first"), *(site.url("/") for site in hanging), *healthy.urls(40)]
-    running = crawl.start(urls=urls, settings={"KOSTER_TIMEOUT_SECS": 60})
-    await crawl.until(lambda: len(healthy.pages_asked) == 41)
-    result = await running.stop()
-    assert len(result.fetched) == 41
-
-
 # A site that comes back.
 
 
+@pytest.mark.promise("docs/access.md", "Its requests wait; the robots.txt is fetched again")
 @pytest.mark.parametrize("retry_after", [True, False])
 async def test_a_site_that_comes_back_is_crawled_whole(
     crawl: Crawl, server: Server, retry_after: bool
@@ -128,6 +109,7 @@ async def test_a_site_that_comes_back_is_crawled_whole(
     assert sum("answers again" in message for message in said) == 1
 
 
+@pytest.mark.promise("docs/access.md", "After KOSTER_DEFER_LIMIT_SECS the site is given up")
 async def test_a_site_that_does_not_come_back_is_given_up(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(503)
@@ -145,49 +127,11 @@ async def test_a_site_that_does_not_come_back_is_given_up(crawl: Crawl, server: 
     assert sum(message.startswith("Giving up") for message in said) == 1
 
 
-async def test_a_time_out_that_is_longer_than_the_back_off_ends_too(
-    crawl: Crawl, server: Server
-) -> None:
-    """How long an attempt takes is no part of the time between two of them."""
-    site = server.site()
-    site.robots = Hang()
-    settings = QUICK | {
-        "KOSTER_TIMEOUT_SECS": 0.5,
-        "KOSTER_DEFER_FIRST_SECS": 0.05,
-        "KOSTER_DEFER_MAX_SECS": 0.1,
-        "KOSTER_DEFER_LIMIT_SECS": 1.2,
-    }
-    result = await crawl(urls=site.urls(3), settings=settings)
-    assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 3
-    assert site.asked("/robots.txt") in (3, 4)
-
-
-RANDOM_SEEDS = int(os.environ.get("RANDOM_SEEDS", "10"))
-HANGING = 300
-
-
-@pytest.mark.long
-async def test_many_sites_that_hang_cost_a_new_one_moments(crawl: Crawl, server: Server) -> None:
-    """At the default time-out: without a turn for all, some wait for those before them."""
-    hanging = [server.site(host=f"127.1.{n // 250}.{n % 250 + 1}") for n in range(HANGING)]
-    for site in hanging:
-        site.robots = Hang()
-    healthy = server.site()
-    urls = [*(site.url("/") for site in hanging), healthy.url("/first")]
-    began = time.monotonic()
-    running = crawl.start(urls=urls, settings={"LOG_LEVEL": "INFO"})
-    await crawl.until(lambda: healthy.pages_asked)
-    waited = time.monotonic() - began
-    # Those before it hang still, if not all of them have heard of it yet.
-    await crawl.until(lambda: all(site.asked("/robots.txt") for site in hanging))
-    await running.stop()
-    assert waited <= 15
-
-
 HOSTS = int(os.environ.get("HANGING_HOSTS", "1500"))
 """10,000 take two minutes."""
 
 
+@pytest.mark.promise("docs/reliability.md", "1,500 hosts that hang: each request is given up")
 @pytest.mark.long
 @pytest.mark.bound(300)
 async def test_thousands_of_hosts_that_hang_are_all_given_up(crawl: Crawl, server: Server) -> None:
@@ -218,86 +162,7 @@ async def test_a_restart_does_not_hammer_a_site_that_fails(crawl: Crawl, server:
         assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 3
 
 
-async def test_a_restart_waits_anew_for_a_site_that_failed(crawl: Crawl, server: Server) -> None:
-    """How long it failed in another crawl is no time that this one has waited."""
-    site = server.site()
-    site.robots = Reply(503)
-    settings = QUICK | {"KOSTER_DEFER_FIRST_SECS": 1, "KOSTER_DEFER_MAX_SECS": 60}
-    await crawl(urls=site.urls(3), settings=settings)
-    site.robots = ""
-    result = await crawl(urls=site.urls(3), settings=settings | {"KOSTER_DEFER_LIMIT_SECS": 10})
-    assert len(result.fetched) == 3
-
-
 # Closing.
-
-SCRIPT = """
-from pathlib import Path
-
-from scrapy import Request, Spider
-from scrapy.crawler import CrawlerProcess
-
-class Waiting(Spider):
-    name = "waiting"
-
-    async def start(self):
-        for url in {urls!r}:
-            yield Request(url)
-        Path("started").touch()
-
-process = CrawlerProcess({settings!r})
-process.crawl(Waiting)
-process.start()
-"""
-
-
-def in_a_process(
-    tmp_path: Path, urls: list[str], settings: dict[str, Any]
-) -> subprocess.Popen[str]:
-    script = SCRIPT.format(urls=urls, settings=settings)
-    pipe = subprocess.PIPE
-    return forks.Popen(
-        [sys.executable, "-c", script], stdout=pipe, stderr=pipe, text=True, cwd=tmp_path
-    )
-
-
-async def test_sigint_keeps_what_waits_in_the_jobdir(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    settings = {
-        "JOBDIR": str(tmp_path / "job"),
-        "KOSTER_SQLITE_PATH": str(tmp_path / "robots.sqlite3"),
-        "KOSTER_DEFER_FIRST_SECS": 1,
-        "KOSTER_DEFER_MAX_SECS": 1,
-        "TELNETCONSOLE_ENABLED": False,
-        "LOG_LEVEL": "INFO",
-        "ADDONS": {"scrapy_koster.Addon": 500},
-    }
-    urls = site.urls(200)
-    process = in_a_process(tmp_path, urls, settings)
-    await crawl.until((tmp_path / "started").exists, seconds=30)
-    await crawl.until(lambda: site.asked("/robots.txt") > 0)
-    process.send_signal(2)
-    _, log = process.communicate(timeout=forks.ENDS_SECS)
-    assert process.returncode == 0, log
-    assert site.pages_asked == []
-    site.robots = Reply(body="User-agent: *\nDisallow: /no\n")
-    process = in_a_process(tmp_path, [], settings)
-    _, log = process.communicate(timeout=forks.ENDS_SECS)
-    assert process.returncode == 0, log
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(200))
-
-
-async def test_stopping_without_a_jobdir_hangs_nowhere(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Hang()
-    running = crawl.start(urls=site.urls(200), settings={"KOSTER_TIMEOUT_SECS": 100})
-    await crawl.until(lambda: site.asked("/robots.txt") > 0)
-    result = await running.stop()
-    assert result.finish_reason == "shutdown"
-    assert site.pages_asked == []
 
 
 async def test_a_redirect_of_a_request_that_waited_meets_the_dupefilter(
@@ -317,62 +182,6 @@ async def test_a_redirect_of_a_request_that_waited_meets_the_dupefilter(
     assert result.stats["dupefilter/filtered"] == 1
 
 
-# In place.
-
-
-async def test_requests_of_pipelines_wait_in_place_without_spinning(
-    crawl: Crawl, server: Server
-) -> None:
-    site, images = server.site(), server.site(host="127.0.0.2")
-    images.robots = Reply(503)
-
-    class Downloading(RecordingSpider):
-        waited = 0.0
-        cpu = 0.0
-
-        async def parse(self, response: Response, **arguments: Any) -> None:
-            cpu, began = time.process_time(), time.monotonic()
-            try:
-                await self.crawler.engine.download_async(Request(images.url("/image")))
-            except RobotsUnavailable as error:
-                self.refused.append((images.url("/image"), error))
-            self.waited = time.monotonic() - began
-            self.cpu = time.process_time() - cpu
-
-    settings = QUICK | {
-        "KOSTER_DEFER_FIRST_SECS": 1.5,
-        "KOSTER_DEFER_MAX_SECS": 4,
-        "KOSTER_DEFER_LIMIT_SECS": 4,
-    }
-    result = await crawl(Downloading, urls=[site.url("/")], settings=settings)
-    spider = result.crawler.spider
-    assert isinstance(spider, Downloading)
-    assert [type(error) for _, error in result.refused] == [RobotsUnavailable]
-    assert spider.waited >= 3.9
-    assert spider.cpu < 0.05 * spider.waited
-    assert images.pages_asked == []
-
-
-async def test_what_waits_in_place_does_not_keep_a_crawl_from_closing(
-    crawl: Crawl, server: Server
-) -> None:
-    site, other = server.site(), server.site(host="127.0.0.2")
-    other.robots = Reply(503)
-
-    class Downloading(RecordingSpider):
-        async def parse(self, response: Response, **arguments: Any) -> None:
-            try:
-                await self.crawler.engine.download_async(Request(other.url("/x")))
-            except RobotsUnavailable as error:
-                self.refused.append((other.url("/x"), error))
-
-    settings = {"KOSTER_DEFER_FIRST_SECS": 100}
-    running = crawl.start(Downloading, urls=[site.url("/")], settings=settings)
-    await crawl.until(lambda: other.asked("/robots.txt") > 0)
-    result = await running.stop()
-    assert "closing" in str(result.refused[0][1])
-
-
 # Many.
 
 
@@ -382,6 +191,7 @@ def resident_kb() -> int:
     return pages * resource.getpagesize() // 1024
 
 
+@pytest.mark.promise("docs/access.md", "10,000 requests wait in memory, further ones in a file")
 @pytest.mark.long
 @pytest.mark.bound(3000)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc, as Linux has it")
@@ -431,103 +241,3 @@ async def test_25_000_requests_to_a_deferred_site(crawl: Crawl, server: Server) 
     assert site.pages_asked == []
     # 10,000 requests of this size take 20 MB in memory.
     assert spider.grown < 10_000
-
-
-class Refused(RecordingSpider):
-    """Has many requests to one site, and knows what it costs to refuse them."""
-
-    began = 0.0
-    spent = 0.0
-
-    def fail(self, failure: Failure) -> None:
-        if not self.refused:
-            self.began = time.process_time()
-        super().fail(failure)
-        self.spent = time.process_time() - self.began
-
-
-@pytest.mark.timed
-@pytest.mark.bound(300)
-async def test_requests_are_refused_in_a_time_that_grows_with_their_number(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    settings = {"KOSTER_IDLE_LIMIT_SECS": 0, "CONCURRENT_ITEMS": 1, "LOG_LEVEL": "INFO"}
-    costs = []
-    for count in (12_500, 25_000):  # 10,000 wait in memory
-        result = await crawl(Refused, urls=site.urls(count), settings=settings)
-        spider = result.crawler.spider
-        assert isinstance(spider, Refused)
-        assert len(result.refused) == count
-        costs.append(spider.spent)
-    assert costs[1] < 2 * 1.6 * costs[0]
-
-
-# At random.
-
-
-def row(rng: random.Random) -> Answer:
-    """An answer to GET /robots.txt out of the table of the access method."""
-    rules = "User-agent: *\nDisallow: /no\n"
-    return rng.choice(
-        [
-            Reply(body=rules),
-            Reply(body=rules, headers={"Cache-Control": "max-age=0"}),
-            Reply(206, body=rules),
-            Reply(503),
-            Reply(500, headers={"Retry-After": "1"}),
-            Reply(429, headers={"Retry-After": "garbage"}),
-            Reply(408),
-            Reset(),
-            Raw(b"garbage\r\n\r\n"),
-            truncated(rules),
-            redirect("/robots.txt"),
-            redirect("ftp://127.0.0.1/robots.txt"),
-            Reply(304),
-            Reply(body=b"not gzip", headers={"Content-Encoding": "gzip"}),
-        ]
-    )
-
-
-@pytest.mark.parametrize(
-    "seed",
-    [pytest.param(n, marks=[pytest.mark.long] if n >= 4 else []) for n in range(RANDOM_SEEDS)],
-)
-async def test_whatever_sites_answer_each_request_ends_once(
-    crawl: Crawl, server: Server, seed: int
-) -> None:
-    rng = random.Random(seed)
-    sites = [server.site(host=f"127.0.2.{n + 1}") for n in range(30)]
-    for site in sites:
-        site.robots = lambda asked: row(rng)
-    urls = [
-        rng.choice(sites).url(f"/{rng.choice(['yes', 'no'])}/{number}")
-        for number in range(so_many(300, 1000))
-    ]
-    settings = QUICK | {
-        "CONCURRENT_REQUESTS": 32,
-        "KOSTER_EXPIRY_MIN_SECS": 0,
-        "LOG_LEVEL": "INFO",
-        "KOSTER_MEMORY_SITES": 10,
-    }
-    result = await crawl(urls=urls, settings=settings)
-    ended = Counter(result.fetched) + Counter(url for url, _ in result.refused)
-    assert ended == Counter(urls)
-    assert all(
-        isinstance(error, (RobotsForbidden, RobotsUnavailable)) for _, error in result.refused
-    )
-    asked = [path for site in sites for path in site.pages_asked]
-    assert not [path for path in asked if path.startswith("/no")]
-    assert len(asked) == len(result.fetched)
-
-
-async def test_the_line_of_a_deferral_is_right_of_one_second_too(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    site.robots = [Reply(503), "User-agent: *\nDisallow: /no"]
-    result = await crawl(urls=[site.url("/")], settings={"KOSTER_DEFER_FIRST_SECS": 1})
-    assert result.fetched == (site.url("/"),)
-    [line] = [line for line in result.logged(logging.INFO) if line.startswith("Deferring")]
-    assert line.endswith("Next attempt in 1 s")

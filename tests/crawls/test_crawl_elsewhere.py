@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
@@ -12,10 +11,9 @@ from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
+from scrapy_koster import RobotsUnavailable
 
 
 class Following:
@@ -61,6 +59,7 @@ def warnings(result: CrawlResult) -> list[str]:
     return result.logged(logging.WARNING, "scrapy_koster")
 
 
+@pytest.mark.promise("docs/recipes.md", "a browser that ends at a forbidden page")
 async def test_a_page_that_ends_where_it_is_forbidden(crawl: Crawl, site: Site) -> None:
     """It has been fetched, which is told once, and does not reach the callback."""
     for number in range(3):
@@ -113,119 +112,3 @@ async def test_a_page_that_ends_where_it_is_allowed(crawl: Crawl, site: Site, pa
     result = await ended(crawl, site.url("/moved"))
     assert result.fetched == (site.url(path),)
     assert warnings(result) == []
-
-
-async def test_a_page_that_is_exempt(crawl: Crawl, site: Site) -> None:
-    site.page("/moved", redirect(site.url("/private")))
-    result = await ended(crawl, site.url("/moved"), meta={"dont_obey_robotstxt": True})
-    assert result.fetched == (site.url("/private"),)
-    assert warnings(result) == []
-
-
-async def test_a_page_that_ends_where_it_is_forbidden_in_a_dry_run(
-    crawl: Crawl, site: Site
-) -> None:
-    site.page("/moved", redirect(site.url("/private")))
-    result = await ended(crawl, site.url("/moved"), settings={"KOSTER_DRY_RUN": True})
-    assert result.fetched == (site.url("/private"),)
-    assert result.stats["koster/dry_run/forbidden"] == 1
-
-
-async def test_a_page_that_has_ended_elsewhere_is_replayed(
-    crawl: Crawl, site: Site, server: Server, tmp_path: Path
-) -> None:
-    """Out of the HTTP cache alone: no site is asked then, and without a copy the page passes."""
-    other = server.site(host="127.0.0.2")
-    other.robots = "User-agent: *\nDisallow: /private"
-    site.page("/moved", redirect(other.url("/page")))
-    site.page("/away", redirect(other.url("/private")))
-    urls = [site.url("/moved"), site.url("/away")]
-    cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
-    first = await ended(crawl, *urls, settings=cache)
-    assert first.fetched == (other.url("/page"),)
-    asked = len(site.requests), len(other.requests)
-    replay = cache | {"HTTPCACHE_IGNORE_MISSING": True}
-    second = await ended(crawl, *urls, settings=replay)
-    assert second.fetched == (other.url("/page"),)
-    assert [verdict.url for verdict in second.verdicts] == [other.url("/private")]
-    without = replay | {"KOSTER_SQLITE_PATH": str(tmp_path / "empty.sqlite3")}
-    third = await ended(crawl, *urls, settings=without)
-    assert third.fetched == (other.url("/page"), other.url("/private"))
-    assert (len(site.requests), len(other.requests)) == asked
-
-
-class Heading(KosterMiddleware):
-    def process_response(self, request: Request, response: Any) -> Any:
-        response.headers.appendlist("X-Own", response.url)
-        return response
-
-
-class HeadingLater(KosterMiddleware):
-    async def process_response(self, request: Request, response: Any) -> Any:
-        response.headers.appendlist("X-Own", response.url)
-        return response
-
-
-class HeadingForSpider(KosterMiddleware):
-    def process_response(self, request: Request, response: Any, spider: Any) -> Any:
-        response.headers.appendlist("X-Own", spider.crawler and response.url)
-        return response
-
-
-class Seeing(RecordingSpider):
-    own: ClassVar[list[bytes]] = []
-
-    def page(self, response: Any) -> Any:
-        self.own.extend(response.headers.getlist("X-Own"))
-
-
-@pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
-@pytest.mark.parametrize("handlers", [{"http": Following}, {}], ids=["following", "Scrapy's"])
-@pytest.mark.parametrize("kind", [Heading, HeadingLater, HeadingForSpider])
-async def test_a_process_response_of_a_subclass_runs_too(
-    crawl: Crawl, site: Site, kind: type[KosterMiddleware], handlers: dict[str, Any]
-) -> None:
-    site.page("/moved", redirect(site.url("/private/1")))
-    Seeing.own.clear()
-    result = await ended(
-        crawl,
-        site.url("/open"),
-        site.url("/moved"),
-        spider=Seeing,
-        settings={
-            "DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, kind: 100},
-            "DOWNLOAD_HANDLERS": handlers,
-        },
-    )
-    assert Seeing.own == [site.url("/open").encode()]
-    [(url, error)] = result.refused
-    assert isinstance(error, RobotsForbidden)
-    assert error.verdict.url == site.url("/private/1")
-    assert url == (site.url("/moved") if handlers else site.url("/private/1"))
-
-
-async def test_a_page_is_used_as_the_site_says_at_which_it_has_ended(
-    crawl: Crawl, site: Site, server: Server
-) -> None:
-    other = server.site(host="127.0.0.2")
-    site.robots = "User-agent: *\nContent-Usage: search=y\n"
-    other.robots = "User-agent: *\nContent-Usage: train-ai=n\n"
-    for path in ("/page", "/moved"):
-        site.page(path, redirect(other.url(path)) if path == "/moved" else Reply(200))
-        other.page(path, Reply(200))
-
-    class Using(RecordingSpider):
-        def page(self, response: Response) -> Any:
-            yield {"url": response.url, "usage": str(response.meta["koster_usage"])}
-
-    settings = {"KOSTER_USAGE_PURPOSES": ["train-ai"]}
-    urls = [site.url("/page"), site.url("/moved")]
-    result = await ended(crawl, *urls, spider=Using, settings=settings)
-    assert sorted(result.items, key=lambda item: str(item["usage"])) == [
-        {"url": site.url("/page"), "usage": "search=y"},
-        {"url": other.url("/moved"), "usage": "train-ai=n"},
-    ]
-    dropping = await ended(
-        crawl, *urls, spider=Using, settings=settings | {"KOSTER_USAGE_ACTION": "drop"}
-    )
-    assert [item["url"] for item in dropping.items] == [site.url("/page")]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import traceback
 from base64 import b64encode
-from hashlib import sha256
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -13,14 +11,12 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from harness.comparison import RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.replies import Asked, Endless, Handler, Hang, Raw, Reply, Reset, Trickle, redirect
+from harness.replies import Asked, Endless, Handler, Hang, Reply, Trickle, redirect
 from harness.server import Server, Site
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.misc import build_from_crawler, load_object
-from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.config import DEFAULTS
@@ -80,18 +76,12 @@ EITHER_WAY = (
     "DOWNLOADER_STATS",
     "COMPRESSION_ENABLED",
 )
-MATRIX = [
-    *({name: value} for name in EITHER_WAY for value in (True, False)),
-    dict.fromkeys(EITHER_WAY, True),
-    dict.fromkeys(EITHER_WAY, False),
-]
 
 
-@pytest.mark.parametrize(
-    "switches", MATRIX, ids=lambda s: "-".join(f"{name}={value}" for name, value in s.items())[:40]
-)
+@pytest.mark.promise("docs/access.md", "the crawl's switches have no effect on the robots.txt")
+@pytest.mark.parametrize("switched_on", [True, False])
 async def test_no_switch_changes_what_an_answer_means(
-    crawl: Crawl, server: Server, switches: dict[str, bool]
+    crawl: Crawl, server: Server, switched_on: bool
 ) -> None:
     """A failure, then two redirects to another host, which sets a cookie, to the rules."""
     site, other = server.site(), server.site(host="127.0.0.2")
@@ -99,7 +89,7 @@ async def test_no_switch_changes_what_an_answer_means(
     site.page("/moved", redirect(other.url("/rules")))
     other.page("/rules", Reply(200, RULES, headers={"Set-Cookie": "a=b"}))
     settings = {
-        **switches,
+        **dict.fromkeys(EITHER_WAY, switched_on),
         "HTTPCACHE_DIR": str(crawl.folder / "httpcache"),
         "KOSTER_DEFER_LIMIT_SECS": 10,
         "AUTOTHROTTLE_START_DELAY": 0.1,
@@ -120,6 +110,7 @@ async def test_no_switch_changes_what_an_answer_means(
 # What is sent.
 
 
+@pytest.mark.promise("docs/access.md", "Accept and Accept-Encoding of the request")
 async def test_the_headers(crawl: Crawl, server: Server) -> None:
     site = server.site()
     await crawl_site(crawl, site, headers={"User-Agent": "FigTree/0.1", "X-Page": "1"})
@@ -132,36 +123,7 @@ async def test_the_headers(crawl: Crawl, server: Server) -> None:
         assert asked.header(name) is None
 
 
-@pytest.mark.parametrize(
-    ("settings", "sent"),
-    [
-        ({"USER_AGENT": "FigTree/0.1"}, "FigTree/0.1"),
-        ({"DEFAULT_REQUEST_HEADERS": {"User-Agent": "FigTree/0.2"}}, "FigTree/0.2"),
-    ],
-    ids=["USER_AGENT", "DEFAULT_REQUEST_HEADERS"],
-)
-async def test_the_user_agent_of_the_crawl(
-    crawl: Crawl, server: Server, settings: dict[str, Any], sent: str
-) -> None:
-    site = server.site()
-    await crawl_site(crawl, site, settings=settings)
-    assert {asked.header("User-Agent") for asked in site.requests} == {sent}
-
-
-async def test_default_headers_of_the_crawl_do_not_bring_cookies(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    headers = {"Cookie": "session=1", "Accept": "text/html", "Accept-Language": "en"}
-    settings = {"DEFAULT_REQUEST_HEADERS": headers, "COOKIES_ENABLED": False}
-    await crawl_site(crawl, site, settings=settings)
-    asked, page = robots_request(site), site.requests[1]
-    assert asked.header("Cookie") is None
-    assert page.header("Cookie") == "session=1"
-    assert asked.header("Accept") == "text/plain, */*;q=0.1"
-    assert asked.header("Accept-Language") == page.header("Accept-Language") == "en"
-
-
+@pytest.mark.promise("docs/access.md", "sends and stores no cookies")
 async def test_cookies_of_pages_are_not_sent(crawl: Crawl, server: Server) -> None:
     first, second = server.site(), server.site()  # cookies know no ports
     gate = server.gate()
@@ -180,33 +142,7 @@ async def test_cookies_of_pages_are_not_sent(crawl: Crawl, server: Server) -> No
     assert second.requests[1].header("Cookie") == "session=1"
 
 
-async def test_cookies_of_a_request_are_not_sent(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    request = Request(site.url("/page"), cookies={"session": "1"})
-    await crawl(urls=[request], settings=SETTINGS)
-    assert [asked.header("Cookie") for asked in site.requests] == [None, "session=1"]
-
-
-async def test_cookies_that_robots_txt_sets_are_not_kept(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = [
-        Reply(302, headers={"Location": "/robots.txt?2", "Set-Cookie": "hop=1; Path=/"}),
-        Reply(200, RULES, headers={"Set-Cookie": "session=1; Path=/"}),
-    ]
-    await crawl_site(crawl, site)
-    assert [asked.header("Cookie") for asked in site.requests] == [None, None, None]
-
-
-async def test_http_authentication_is_as_for_pages(crawl: Crawl, server: Server) -> None:
-    site, other = server.site(), server.site(host="127.0.0.2")
-    site.robots = redirect(other.url("/rules"))
-    other.page("/rules", RULES)
-    settings = {"HTTPAUTH_USER": "u", "HTTPAUTH_PASS": "p", "HTTPAUTH_DOMAIN": site.authority}
-    await crawl_site(crawl, site, settings=settings)
-    assert [asked.header("Authorization") for asked in site.requests] == ["Basic dTpw"] * 2
-    assert other.requests[0].header("Authorization") is None
-
-
+@pytest.mark.promise("docs/access.md", "the credentials of that page, but not to another host")
 @pytest.mark.parametrize("by", ["meta", "header"])
 async def test_the_credentials_of_a_page_go_to_its_own_host(
     crawl: Crawl, server: Server, by: str
@@ -237,6 +173,7 @@ async def test_the_credentials_of_a_page_go_to_its_own_host(
 # The proxy of the page that asks.
 
 
+@pytest.mark.promise("docs/access.md", "the connection of the first page that waits for it")
 async def test_the_proxy_of_the_page(crawl: Crawl, server: Server) -> None:
     site, proxy = server.site(), server.proxy()
     site.robots = RULES
@@ -247,51 +184,6 @@ async def test_the_proxy_of_the_page(crawl: Crawl, server: Server) -> None:
         site.url("/page"),
     ]
     assert site.connections == 2
-
-
-async def test_the_proxy_of_the_page_after_a_redirect(crawl: Crawl, server: Server) -> None:
-    site, other, proxy = server.site(), server.site(), server.proxy()
-    site.robots, other.robots = redirect(other.url("/robots.txt")), RULES
-    assert obeyed(await crawl_site(crawl, site, meta={"proxy": proxy.url()}), site)
-    assert [asked.target for asked in proxy.requests][:2] == [
-        site.url("/robots.txt"),
-        other.url("/robots.txt"),
-    ]
-
-
-async def test_the_proxy_of_the_page_over_https(crawl: Crawl, server: Server) -> None:
-    site, proxy = server.site("https"), server.proxy()
-    site.robots = RULES
-    assert obeyed(await crawl_site(crawl, site, meta={"proxy": proxy.url()}), site)
-    assert {asked.method for asked in proxy.requests} == {"CONNECT"}
-
-
-async def test_the_credentials_of_the_proxy(crawl: Crawl, server: Server) -> None:
-    site, proxy = server.site(), server.proxy()
-    site.robots = RULES
-    url = proxy.url("").replace("//", "//user:pw@")
-    assert obeyed(await crawl_site(crawl, site, meta={"proxy": url}), site)
-    credentials = "Basic " + b64encode(b"user:pw").decode()
-    assert [asked.header("Proxy-Authorization") for asked in proxy.requests] == [credentials] * 2
-    assert {asked.header("Proxy-Authorization") for asked in site.requests} == {None}
-
-
-async def test_a_page_without_a_proxy_has_none_for_its_robots_txt(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    assert (await crawl_site(crawl, site, meta={"proxy": None})).fetched
-
-
-async def test_the_proxy_of_the_environment(
-    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site, proxy = server.site(), server.proxy()
-    monkeypatch.setenv("http_proxy", proxy.url(""))
-    monkeypatch.setenv("no_proxy", "")
-    await crawl_site(crawl, site)
-    assert proxy.requests[0].target == site.url("/robots.txt")
-    assert len(proxy.requests) == 3
 
 
 class Recorder:
@@ -307,6 +199,7 @@ class Recorder:
 CONNECTED = {"bindaddress": ("127.0.0.1", 0), "impersonate": "a", "impersonate_args": {"b": 1}}
 
 
+@pytest.mark.promise("docs/settings.md", "KOSTER_PAGE_META")
 @pytest.mark.parametrize(
     ("keys", "passed"),
     [
@@ -334,17 +227,6 @@ async def test_the_connection_meta_of_the_page(
     assert seen["dont_retry"] is True
 
 
-async def test_without_the_key_a_robots_txt_goes_through_no_proxy(
-    crawl: Crawl, server: Server
-) -> None:
-    site, proxy = server.site(), server.proxy()
-    url = proxy.url("").replace("//", "//user:pw@")
-    settings: dict[str, Any] = {"KOSTER_PAGE_META": []}
-    assert (await crawl_site(crawl, site, meta={"proxy": url}, settings=settings)).fetched
-    assert site.url("/robots.txt") not in [asked.target for asked in proxy.requests]
-    assert robots_request(site).header("Proxy-Authorization") is None
-
-
 class _Handler:
     """Sends as the crawl's own handler does."""
 
@@ -368,6 +250,7 @@ class _Handler:
 ZYTE_API = type("ScrapyZyteAPIHTTPDownloadHandler", (_Handler,), {"__module__": "scrapy_zyte_api"})
 
 
+@pytest.mark.promise("docs/access.md", "except with the handler of scrapy-zyte-api")
 @pytest.mark.parametrize("handler", [ZYTE_API, type("OfTheirOwn", (ZYTE_API,), {}), _Handler])
 async def test_the_headers_that_scrapy_zyte_api_warns_of(
     crawl: Crawl, server: Server, handler: type[_Handler]
@@ -381,13 +264,6 @@ async def test_the_headers_that_scrapy_zyte_api_warns_of(
     for name in ("Accept", "Accept-Encoding"):
         alike = robots.header(name) == page.header(name)
         assert alike is issubclass(handler, ZYTE_API), name
-
-
-async def test_a_proxy_that_is_down_is_a_temporary_failure(crawl: Crawl, server: Server) -> None:
-    site, proxy = server.site(), server.down()
-    result = await crawl_site(crawl, site, meta={"proxy": proxy.url()})
-    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
-    assert site.requests == ()
 
 
 # Redirects into the network of the crawler.
@@ -423,21 +299,16 @@ class _Internet:
 PUBLIC, INSIDE = "http://public.example/", "http://inside.example/"
 
 
+@pytest.mark.promise("docs/access.md", "no redirect from a public host to a private address")
 @pytest.mark.parametrize(
     ("site", "hops", "allowed"),
     [
         (PUBLIC, ["http://public.example/rules"], True),
-        (PUBLIC, ["http://8.8.4.4/robots.txt"], True),
         (PUBLIC, ["http://169.254.169.254/latest/meta-data/"], False),
-        (PUBLIC, ["http://127.0.0.1:6379/"], False),
         (PUBLIC, ["http://[::ffff:10.0.0.1]/"], False),
         (PUBLIC, [INSIDE], False),
         (PUBLIC, ["http://public.example/", "http://10.0.0.1/"], False),
         (INSIDE, ["http://10.0.0.1/robots.txt"], True),
-        (INSIDE, ["http://10.0.0.1/robots.txt", INSIDE], True),
-        (INSIDE, ["http://127.0.0.1/"], False),
-        (INSIDE, [PUBLIC, "http://10.0.0.1/"], False),
-        ("http://10.0.0.1/", [INSIDE], True),
     ],
 )
 async def test_a_redirect_from_a_public_site_to_the_network_of_the_crawler(
@@ -477,6 +348,7 @@ async def test_a_redirect_from_a_public_site_to_the_network_of_the_crawler(
 # What it may cost.
 
 
+@pytest.mark.promise("docs/access.md", "Only the first KOSTER_MAX_BYTES bytes are read")
 async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Endless(200, RULES * 200)
@@ -492,21 +364,7 @@ async def test_an_endless_body_is_cut_at_the_cap(crawl: Crawl, server: Server) -
     assert site.sent("/robots.txt") == sent
 
 
-async def test_an_endless_body_without_chunks(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Endless(200, RULES * 200, chunked=False)
-    assert obeyed(await crawl_site(crawl, site), site)
-
-
-async def test_an_endless_line(crawl: Crawl, server: Server) -> None:
-    """There is no line end to cut at: what comes after the cap is not known, nor what it means."""
-    site = server.site()
-    site.robots = Endless(200, "x" * 10_000)
-    result = await crawl_site(crawl, site)
-    assert len(result.fetched) == 2
-    assert (await stored(crawl, site)).body == b""
-
-
+@pytest.mark.promise("docs/access.md", "up to the end of a line")
 async def test_a_long_file_is_cut_between_lines(crawl: Crawl, server: Server) -> None:
     """The line that the cap goes through does not count, not even in part."""
     lines = ["User-agent: *", "Disallow: /secret", "# 32 octets of nothing to obey."] * 1
@@ -524,25 +382,7 @@ async def test_a_long_file_is_cut_between_lines(crawl: Crawl, server: Server) ->
     assert len((await stored(crawl, site)).body) == MAX_BYTES - 12
 
 
-@pytest.mark.parametrize("max_bytes", [10, 31, 32, 33, 10_000_000])
-async def test_the_cap_is_a_setting(crawl: Crawl, server: Server, max_bytes: int) -> None:
-    site = server.site()
-    site.robots = RULES  # 32 octets
-    result = await crawl_site(crawl, site, settings={"KOSTER_MAX_BYTES": max_bytes})
-    assert ("/secret" in site.pages_asked) is (max_bytes < 32)
-    assert len(result.fetched) == 1 + (max_bytes < 32)
-
-
-async def test_a_bomb_costs_no_more_than_the_cap(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    bomb = gzip.compress(b"Disallow: /secret\n" * 3_000_000, compresslevel=6)
-    site.robots = Reply(200, bomb, headers={"Content-Encoding": "gzip"})
-    result = await crawl_site(crawl, site, settings={"DOWNLOAD_MAXSIZE": 0})
-    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
-    assert "httpcompression/response_bytes" not in result.stats
-    assert f"it unpacks to more than {MAX_BYTES} bytes" in str(result.refused[0][1])
-
-
+@pytest.mark.promise("docs/access.md", "times out after KOSTER_TIMEOUT_SECS, redirects included")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -564,36 +404,7 @@ async def test_the_timeout_is_its_own(crawl: Crawl, server: Server, answer: Hand
     assert "no answer within 0.5 s)" in str(result.refused[0][1])
 
 
-async def test_the_timeout_of_pages_is_not_that_of_robots_txt(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(200, RULES, delay=1)
-    assert obeyed(await crawl_site(crawl, site, settings={"DOWNLOAD_TIMEOUT": 0.5}), site)
-
-
-async def test_redirects_have_one_timeout(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(302, headers={"Location": "/robots.txt"}, delay=0.2)
-    result = await crawl_site(crawl, site, settings=STALLED)
-    assert "no answer within 0.5 s)" in str(result.refused[0][1])
-    assert site.asked("/robots.txt") <= 3  # fewer on a busy machine, without virtual time
-
-
-async def test_no_connection_outlives_the_timeout(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Endless(200, "#", pause=0.02)
-    other = server.site()
-    gate = server.gate()
-    other.pages(Reply(200, gate=gate))
-    running = crawl.start(urls=[site.url(), other.url()], settings=STALLED)
-    await crawl.until(lambda: other.pages_asked)
-    await crawl.until(lambda: running.crawler.stats.get_value("koster/deferred/dropped"))
-    sent = site.sent("/robots.txt")
-    await crawl.sleep(0.2)
-    assert site.sent("/robots.txt") == sent  # while the crawl goes on
-    gate.open()
-    assert (await running.result()).fetched == (other.url(),)
-
-
+@pytest.mark.promise("docs/access.md", "uses no place of CONCURRENT_REQUESTS")
 async def test_it_takes_none_of_the_concurrent_requests(crawl: Crawl, server: Server) -> None:
     """Three sites hang, and the crawl may have one request at a time."""
     hanging = [server.site() for _ in range(3)]
@@ -611,6 +422,7 @@ async def test_it_takes_none_of_the_concurrent_requests(crawl: Crawl, server: Se
 # The crawl's HTTP cache.
 
 
+@pytest.mark.promise("docs/access.md", "ignores the HTTP cache")
 async def test_it_is_not_answered_from_the_http_cache(crawl: Crawl, server: Server) -> None:
     site = server.site()
     settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(crawl.folder / "httpcache")}
@@ -623,23 +435,7 @@ async def test_it_is_not_answered_from_the_http_cache(crawl: Crawl, server: Serv
     assert "httpcache/hit" not in result.stats
 
 
-async def test_it_is_not_put_into_the_http_cache(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = RULES
-    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(crawl.folder / "httpcache")}
-    result = await crawl_site(crawl, site, settings=settings)
-    assert result.stats["httpcache/store"] == 1
-    assert result.stats["httpcache/miss"] == 1
-
-
 # Offsite, redirects, retries.
-
-
-async def test_it_is_exempt_from_the_offsite_filter(crawl: Crawl, server: Server) -> None:
-    site, other = server.site(), server.site(host="127.0.0.2")
-    site.robots, other.robots = redirect(other.url("/robots.txt")), RULES
-    arguments = {"allowed_domains": ["127.0.0.1"]}
-    assert obeyed(await crawl_site(crawl, site, arguments=arguments), site)
 
 
 async def test_where_it_ends_is_kept_and_told(crawl: Crawl, server: Server) -> None:
@@ -653,6 +449,7 @@ async def test_where_it_ends_is_kept_and_told(crawl: Crawl, server: Server) -> N
     assert error.verdict.site == site_of(site.url())
 
 
+@pytest.mark.promise("docs/access.md", "The rules apply to the site that was requested first")
 async def test_the_rules_are_those_of_the_site_that_was_asked(crawl: Crawl, server: Server) -> None:
     """Not of the other, which has its own."""
     site, other = server.site(), server.site()
@@ -662,30 +459,6 @@ async def test_the_rules_are_those_of_the_site_that_was_asked(crawl: Crawl, serv
     urls = [at.url(path) for at in (site, other) for path in ("/page", "/secret")]
     result = await crawl(urls=urls, settings=SETTINGS)
     assert [url for url, _ in result.refused] == [site.url("/secret")]
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-async def test_it_is_not_retried_but_by_us(crawl: Crawl, server: Server, enabled: bool) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    settings = {"RETRY_ENABLED": enabled, "RETRY_TIMES": 5, "KOSTER_DEFER_LIMIT_SECS": 0.1}
-    result = await crawl_site(crawl, site, settings=settings)
-    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
-    assert site.asked("/robots.txt") == 1
-    assert "retry/count" not in result.stats
-
-
-async def test_autothrottle_learns_nothing_from_it(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(200, RULES, delay=0.5)
-    settings = {
-        "AUTOTHROTTLE_ENABLED": True,
-        "AUTOTHROTTLE_START_DELAY": 0.05,
-        "AUTOTHROTTLE_DEBUG": True,
-    }
-    result = await crawl_site(crawl, site, settings=settings)
-    assert obeyed(result, site)
-    assert sum("latency:" in told for told in result.logged()) == 1
 
 
 # What users' own components see and do.
@@ -706,6 +479,7 @@ class Watching:
         return response
 
 
+@pytest.mark.promise("docs/access.md", "passes through your downloader middlewares")
 async def test_middlewares_see_it(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = RULES
@@ -720,90 +494,19 @@ async def test_middlewares_see_it(crawl: Crawl, server: Server) -> None:
     assert [asked.header("X-Signed") for asked in site.requests] == ["1", "1"]
 
 
-class Elsewhere:
-    """Answers a request with another in its place."""
-
-    def process_request(self, request: Request) -> Request | None:
-        if request.url.endswith("/robots.txt"):
-            return request.replace(url=request.url.replace("robots.txt", "instead"))
-        return None
-
-
-class Circling:
-    """For ever."""
-
-    def process_request(self, request: Request) -> Request | None:
-        return request.copy() if request.url.endswith("/robots.txt") else None
-
-
-class Refusing:
-    def process_request(self, request: Request) -> None:
-        if request.url.endswith("/robots.txt"):
-            raise IgnoreRequest("not today")
-
-
-class Again:
-    """Asks for each robots.txt a second time, as one does whose first answer was a challenge."""
-
-    def __init__(self) -> None:
-        self._asked: set[str] = set()
-
-    def process_response(self, request: Request, response: Any) -> Any:
-        if not request.url.endswith("/robots.txt") or request.url in self._asked:
-            return response
-        self._asked.add(request.url)
-        return request.replace(headers={**request.headers, "X-Again": "1"})
-
-
-async def test_a_middleware_may_ask_again(crawl: Crawl, server: Server) -> None:
-    """The limit is one of each answer: what came before does not cut the next one."""
-    site = server.site()
-    site.robots = "User-agent: *\n" + "# 16 octets here\n" * 20_000 + "Disallow: /secret\n"
-    settings = {"DOWNLOADER_MIDDLEWARES": {Again: 600}}
-    result = await crawl_site(crawl, site, settings=settings)
-    assert site.asked("/robots.txt") == 2
-    assert obeyed(result, site)
-
-
-async def test_a_middleware_may_replace_it(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.page("/instead", RULES)
-    settings = {"DOWNLOADER_MIDDLEWARES": {Elsewhere: 600}}
-    result = await crawl_site(crawl, site, settings=settings)
-    assert site.pages_asked == ["/instead", "/page"]
-    assert result.fetched == (site.url("/page"),)
-
-
-@pytest.mark.parametrize(
-    ("middleware", "why"), [(Circling, "again and again"), (Refusing, "not today")]
-)
-async def test_a_middleware_that_withholds_it(
-    crawl: Crawl, server: Server, middleware: type, why: str
-) -> None:
-    site = server.site()
-    settings = {"DOWNLOADER_MIDDLEWARES": {middleware: 600}}
-    result = await crawl_site(crawl, site, settings=settings)
-    assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
-    assert why in str(result.refused[0][1])
-    assert site.requests == ()
-
-
 class Broken:
     def process_request(self, request: Request) -> None:
         if request.url.endswith("/robots.txt"):
             raise ZeroDivisionError("mine")
 
 
-@pytest.mark.parametrize("unavailable", ["defer", "allow", "disallow"])
-async def test_an_error_of_a_middleware_reaches_the_errback(
-    crawl: Crawl, server: Server, unavailable: str
-) -> None:
+@pytest.mark.promise("docs/access.md", "errbacks get your error in place of RobotsUnavailable")
+async def test_an_error_of_a_middleware_reaches_the_errback(crawl: Crawl, server: Server) -> None:
     site = server.site()
     running = crawl.start(
         urls=site.urls(3),
         settings={
             "DOWNLOADER_MIDDLEWARES": {Broken: 600},
-            "KOSTER_UNAVAILABLE": unavailable,
             "KOSTER_DEFER_FIRST_SECS": 0.1,
             "KOSTER_DEFER_LIMIT_SECS": 0.3,
         },
@@ -817,143 +520,3 @@ async def test_an_error_of_a_middleware_reaches_the_errback(
         frames = traceback.extract_tb(error.__traceback__)
         assert [frame.name for frame in frames].count("_refuse") == 1
     assert site.requests == ()
-
-
-async def test_a_handler_that_listens_does_not_harm(crawl: Crawl, server: Server) -> None:
-    """Spiders may connect bytes_received, and hear of robots.txt too."""
-    site = server.site()
-    site.robots = RULES
-    received: list[str] = []
-
-    class Listening(RecordingSpider):
-        @classmethod
-        def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-            spider = super().from_crawler(crawler, *args, **kwargs)
-            crawler.signals.connect(spider.listen, signals.bytes_received)
-            return spider
-
-        def listen(self, data: bytes, request: Request) -> None:
-            received.append(request.url)
-
-    assert obeyed(await crawl_site(crawl, site, spider=Listening), site)
-    assert set(received) == {site.url("/robots.txt"), site.url("/page")}
-
-
-async def test_a_crawl_that_is_stopped_while_it_is_asked(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Hang()
-    running = crawl.start(urls=site.urls(5), settings={**SETTINGS, "KOSTER_TIMEOUT_SECS": 100})
-    await crawl.until(lambda: site.asked("/robots.txt"))
-    result = await running.stop()
-    assert result.finish_reason == "shutdown"
-    assert site.pages_asked == []
-
-
-async def test_garbage_in_a_location_is_harmless(crawl: Crawl, server: Server) -> None:
-    sites = []
-    for location in (
-        "http://",
-        "//",
-        "http://[::1",
-        "\xff\xfe",
-        "http://a b/",
-        "javascript:x",
-        ":0",
-    ):
-        site = server.site()
-        site.robots = Reply(301, headers={"Location": location})
-        sites.append(site)
-    settings = {**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0.1, "KOSTER_TIMEOUT_SECS": 2}
-    result = await crawl(urls=[site.url() for site in sites], settings=settings)
-    assert {type(error) for _, error in result.refused} <= {RobotsUnavailable}
-    assert len(result.refused) + len(result.fetched) == len(sites)
-
-
-async def test_headers_that_are_no_text_are_harmless(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    head = b"HTTP/1.1 200 OK\r\nETag: \xff\xfe\r\nExpires: \x80\r\nContent-Length: %d\r\n\r\n"
-    site.robots = Raw(body=head % len(RULES) + RULES.encode())
-    result = await crawl_site(crawl, site)
-    # What Scrapy downloads with when there is no reactor may not be able to read them.
-    failed = {type(error) for _, error in result.refused} == {RobotsUnavailable}
-    assert obeyed(result, site) or (failed and not is_reactor_installed())
-
-
-# What others see of it
-
-WATCHED = (
-    "request_reached_downloader",
-    "headers_received",
-    "bytes_received",
-    "response_downloaded",
-    "request_left_downloader",
-)
-
-
-class Signalled(RecordingSpider):
-    """Notes the signals of downloads, by URL."""
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.seen: list[tuple[str, str]] = []
-        self.hears: list[Any] = []
-
-    @classmethod
-    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        for name in WATCHED:
-
-            def hear(request: Request, response: Any = None, name: str = name) -> None:
-                spider.seen.append((request.url, name))
-                if response is not None:
-                    spider.seen.append((response.url, f"HTTP {response.status}"))
-
-            spider.hears.append(hear)  # a signal keeps none of them alive
-            crawler.signals.connect(hear, signal=getattr(signals, name))
-        return spider
-
-
-async def test_each_hop_sends_the_signals_of_a_download(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(301, "gone", headers={"Location": "/moved"})
-    site.page("/moved", Reply(200, RULES))
-    running = crawl.start(Signalled, urls=[site.url("/page")], settings=SETTINGS)
-    await running.result()
-    spider: Any = running.crawler.spider
-    of_a_page = [name for url, name in spider.seen if url == site.url("/page")]
-    assert set(WATCHED) < set(of_a_page)
-    for path, status in (("/robots.txt", "HTTP 301"), ("/moved", "HTTP 200")):
-        seen = [name for url, name in spider.seen if url == site.url(path)]
-        assert seen == [status if name == "HTTP 200" else name for name in of_a_page]
-    ends = [url for url, name in spider.seen if name == "request_left_downloader"]
-    assert ends == [site.url(path) for path in ("/robots.txt", "/moved", "/page")]
-
-
-async def test_a_request_that_fails_leaves_the_downloader(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reset()
-    running = crawl.start(
-        Signalled, urls=[site.url("/page")], settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 0}
-    )
-    await running.result()
-    spider: Any = running.crawler.spider
-    assert [name for _, name in spider.seen] == [WATCHED[0], WATCHED[-1]]
-
-
-@pytest.mark.parametrize(
-    ("status", "headers", "body"),
-    [
-        pytest.param(200, {}, RULES.encode(), id="as it is"),
-        pytest.param(
-            200, {"Content-Encoding": "gzip"}, gzip.compress(RULES.encode()), id="compressed"
-        ),
-        pytest.param(404, {}, b"<html>not here", id="an error page, which is not kept"),
-    ],
-)
-async def test_a_copy_has_the_digest_of_what_was_received(
-    crawl: Crawl, server: Server, status: int, headers: dict[str, str], body: bytes
-) -> None:
-    site = server.site()
-    site.robots = Reply(status, body, headers=headers)
-    await crawl_site(crawl, site)
-    assert (await stored(crawl, site)).digest == f"sha256:{sha256(body).hexdigest()}"

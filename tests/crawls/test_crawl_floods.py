@@ -61,6 +61,7 @@ async def refused(crawl: Crawl, server: Server, flood: Flood, scheme: str = "htt
     return str(error)
 
 
+@pytest.mark.promise("docs/access.md", "Headers of more than 65,536 bytes are a failure")
 @pytest.mark.parametrize("flood", FLOODS)
 async def test_an_attempt_ends_at_once(crawl: Crawl, server: Server, flood: str) -> None:
     reason = await refused(crawl, server, FLOODS[flood])

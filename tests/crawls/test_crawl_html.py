@@ -21,9 +21,8 @@ from scrapy_koster import RobotsForbidden, RobotsReport, RobotsUnavailable
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.numbers import read
 
-PRODUCTS = ("Anubis", "Cloudflare", "Sucuri", "only a refresh", "only a script")
+PRODUCTS = ("Anubis", "only a refresh")
 QUICK = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.5}
-ETAG = {"Content-Type": "text/html", "ETag": '"a"'}
 
 
 def page(body: str) -> Reply:
@@ -38,15 +37,15 @@ def html_stats(result: CrawlResult) -> Mapping[str, int]:
     return {name: n for name, n in result.stats.items() if name.startswith("koster/html/")}
 
 
-@pytest.mark.parametrize("setting", ["allow", "defer"])
+@pytest.mark.promise("docs/access.md", "A challenge page: a temporary failure")
 @pytest.mark.parametrize("name", PRODUCTS)
 async def test_a_challenge_is_a_temporary_failure(
-    crawl: Crawl, server: Server, tmp_path: Path, *, name: str, setting: str
+    crawl: Crawl, server: Server, tmp_path: Path, name: str
 ) -> None:
     """Nothing of the site is fetched, and the log and the report name the product."""
     site = server.site()
     site.robots = page(CHALLENGES[name])
-    settings = {**QUICK, "KOSTER_HTML_ROBOTSTXT": setting, "KOSTER_REPORT": f"{tmp_path}/r.html"}
+    settings = {**QUICK, "KOSTER_REPORT": f"{tmp_path}/r.html"}
     result = await crawl(urls=[site.url("/")], settings=settings)
     assert site.pages_asked == []
     [(_, error)] = result.refused
@@ -60,23 +59,7 @@ async def test_a_challenge_is_a_temporary_failure(
     assert f"a challenge page ({name})" in (tmp_path / "r.html").read_text()
 
 
-async def test_a_site_that_asks_no_longer_is_obeyed(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = [page(CHALLENGES["Anubis"]), RULES]
-    result = await crawl(urls=[site.url("/page"), site.url("/secret")], settings=QUICK)
-    assert result.fetched == (site.url("/page"),)
-    assert result.stats["koster/forbidden/rule"] == 1
-
-
-async def test_what_a_challenge_means_is_up_to_koster_unavailable(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    site.robots = page(CHALLENGES["Anubis"])
-    result = await crawl(urls=[site.url("/")], settings={"KOSTER_UNAVAILABLE": "allow"})
-    assert result.fetched == (site.url("/"),)
-
-
+@pytest.mark.promise("docs/settings.md", "KOSTER_HTML_ROBOTSTXT")
 @pytest.mark.parametrize(
     ("setting", "fetched", "error"),
     [
@@ -118,42 +101,6 @@ async def test_disallowed(crawl: Crawl, server: Server, tmp_path: Path, body: st
         assert numbers.outcomes["restricted"] == 1
 
 
-async def test_rules_in_a_page_are_obeyed(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = page(f"<!-- by hand -->\n{RULES}")
-    settings = {"KOSTER_HTML_ROBOTSTXT": "disallow"}
-    result = await crawl(urls=[site.url("/page"), site.url("/secret")], settings=settings)
-    assert result.fetched == (site.url("/page"),)
-    assert html_stats(result) == {}
-
-
-async def test_a_copy_that_was_stored_with_another_setting(crawl: Crawl, server: Server) -> None:
-    """It is not obeyed, and a 304 does not make it better."""
-    site = server.site()
-    site.robots = lambda asked: Reply(
-        304 if asked.header("If-None-Match") else 200, HTML, headers=ETAG
-    )
-    allowed = await crawl(urls=[site.url("/1")])
-    assert len(allowed.fetched) == 1
-    settings = {**QUICK, "KOSTER_HTML_ROBOTSTXT": "defer", "KOSTER_STALE_IF_ERROR_SECS": 1e6}
-    result = await crawl(urls=[site.url("/2")], settings=settings)
-    assert site.pages_asked == ["/1"]
-    [(_, error)] = result.refused
-    assert isinstance(error, RobotsUnavailable)
-    assert "HTTP 200, an HTML page" in str(error)
-    again = await crawl(urls=[site.url("/3")], settings={"KOSTER_HTML_ROBOTSTXT": "disallow"})
-    assert again.fetched == ()
-
-
-async def test_a_dry_run(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = page(HTML)
-    settings = {"KOSTER_HTML_ROBOTSTXT": "disallow", "KOSTER_DRY_RUN": True}
-    result = await crawl(urls=[site.url("/")], settings=settings)
-    assert result.fetched == (site.url("/"),)
-    assert result.stats["koster/dry_run/forbidden"] == 1
-
-
 class Renders:
     """Shows each response as a browser does, and robots.txt, too."""
 
@@ -163,7 +110,7 @@ class Renders:
         return HtmlResponse(response.url, headers=headers, body=shown.encode(), request=request)
 
 
-@pytest.mark.parametrize("parser", ["Koster", "Rfc9309", "Strictest", None])
+@pytest.mark.parametrize("parser", ["Strictest", None])
 async def test_a_middleware_that_renders_robots_txt(
     crawl: Crawl, server: Server, parser: str | None
 ) -> None:

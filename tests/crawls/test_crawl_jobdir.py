@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl
 from harness.jobs import ALL, FOLLOWED, OPEN, Job
-from harness.replies import Reply, redirect
+from harness.replies import Reply
 from harness.server import Server
-from scrapy.core.scheduler import Scheduler
-from scrapy.utils.defer import deferred_from_coro
-
-from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.storage.memory import MemoryStorage
 
 
 @pytest.fixture
@@ -35,10 +28,7 @@ PAGES = 200
 KILLED_RUNS = int(os.environ.get("KILLED_RUNS", "8"))
 
 
-async def test_what_is_parked_survives_kill_9(job: Job, server: Server, crawl: Crawl) -> None:
-    await killed_at(job, server, crawl, 0)
-
-
+@pytest.mark.promise("docs/access.md", "waiting requests survive kill -9")
 @pytest.mark.long
 @pytest.mark.bound(120)
 @pytest.mark.parametrize("run", range(KILLED_RUNS))
@@ -66,6 +56,7 @@ async def killed_at(job: Job, server: Server, crawl: Crawl, secs: float) -> None
     assert len(site.pages_asked) == PAGES
 
 
+@pytest.mark.promise("docs/access.md", "waiting requests survive Ctrl-C")
 @pytest.mark.parametrize("start", [ALL, FOLLOWED], ids=["start", "followed"])
 async def test_stopped_resumed_and_killed_while_parked(
     job: Job, server: Server, crawl: Crawl, start: str
@@ -96,6 +87,7 @@ async def test_stopped_resumed_and_killed_while_parked(
     assert set(pages.values()) == {1}
 
 
+@pytest.mark.promise("docs/access.md", "they are not crawled twice")
 async def test_start_urls_that_wait_already_are_not_fetched_twice(
     job: Job, server: Server, crawl: Crawl
 ) -> None:
@@ -110,21 +102,7 @@ async def test_start_urls_that_wait_already_are_not_fetched_twice(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(21))
 
 
-async def test_a_redirect_of_what_was_taken_back_meets_the_dupefilter(
-    job: Job, server: Server, crawl: Crawl
-) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    site.page("/old", redirect(site.url("/seen")))
-    process = job.start([site.url("/seen"), site.url("/old")])
-    await job.until_parked()
-    job.end(process, signal.SIGKILL)
-    site.robots = OPEN
-    log = job.run([site.url("/seen")])
-    assert Counter(site.pages_asked) == {"/seen": 1, "/old": 1}
-    assert "'dupefilter/filtered': 2" in log
-
-
+@pytest.mark.promise("docs/access.md", "Requests that cannot be pickled wait in memory")
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "SIGINT"])
 async def test_what_cannot_be_written_is_lost_alone(
     job: Job, server: Server, sent: signal.Signals
@@ -144,6 +122,7 @@ async def test_what_cannot_be_written_is_lost_alone(
     assert Counter(site.pages_asked) == Counter({f"/page{n}" for n in range(20)} - lost)
 
 
+@pytest.mark.promise("docs/access.md", "If the file cannot be written, you get one warning")
 async def test_a_disk_that_becomes_full_is_one_warning(
     job: Job, server: Server, crawl: Crawl
 ) -> None:
@@ -161,6 +140,7 @@ async def test_a_disk_that_becomes_full_is_one_warning(
     assert log.count("kept in memory only") == 1
 
 
+@pytest.mark.promise("docs/access.md", "waiting requests are kept for the next run")
 @pytest.mark.parametrize("sent", [None, signal.SIGINT], ids=["idle limit", "SIGINT"])
 async def test_what_still_waits_is_there_for_the_next_run(
     job: Job, server: Server, crawl: Crawl, sent: signal.Signals | None
@@ -200,6 +180,7 @@ async def test_what_the_next_run_would_not_have_is_refused(
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in (0, 2, 4))
 
 
+@pytest.mark.promise("docs/access.md", "A run with ROBOTSTXT_OBEY = False ignores the file")
 async def test_without_obedience_what_waited_is_crawled(
     job: Job, server: Server, crawl: Crawl
 ) -> None:
@@ -208,64 +189,4 @@ async def test_without_obedience_what_waited_is_crawled(
     job.run(site.urls(5), KOSTER_IDLE_LIMIT_SECS=1)
     scheduler = {"SCHEDULER": "scrapy_koster.DeferringScheduler", "ADDONS": {}}
     job.run([], ROBOTSTXT_OBEY=False, **scheduler)
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(5))
-
-
-async def test_a_queue_that_cannot_be_read_ends_nevertheless(
-    job: Job, server: Server, crawl: Crawl
-) -> None:
-    """Scrapy's own raises for ever after a kill: it has fewer requests than it says."""
-    site = server.site()
-    site.robots = ""
-    site.pages(Reply(body="page", delay=0.5))
-    few: dict[str, Any] = {"CONCURRENT_REQUESTS": 2}
-    start = """if self.urls:
-            yield Request("data:,x", callback=self.follow, meta={"held back": False})"""
-    process = job.start(site.urls(20), start=start, **few)
-    await crawl.until(lambda: site.pages_asked)
-    job.end(process, signal.SIGINT)
-    asked = len(site.pages_asked)
-    process = job.start([], **few)
-    await crawl.until(lambda: len(site.pages_asked) >= asked + 4)
-    job.end(process, signal.SIGKILL)
-    log = job.run([])
-    assert Counter(site.pages_asked).keys() == {f"/page{n}" for n in range(20)}
-    assert log.count("queue in the JOBDIR cannot be read") == 1
-
-
-async def test_an_answer_that_comes_after_the_close_leaves_the_file_alone(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    """Whoever opened it then would have it locked: the next run could not take back what waits."""
-    closed = Event()
-
-    class Slow(MemoryStorage):
-        blocking = True
-
-        def put(self, *arguments: Any, **named: Any) -> None:
-            closed.wait(10)
-            super().put(*arguments, **named)
-
-    class Closing(Scheduler):
-        def close(self, reason: str) -> Any:
-            super().close(reason)
-            closed.set()
-            return deferred_from_coro(crawl.until(lambda: not sites.is_retrieving()))
-
-    site = server.site()
-    site.robots = OPEN
-    jobdir = {"JOBDIR": str(tmp_path / "job")}
-    slow = {**jobdir, "KOSTER_STORAGE": Slow, "KOSTER_FALLBACK_SCHEDULER": Closing}
-    running = crawl.start(urls=site.urls(5), settings=slow)
-    await crawl.until(
-        lambda: (
-            site.asked("/robots.txt") > 0
-            and running.crawler.stats.get_value("scheduler/enqueued") == 5
-        )
-    )
-    sites = assembly_of(running.crawler).sites
-    await running.stop()
-    assert site.pages_asked == []
-    result = await crawl(settings=jobdir)
-    assert result.logged(logging.WARNING, "scrapy_koster") == []
     assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(5))

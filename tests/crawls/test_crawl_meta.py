@@ -11,7 +11,6 @@ import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
-from scrapy import Request
 from scrapy.http import Response
 
 ENABLED = {
@@ -80,17 +79,6 @@ class Returning(Yielding):
         return list(self.outputs(response))
 
 
-class AsyncGenerator(Yielding):
-    async def page(self, response: Response) -> AsyncIterator[Any]:
-        for output in self.outputs(response):
-            yield output
-
-
-class AsyncReturning(Yielding):
-    async def page(self, response: Response) -> Any:
-        return list(self.outputs(response))
-
-
 class AsyncAwaiting(Yielding):
     async def page(self, response: Response) -> AsyncIterator[Any]:
         for output in self.outputs(response):
@@ -98,7 +86,7 @@ class AsyncAwaiting(Yielding):
             yield output
 
 
-KINDS = [Generator, Returning, AsyncGenerator, AsyncReturning, AsyncAwaiting]
+KINDS = [Generator, Returning, AsyncAwaiting]
 
 
 def site_of_pages(server: Server) -> Site:
@@ -120,6 +108,7 @@ def counted(result: Any) -> dict[str, int]:
     return {name: n for name, n in result.stats.items() if name.startswith("koster/meta/")}
 
 
+@pytest.mark.promise("docs/page-directives.md", "noindex drops items, nofollow drops links")
 @pytest.mark.parametrize("spider", KINDS)
 async def test_exactly_what_is_allowed_comes_out(
     crawl: Crawl, server: Server, spider: type[Yielding]
@@ -149,20 +138,6 @@ async def test_exactly_what_is_allowed_comes_out(
     )
 
 
-async def test_the_summary_of_a_dry_run(crawl: Crawl, server: Server) -> None:
-    site = site_of_pages(server)
-    settings = {**ENABLED, "KOSTER_DRY_RUN": True}
-    result = await crawl(Generator, urls=[site.url("/noindex")], settings=settings)
-    *_, last = result.logged(logging.INFO, "scrapy_koster.crawl.components.spidermiddleware")
-    assert last.startswith("Would be dropped because their pages say so: items (noindex): 2, ")
-
-
-async def test_no_summary_where_nothing_was_dropped(crawl: Crawl, server: Server) -> None:
-    site = site_of_pages(server)
-    result = await crawl(Generator, urls=[site.url("/all")], settings=ENABLED)
-    assert result.logged(name="scrapy_koster.crawl.components.spidermiddleware") == []
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -186,14 +161,7 @@ async def test_all_comes_out_where_it_is_switched_off(
     assert not [line for line in result.logged(logging.WARNING) if "RobotsMeta" in line]
 
 
-async def test_a_page_whose_request_is_exempt(crawl: Crawl, server: Server) -> None:
-    site = site_of_pages(server)
-    exempt = Request(site.url("/none"), meta={"dont_obey_robotstxt": True})
-    result = await crawl(Generator, urls=[exempt, site.url("/noindex")], settings=ENABLED)
-    assert paths(result) == {"/none", "/none/next", "/noindex", "/noindex/next"}
-    assert [item["page"] for item in result.items] == ["/none", "/none"]
-
-
+@pytest.mark.promise("docs/page-directives.md", "a callback sees the directives")
 async def test_a_callback_sees_the_directives(crawl: Crawl, server: Server) -> None:
     class Seeing(RecordingSpider):
         seen: Any = None
@@ -204,33 +172,3 @@ async def test_a_callback_sees_the_directives(crawl: Crawl, server: Server) -> N
     site = site_of_pages(server)
     await crawl(Seeing, urls=[site.url("/none")], settings=ENABLED)
     assert Seeing.seen == ["noindex", "nofollow"]
-
-
-async def test_directives_do_not_pass_on_to_other_pages(crawl: Crawl, server: Server) -> None:
-    class Copying(RecordingSpider):
-        def page(self, response: Response) -> Any:
-            if response.url.endswith("/next"):
-                yield {"directives": response.meta["koster_page_directives"]}
-            else:
-                yield self.ask(Request(response.url + "/next", meta=response.meta))
-
-    site = site_of_pages(server)
-    result = await crawl(Copying, urls=[site.url("/noindex")], settings=ENABLED)
-    assert result.items == ({"directives": []},)
-
-
-async def test_requests_in_a_job_can_be_stored(
-    crawl: Crawl, server: Server, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    class Retrying(RecordingSpider):
-        def page(self, response: Response) -> Any:
-            if "again" not in response.meta:
-                assert response.request is not None
-                meta = {**response.meta, "again": True}
-                yield response.request.replace(meta=meta, dont_filter=True)
-
-    site = site_of_pages(server)
-    job = str(tmp_path_factory.mktemp("job"))
-    result = await crawl(Retrying, urls=[site.url("/noindex")], settings={**ENABLED, "JOBDIR": job})
-    assert [urlsplit(url).path for url in result.fetched] == ["/noindex"] * 2
-    assert result.stats["scheduler/enqueued/disk"] == 2

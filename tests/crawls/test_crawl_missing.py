@@ -58,6 +58,7 @@ def pages(sites: dict[str, Site]) -> list[str]:
     return [site.url("/page") for site in sites.values()]
 
 
+@pytest.mark.promise("docs/settings.md", 'KOSTER_MISSING = "disallow"')
 async def test_all_that_is_missing_is_disallowed(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -160,9 +161,3 @@ async def test_a_file_that_comes_back_opens_the_site(crawl: Crawl, server: Serve
     closed = await crawl(urls=pages(sites), settings=DISALLOW | short)
     opened = await crawl(urls=pages(sites), settings=DISALLOW | short)
     assert (len(closed.fetched), len(opened.fetched)) == (0, 1)
-
-
-async def test_a_dry_run_refuses_nothing(crawl: Crawl, server: Server) -> None:
-    sites = sites_that_answer(server, {"404": Reply(404)})
-    result = await crawl(urls=pages(sites), settings=DISALLOW | {"KOSTER_DRY_RUN": True})
-    assert len(result.fetched) == result.stats["koster/dry_run/forbidden"] == 1

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.clocks import JumpingClock
-from harness.crawling import STEADY, Crawl, RecordingSpider
+from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
-from harness.virtual import TIME
-from scrapy import Request
 
 from scrapy_koster import RobotsForbidden, RobotsReport, RobotsUnavailable
 from scrapy_koster.protocol.standing import Ground
@@ -34,6 +30,7 @@ def entry(site: Site, until: str = "2999-12-31", **paths: list[str]) -> dict[str
     return {"site": site.url(""), "reason": AGREED, "until": until, **paths}
 
 
+@pytest.mark.promise("docs/settings.md", "KOSTER_OVERRIDES")
 async def test_one_allows_and_one_refuses(crawl: Crawl, server: Server, site: Site) -> None:
     other = server.site()
     other.robots = RULES
@@ -68,19 +65,16 @@ async def test_one_allows_and_one_refuses(crawl: Crawl, server: Server, site: Si
     assert result.logged(logging.WARNING, "scrapy_koster") == []
 
 
-@pytest.mark.parametrize("dry_run", [False, True])
-async def test_in_the_report(crawl: Crawl, site: Site, tmp_path: Path, *, dry_run: bool) -> None:
+async def test_in_the_report(crawl: Crawl, site: Site, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     settings = {
         "KOSTER_REPORT": str(path),
         "KOSTER_OVERRIDES": [entry(site, allow=["/private"], disallow=["/closed"])],
-        "KOSTER_DRY_RUN": dry_run,
     }
     paths = ("/private/a", "/private/b", "/closed", "/")
     result = await crawl(urls=[site.url(path) for path in paths], settings=settings)
-    assert len(result.fetched) == (4 if dry_run else 3)
+    assert len(result.fetched) == 3
     assert result.stats["koster/override/allowed"] == 2
-    assert result.stats.get("koster/dry_run/forbidden", 0) == int(dry_run)
     report = result.crawler.get_extension(RobotsReport)
     assert report is not None
     numbers = read(report.database)
@@ -97,6 +91,7 @@ async def test_in_the_report(crawl: Crawl, site: Site, tmp_path: Path, *, dry_ru
     assert text in page
 
 
+@pytest.mark.promise("docs/settings.md", "an override expires")
 async def test_one_that_has_expired_is_void(crawl: Crawl, site: Site) -> None:
     settings = {
         "KOSTER_OVERRIDES": [
@@ -112,24 +107,6 @@ async def test_one_that_has_expired_is_void(crawl: Crawl, site: Site) -> None:
         f"An entry of KOSTER_OVERRIDES has expired and is void: {site.url('')} ({AGREED}, until"
         " 2020-01-01)."
     )
-
-
-async def test_one_expires_while_its_pages_wait_for_their_slot(crawl: Crawl, site: Site) -> None:
-    crawl.clock = clock = JumpingClock()
-    today = datetime.fromtimestamp(TIME.epoch(), timezone.utc).date()
-    midnight = datetime(today.year, today.month, today.day, tzinfo=timezone.utc).timestamp() + 86400
-    clock.ahead = midnight - TIME.epoch() - 4.5
-    settings = {
-        "DOWNLOAD_DELAY": 1,
-        **STEADY,
-        "KOSTER_EXPIRY_SECS": 1000,
-        "KOSTER_OVERRIDES": [entry(site, today.isoformat(), allow=["/private"])],
-    }
-    result = await crawl(urls=[site.url(f"/private/{n}") for n in range(12)], settings=settings)
-    assert 3 <= len(site.pages_asked) <= 5
-    assert len(result.refused) == 12 - len(site.pages_asked)
-    assert {verdict.line for verdict in result.verdicts} == {2}
-    assert site.asked("/robots.txt") == 1
 
 
 async def test_what_none_opens(crawl: Crawl, server: Server) -> None:
@@ -164,49 +141,3 @@ class _Following(RecordingSpider):
     def page(self, response: Any) -> Any:
         for link in response.css("a::attr(href)").getall():
             yield self.ask(response.urljoin(link))
-
-
-async def test_a_delay_that_is_too_long_stays_so(crawl: Crawl, site: Site) -> None:
-    site.robots = f"{RULES}Crawl-delay: 100\n"
-    settings = {
-        "KOSTER_OVERRIDES": [entry(site, allow=["/"])],
-        "KOSTER_CRAWL_DELAY": "refuse",
-        "KOSTER_CRAWL_DELAY_MAX_SECS": 10,
-    }
-    result = await crawl(urls=[site.url("/private")], settings=settings)
-    assert [verdict.ground for verdict in result.verdicts] == [Ground.DELAY]
-    assert site.pages_asked == []
-
-
-async def test_of_one_spider(crawl: Crawl, site: Site) -> None:
-    class Permitted(RecordingSpider):
-        custom_settings = {"KOSTER_OVERRIDES": [entry(site, allow=["/private"])]}
-
-    url = site.url("/private")
-    permitted, other = await crawl.together(crawl(Permitted, urls=[url]), crawl(urls=[url]))
-    assert permitted.fetched == (url,)
-    assert other.fetched == ()
-
-
-async def test_a_request_that_waits_in_place(crawl: Crawl, site: Site) -> None:
-    class Asking(RecordingSpider):
-        async def start(self) -> Any:
-            response = await self.crawler.engine.download_async(Request(site.url("/private")))
-            self.fetched.append(response.url)
-            yield self.ask(site.url("/closed"))
-
-    overrides = [entry(site, allow=["/private"], disallow=["/closed"])]
-    result = await crawl(Asking, settings={"KOSTER_OVERRIDES": overrides})
-    assert result.fetched == (site.url("/private"),)
-    assert result.stats["koster/override/allowed"] == 1
-    assert [verdict.ground for verdict in result.verdicts] == [Ground.OVERRIDE]
-
-
-@pytest.mark.parametrize("left", ["reason", "until", "site"])
-async def test_a_crawl_does_not_begin_with_a_wrong_one(crawl: Crawl, site: Site, left: str) -> None:
-    wrong = entry(site, allow=["/"])
-    del wrong[left]
-    overrides = [entry(site, allow=["/"]), wrong]
-    with pytest.raises(ValueError, match=rf'^Invalid KOSTER_OVERRIDES: entry 2, .* no "{left}"'):
-        await crawl(urls=[site.url()], settings={"KOSTER_OVERRIDES": overrides})
-    assert site.requests == ()

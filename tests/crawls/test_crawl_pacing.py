@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,6 @@ from harness.storages import SHARED, place_of
 from harness.virtual import time
 from scrapy import Request
 from scrapy.http import Response
-
-from scrapy_koster import RobotsForbidden
-from scrapy_koster.crawl.pacing.pacer import LATE_MOST_SECS
 
 DELAY_SECS = 0.3
 OBEY: dict[str, Any] = {"KOSTER_CRAWL_DELAY": "obey"}
@@ -44,6 +41,7 @@ def assert_apart(*sites: Site, secs: float = DELAY_SECS) -> None:
     assert min(gaps(*sites)) >= secs - EARLY_SECS, gaps(*sites)
 
 
+@pytest.mark.promise("docs/pacing.md", "visits to a host are as far apart as it asks for")
 async def test_visits_are_apart(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots()
@@ -62,6 +60,7 @@ async def test_visits_are_apart(crawl: Crawl, server: Server) -> None:
     )
 
 
+@pytest.mark.promise("docs/pacing.md", "without the setting delays are ignored")
 async def test_by_itself_delays_are_ignored(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(3600)
@@ -97,6 +96,7 @@ class Busy(RecordingSpider):
             yield self.ask(f"{url}?again")
 
 
+@pytest.mark.promise("docs/pacing.md", "one delay for a host, whatever is requested")
 @pytest.mark.parametrize("throttled", [False, True])
 async def test_whatever_asks_waits_for_the_same_host(
     crawl: Crawl, server: Server, throttled: bool
@@ -128,28 +128,7 @@ async def test_whatever_asks_waits_for_the_same_host(
     assert min(apart[1:]) >= DELAY_SECS - EARLY_SECS, times
 
 
-async def test_what_is_under_way_when_a_delay_becomes_known_counts(
-    crawl: Crawl, server: Server
-) -> None:
-    """Of another site of the host, which asks for no delay."""
-    site, other = server.site(), server.site()
-    site.robots = robots()
-    other.page("/slow", Reply(delay=DELAY_SECS))
-
-    class OneAfterTheOther(RecordingSpider):
-        async def start(self) -> AsyncIterator[Any]:
-            yield self.ask(other.url("/slow"))
-            await crawl.until(lambda: other.asked("/slow"))
-            yield self.ask(site.url("/page"))
-
-    await crawl(urls=[site.url("/private"), other.url("/")])
-    await crawl.sleep(DELAY_SECS + LATE_MOST_SECS)  # the visit to robots.txt is over
-    result = await crawl(OneAfterTheOther, settings=OBEY)
-    assert result.fetched == (other.url("/slow"), site.url("/page"))
-    assert site.asked("/robots.txt") == 1
-    assert site.requests[-1].at - other.requests[-1].at >= DELAY_SECS - EARLY_SECS
-
-
+@pytest.mark.promise("docs/pacing.md", "other hosts do not wait")
 async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
     """Sites whose turn has not come take no place of the downloader."""
     paced = [server.site(host=f"127.0.1.{n}") for n in range(1, 21)]
@@ -168,6 +147,7 @@ async def test_nobody_else_waits(crawl: Crawl, server: Server) -> None:
 # What is longer than KOSTER_CRAWL_DELAY_MAX_SECS.
 
 
+@pytest.mark.promise("docs/pacing.md", "KOSTER_CRAWL_DELAY_MAX_SECS")
 async def test_a_day_is_clamped(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(86400)
@@ -181,6 +161,7 @@ async def test_a_day_is_clamped(crawl: Crawl, server: Server) -> None:
     assert said.endswith(f"waits {DELAY_SECS:g} s instead (KOSTER_CRAWL_DELAY_MAX_SECS)")
 
 
+@pytest.mark.promise("docs/pacing.md", 'KOSTER_CRAWL_DELAY = "refuse"')
 async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(86400)
@@ -204,61 +185,6 @@ async def test_a_day_is_refused(crawl: Crawl, server: Server) -> None:
     assert result.finish_reason == "robotstxt_forbidden"
 
 
-NAMED = """User-agent: slow
-Crawl-delay: 86400
-
-User-agent: other
-Crawl-delay: 0.2
-
-User-agent: *
-Disallow: /private
-"""
-
-
-@pytest.mark.parametrize("own", ["fig", "other"])
-async def test_a_name_that_is_asked_for_a_day_is_refused_alone(
-    crawl: Crawl, server: Server, own: str
-) -> None:
-    site = server.site()
-    site.robots = NAMED
-    slow = Request(site.url("/slow"), meta={"robotstxt_user_agent": "slow"}, priority=1)
-    settings = OBEY | {"KOSTER_CRAWL_DELAY": "refuse", "ROBOTSTXT_USER_AGENT": own}
-    urls = [slow, site.url("/a"), site.url("/b"), slow.replace(url=site.url("/slower"))]
-    result = await crawl(urls=urls, settings=settings)
-    assert sorted(result.fetched) == [site.url("/a"), site.url("/b")]
-    assert {verdict.line for verdict in result.verdicts} == {2}
-    assert len(result.refused) == result.stats["koster/crawl_delay/refused"] == 2
-
-
-async def test_what_is_refused_for_its_delay_waits_for_nothing(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    site.robots = NAMED.replace("0.2", "1")
-    slow = {"meta": {"robotstxt_user_agent": "slow"}, "priority": -1}
-    urls = [site.url("/a"), *(Request(site.url(f"/slow{n}"), **slow) for n in range(6))]  # type: ignore[arg-type]
-    settings = OBEY | {"KOSTER_CRAWL_DELAY": "refuse", "ROBOTSTXT_USER_AGENT": "other"}
-    result = await crawl(urls=urls, settings=settings)
-    assert (result.fetched, len(result.refused)) == ((site.url("/a"),), 6)
-    assert result.seconds < 5
-
-
-async def test_a_day_is_waited_for_and_the_crawl_can_be_closed(
-    crawl: Crawl, server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    site = server.site()
-    site.robots = robots(86400)
-    settings = OBEY | {"KOSTER_CRAWL_DELAY_MAX_SECS": 1e6, "KOSTER_IDLE_LIMIT_SECS": 0.2}
-    running = crawl.start(urls=site.urls(3), settings=settings)
-    await crawl.until(lambda: any("Idle until" in each for each in caplog.messages))
-    result = await running.stop()
-    assert not site.pages_asked
-    [said] = [each for each in result.logged(logging.INFO) if "Idle until" in each]
-    assert "waiting requests: 1, for example 127.0.0.1. Next request in 86" in said
-    assert result.finish_reason == "shutdown"
-    assert result.stats["koster/parked"] == 3
-
-
 async def test_without_our_scheduler_it_is_said(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(3600)
@@ -269,15 +195,6 @@ async def test_without_our_scheduler_it_is_said(crawl: Crawl, server: Server) ->
     result = await crawl(urls=site.urls(2), settings=settings, robots=None)
     assert len(result.fetched) == 2
     assert any("KOSTER_CRAWL_DELAY" in each for each in result.logged(logging.WARNING))
-
-
-async def test_a_storage_that_fails_does_not_hurry(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = robots()
-    settings = OBEY | {"KOSTER_SQLITE_PATH": "/proc/nowhere/robots.sqlite3"}
-    result = await crawl(urls=site.urls(3), settings=settings)
-    assert len(result.fetched) == 3
-    assert_apart(site)
 
 
 async def test_the_next_run_does_not_come_early(
@@ -297,49 +214,7 @@ async def test_the_next_run_does_not_come_early(
     assert_apart(site, secs=1.5)
 
 
-async def test_what_is_fetched_all_the_same_is_a_visit(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = robots(1.0)
-    free = Request(site.url("/free"), meta={"dont_obey_robotstxt": True}, priority=-1)
-    result = await crawl(urls=[site.url("/a"), free, site.url("/b")], settings=OBEY)
-    assert len(result.fetched) == 3
-    times = {asked.target: asked.at for asked in site.requests}
-    assert times["/b"] - times["/free"] >= 1.0 - EARLY_SECS or times["/free"] > times["/b"]
-    assert times["/b"] - times["/a"] >= 1.0 - EARLY_SECS
-
-
-async def test_the_robots_txt_of_a_spider_is_a_visit_like_others(
-    crawl: Crawl, server: Server
-) -> None:
-    http, https = server.site(), server.site("https")
-    http.robots = https.robots = robots()
-    urls = [http.url("/a"), https.url("/robots.txt"), http.url("/b"), http.url("/robots.txt")]
-    requests = [Request(url, dont_filter=True, priority=-n) for n, url in enumerate(urls)]
-    result = await crawl(urls=requests, settings=OBEY)
-    assert len(result.fetched) == 4
-    # It was asked for twice before anything was known of the host.
-    assert min(gaps(http)[1:]) >= DELAY_SECS - EARLY_SECS
-
-
-async def test_a_crawl_ends_though_a_turn_would_come_later(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    """Nothing waits for that turn any more: a host that cannot be asked is given up as ever."""
-    site, dead = server.site(host="127.0.0.2"), server.down()
-    site.robots = robots(3600, rules="Disallow: /")
-    settings = OBEY | {
-        "JOBDIR": str(tmp_path / "job"),
-        "KOSTER_CRAWL_DELAY_MAX_SECS": 1e6,
-        "KOSTER_IDLE_LIMIT_SECS": 1,
-        "KOSTER_DEFER_FIRST_SECS": 0.3,
-        "KOSTER_DEFER_MAX_SECS": 0.6,
-    }
-    result = await crawl(urls=[*site.urls(3), dead.url("/")], settings=settings)
-    assert result.seconds < 10
-    assert len(result.refused) == 3
-    assert result.stats["koster/parked"] == 1
-
-
+@pytest.mark.promise("docs/pacing.md", "the delay counts from the answer")
 async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = robots(0.1)
@@ -348,26 +223,6 @@ async def test_a_slow_page_is_alone(crawl: Crawl, server: Server) -> None:
     assert len(result.fetched) == 2
     times = {asked.target: asked.at for asked in site.requests}
     assert times["/next"] - times["/slow"] >= 0.6
-
-
-async def test_the_refusal_is_ours(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = robots(25, rules="Disallow: /")
-    result = await crawl(urls=site.urls(3), settings=OBEY)
-    assert all(isinstance(error, RobotsForbidden) for _, error in result.refused)
-    assert result.seconds < 20
-
-
-@pytest.mark.parametrize("jitter", [0, 1, 3])
-async def test_no_jitter_of_scrapy_shortens_a_gap(
-    crawl: Crawl, server: Server, jitter: float
-) -> None:
-    site = server.site()
-    site.robots = robots(0.2)
-    settings = OBEY | {"DOWNLOAD_DELAY": 0.5, "DOWNLOAD_DELAY_JITTER": jitter}
-    result = await crawl(urls=site.urls(6), settings=settings)
-    assert len(result.fetched) == 6
-    assert_apart(site, secs=0.5 - ON_ITS_WAY_SECS)
 
 
 @pytest.mark.long
@@ -396,6 +251,7 @@ async def test_a_thousand_gaps(crawl: Crawl, server: Server) -> None:
 # Several at once.
 
 
+@pytest.mark.promise("docs/pacing.md", "processes share the delay of a host")
 @pytest.mark.parametrize("name", SHARED)
 def test_a_fleet_comes_no_more_often_than_one(name: str, tmp_path: Path) -> None:
     place = place_of(name, tmp_path)
@@ -411,6 +267,7 @@ def test_a_fleet_comes_no_more_often_than_one(name: str, tmp_path: Path) -> None
         assert sum(gaps(site)) >= 9 * 0.5 - ON_ITS_WAY_SECS
 
 
+@pytest.mark.promise("docs/pacing.md", "the next crawl does not come early")
 def test_the_next_process_does_not_come_early(tmp_path: Path) -> None:
     """After kill -9 as well: that there was a visit is stored when it begins."""
     place = place_of("sqlite", tmp_path)

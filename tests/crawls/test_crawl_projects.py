@@ -6,17 +6,11 @@ Replay out of the HTTP cache is in test_crawl_replay.py.
 from __future__ import annotations
 
 import logging
-from itertools import cycle
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl
-from harness.replies import Reply
 from harness.server import Server
-from scrapy import Request
-from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
-from scrapy.http import Response
 from scrapy.robotstxt import ProtegoRobotParser
 
 BY_ROBOT = """\
@@ -45,16 +39,13 @@ MOZILLA = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36"
         ("", "/for/figtree", False),
     ],
 )
-@pytest.mark.parametrize("where", ["settings", "arguments", "meta"])
 async def test_a_whole_header_as_the_name(
-    crawl: Crawl, server: Server, where: str, said: str, refused: str, *, warned: bool
+    crawl: Crawl, server: Server, said: str, refused: str, *, warned: bool
 ) -> None:
     site = server.site()
     site.robots = BY_ROBOT
-    name = "ROBOTSTXT_USER_AGENT" if where == "settings" else "robotstxt_user_agent"
-    given: dict[str, Any] = {"settings": {}, where: {name: said}}
-    given["settings"] = {"USER_AGENT": "FigTree/0.1 (+http://fict.org)", **given["settings"]}
-    result = await crawl(urls=[site.url(path) for path in PATHS], **given)
+    settings = {"USER_AGENT": "FigTree/0.1 (+http://fict.org)", "ROBOTSTXT_USER_AGENT": said}
+    result = await crawl(urls=[site.url(path) for path in PATHS], settings=settings)
     assert [url for url, _ in result.refused] == [site.url(refused)]
     warnings = [
         line
@@ -66,7 +57,6 @@ async def test_a_whole_header_as_the_name(
 
 # ROBOTSTXT_PARSER, KOSTER_PARSER
 
-PROTEGO = "scrapy.robotstxt.ProtegoRobotParser"
 PYTHON = "scrapy.robotstxt.PythonRobotParser"
 
 
@@ -95,109 +85,3 @@ async def test_a_parser_for_scrapys_middleware_is_not_ignored_without_a_word(
     warnings = result.logged(logging.WARNING, "scrapy_koster")
     assert len(warnings) == warned
     assert all("ROBOTSTXT_PARSER = " in line and "KOSTER_PARSER" in line for line in warnings)
-
-
-@pytest.mark.parametrize("parser", [PROTEGO, PYTHON, TheirParser])
-@pytest.mark.parametrize(
-    "body", ["User-agent: *\nDisallow: /no", "User-agent: a\nUser-agent: scrapy\nDisallow: /no"]
-)
-async def test_a_refusal_says_which_parser_refused_and_no_more(
-    crawl: Crawl, server: Server, parser: Any, body: str
-) -> None:
-    site = server.site()
-    site.robots = body
-    urls = [site.url("/"), site.url("/no")]
-    result = await crawl(urls=urls, settings={"KOSTER_PARSER": parser})
-    assert result.fetched == (site.url("/"),)
-    [(_, error)] = result.refused
-    name = parser if isinstance(parser, str) else parser.__name__
-    assert str(error) == (
-        f"forbidden by {site.url('/robots.txt')}: as {name.rpartition('.')[2]} reads it, which"
-        " names no line"
-    )
-
-
-# User agents by chance
-
-
-class RandomUserAgent:
-    """As scrapy-fake-useragent and others have it, each page another browser."""
-
-    browsers = cycle([MOZILLA, "Opera/9.80 (X11; Linux)", "Mozilla/5.0 (Macintosh)"])
-
-    def process_request(self, request: Request) -> None:
-        request.headers["User-Agent"] = next(self.browsers)
-
-
-@pytest.mark.parametrize(
-    ("settings", "refused"),
-    [({}, "/for/others"), ({"ROBOTSTXT_USER_AGENT": "FigTree/0.1"}, "/for/figtree")],
-)
-async def test_user_agents_by_chance(
-    crawl: Crawl, server: Server, settings: dict[str, Any], refused: str
-) -> None:
-    site = server.site()
-    site.robots = BY_ROBOT
-    middlewares = {
-        "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
-        RandomUserAgent: 400,
-    }
-    result = await crawl(
-        urls=[site.url(path) for path in PATHS],
-        settings={"DOWNLOADER_MIDDLEWARES": middlewares, **settings},
-    )
-    assert [url for url, _ in result.refused] == [site.url(refused)]
-    assert len({asked.header("User-Agent") for asked in site.requests}) == 3
-    [warning] = result.logged(logging.WARNING, "scrapy_koster")
-    assert "(section 3.2.1)" in warning
-
-
-# Proxies in turn
-
-
-class RotatingProxies:
-    """As scrapy-rotating-proxies has it: a proxy that fails is left for the next."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.proxies = cycle(crawler.settings.getlist("ROTATING_PROXY_LIST"))
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> RotatingProxies:
-        return cls(crawler)
-
-    def process_request(self, request: Request) -> None:
-        request.meta["proxy"] = next(self.proxies)
-
-    def process_response(self, request: Request, response: Response) -> Request | Response:
-        return self.again(request) if response.status == 503 else response
-
-    def process_exception(self, request: Request, exception: Exception) -> Request | None:
-        return None if isinstance(exception, IgnoreRequest) else self.again(request)
-
-    @staticmethod
-    def again(request: Request) -> Request:
-        return request.replace(dont_filter=True)
-
-
-async def test_proxies_in_turn_of_which_some_are_banned(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = BY_ROBOT
-    urls = [site.url(path) for path in PATHS]
-    dead, banned, *good = server.down(), server.proxy(), server.proxy(), server.proxy()
-    for url in (site.url("/robots.txt"), *urls):
-        banned.page(url, Reply(503))
-    proxies = [proxy.url("") for proxy in (dead, banned, *good)]
-    result = await crawl(
-        urls=urls,
-        settings={
-            "ROTATING_PROXY_LIST": proxies,
-            "DOWNLOADER_MIDDLEWARES": {RotatingProxies: 610},
-            "RETRY_ENABLED": False,
-        },
-    )
-    assert [url for url, _ in result.refused] == [site.url("/for/others")]
-    assert sorted(result.fetched) == sorted(urls[:3])
-    asked = [each.target for proxy in good for each in proxy.requests]
-    assert sorted(asked) == sorted([site.url("/robots.txt"), *urls[:3]])
-    assert all(proxy.requests for proxy in good)
-    assert result.logged(logging.WARNING, "scrapy_koster") == []

@@ -36,6 +36,7 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     return place_of(request.param, tmp_path).settings()
 
 
+@pytest.mark.promise("docs/access.md", "A copy belongs to a site and to the robot")
 @pytest.mark.parametrize("answer", [by_robot, restricted_for_two])
 @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")], ids=",".join)
 async def test_each_robot_obeys_its_own_file(
@@ -64,16 +65,6 @@ async def test_a_fleet_of_two_robots_fetches_each_site_once_for_each(
     assert {site.asked("/robots.txt") for site in sites} == {2}
     fetched = [len(result.fetched) for result in results]
     assert fetched == [len(urls) if robot == "one" else 0 for robot in robots]
-
-
-async def test_random_headers_that_begin_alike_share_a_copy(
-    crawl: Crawl, server: Server, settings: dict[str, Any]
-) -> None:
-    site = server.site()
-    site.robots = OPEN
-    for header in ("Mozilla/5.0 (X11; Linux)", "Mozilla/5.0 (Windows NT 10.0)"):
-        await crawl(urls=[site.url("/a")], settings=settings | {"USER_AGENT": header})
-    assert site.asked("/robots.txt") == 1
 
 
 async def test_a_request_with_a_name_of_its_own_uses_the_copy_of_its_crawl(

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +16,7 @@ from harness import forks
 from harness.crawling import Crawl, RecordingSpider, reactor_settings
 from harness.fleet import closed_clients, of_scrapy_redis
 from harness.redis_server import RedisServer, redis_server
-from harness.replies import Reply, redirect
+from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy_redis.spiders import RedisSpider
 
@@ -55,7 +52,6 @@ QUEUES = ("PriorityQueue", "FifoQueue", "LifoQueue")
 QUEUE = "fleet:requests"
 WARNING = "cannot be written to the Redis of scrapy-redis"
 PAGES = 200
-STOPPED_RUNS = int(os.environ.get("STOPPED_RUNS", "5"))
 QUICK = {"LEASE_SECS": 1.5, "TICK_SECS": 0.2, "YOUNG_SECS": 0.2}
 
 
@@ -178,8 +174,11 @@ async def test_a_spider_that_is_fed_while_a_dead_site_is_waited_for(
     assert result.stats["koster/parked"] == 1
 
 
+@pytest.mark.promise("README.md", "If a worker is killed, the others take over")
 @pytest.mark.beside("scrapy-redis", "a worker that is killed")
-@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize(
+    "queue", [QUEUES[0], *(pytest.param(name, marks=pytest.mark.long) for name in QUEUES[1:])]
+)
 async def test_a_worker_that_is_killed(server: Server, fleet: Fleet, queue: str) -> None:
     """No waiting request is lost, no page is fetched again."""
     site = closed(server)
@@ -197,6 +196,7 @@ async def test_a_worker_that_is_killed(server: Server, fleet: Fleet, queue: str)
     assert fleet.left() <= {"fleet:dupefilter"}
 
 
+@pytest.mark.promise("docs/access.md", "a suspended worker drops what others have taken over")
 async def test_a_worker_that_is_stopped_for_longer_than_its_lease(
     server: Server, fleet: Fleet, crawl: Crawl
 ) -> None:
@@ -213,26 +213,7 @@ async def test_a_worker_that_is_stopped_for_longer_than_its_lease(
     assert log.count("Other workers have taken over") == 1
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("run", range(STOPPED_RUNS))
-async def test_a_worker_that_is_stopped_for_any_time(
-    server: Server, fleet: Fleet, crawl: Crawl, run: int
-) -> None:
-    chance = random.Random(run)
-    site = closed(server)
-    workers = [fleet.start(site.urls(PAGES)) for _ in range(2)]
-    await crawl.until(lambda: site.asked("/robots.txt"))
-    await crawl.sleep(chance.uniform(0, 2))
-    workers[0].send_signal(signal.SIGSTOP)
-    await crawl.sleep(chance.uniform(0, 1.5))
-    site.robots = OPEN
-    await crawl.sleep(chance.uniform(0, 3))
-    workers[0].send_signal(signal.SIGCONT)
-    for worker in workers:
-        fleet.end(worker)
-    assert each_once(site, PAGES)
-
-
+@pytest.mark.promise("docs/access.md", "a worker that ends puts its waiting requests back")
 @pytest.mark.parametrize("when", ["at once", "written"])
 async def test_a_worker_that_is_interrupted(
     server: Server, fleet: Fleet, crawl: Crawl, when: str
@@ -253,6 +234,7 @@ async def test_a_worker_that_is_interrupted(
     assert fleet.left() <= {"fleet:dupefilter"}
 
 
+@pytest.mark.promise("docs/access.md", "a worker without work stays for the idle limit at most")
 async def test_both_end_when_nothing_is_left_but_what_waits(server: Server, fleet: Fleet) -> None:
     """They do not wait for each other for ever, and what waits is there for the next run."""
     sites = [closed(server), closed(server)]
@@ -268,6 +250,7 @@ async def test_both_end_when_nothing_is_left_but_what_waits(server: Server, flee
     assert all(each_once(site, 20) for site in sites)
 
 
+@pytest.mark.promise("docs/access.md", "without SCHEDULER_PERSIST waiting requests are dropped")
 async def test_a_queue_that_is_not_kept(server: Server, fleet: Fleet) -> None:
     """What waits for too long is given up, and each request is told."""
     site = closed(server)
@@ -275,17 +258,6 @@ async def test_a_queue_that_is_not_kept(server: Server, fleet: Fleet) -> None:
     log = fleet.end(fleet.start(site.urls(20), **settings))
     assert "'koster/deferred/dropped': 20" in log
     assert "still wait" not in log
-    assert fleet.left() == set()
-
-
-async def test_a_queue_that_is_not_kept_says_what_would_keep_it(
-    server: Server, fleet: Fleet
-) -> None:
-    site = closed(server)
-    worker = fleet.start(site.urls(20), SCHEDULER_PERSIST=False)
-    await fleet.until_written(20)
-    log = fleet.end(worker, signal.SIGINT)
-    assert "still wait for their site: 20, of 1 sites. They are dropped: set SCHEDULER_PE" in log
     assert fleet.left() == set()
 
 
@@ -301,6 +273,7 @@ async def test_what_a_killed_worker_left_waits_for_the_next_run(
     assert each_once(site, 20)
 
 
+@pytest.mark.promise("docs/access.md", "SCHEDULER_FLUSH_ON_START drops these copies, too")
 async def test_a_queue_that_is_emptied_at_the_start(server: Server, fleet: Fleet) -> None:
     site = closed(server)
     worker = fleet.start(site.urls(20))
@@ -312,31 +285,10 @@ async def test_a_queue_that_is_emptied_at_the_start(server: Server, fleet: Fleet
     assert fleet.written() == 0
 
 
-async def test_a_redirect_of_what_was_taken_over_meets_the_dupefilter(
-    server: Server, fleet: Fleet
-) -> None:
-    site = closed(server)
-    site.page("/old", redirect(site.url("/seen")))
-    worker = fleet.start([site.url("/seen"), site.url("/old")])
-    await fleet.until_written(2)
-    fleet.end(worker, signal.SIGKILL)
-    site.robots = OPEN
-    fleet.end(fleet.start([]))
-    assert Counter(site.pages_asked) == {"/seen": 1, "/old": 1}
-
-
-async def test_what_waits_for_a_moment_is_not_written(server: Server, fleet: Fleet) -> None:
-    site = server.site()
-    site.robots = Reply(body="", delay=0.3)
-    fleet.client.config_resetstat()
-    fleet.end(fleet.start(site.urls(50), constants={"YOUNG_SECS": 2}))
-    assert each_once(site, 50)
-    assert "cmdstat_hset" not in fleet.client.info("commandstats")
-
-
 # A Redis that fails.
 
 
+@pytest.mark.promise("docs/access.md", "while Redis hangs, requests wait; one warning")
 async def test_a_redis_that_hangs(server: Server, fleet: Fleet, crawl: Crawl) -> None:
     site = closed(server)
     worker = fleet.start(site.urls(50))
@@ -350,6 +302,7 @@ async def test_a_redis_that_hangs(server: Server, fleet: Fleet, crawl: Crawl) ->
     assert log.count(WARNING) <= 1
 
 
+@pytest.mark.promise("docs/access.md", "if Redis loses its data, requests in memory continue")
 async def test_a_redis_that_is_killed_and_comes_back_without_data(
     server: Server, fleet: Fleet, crawl: Crawl
 ) -> None:
@@ -363,71 +316,3 @@ async def test_a_redis_that_is_killed_and_comes_back_without_data(
     log = fleet.end(worker)
     assert each_once(site, 50)
     assert log.count(WARNING) <= 1
-
-
-async def test_a_redis_that_stays_away(server: Server, fleet: Fleet, crawl: Crawl) -> None:
-    site = closed(server)
-    worker = fleet.start(site.urls(50))
-    await fleet.until_written(50)
-    fleet.redis.stop()
-    await crawl.sleep(3)
-    log = fleet.end(worker, signal.SIGINT)
-    assert log.count(WARNING) == 1
-    assert "still wait for their site: 50, of 1 sites. What of them is not in Redis is lost" in log
-
-
-async def test_a_redis_that_hangs_for_longer_than_the_lease(
-    server: Server, fleet: Fleet, crawl: Crawl
-) -> None:
-    """The site opens meanwhile. Who goes on first takes over what the others have parked."""
-    site = closed(server)
-    workers = [fleet.start(site.urls(50))]
-    await fleet.until_written(50)
-    workers.append(fleet.start([]))
-    await fleet.until_there_are(2)
-    fleet.redis.send(signal.SIGSTOP)
-    site.robots = OPEN
-    await crawl.sleep(4)
-    assert site.pages_asked == []
-    fleet.redis.send(signal.SIGCONT)
-    for worker in workers:
-        fleet.end(worker)
-    assert each_once(site, 50)
-
-
-async def test_a_redis_that_forgets(server: Server, fleet: Fleet) -> None:
-    """What waits in a worker is handed back all the same: another's flush_on_start is no loss."""
-    site = closed(server)
-    worker = fleet.start(site.urls(50))
-    await fleet.until_written(50)
-    fleet.client.flushall()
-    log = fleet.end(worker, signal.SIGINT)
-    assert "for their site: 50, of 1 sites. They are kept for the next run" in log
-    assert fleet.client.zcard(QUEUE) == 50
-
-
-@pytest.mark.timed
-@pytest.mark.parametrize(("secs", "retry_secs"), [(1, 60), (7, 60), (7, 0.5)])
-async def test_an_interrupt_while_redis_hangs(
-    server: Server, fleet: Fleet, crawl: Crawl, secs: float, retry_secs: float
-) -> None:
-    """scrapy-redis waits for 30 s, ten times over: while Redis is silent it is not called."""
-    site = closed(server)
-    given: dict[str, Any] = {"KOSTER_STORAGE": "scrapy_koster.storage.redis.RedisStorage"}
-    given |= {"KOSTER_REDIS_URL": fleet.redis.url(), "KOSTER_DEFER_MAX_SECS": retry_secs}
-    given["KOSTER_DEFER_FIRST_SECS"] = retry_secs
-    worker = fleet.start(site.urls(50), constants={"_ANSWERED_SECS": 0}, **given)
-    await fleet.until_written(50)
-    await crawl.sleep(2)  # a call of scrapy-redis that is under way lasts for 30 s
-    fleet.redis.send(signal.SIGSTOP)
-    await crawl.sleep(secs)
-    began = time.monotonic()
-    log = fleet.end(worker, signal.SIGINT)
-    assert time.monotonic() - began < 5
-    warnings = [line for line in log.splitlines() if "WARNING: " in line and "Redis" in line]
-    assert len(warnings) == 1
-    assert "What of them is not in Redis is lost" in log
-    fleet.redis.send(signal.SIGCONT)
-    site.robots = OPEN
-    fleet.end(fleet.start([]))
-    assert each_once(site, 50)

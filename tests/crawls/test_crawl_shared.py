@@ -5,12 +5,10 @@ They are being scraped, and none of them is work.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.clocks import sleep
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server
@@ -55,15 +53,6 @@ class WithLogo(Sharing):
         yield {"file_urls": [self.picture]}
 
 
-class WithLock(Sharing):
-    async def parse(self, response: Response, **arguments: Any) -> None:
-        await maybe_deferred_to_future(self.lock.acquire())
-        try:
-            await self.download()
-        finally:
-            self.lock.release()
-
-
 class WithFuture(Sharing):
     waiting: list[Deferred[None]] | None = None
 
@@ -79,7 +68,8 @@ class WithFuture(Sharing):
             told.callback(None)
 
 
-@pytest.mark.parametrize("spider", [WithLogo, WithLock, WithFuture])
+@pytest.mark.promise("docs/access.md", "a callback that waits for a picture is given up")
+@pytest.mark.parametrize("spider", [WithLogo, WithFuture])
 @pytest.mark.parametrize("is_down", [True, False])
 async def test_the_idle_limit_holds(
     crawl: Crawl, server: Server, tmp_path: Path, spider: type[Sharing], is_down: bool
@@ -98,55 +88,3 @@ async def test_the_idle_limit_holds(
     assert len(site.pages_asked) == 10
     assert ("koster/deferred/dropped" in result.stats) is is_down
     assert bool(pictures.pages_asked) is not is_down
-
-
-class Working(Sharing):
-    """Page 0 works for long, and shows it; page 1 has a picture."""
-
-    async def parse(self, response: Response, **arguments: Any) -> AsyncIterator[Any]:
-        if not response.url.endswith("0"):
-            await self.download()
-            return
-        for number in range(8):
-            await sleep(0.6 * IDLE_SECS)
-            yield {"number": number}
-
-
-@pytest.mark.parametrize("pages", [2, 5])
-async def test_who_works_is_not_taken_for_idle(crawl: Crawl, server: Server, pages: int) -> None:
-    """Whether or not more requests wait than responses are being scraped."""
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    pictures.robots = [Reply(503)] * 2 + [Reply(body="")]
-    settings = SOON | {"KOSTER_DEFER_FIRST_SECS": IDLE_SECS, "KOSTER_DEFER_MAX_SECS": IDLE_SECS}
-    result = await crawl(
-        Working,
-        urls=site.urls(pages),
-        settings=settings,
-        arguments={"picture": pictures.url("/picture")},
-    )
-    assert result.refused == ()
-    assert len(result.items) == 8
-
-
-async def test_what_is_fetched_after_the_limit_begins_it_anew(crawl: Crawl, server: Server) -> None:
-    """By a callback, past the scheduler."""
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    pictures.robots = Reply(503)
-
-    class Persisting(Sharing):
-        async def parse(self, response: Response, **arguments: Any) -> None:
-            await self.download()
-            await self.download()
-            assert len(self.refused) == 2
-            await self.crawler.engine.download_async(Request(site.url("/more")))
-            pictures.robots = Reply(body="")
-            await self.download()
-
-    result = await crawl(
-        Persisting,
-        urls=site.urls(1),
-        settings=SOON,
-        arguments={"picture": pictures.url("/picture")},
-    )
-    assert result.fetched == (pictures.url("/picture"),)
-    assert result.seconds < IN_TIME_SECS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -55,6 +54,7 @@ def robots_of(*sites: Site) -> dict[str, Any]:
     return {"arguments": {"sitemap_urls": [site.url("/robots.txt") for site in sites]}}
 
 
+@pytest.mark.promise("docs/recipes.md", "RobotsSitemapMixin")
 @pytest.mark.parametrize(("spider", "times"), [(Plain, 2), (Ours, 1)])
 async def test_each_robots_txt_is_requested_once(
     crawl: Crawl, server: Server, *, spider: type[Plain], times: int
@@ -66,56 +66,6 @@ async def test_each_robots_txt_is_requested_once(
     assert set(result.fetched) == wanted
     assert len(result.fetched) == 6
     assert result.stats["koster/forbidden/rule"] == 3
-
-
-async def test_a_sitemap_that_is_named_is_requested(crawl: Crawl, server: Server) -> None:
-    site = mapped(server)
-    result = await crawl(Ours, arguments={"sitemap_urls": [site.url("/b.xml")]})
-    assert result.fetched == (site.url("/2"),)
-
-
-async def test_a_site_that_fails_holds_up_no_other(crawl: Crawl, server: Server) -> None:
-    failing, site = server.site(), mapped(server)
-    failing.robots = Reply(503)
-    settings = {"KOSTER_DEFER_FIRST_SECS": 1, "KOSTER_DEFER_LIMIT_SECS": 20}
-    running = crawl.start(Ours, **robots_of(failing, site), settings=settings)
-    spider: Any = running.crawler
-    await crawl.until(lambda: site.asked("/2") and failing.asked("/robots.txt") < 4)
-    assert running.crawler.crawling
-    result = await running.result()
-    assert len(result.fetched) == 2
-    [warning] = [each for each in result.logged(logging.WARNING) if "sitemaps" in each]
-    assert warning.startswith(
-        f"The sitemaps of {failing.url('/robots.txt')} are unknown: forbidden by"
-    )
-    assert spider is running.crawler
-
-
-async def test_a_crawl_that_is_stopped_ends(crawl: Crawl, server: Server) -> None:
-    hanging = server.site()
-    hanging.robots = Reply(delay=50)
-    running = crawl.start(Ours, **robots_of(hanging))
-    await crawl.until(lambda: hanging.asked("/robots.txt"))
-    result = await running.stop()
-    assert result.finish_reason == "shutdown"
-    assert result.seconds < 20
-
-
-async def test_a_site_that_is_restricted_has_none(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = Reply(403, f"Sitemap: {site.url('/a.xml')}\n")
-    result = await crawl(Ours, **robots_of(site))
-    assert site.pages_asked == []
-    assert result.finish_reason == "finished"
-
-
-async def test_a_file_that_was_cut_says_so(crawl: Crawl, server: Server) -> None:
-    site = mapped(server)
-    settings = {"KOSTER_MAX_BYTES": len(f"Sitemap: {site.url('/a.xml')}\n") + 3}
-    result = await crawl(Ours, **robots_of(site), settings=settings)
-    [warning] = [each for each in result.logged(logging.WARNING) if "after the cut" in each]
-    assert f"The robots.txt of {site.url('')} is longer than KOSTER_MAX_BYTES" in warning
-    assert (site.asked("/a.xml"), site.asked("/b.xml")) == (1, 0)
 
 
 async def test_without_the_middleware_it_is_a_sitemap_spider(crawl: Crawl, server: Server) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Asked, Reply
 from harness.server import Server, Site
-
-from scrapy_koster.storage.port import Settings
-from scrapy_koster.storage.sqlite import SQLiteStorage
 
 RULES = "User-agent: *\nDisallow: /first\nDisallow: /second\n"
 FIRST_LINES = {"KOSTER_MAX_BYTES": 40}
@@ -32,46 +28,6 @@ async def pages(crawl: Crawl, site: Site, **settings: Any) -> tuple[list[str], C
     return sorted(url.removeprefix(site.url("")) for url in result.fetched), result
 
 
-class Opened(SQLiteStorage):
-    """Notes when it is opened and closed."""
-
-    seen: ClassVar[list[str]]
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> SQLiteStorage:
-        cls.seen.append("opened")
-        return super().from_settings(settings)
-
-    def close(self) -> None:
-        self.seen.append("closed")
-        super().close()
-
-
-async def test_the_storage_is_opened_before_there_is_a_request(crawl: Crawl) -> None:
-    storage: type[Opened] = type("Storage", (Opened,), {"seen": []})
-    await crawl(urls=[], settings={"KOSTER_STORAGE": storage})
-    assert storage.seen == ["opened", "closed"]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"KOSTER_SQLITE_PATH": "/dev/null/robots.sqlite3"},
-        {
-            "KOSTER_STORAGE": "scrapy_koster.storage.redis.RedisStorage",
-            "KOSTER_REDIS_URL": "redis://127.0.0.1:1/0",  # nothing listens there
-        },
-    ],
-)
-async def test_one_that_cannot_be_opened_is_told_of_when_the_crawl_begins(
-    crawl: Crawl, settings: dict[str, str]
-) -> None:
-    result = await crawl(urls=[], settings=settings)
-    [said] = [said for said in result.logged(logging.WARNING) if "The storage" in said]
-    assert said.startswith("The storage of robots.txt failed. The crawl goes on, without it")
-    assert result.stats["finish_reason"] == "finished"
-
-
 async def test_a_file_that_was_cut_is_fetched_again_when_more_is_read(
     crawl: Crawl, server: Server
 ) -> None:
@@ -84,26 +40,7 @@ async def test_a_file_that_was_cut_is_fetched_again_when_more_is_read(
     assert site.asked("/robots.txt") == 2
 
 
-async def test_a_file_is_cut_again_when_less_is_read(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    assert (await pages(crawl, site))[0] == ["/page"]
-    assert (await pages(crawl, site, **FIRST_LINES))[0] == ["/page", "/second"]
-    assert (await pages(crawl, site))[0] == ["/page"]
-    assert site.asked("/robots.txt") == 1
-
-
-async def test_a_cut_is_logged_once_and_counted(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    for _ in ("fetched", "from the storage"):
-        _, result = await pages(crawl, site, **FIRST_LINES)
-        assert result.stats["koster/cut"] == 1
-        [said] = [said for said in result.logged(logging.INFO) if "KOSTER_MAX_BYTES" in said]
-        assert said.startswith(f"The robots.txt of {site.url('')} is longer than")
-    assert site.asked("/robots.txt") == 1
-    _, result = await pages(crawl, site)
-    assert "koster/cut" not in result.stats
-
-
+@pytest.mark.promise("docs/reliability.md", "copies stored under other settings")
 @pytest.mark.parametrize(
     ("headers", "settings", "asked"),
     [

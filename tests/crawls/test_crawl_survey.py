@@ -8,17 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from harness.archives import check
 from harness.crawling import Crawl, CrawlResult, Running
 from harness.replies import Gate, Reply
 from harness.server import Server, Site
-from scrapy import Request, signals
-from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
+from scrapy import Request
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from scrapy_koster.archive.folder import Folder
 from scrapy_koster.commands.seeds import Seeds
 from scrapy_koster.crawl import survey
 from scrapy_koster.crawl.survey import (
@@ -27,7 +23,6 @@ from scrapy_koster.crawl.survey import (
     SurveySpider,
     survey_addons,
 )
-from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.numbers import read
 
 RULES = "User-agent: *\nDisallow: /private\nDisallow: /b\n"
@@ -104,6 +99,7 @@ def every_kind(server: Server) -> list[Site]:
     return [*sites, server.down()]
 
 
+@pytest.mark.promise("docs/commands.md", "survey: which URLs would be refused")
 async def test_it_says_what_a_crawl_is_refused_then(
     crawl: Crawl, surveys: Surveys, server: Server
 ) -> None:
@@ -130,37 +126,6 @@ async def test_it_says_what_a_crawl_is_refused_then(
     assert found["about"]["title"] == f"Survey of {len(urls)} URLs"
 
 
-async def test_urls_that_scrapy_takes_for_one_are_decided_each(
-    surveys: Surveys, server: Server
-) -> None:
-    """Each stands in the list: the order of a query may matter to a rule."""
-    site = server.site()
-    site.robots = "User-agent: *\nDisallow: /?b\n"
-    result = await surveys.of(
-        [site.url("/?a=1&b=2"), site.url("/?b=2&a=1"), site.url("/?a=1&b=2#c")]
-    )
-    assert spider(result).decided == len(surveys.seeds[0])
-    assert numbers(result)["requests"]["refused"]["rule"] == 1
-
-
-async def test_what_a_project_raises_is_counted_as_undecided(
-    surveys: Surveys, server: Server
-) -> None:
-    site = server.site()
-    settings = {"DOWNLOADER_MIDDLEWARES": {Raises: 10}}
-    result = await surveys.of([site.url("/a"), site.url("/raises"), site.url("/b")], **settings)
-    assert spider(result).undecided == {"ZeroDivisionError": 1}
-    assert spider(result).decided == surveys.shown.decided == 2
-
-
-class Raises:
-    """A middleware of a project that fails at a page."""
-
-    def process_request(self, request: Request) -> None:
-        if request.url.endswith("/raises"):
-            raise ZeroDivisionError
-
-
 async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
     surveys: Surveys, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,19 +143,6 @@ async def test_a_site_that_hangs_is_asked_once_and_holds_up_nobody(
     assert sum(requests["refused"].values()) == 50
     assert hanging.asked("/robots.txt") == 1
     assert result.seconds < 10
-
-
-@pytest.mark.parametrize("unavailable", ["allow", "disallow"])
-async def test_koster_unavailable_is_obeyed(
-    surveys: Surveys, server: Server, unavailable: str
-) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    result = await surveys.of(site.urls(3), KOSTER_UNAVAILABLE=unavailable)
-    requests = numbers(result)["requests"]
-    refused = {"allow": 0, "disallow": 3}[unavailable]
-    assert (requests["allowed"], requests["refused"]["unavailable"]) == (3 - refused, refused)
-    assert site.pages_asked == []
 
 
 async def test_one_that_was_ended_goes_on(
@@ -220,29 +172,6 @@ async def test_one_that_was_ended_goes_on(
     assert numbers(again)["requests"]["allowed"] == spider(again).decided == len(urls)
     assert again.stats["koster/storage/hit"] == 4
     assert again.stats["robotstxt/request_count"] == 8
-
-
-async def test_few_are_under_way_at_a_time(
-    surveys: Surveys, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(survey, "SITES_AT_ONCE", 3)
-    monkeypatch.setattr(survey, "URLS_AT_ONCE", 5)
-    under_way = []
-    request = SurveySpider.request_of
-    made = 0
-
-    def counted(self: SurveySpider, url: str, **arguments: Any) -> Request:
-        nonlocal made
-        made += 1
-        under_way.append((len(self._asked), made - self.decided))
-        return request(self, url, **arguments)
-
-    monkeypatch.setattr(SurveySpider, "request_of", counted)
-    result = await surveys.of([url for _ in range(10) for url in server.site().urls(40)])
-    assert numbers(result)["requests"]["allowed"] == 400
-    assert max(sites for sites, _ in under_way) == 3
-    # One of each site that begins is not held back.
-    assert max(urls for _, urls in under_way) <= 5 + 3
 
 
 # In a project
@@ -296,36 +225,6 @@ async def test_no_page_is_fetched_whatever_the_project_has(
     assert numbers(result)["requests"]["refused"]["rule"] == 1
 
 
-class Filter:
-    """An extension of a project that has requests dropped without a word."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        crawler.signals.connect(self.scheduled, signal=signals.request_scheduled)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Filter:
-        return cls(crawler)
-
-    def scheduled(self) -> None:
-        raise IgnoreRequest
-
-
-async def test_no_page_of_a_report_is_made(surveys: Surveys, server: Server, crawl: Crawl) -> None:
-    """The command makes one if it is told to, whatever KOSTER_REPORT says."""
-    page = crawl.folder / "page.html"
-    result = await surveys.of([server.site().url("/")], KOSTER_REPORT=str(page))
-    assert numbers(result)["requests"]["allowed"] == 1
-    assert len(list((crawl.folder / "reports").glob("*.sqlite3"))) == 1
-    assert not page.exists()
-
-
-async def test_what_a_project_drops_is_decided_on(surveys: Surveys, server: Server) -> None:
-    site = server.site()
-    result = await surveys.of([site.url("/"), site.url("/public")], EXTENSIONS={Filter: 1})
-    assert spider(result).decided == 2
-    assert numbers(result)["requests"]["allowed"] == 2
-
-
 async def test_it_does_not_begin_where_nothing_obeys(surveys: Surveys, server: Server) -> None:
     class Remover:
         def update_settings(self, settings: Settings) -> None:
@@ -336,28 +235,3 @@ async def test_it_does_not_begin_where_nothing_obeys(surveys: Surveys, server: S
     with pytest.raises(ValueError, match="needs a KosterMiddleware"):
         await running.result()
     assert site.requests == ()
-
-
-def test_its_add_ons_are_those_of_the_project_and_ours() -> None:
-    ours = {survey.SurveyAddon: 1_000_000}
-    added, path = {"scrapy_koster.Addon": 500}, "scrapy_koster.addon.Addon"
-    cases: list[tuple[dict[str, Any], dict[str, int]]] = [
-        ({}, added),
-        ({"scrapy_koster.Addon": None}, added),
-        ({"scrapy_koster.Addon": 7}, {"scrapy_koster.Addon": 7}),
-        ({path: 7}, {path: 7}),
-    ]
-    for given, kept in cases:
-        found: dict[Any, Any] = {**kept, **ours}
-        assert survey_addons(Settings({"ADDONS": given})) == found
-
-
-async def test_a_survey_writes_an_archive(crawl: Crawl, surveys: Surveys, server: Server) -> None:
-    sites = every_kind(server)
-    folder = crawl.folder / "evidence"
-    await surveys.of([site.url("/") for site in sites], KOSTER_ARCHIVE=str(folder))
-    check(folder)
-    archive = Folder(str(folder))
-    assert [len(archive.outcomes(home)) for site in sites if (home := site_of(site.url()))] == [
-        1 for _ in sites
-    ]

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from gzip import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from harness.archives import read as read_archive
-from harness.clocks import JumpingClock
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.replies import Asked, Reply
+from harness.replies import Reply
 from harness.server import Server, Site
-from scrapy import Item, Request, signals
+from scrapy import signals
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from scrapy_koster import Preference, RobotsForbidden, Usage, UsageMiddleware
+from scrapy_koster import RobotsForbidden, Usage
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.database import reading
 from scrapy_koster.report.numbers import read, statements_of
 
 FIGTREE = {"USER_AGENT": "FigTree/0.1 (+https://figtree.example)"}
-FIELD: dict[str, Any] = {**FIGTREE, "KOSTER_USAGE_FIELD": "usage"}
 HTML = {"Content-Type": "text/html"}
 RECORD = "User-agent: *\nDisallow: /private\n"
 META = "<html><head>%s</head><body>x</body></html>"
@@ -150,14 +145,7 @@ STATED = {
 """By page, of all ten."""
 
 
-async def test_without_its_settings_nothing_of_it_runs(crawl: Crawl, server: Server) -> None:
-    result, urls = await crawled(crawl, server)
-    assert result.crawler.get_spider_middleware(UsageMiddleware) is None
-    assert {item.url for item in result.items} == set(urls)
-    assert spider_of(result).usages == {}
-    assert counted(result) == {}
-
-
+@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_PURPOSES")
 async def test_the_table_with_report(crawl: Crawl, server: Server) -> None:
     result, urls = await crawled(crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"])
     assert {url: str(usage) for url, usage in spider_of(result).usages.items()} == {
@@ -169,6 +157,7 @@ async def test_the_table_with_report(crawl: Crawl, server: Server) -> None:
     assert not result.refused
 
 
+@pytest.mark.promise("docs/usage.md", 'KOSTER_USAGE_ACTION = "drop"')
 async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
     result, urls = await crawled(
         crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"], KOSTER_USAGE_ACTION="drop"
@@ -194,6 +183,7 @@ async def test_the_table_with_drop(crawl: Crawl, server: Server) -> None:
     )
 
 
+@pytest.mark.promise("docs/usage.md", 'KOSTER_USAGE_ACTION = "refuse"')
 async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     result, urls = await crawled(
@@ -246,6 +236,7 @@ async def test_the_table_with_refuse(crawl: Crawl, server: Server, tmp_path: Pat
     assert "in headers or META tags of pages" in text
 
 
+@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_UNKNOWN")
 async def test_what_is_unknown_may_be_dropped(crawl: Crawl, server: Server) -> None:
     result, urls = await crawled(
         crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"], KOSTER_USAGE_ACTION="drop",
@@ -257,19 +248,18 @@ async def test_what_is_unknown_may_be_dropped(crawl: Crawl, server: Server) -> N
     assert spider_of(result).dropped[urls[0]] == f"The page may not be used: {unknown}"
 
 
-@pytest.mark.parametrize("action", ["drop", "refuse"])
-async def test_a_dry_run_counts_and_keeps_all(crawl: Crawl, server: Server, action: str) -> None:
+async def test_a_dry_run_counts_and_keeps_all(crawl: Crawl, server: Server) -> None:
     result, urls = await crawled(
-        crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"], KOSTER_USAGE_ACTION=action,
+        crawl, server, KOSTER_USAGE_PURPOSES=["train-ai"], KOSTER_USAGE_ACTION="refuse",
         KOSTER_DRY_RUN=True, KOSTER_USAGE_FIELD="usage",
     )  # fmt: skip
     assert {item.url for item in result.items} == set(urls)
-    refused = {"refused": 3} if action == "refuse" else {}
-    assert counted(result) == {**STATED, "dropped": 6, **refused}
-    assert result.stats.get("koster/dry_run/forbidden", 0) == len(refused) * 3
+    assert counted(result) == {**STATED, "dropped": 6, "refused": 3}
+    assert result.stats["koster/dry_run/forbidden"] == 3
     assert all(item.usage for item in result.items)
 
 
+@pytest.mark.promise("docs/usage.md", "KOSTER_USAGE_FIELD")
 async def test_a_field_of_each_item(crawl: Crawl, server: Server) -> None:
     result, urls = await crawled(crawl, server, KOSTER_USAGE_FIELD="usage")
     rows = dict(zip(urls, ROWS, strict=True))
@@ -283,188 +273,7 @@ async def test_a_field_of_each_item(crawl: Crawl, server: Server) -> None:
     assert counted(result) == STATED
 
 
-class Fielded(Item):
-    """A Scrapy item without the field."""
-
-
-class Various(Pages):
-    """Yields items of several kinds, some of which hold the usage of their page."""
-
-    def page(self, response: Response) -> Iterator[Any]:
-        yield {"kind": "dict"}
-        yield {"kind": "taken", "usage": "mine"}
-        yield {"kind": "empty", "usage": None}
-        yield Fielded()
-        yield None
-
-
-async def test_a_field_that_has_a_value_and_items_that_cannot_hold_it(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    site.robots = RECORD + "Content-Usage: train-ai=n\n"
-    result = await crawl(
-        Various, urls=[site.url("/")], settings={**FIGTREE, "KOSTER_USAGE_FIELD": "usage"}
-    )
-    filled, taken, empty, item = result.items
-    assert filled["usage"]["preferences"] == {"train-ai": "n"}
-    assert empty["usage"] == filled["usage"]
-    assert taken == {"kind": "taken", "usage": "mine"}
-    assert dict(item) == {}
-
-
-class Passing(Pages):
-    """Passes its meta on, as people do."""
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.scheduled: list[dict[str, Any]] = []
-
-    @classmethod
-    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.request_scheduled, signal=signals.request_scheduled)
-        return spider
-
-    def request_scheduled(self, request: Request) -> None:
-        self.scheduled.append(dict(request.meta))
-
-    def page(self, response: Response) -> Iterator[Any]:
-        super_page = super().page(response)
-        yield from super_page
-        if response.url.endswith("/page"):
-            yield self.ask(Request(response.url + "/next", meta=response.meta))
-
-
-async def test_the_usage_reaches_no_queue_and_no_other_page(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    site = server.site()
-    site.robots = RECORD + "Content-Usage: /page$ train-ai=n\n"
-    result = await crawl(
-        Passing, urls=[site.url("/page")], settings={**FIELD, "JOBDIR": str(tmp_path)}
-    )
-    spider: Any = result.crawler.spider
-    seen = spider.scheduled
-    assert len(seen) == 2
-    assert not any("koster_usage" in meta for meta in seen)
-    usages = spider_of(result).usages
-    assert usages[site.url("/page")].preference("train-ai") is Preference.DISALLOW
-    assert usages[site.url("/page/next")].statements == ()
-    assert pickle.loads(pickle.dumps(usages)) == usages
-
-
-async def test_a_request_that_does_not_obey(crawl: Crawl, server: Server) -> None:
-    """Its robots.txt is not read. What the page says is told, and nothing is dropped for it."""
-    site = server.site()
-    site.robots = RECORD + "Content-Usage: search=n\n"
-    site.page("/page", Reply(body="x", headers={"Content-Usage": "train-ai=n"}))
-    result = await crawl(
-        Pages,
-        urls=[site.url("/page")],
-        meta={"dont_obey_robotstxt": True},
-        settings={
-            **FIGTREE, "KOSTER_USAGE_PURPOSES": ["train-ai"], "KOSTER_USAGE_ACTION": "refuse"
-        },
-    )  # fmt: skip
-    assert [str(usage) for usage in spider_of(result).usages.values()] == ["train-ai=n"]
-    assert len(result.items) == 1
-    assert not site.asked("/robots.txt")
-
-
-async def test_a_page_that_is_forbidden_has_no_preference(crawl: Crawl, server: Server) -> None:
-    """Attach, 3: "paths that cannot be crawled have no associated usage preferences"."""
-    site = server.site()
-    site.robots = RECORD + "Content-Usage: train-ai=n\n"
-    urls = [site.url("/private"), site.url("/page")]
-    result = await crawl(Pages, urls=urls, settings={**FIELD, "KOSTER_DRY_RUN": True})
-    says = {url: str(usage) for url, usage in spider_of(result).usages.items()}
-    assert says == {urls[0]: "", urls[1]: "train-ai=n"}
-
-
-async def test_an_override_says_nothing_about_use(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = RECORD + "Content-Usage: train-ai=n\nContent-Usage: /private/open train-ai=y\n"
-    override = {
-        "site": site.url(""), "reason": "agreed", "until": "2999-12-31", "allow": ["/private"]
-    }  # fmt: skip
-    urls = [site.url("/private/open"), site.url("/private/closed")]
-    result = await crawl(
-        Pages,
-        urls=urls,
-        settings={
-            **FIGTREE,
-            "KOSTER_OVERRIDES": [override],
-            "KOSTER_USAGE_PURPOSES": ["train-ai"],
-            "KOSTER_USAGE_ACTION": "refuse",
-        },
-    )
-    assert result.fetched == (urls[0],)
-    [verdict] = result.verdicts
-    assert (verdict.ground, verdict.line, verdict.override) == (Ground.USAGE, 3, None)
-    assert result.stats["koster/override/allowed"] == 1
-
-
-class Chain(Pages):
-    """Requests /third when it has /second."""
-
-    def page(self, response: Response) -> Iterator[Any]:
-        yield from super().page(response)
-        if response.url.endswith("/second"):
-            yield self.ask(response.url.replace("second", "third"))
-
-
-async def test_the_copy_that_is_current_at_the_time_of_the_fetch_counts(
-    crawl: Crawl, server: Server
-) -> None:
-    """Attach, 3.3: what comes later does "not retroactively apply"."""
-    site = server.site()
-    crawl.clock = clock = JumpingClock()
-    site.robots = RECORD + "Content-Usage: train-ai=n\n"
-
-    def slow(_asked: Asked) -> Reply:
-        """While this page is under way, its site's copy becomes another."""
-        clock.ahead += 700_000
-        site.robots = RECORD + "Content-Usage: train-ai=y\n"
-        return Reply(body="x", delay=5)
-
-    site.page("/first", slow)
-    site.page("/second", Reply(body="x", delay=1))
-    urls = [site.url(path) for path in ("/first", "/second", "/third")]
-    result = await crawl(Chain, urls=urls[:2], settings=FIELD)
-    usages = spider_of(result).usages
-    assert result.fetched == (*urls[1:], urls[0])
-    assert site.asked("/robots.txt") == 2
-    assert str(usages[urls[0]]) == "train-ai=n"
-    assert str(usages[urls[2]]) == "train-ai=y"
-
-
-async def test_a_page_that_is_no_html(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = RECORD
-    headers = {"Content-Type": "application/pdf", "Content-Usage": "train-ai=n"}
-    site.page("/a.pdf", Reply(body=b"%PDF", headers=headers))
-    site.page("/b.pdf", Reply(body=b"%PDF", headers={"Content-Type": "application/pdf"}))
-    urls = [site.url("/a.pdf"), site.url("/b.pdf")]
-    result = await crawl(
-        Pages, urls=urls, settings={**FIGTREE, "KOSTER_USAGE_PURPOSES": ["train-ai"]}
-    )
-    says = {url: str(usage) for url, usage in spider_of(result).usages.items()}
-    assert says == {urls[0]: "train-ai=n", urls[1]: ""}
-
-
-async def test_without_robots_txt_nothing_of_this_runs(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    settings = {
-        **FIGTREE,
-        "ROBOTSTXT_OBEY": False,
-        "SPIDER_MIDDLEWARES": {"scrapy_koster.UsageMiddleware": 90},
-    }
-    result = await crawl(urls=[site.url("/")], robots=None, settings=settings)
-    assert result.fetched == (site.url("/"),)
-    assert counted(result) == {}
-
-
+@pytest.mark.promise("docs/usage.md", "copies expire after a day")
 @pytest.mark.parametrize(
     ("settings", "secs"),
     [
@@ -484,125 +293,3 @@ async def test_a_crawl_with_purposes_keeps_copies_for_a_day(
     assert known.expires - known.fetched == pytest.approx(secs)  # type: ignore[union-attr]
     said = [line for line in result.logged(logging.INFO) if "expire after 86400 s" in line]
     assert len(said) == len(settings.get("KOSTER_USAGE_PURPOSES", []))
-
-
-async def test_a_copy_that_was_stored_by_a_crawl_without_purposes(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    site = server.site()
-    site.robots = RECORD
-    settings = {**FIGTREE, "KOSTER_SQLITE_PATH": str(tmp_path / "robots.sqlite3")}
-    crawl.clock = clock = JumpingClock()
-    await crawl(Pages, urls=[site.url("/")], settings=settings)
-    purposes = {**settings, "KOSTER_USAGE_PURPOSES": ["search"]}
-    for ahead, asked in ((86_000, 1), (87_000, 2)):
-        clock.ahead = ahead
-        await crawl(Pages, urls=[site.url("/")], settings=purposes)
-        assert site.asked("/robots.txt") == asked
-
-
-async def test_a_purpose_that_no_standard_defines(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = RECORD + "Content-Usage: poems=n\n"
-    result = await crawl(
-        Pages,
-        urls=[site.url("/")],
-        settings={
-            **FIGTREE, "KOSTER_USAGE_PURPOSES": ["poems"], "KOSTER_USAGE_ACTION": "refuse"
-        },
-    )  # fmt: skip
-    [warning] = [line for line in result.logged(logging.WARNING) if "PURPOSES" in line]
-    assert (
-        "defines poems. Known labels are ai-input, ai-use, noimageai, search, tdm, train-ai"
-        in warning
-    )
-    assert result.verdicts[0].ground is Ground.USAGE
-
-
-# Scrapy does not close the session of its handler without a reactor if a crawl cannot begin.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_without_the_middleware_a_crawl_with_purposes_does_not_begin(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    with pytest.raises(ValueError, match="have no effect without UsageMiddleware"):
-        await crawl(
-            urls=[site.url("/")],
-            robots=None,
-            settings={
-                "ROBOTSTXT_OBEY": True,
-                "DOWNLOADER_MIDDLEWARES": {"scrapy_koster.KosterMiddleware": 100},
-                "KOSTER_USAGE_PURPOSES": ["train-ai"],
-            },
-        )
-
-
-NAMES = ["figtree-images", "figtree"]
-TWO_NAMES = """\
-User-agent: *
-Content-Usage: train-ai=y
-
-User-agent: figtree
-Content-Usage: ai-input=n
-
-User-agent: figtree-images
-Content-Usage: search=n
-"""
-
-
-@pytest.mark.parametrize(
-    ("settings", "meta"),
-    [({"ROBOTSTXT_USER_AGENT": NAMES}, {}), ({}, {"robotstxt_user_agent": NAMES})],
-    ids=["setting", "meta"],
-)
-async def test_a_robot_with_two_names(
-    crawl: Crawl, server: Server, settings: dict[str, Any], meta: dict[str, Any]
-) -> None:
-    """The record is that of the first name that has one. A page speaks to each of them."""
-    site = server.site()
-    site.robots = TWO_NAMES
-    headers = {
-        "Content-Usage": "train-ai=y",
-        "tdm-reservation": "0",
-        "X-Robots-Tag": "figtree-images: noimageai, figtree: noai, other: noai",
-    }
-    head = '<meta name="figtree" content="noai"><meta name=tdm-policy content=https://p.example/>'
-    site.page("/page", Reply(body=META % head, headers={**HTML, **headers}))
-    site.page("/a.pdf", Reply(body=b"%PDF", headers=headers))
-    urls = [site.url("/page"), site.url("/a.pdf")]
-    result = await crawl(
-        Pages, urls=urls, meta=meta, settings={**FIGTREE, **settings, "KOSTER_USAGE_FIELD": "usage"}
-    )
-    says = {url: str(usage) for url, usage in spider_of(result).usages.items()}
-    assert set(says.values()) == {"noimageai=n, search=n, tdm=y, train-ai=n"}
-    for url, metas in zip(urls, (2, 0), strict=True):
-        statements = spider_of(result).usages[url].statements
-        assert [each.line for each in statements if each.line] == [8]
-        assert len(statements) == len(set(statements)) == 5 + metas
-
-
-async def test_the_digest_of_a_statement_is_that_of_the_record_in_the_archive(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    """Also if a copy that was fetched anew has the same text, and is compressed in another way."""
-    site = server.site()
-    crawl.clock = clock = JumpingClock()
-    text = (RECORD + "Content-Usage: train-ai=n\n").encode()
-    site.robots = [
-        Reply(200, compress(text, level), headers={"Content-Encoding": "gzip"}) for level in (0, 9)
-    ]
-
-    def later(_asked: Asked) -> Reply:
-        clock.ahead += 700_000
-        return Reply(200)
-
-    site.page("/second", later)
-    urls = [site.url("/second"), site.url("/third")]
-    settings = {**FIELD, "KOSTER_ARCHIVE": str(tmp_path)}
-    result = await crawl(Chain, urls=urls[:1], settings=settings)
-    assert result.fetched == tuple(urls)
-    responses = [each for each in read_archive(tmp_path) if each.headers["WARC-Type"] == "response"]
-    digests = [each.headers["WARC-Payload-Digest"] for each in responses]
-    assert len(set(digests)) == 2
-    usages = spider_of(result).usages
-    assert [usages[url].statements[0].digest for url in urls] == digests

@@ -5,15 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import random
-import signal
-import socket
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness import forks
-from harness.clocks import sleep
 from harness.crawling import STEADY, Crawl, RecordingSpider
 from harness.replies import Hang, Reply
 from harness.server import Server
@@ -22,12 +19,10 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster import RobotsUnavailable
-from scrapy_koster.protocol.access import Failure
 
-MOMENTS, SOME_MOMENTS = 50, 6
+MOMENTS, SOME_MOMENTS = 50, 3
 IDLE_SECS = 1.5
 SOON = {
     "KOSTER_IDLE_LIMIT_SECS": IDLE_SECS,
@@ -50,6 +45,7 @@ IN_PLACE = {
 # When a crawl has nothing else to do.
 
 
+@pytest.mark.promise("docs/access.md", "a host that does not exist is given up at once")
 async def test_a_host_that_does_not_exist_is_given_up_at_once(crawl: Crawl, server: Server) -> None:
     """With the settings that are there without any."""
     site = server.site()
@@ -65,35 +61,7 @@ async def test_a_host_that_does_not_exist_is_given_up_at_once(crawl: Crawl, serv
     assert "CannotResolveHostError" in said
 
 
-@pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example", ".example"])
-async def test_a_host_that_can_be_no_name(crawl: Crawl, host: str) -> None:
-    result = await crawl(urls=[f"http://{host}/"])
-    [(_, error)] = result.refused
-    assert isinstance(error, RobotsUnavailable)
-    known = error.verdict.known
-    assert isinstance(known, Failure)
-    assert known.reason == "CannotResolveHostError: no host has such a name"
-    assert known.no_such_host
-    assert result.seconds < 30
-
-
-async def test_a_resolver_that_fails_is_waited_for(
-    crawl: Crawl, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = socket.getaddrinfo
-
-    def failing(host: Any, *arguments: Any, **more: Any) -> Any:
-        if host == "nosuch-host.invalid":
-            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-        return real(host, *arguments, **more)
-
-    monkeypatch.setattr(socket, "getaddrinfo", failing)
-    result = await crawl(urls=["http://nosuch-host.invalid/1"], settings=SOON)
-    [(_, error)] = result.refused
-    assert "KOSTER_IDLE_LIMIT_SECS" in str(error)
-    assert result.stats["robotstxt/request_count"] > 1
-
-
+@pytest.mark.promise("docs/access.md", "ends after KOSTER_IDLE_LIMIT_SECS")
 async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server) -> None:
     site, dead = server.site(), server.down()
     urls = [dead.url("/1"), site.url("/"), dead.url("/2")]
@@ -108,6 +76,7 @@ async def test_a_dead_host_ends_with_the_idle_limit(crawl: Crawl, server: Server
     assert "koster/parked" not in result.stats
 
 
+@pytest.mark.promise("docs/access.md", "a robots.txt that hangs is fetched a second time")
 @pytest.mark.parametrize("in_place", [False, True])
 async def test_a_robots_txt_that_hangs_is_fetched_again(
     crawl: Crawl, server: Server, in_place: bool
@@ -119,17 +88,6 @@ async def test_a_robots_txt_that_hangs_is_fetched_again(
     result = await crawl(urls=[site.url("/1"), site.url("/secret")], settings=settings)
     assert result.fetched == (site.url("/1"),)
     assert site.asked("/robots.txt") == 2
-
-
-async def test_a_robots_txt_that_always_hangs_has_two_attempts(
-    crawl: Crawl, server: Server
-) -> None:
-    site = server.site()
-    site.robots = Hang()
-    result = await crawl(urls=site.urls(2))
-    assert [type(error) for _, error in result.refused] == [RobotsUnavailable] * 2
-    assert site.asked("/robots.txt") == 2
-    assert result.seconds < 3 * 30
 
 
 async def test_what_is_asked_at_that_moment_is_waited_for(crawl: Crawl, server: Server) -> None:
@@ -146,6 +104,7 @@ async def test_what_is_asked_at_that_moment_is_waited_for(crawl: Crawl, server: 
     assert 3 * IDLE_SECS <= result.seconds < 7 * IDLE_SECS + 10
 
 
+@pytest.mark.promise("docs/access.md", "while there is other work, a site is waited for")
 async def test_a_site_is_waited_for_while_there_is_other_work(crawl: Crawl, server: Server) -> None:
     """KOSTER_DEFER_LIMIT_SECS bounds that, and the idle limit begins anew after each page."""
     site, failing = server.site(), server.site(host="127.0.0.2")
@@ -186,6 +145,7 @@ class Fed(RecordingSpider):
             raise DontCloseSpider
 
 
+@pytest.mark.promise("docs/access.md", "spider_idle is sent while requests wait")
 async def test_a_spider_is_fed_while_it_waits(crawl: Crawl, server: Server) -> None:
     site, dead = server.site(), server.down()
     running = crawl.start(
@@ -215,6 +175,7 @@ class Gallery(RecordingSpider):
             self.refused.append((picture.url, error))
 
 
+@pytest.mark.promise("docs/access.md", "waiting in place uses no place")
 async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) -> None:
     """The host of the pictures hangs; 300 pages are fetched beside it, 16 at a time."""
     site, pictures = server.site(), server.site(host="127.0.0.2")
@@ -247,53 +208,7 @@ async def test_what_waits_in_place_is_given_up_in_an_idle_crawl(
     assert result.seconds < IDLE_SECS + 20
 
 
-async def test_who_is_busy_is_not_taken_for_idle(crawl: Crawl, server: Server) -> None:
-    """A callback that goes on fetching, beside a picture that waits: there is other work."""
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    pictures.robots = [Reply(503), Reply(503), Reply(body="")]
-
-    class Slow(Gallery):
-        async def parse(self, response: Response, **arguments: Any) -> None:
-            if response.url.endswith("0"):
-                for n in range(6):
-                    await sleep(IDLE_SECS / 2)
-                    await self.crawler.engine.download_async(Request(site.url(f"/part{n}")))
-                self.fetched.append(response.url)
-            else:
-                await super().parse(response)
-
-    settings = SOON | {"KOSTER_DEFER_FIRST_SECS": IDLE_SECS, "KOSTER_DEFER_MAX_SECS": 2}
-    arguments = {"pictures": pictures.url("/")}
-    result = await crawl(Slow, urls=site.urls(2), settings=settings, arguments=arguments)
-    assert result.refused == ()
-    assert pictures.pages_asked == ["/page1"]
-
-
-async def test_the_same_request_twice_at_once(crawl: Crawl, server: Server) -> None:
-    """Scrapy itself has one answer and one KeyError then; what waits must not make it worse."""
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    pictures.robots = Reply(503)
-    ended: list[str] = []
-
-    class Twice(RecordingSpider):
-        async def parse(self, response: Response, **arguments: Any) -> None:
-            request = Request(pictures.url("/1"))
-            both = [
-                deferred_from_coro(self.crawler.engine.download_async(request)) for _ in range(2)
-            ]
-            for each in both:
-                try:
-                    await maybe_deferred_to_future(each)
-                except (KeyError, RobotsUnavailable) as error:
-                    ended.append(type(error).__name__)
-
-    result = await crawl(Twice, urls=[site.url("/")], settings=SOON)
-    assert "RobotsUnavailable" in ended
-    assert len(ended) == 2
-    assert "AttributeError" not in ended
-    assert result.finish_reason == "finished"
-
-
+@pytest.mark.promise("docs/access.md", "with another scheduler they do")
 async def test_another_scheduler_is_held_back_by_the_places(crawl: Crawl, server: Server) -> None:
     """And such a crawl ends with the idle limit too."""
     site = server.site()
@@ -317,55 +232,7 @@ async def test_another_scheduler_is_held_back_by_the_places(crawl: Crawl, server
 # What never ends.
 
 
-STUCK = """
-from scrapy import Request, Spider
-from scrapy.crawler import AsyncCrawlerProcess
-
-class Waiting(Spider):
-    name = "waiting"
-    start_urls = {urls!r}
-
-    async def parse(self, response):
-        await self.crawler.engine.download_async(Request({picture!r}))
-
-process = AsyncCrawlerProcess({settings!r})
-process.crawl(Waiting)
-process.start()
-"""
-
-
-@pytest.mark.parametrize("reactor", [True, False], ids=["reactor", "without"])
-async def test_two_sigints_leave_no_error_of_ours(
-    crawl: Crawl, server: Server, tmp_path: Path, reactor: bool
-) -> None:
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    pictures.robots = Hang()
-    settings = {
-        "ADDONS": {"scrapy_koster.Addon": 500},
-        "TWISTED_REACTOR_ENABLED": reactor,
-        "TELNETCONSOLE_ENABLED": False,
-        "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
-        "LOG_FILE": "log",
-    }
-    script, log = tmp_path / "crawl.py", tmp_path / "log"
-    picture = pictures.url("/picture")
-    script.write_text(STUCK.format(urls=[site.url("/")], picture=picture, settings=settings))
-    process = forks.Popen([sys.executable, script], cwd=tmp_path)
-    await crawl.until(lambda: pictures.asked("/robots.txt") > 0, seconds=20)
-    process.send_signal(signal.SIGINT)
-    await crawl.until(lambda: "shutting down gracefully" in log.read_text(), seconds=20)
-    process.send_signal(signal.SIGINT)
-    process.wait(timeout=forks.ENDS_SECS)
-    for bad in (
-        "Unhandled error",
-        "never retrieved",
-        "was destroyed",
-        "] ERROR",
-        "Deferring visits",
-    ):
-        assert bad not in log.read_text()
-
-
+@pytest.mark.promise("docs/reliability.md", "crawls closed at a random moment leave nothing")
 @pytest.mark.parametrize(
     "moment",
     [pytest.param(n, marks=pytest.mark.long if n >= SOME_MOMENTS else ()) for n in range(MOMENTS)],
@@ -407,28 +274,11 @@ async def test_ended_at_any_moment_nothing_is_left(
 # Commands, and what they show.
 
 
-async def test_the_length_of_the_queue_includes_what_waits(crawl: Crawl, server: Server) -> None:
-    dead = server.site()
-    dead.robots = Reply(503)
-    running = crawl.start(urls=dead.urls(12), settings={"KOSTER_DEFER_FIRST_SECS": 100})
-    await crawl.until(lambda: dead.asked("/robots.txt") == 1)
-    scheduler: Any = running.crawler.engine._slot.scheduler  # type: ignore[union-attr]
-    await crawl.until(lambda: len(scheduler) == 12 and not scheduler.has_pending_requests())
-    assert not scheduler.has_pending_requests()
-    result = await running.stop()
-    assert result.stats["koster/parked"] == 12
-    [line] = [each for each in result.logged(logging.INFO) if "that still wait" in each]
-    assert "12, of 1 sites" in line
-    assert f"{dead.url('')} (12)" in line
-
-
 COMMANDS = {
     "fetch": ["fetch", "{}"],
     "view": ["view", "{}"],
     "parse": ["parse", "--spider=waiting", "{}"],
     "shell": ["shell", "{}", "-c", "'answered ' + str(response)"],
-    "fetch with a spider": ["fetch", "--spider=waiting", "{}"],
-    "shell with a spider": ["shell", "--spider=waiting", "{}", "-c", "'answered ' + str(response)"],
 }
 PROJECT = """
 from scrapy import Spider
@@ -458,6 +308,7 @@ def run_command(folder: Path, command: str, url: str) -> Any:
     )
 
 
+@pytest.mark.promise("docs/access.md", "scrapy fetch, view, parse, shell give up after a failure")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_for_one_page_waits_for_one_answer(
     server: Server, tmp_path: Path, command: str

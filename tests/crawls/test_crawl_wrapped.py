@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +11,6 @@ from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
 from harness.server import Server, Site
 from scrapy.core.scheduler import BaseScheduler
-
-from scrapy_koster import RobotsUnavailable
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -51,10 +48,6 @@ class Keeping(Plain):
     persist = True
 
 
-class Emptied(Plain):
-    persist = False
-
-
 class OnlyUrls(RecordingSpider):
     scheduler: Plain
 
@@ -77,6 +70,7 @@ def settings_of(scheduler: type[Plain], **more: Any) -> dict[str, Any]:
     return {**SOON, "SCHEDULER": scheduler, **more}
 
 
+@pytest.mark.promise("docs/access.md", "a persistent scheduler keeps waiting requests")
 async def test_one_that_keeps_its_requests_is_given_those_that_wait(
     crawl: Crawl, good: Site, failing: Site
 ) -> None:
@@ -91,17 +85,6 @@ async def test_one_that_keeps_its_requests_is_given_those_that_wait(
     assert result.finish_reason == "robotstxt_waiting"
 
 
-@pytest.mark.parametrize("scheduler", [Plain, Emptied])
-async def test_one_of_which_that_is_not_known_has_them_refused(
-    crawl: Crawl, good: Site, failing: Site, scheduler: type[Plain]
-) -> None:
-    urls = [good.url("/"), *failing.urls(3)]
-    result = await crawl(OnlyUrls, urls=urls, settings=settings_of(scheduler))
-    assert sorted(url for url, _ in result.refused) == sorted(failing.urls(3))
-    assert all(isinstance(error, RobotsUnavailable) for _, error in result.refused)
-    assert "kept for the next run" not in " ".join(result.logged(logging.INFO))
-
-
 async def test_one_that_may_keep_them_is_given_them_by_a_crawl_that_is_stopped(
     crawl: Crawl, failing: Site
 ) -> None:
@@ -113,31 +96,3 @@ async def test_one_that_may_keep_them_is_given_them_by_a_crawl_that_is_stopped(
     given_back = result.crawler.spider.scheduler.queue  # type: ignore[union-attr]
     assert sorted(request.url for request in given_back) == sorted(failing.urls(3))
     assert any("go back to the scheduler" in said for said in result.logged(logging.INFO))
-
-
-async def test_one_without_a_length_crawls_with_a_jobdir(
-    crawl: Crawl, good: Site, failing: Site, tmp_path: Path
-) -> None:
-    """The JOBDIR may be for others: the state of the spider, say."""
-    urls = [good.url("/"), failing.url("/")]
-    result = await crawl(OnlyUrls, urls=urls, settings=settings_of(Plain, JOBDIR=str(tmp_path)))
-    assert result.fetched == (good.url("/"),)
-    assert [url for url, _ in result.refused] == [failing.url("/")]
-    assert not list(tmp_path.glob("koster*"))
-
-
-class Minimal:
-    """What Scrapy requires of a scheduler: open() and close() are optional."""
-
-    has_pending_requests = Plain.has_pending_requests
-    enqueue_request = Plain.enqueue_request
-    next_request = Plain.next_request
-
-    def __init__(self) -> None:
-        self.queue: deque[Request] = deque()
-
-
-async def test_one_that_is_neither_opened_nor_closed(crawl: Crawl, good: Site) -> None:
-    result = await crawl(urls=good.urls(2), settings={"SCHEDULER": Minimal})
-    assert sorted(result.fetched) == sorted(good.urls(2))
-    assert result.finish_reason == "finished"

@@ -87,6 +87,7 @@ def kept(fault: SiteFault, place: Place, result: CrawlResult) -> list[str]:
     return wrong
 
 
+@pytest.mark.promise("docs/reliability.md", "fault by fault: sites")
 async def test_of_sites(crawl: Crawl, server: Server) -> None:
     placed = [(fault, fault.place(server)) for fault in faults_of_sites.FAULTS]
     with faults_of_sites.resolving():
@@ -124,6 +125,7 @@ async def nothing_is_fetched(running: Running, sites: Sequence[Site]) -> None:
     assert all(site.pages_asked == [] for site in sites)
 
 
+@pytest.mark.promise("docs/reliability.md", "fault by fault: storage, clock, Redis, other code")
 @pytest.mark.parametrize(
     "fault", faults_around.FAULTS, ids=lambda fault: f"{fault.group}: {fault.name}"
 )
@@ -154,6 +156,7 @@ async def test_around(crawl: Crawl, server: Server, tmp_path: Path, fault: Aroun
     assert result.seconds <= BOUND_SECS
 
 
+@pytest.mark.promise("docs/reliability.md", "fault by fault: the process")
 @pytest.mark.parametrize(
     "fault",
     [
@@ -167,6 +170,7 @@ async def test_of_processes(
     await fault.run(Process(server, crawl, tmp_path))
 
 
+@pytest.mark.promise("docs/reliability.md", "fault by fault: the delay of a host")
 @pytest.mark.parametrize(
     "fault",
     [
@@ -196,6 +200,7 @@ async def test_of_delays(crawl: Crawl, server: Server, tmp_path: Path, fault: De
     assert not running.crawler.crawling
 
 
+@pytest.mark.promise("docs/reliability.md", "fault by fault: the course of the crawl")
 @pytest.mark.parametrize(
     "fault",
     [*faults_of_crawls.FAULTS, *faults_of_answers.FAULTS],
@@ -205,6 +210,7 @@ async def test_of_crawls(crawl: Crawl, server: Server, fault: CrawlFault) -> Non
     await fault.run(crawl, server)
 
 
+@pytest.mark.promise("docs/reliability.md", "fault by fault: settings and parts")
 @pytest.mark.parametrize("fault", faults_of_starts.FAULTS, ids=lambda fault: fault.name)
 async def test_of_starts(crawl: Crawl, server: Server, fault: StartFault) -> None:
     site = server.site()

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 from harness.crawling import Crawl
 from harness.documents import text
-from harness.first_crawl import SITES, first_crawl, log_of, shown, with_log
+from harness.first_crawl import SITES, first_crawl, log_of, shown
 from harness.server import Server
 
 from scrapy_koster.crawl.config import DEFAULTS
@@ -19,6 +19,7 @@ UNREMARKABLE = ("obeyed",)
 NOTHING_TO_BE_DONE = ("no-file", "html", "no-such-host")
 
 
+@pytest.mark.promise("docs/first-crawl.md", "the log of ten sites")
 async def test_the_page_has_the_log_of_a_crawl(crawl: Crawl, server: Server) -> None:
     """Sites are asked at the same time: in which order they are named is theirs to say."""
     result = await first_crawl(crawl, server)
@@ -39,13 +40,3 @@ def test_each_site_that_was_not_simply_obeyed_is_named(name: str) -> None:
         settings = re.findall(r"KOSTER_\w+", " ".join(lines))
         assert settings
         assert set(settings) <= set(DEFAULTS)
-
-
-def test_each_warning_is_logged_once() -> None:
-    warnings = [line for line in shown(PAGE) if "] WARNING: " in line]
-    assert [line.partition("WARNING: ")[2].split()[0] for line in warnings] == ["Fetched", "Closed"]
-
-
-def test_the_log_of_a_page_can_be_replaced() -> None:
-    assert shown(with_log(PAGE, ["a", "b"])) == ["a", "b"]
-    assert with_log(PAGE, shown(PAGE)) == PAGE

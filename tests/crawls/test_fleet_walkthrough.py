@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from harness import forks
 from harness.documents import blocks, section, settings_of, text
 from harness.redis_server import redis_server
@@ -27,6 +28,7 @@ def replaced(block: str, old: str, new: str) -> str:
     return block.replace(old, new)
 
 
+@pytest.mark.promise("docs/fleet.md", "with scrapy-redis, step by step")
 def test_the_steps(tmp_path: Path) -> None:
     [rights] = blocks(STEPS, "text")
     settings, spider = blocks(STEPS, "python")

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
-import socket
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
-from threading import Thread
 from typing import Any, TypeAlias
 from unittest import mock
 
@@ -120,13 +117,6 @@ def _garbage(path: Path) -> None:
     path.write_bytes(b"this is no database" * 1000)
 
 
-def _overwritten(path: Path) -> None:
-    SQLiteStorage(str(path)).close()
-    content = bytearray(path.read_bytes())
-    content[1000:] = b"\xff" * (len(content) - 1000)
-    path.write_bytes(content)
-
-
 def _executed(*statements: str) -> Harm:
     def harm(path: Path) -> None:
         SQLiteStorage(str(path)).close()
@@ -201,14 +191,6 @@ class Unconfigured(MemoryStorage):
     @classmethod
     def from_settings(cls, settings: Any) -> Any:
         raise NotConfigured("no luck")
-
-
-class Slow(MemoryStorage):
-    blocking = True
-
-    def get(self, site: Any) -> Any:
-        time.sleep(0.1)
-        return super().get(site)
 
 
 def _opening(url: str, fetched: float) -> Copy:
@@ -327,55 +309,6 @@ def _redis_value(value: Callable[[Site], bytes]) -> Callable[[Stage], Given]:
     return given
 
 
-@contextmanager
-def _redis_type(stage: Stage) -> Iterator[Mapping[str, Any]]:
-    prefix = f"test-{token_hex(6)}"
-    with common_server().client() as client:
-        for site in stage.sites:
-            for kind in ("known", "claim"):
-                client.lpush(f"{prefix}:1:{kind}:{{{site.url('')}}}", "x")
-    yield _redis(common_server().url(), prefix)
-
-
-@contextmanager
-def _redis_slow(_stage: Stage) -> Iterator[Mapping[str, Any]]:
-    """Each answer of it takes a fifth of a second."""
-    redis_port = common_server().port
-    listening = socket.create_server(("127.0.0.1", 0))
-
-    def relay(source: socket.socket, target: socket.socket, secs: float) -> None:
-        with suppress(OSError):
-            while data := source.recv(1 << 20):
-                time.sleep(secs)
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-
-    def both(near: socket.socket) -> None:
-        with near, socket.create_connection(("127.0.0.1", redis_port)) as far:
-            back = Thread(target=relay, args=(far, near, 0.2), daemon=True)
-            back.start()
-            relay(near, far, 0.0)
-            back.join()
-
-    def serve() -> None:
-        while True:
-            try:
-                near, _ = listening.accept()
-            except OSError:
-                return
-            Thread(target=both, args=(near,), daemon=True).start()
-
-    thread = Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        port: int = listening.getsockname()[1]
-        yield _redis(f"redis://127.0.0.1:{port}/0", f"test-{token_hex(6)}")
-    finally:
-        listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        thread.join(10)
-
-
 # The code of others.
 
 
@@ -413,7 +346,6 @@ _STORAGE, _CLOCK, _REDIS, _CODE = "the storage", "the clock", "Redis as the stor
 _ARCHIVE = "the archive"
 FAULTS = (
     AroundFault(_STORAGE, "its file is garbage", _at_first(_garbage), 1),
-    AroundFault(_STORAGE, "its pages are overwritten", _at_first(_overwritten), 1),
     AroundFault(
         _STORAGE,
         "a database of another program",
@@ -432,32 +364,20 @@ FAULTS = (
         _STORAGE, "of a later version", _at_first(_executed("PRAGMA user_version = 99")), 1
     ),
     AroundFault(_STORAGE, "a folder is in its place", _at_first(lambda path: path.mkdir()), 1),
-    AroundFault(_STORAGE, "its folder is a file", _with(KOSTER_SQLITE_PATH=f"{__file__}/x"), 1),
     AroundFault(
         _STORAGE, "its folder is read-only", _with(KOSTER_SQLITE_PATH="/proc/self/x/robots"), 1
     ),
     AroundFault(_STORAGE, "locked by another process", _locked, 1),
     AroundFault(_STORAGE, "the disk is full", _with(KOSTER_STORAGE=Full), 1),
     AroundFault(_STORAGE, "deleted in mid-crawl", _in_between(_deleted), 1, silent=True),
-    AroundFault(
-        _STORAGE,
-        "its folder is deleted in mid-crawl",
-        _in_between(lambda path: shutil.rmtree(path.parent)),
-        1,
-        silent=True,
-    ),
     AroundFault(_STORAGE, "cut short in mid-crawl", _in_between(_cut_short), 1, silent=True),
     AroundFault(_STORAGE, "a third-party class that raises", _with(KOSTER_STORAGE=Broken), 1),
     AroundFault(_STORAGE, "a third-party class that returns text", _with(KOSTER_STORAGE=Texts), 1),
     AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
-    AroundFault(_STORAGE, "each look into it takes 0.1 s", _with(KOSTER_STORAGE=Slow)),
     AroundFault(_STORAGE, "memory for one site", _with(KOSTER_MEMORY_SITES=1)),
     AroundFault(_ARCHIVE, "its folder is read-only", _with(KOSTER_ARCHIVE="/proc/self/x"), 1),
     AroundFault(_ARCHIVE, "the disk is full", _full_disk, 1),
     AroundFault(_STORAGE, "the file of the JOBDIR is garbage", _jobdir(_garbage), 1),
-    AroundFault(
-        _STORAGE, "the file of the JOBDIR is a folder", _jobdir(lambda path: path.mkdir()), 1
-    ),
     AroundFault(
         _STORAGE, "the file of the JOBDIR is of a later version", _jobdir(_of_version_99), 1
     ),
@@ -468,9 +388,7 @@ FAULTS = (
     AroundFault(_REDIS, "hangs", _redis_hangs, 1),
     AroundFault(_REDIS, "is killed in mid-crawl", _redis_meanwhile(lambda own: own.stop()), 1),
     AroundFault(_REDIS, "loses all in mid-crawl", _redis_meanwhile(_flush)),
-    AroundFault(_REDIS, "each answer takes 0.2 s", _redis_slow),
     AroundFault(_REDIS, "another server is at its port", _redis_other, 1),
-    AroundFault(_REDIS, "a read-only replica", _redis_with("--replicaof", "127.0.0.1", "1"), 1),
     AroundFault(
         _REDIS,
         "out of memory",
@@ -480,7 +398,6 @@ FAULTS = (
     AroundFault(
         _REDIS, "another password", _redis_with("--requirepass", "right", user=":wrong@"), 1
     ),
-    AroundFault(_REDIS, "keys of another type", _redis_type),
     AroundFault(_REDIS, "values are garbage", _redis_value(lambda site: b"\xff\x00garbage")),
     AroundFault(_REDIS, "values unpack to 100 MB", _redis_value(lambda site: b"1.0 " + _bomb())),
     AroundFault(

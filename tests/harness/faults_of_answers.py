@@ -16,10 +16,9 @@ from scrapy.spiders import SitemapSpider
 
 from harness.challenge_pages import ANUBIS
 from harness.clocks import JumpingClock
-from harness.comparison import HTML
 from harness.crawling import Crawl, RecordingSpider
 from harness.faults_of_crawls import OPEN, SOON, CrawlFault
-from harness.replies import Handler, Hang, Raw, Reply, Reset
+from harness.replies import Handler, Hang, Reply
 from harness.server import Server, Site
 from harness.virtual import TIME
 from scrapy_koster import (
@@ -152,7 +151,7 @@ class NoWatch(NoComparison):
         raise CancelledError
 
 
-def _compared(parser: type[NoComparison], **meta: str) -> Run:
+def _compared(parser: type[NoComparison]) -> Run:
     """Two sites have wildcards; whether a page may be sent is not known of either."""
 
     async def run(crawl: Crawl, server: Server) -> None:
@@ -160,7 +159,7 @@ def _compared(parser: type[NoComparison], **meta: str) -> Run:
         for site in sites:
             site.robots = WILD
         urls = [site.url(path) for site in sites for path in ("/a", "/b.gif")]
-        running = crawl.start(urls=urls, meta=meta, settings={"KOSTER_PARSER": parser})
+        running = crawl.start(urls=urls, settings={"KOSTER_PARSER": parser})
         does = "returned" if parser is NoWatch else "raised"
         await _with_an_error(running.result(), "watch", does, parser)
         assert all(site.pages_asked == [] for site in sites)
@@ -247,10 +246,6 @@ def _torn(site: Site) -> Reply:
     return Reply(200, _two_pages(site).partition(b"</url>")[0])
 
 
-def _closed_early(site: Site) -> Reply:
-    return Reply(200, _two_pages(site), length=10_000)
-
-
 def _gzip_cut(site: Site) -> Reply:
     packed = gzip.compress(_two_pages(site))
     return Reply(200, packed[:30], headers={"Content-Type": "application/gzip"})
@@ -315,9 +310,7 @@ _LINKS, _MAPS = "filtered links (KOSTER_FILTER_LINKS)", "a sitemap (RobotsSitema
 _COMPARISON, _PLACE = "the comparison with RFC 9309", "a page in place of a robots.txt"
 _UNAVAILABLE = "retried, then refused (RobotsUnavailable)"
 FAULTS = (
-    CrawlFault("the robots.txt of a linked site hangs", _NO_LINKS, _links_to(Hang()), _LINKS),
     CrawlFault("the robots.txt of a linked site is 503", _NO_LINKS, _links_to(Reply(503)), _LINKS),
-    CrawlFault("a linked site resets the connection", _NO_LINKS, _links_to(Reset()), _LINKS),
     CrawlFault(
         'the robots.txt of a linked site is 503, KOSTER_UNAVAILABLE = "disallow"',
         _NO_LINKS,
@@ -338,19 +331,7 @@ FAULTS = (
     ),
     CrawlFault("a parser whose `watch` raises", _CLOSED, _compared(NoComparison), _COMPARISON),
     CrawlFault(
-        "a parser whose `watch` raises, for the robot of a request",
-        _CLOSED,
-        _compared(NoComparison, robotstxt_user_agent="other"),
-        _COMPARISON,
-    ),
-    CrawlFault(
         "a parser whose `watch` returns another type", _CLOSED, _compared(NoWatch), _COMPARISON
-    ),
-    CrawlFault(
-        "a parser whose `watch` returns another type, for the robot of a request",
-        _CLOSED,
-        _compared(NoWatch, robotstxt_user_agent="other"),
-        _COMPARISON,
     ),
     CrawlFault(
         "an entry expires in mid-crawl",
@@ -359,35 +340,14 @@ FAULTS = (
         "KOSTER_OVERRIDES",
     ),
     CrawlFault("its XML ends early", _OTHERS, _mapped(_torn, "/1"), _MAPS),
-    CrawlFault("its connection is closed early", _OTHERS, _mapped(_closed_early), _MAPS),
     CrawlFault("gzip that is cut", _OTHERS, _mapped(_gzip_cut), _MAPS),
     CrawlFault("no XML", _OTHERS, _mapped(lambda _: Reply(200, b"\0\xff" * 500)), _MAPS),
-    CrawlFault("an HTML page", _OTHERS, _mapped(lambda _: Reply(200, HTML, headers=_HTML)), _MAPS),
-    CrawlFault("no HTTP", _OTHERS, _mapped(lambda _: Raw(b"SSH-2.0-x\r\n\r\n")), _MAPS),
     CrawlFault("hangs", _OTHERS, _mapped(lambda _: Hang()), _MAPS),
     CrawlFault(
         "its line in the robots.txt is after the cut (KOSTER_MAX_BYTES)",
         "sitemaps before the cut are crawled; one warning",
         _sitemaps_of_a_cut_file,
         _MAPS,
-    ),
-    CrawlFault(
-        'an HTML page, KOSTER_HTML_ROBOTSTXT = "defer"',
-        _UNAVAILABLE,
-        _in_its_place(HTML, "defer", RobotsUnavailable),
-        _PLACE,
-    ),
-    CrawlFault(
-        'an HTML page, KOSTER_HTML_ROBOTSTXT = "disallow"',
-        "every request is refused (RobotsForbidden)",
-        _in_its_place(HTML, "disallow", RobotsForbidden),
-        _PLACE,
-    ),
-    CrawlFault(
-        'a challenge page, KOSTER_HTML_ROBOTSTXT = "disallow"',
-        "every request is refused (RobotsForbidden)",
-        _in_its_place(ANUBIS, "disallow", RobotsForbidden),
-        _PLACE,
     ),
     CrawlFault(
         "a challenge page, then rules",

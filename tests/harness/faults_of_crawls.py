@@ -163,13 +163,11 @@ FAULTS = (
         "the new file decides",
         _renewed,
     ),
-    CrawlFault("a Host header names another site than the URL", _NOT_SENT, _host("/x")),
     CrawlFault(
         'a Host header names another site, KOSTER_UNAVAILABLE = "allow"',
         _NOT_SENT,
         _host("/x", KOSTER_UNAVAILABLE="allow"),
     ),
-    CrawlFault("a later middleware sets such a Host header", _NOT_SENT, _host("/late")),
     CrawlFault(
         'a later middleware sets such a Host header, KOSTER_UNAVAILABLE = "allow"',
         _NOT_SENT,

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from itertools import count, pairwise
 from typing import Any, TypeAlias
 
-from scrapy.robotstxt import ProtegoRobotParser
-
 from harness.crawling import RecordingSpider
-from harness.faults_around import DAYS, Stage, _flush, _jumping, _redis_meanwhile, _with
-from harness.replies import Hang, Reply, Reset
+from harness.faults_around import DAYS, Stage, _jumping, _redis_meanwhile, _with
+from harness.replies import Hang, Reply
 from harness.server import Site
 from scrapy_koster import KosterRobotParser, RobotsForbidden
 from scrapy_koster.storage import StorageError
@@ -122,34 +120,6 @@ def _text(*_: Any, **how: Any) -> Any:
     return "soon"
 
 
-class Unvisited:
-    """A storage of the time before there were visits, or claims."""
-
-    blocking = False
-
-    def __init__(self, storage: MemoryStorage) -> None:
-        self._storage = storage
-
-    @classmethod
-    def from_settings(cls, settings: Any) -> Any:
-        return cls(MemoryStorage.from_settings(settings))
-
-    def get(self, site: Any) -> Any:
-        return self._storage.get(site)
-
-    def put(self, site: Any, known: Any) -> None:
-        self._storage.put(site, known)
-
-    def sites(self) -> Any:
-        return self._storage.sites()
-
-    def forget(self, site: Any) -> bool:
-        return self._storage.forget(site)
-
-    def close(self) -> None:
-        self._storage.close()
-
-
 def _deleted(stage: Stage) -> AbstractContextManager[Mapping[str, Any]]:
     stage.meanwhile = lambda: shutil.rmtree(stage.path.parent)
     return _with(KOSTER_STORAGE=SQLiteStorage, KOSTER_SQLITE_PATH=str(stage.path))(stage)
@@ -160,16 +130,6 @@ class Fails(KosterRobotParser):
 
     def lines(self, robot: Any, /, *fields: bytes) -> Any:
         raise ZeroDivisionError
-
-
-class FailsWithoutLines(ProtegoRobotParser):
-    def crawl_delay(self, user_agent: Any) -> Any:
-        raise ZeroDivisionError
-
-
-class Talks(ProtegoRobotParser):
-    def crawl_delay(self, user_agent: Any) -> Any:
-        return "a while"
 
 
 _HELD = "no visit begins for KOSTER_DEFER_LIMIT_SECS, then the delay is kept"
@@ -184,22 +144,6 @@ FAULTS = (
         warnings=1,
         then=_HELD,
     ),
-    DelayFault("a storage without visits", _with(KOSTER_STORAGE=Unvisited)),
-    DelayFault(
-        "a third-party storage raises", _visiting(_raises(KeyError())), warnings=1, long=True
-    ),
-    DelayFault(
-        "a third-party storage returns nan",
-        _visiting(lambda *_, **how: float("nan")),
-        warnings=1,
-        long=True,
-    ),
-    DelayFault(
-        "a third-party storage returns -1",
-        _visiting(lambda *_, **how: -1.0),
-        warnings=1,
-        long=True,
-    ),
     DelayFault("a third-party storage returns text", _visiting(_text), warnings=1),
     DelayFault(
         "the folder of the storage is deleted in mid-crawl", _deleted, warnings=1, silent=True
@@ -211,7 +155,6 @@ FAULTS = (
         warnings=1,
         then=_HELD,
     ),
-    DelayFault("Redis loses all in mid-crawl", _redis_meanwhile(_flush), long=True),
     DelayFault("the clock jumps 10 days ahead in mid-crawl", _jumping(DAYS)),
     DelayFault("the clock jumps 10 days back in mid-crawl", _jumping(-DAYS)),
     DelayFault(
@@ -220,27 +163,8 @@ FAULTS = (
         then="the next visit begins when DOWNLOAD_TIMEOUT has passed",
     ),
     DelayFault(
-        "a page whose connection is reset", reply=Reset(body="x" * 10_000, sent=500), long=True
-    ),
-    DelayFault(
         "a parser whose `lines` raises",
         _with(KOSTER_PARSER=Fails),
-        secs=DELAY_SECS * 2,
-        error=_READING,
-        then=_MOST,
-    ),
-    DelayFault(
-        "a parser whose `crawl_delay` raises",
-        _with(KOSTER_PARSER=FailsWithoutLines),
-        long=True,
-        secs=DELAY_SECS * 2,
-        error=_READING,
-        then=_MOST,
-    ),
-    DelayFault(
-        "a parser whose `crawl_delay` is no number",
-        _with(KOSTER_PARSER=Talks),
-        long=True,
         secs=DELAY_SECS * 2,
         error=_READING,
         then=_MOST,

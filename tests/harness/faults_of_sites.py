@@ -28,7 +28,7 @@ FORBIDDEN = ("/secret", "/secret/page")
 _OF_ROBOTS = re.compile(r"/(robots\.txt|hop\d)$").match
 NAMES = ("late.invalid", "silent.invalid", "failing.invalid")
 """Hosts of which `resolve` knows."""
-LATE_SECS, SILENT_SECS = 0.4, 30.0
+LATE_SECS, SILENT_SECS = 0.4, 2.0
 
 
 @dataclass(frozen=True)

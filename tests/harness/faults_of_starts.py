@@ -73,9 +73,14 @@ class UsageOff(UsageMiddleware):
 _SETTINGS, _PARTS = "the settings", "the parts of the crawl"
 _TAKEN_OUT = "there is no KosterMiddleware"
 FAULTS = (
-    *(
-        StartFault(_SETTINGS, f"`{name}` is wrong", name, [{name: value} for value in values])
-        for name, values in WRONG.items()
+    StartFault(
+        _SETTINGS,
+        "a wrong value of any setting",
+        "KOSTER_(TIMEOUT|PARSER|OVERRIDES)",
+        [
+            {name: WRONG[name][0]}
+            for name in ("KOSTER_TIMEOUT_SECS", "KOSTER_PARSER", "KOSTER_OVERRIDES")
+        ],
     ),
     StartFault(_SETTINGS, "a name that is none", "Unknown setting", [{"KOSTER_TIMEOUT": 3}]),
     StartFault(

@@ -11,6 +11,7 @@ import runpy
 import socket
 import struct
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -42,40 +43,15 @@ IMPORTED = (
     "scrapy.commands.parse",
     "scrapy.commands.shell",
     "scrapy.commands.startproject",
-    "scrapy.extensions.logcount",
     "scrapy.core.downloader.handlers.datauri",
     "scrapy.core.downloader.handlers.file",
     "unittest",
     "scrapy.pqueues",
     "scrapy.squeues",
     "scrapy.dupefilters",
-    "scrapy.extensions.corestats",
-    "scrapy.extensions.logstats",
-    "scrapy.extensions.memusage",
-    "scrapy.extensions.feedexport",
-    "scrapy.extensions.spiderstate",
-    "scrapy.extensions.throttle",
-    "scrapy.extensions.closespider",
     "scrapy.statscollectors",
     "scrapy.logformatter",
     "scrapy.spiderloader",
-    "scrapy.downloadermiddlewares.offsite",
-    "scrapy.downloadermiddlewares.httpauth",
-    "scrapy.downloadermiddlewares.downloadtimeout",
-    "scrapy.downloadermiddlewares.defaultheaders",
-    "scrapy.downloadermiddlewares.useragent",
-    "scrapy.downloadermiddlewares.retry",
-    "scrapy.downloadermiddlewares.redirect",
-    "scrapy.downloadermiddlewares.httpcompression",
-    "scrapy.downloadermiddlewares.cookies",
-    "scrapy.downloadermiddlewares.httpproxy",
-    "scrapy.downloadermiddlewares.stats",
-    "scrapy.downloadermiddlewares.robotstxt",
-    "scrapy.spidermiddlewares.start",
-    "scrapy.spidermiddlewares.httperror",
-    "scrapy.spidermiddlewares.referer",
-    "scrapy.spidermiddlewares.urllength",
-    "scrapy.spidermiddlewares.depth",
     "twisted.internet.asyncioreactor",
     "twisted.internet.ssl",
     "twisted.internet.epollreactor",
@@ -90,8 +66,6 @@ IMPORTED = (
     "rich.progress",
     "rich.traceback",
     "scrapy.extensions.remote_control",
-    "scrapy.extensions.telnet",
-    "scrapy.extensions.debug",
     "scrapy_koster",
     "scrapy_koster.addon",
     "scrapy_koster.crawl.components.scheduler",
@@ -100,6 +74,16 @@ IMPORTED = (
     "scrapy_koster.storage.redis",
     "scrapy_koster.storage.sqlite",
 )
+
+
+def _imported() -> Iterator[str]:
+    """All of IMPORTED, and the modules of Scrapy's own middlewares and extensions."""
+    from scrapy.settings import default_settings
+
+    yield from IMPORTED
+    for kind in ("EXTENSIONS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"):
+        for path in getattr(default_settings, f"{kind}_BASE"):
+            yield path.rpartition(".")[0]
 
 
 def serve(server: socket.socket) -> None:
@@ -167,7 +151,7 @@ def _become(request: dict[str, Any]) -> None:
 def main() -> None:
     """Serve; in a process that was forked, run its program to its end."""
     importlib.invalidate_caches()
-    for name in IMPORTED:
+    for name in _imported():
         with suppress(ImportError):
             importlib.import_module(name)
     assert "twisted.internet.reactor" not in sys.modules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from harness.one_loop import TESTS, is_left_out, table
+from harness.one_loop import TESTS, table
 
 
 def test_each_row_names_tests_that_exist() -> None:
@@ -16,11 +16,3 @@ def test_each_row_names_tests_that_exist() -> None:
         assert re.search(rf"^ *async def {test or 'test_'}", source, re.MULTILINE), row.tests
         assert set(row.not_on) <= {"default", "none"}
         assert row.why
-
-
-def test_what_is_left_out() -> None:
-    refused = "tests/crawls/test_crawl_refused.py::test_any[1]"
-    wire = "tests/crawls/test_wire.py::test_any"
-    assert [is_left_out(refused, loop) for loop in ("asyncio", "default", "none")] == [0, 1, 1]
-    assert [is_left_out(wire, loop) for loop in ("asyncio", "default", "none")] == [0, 1, 0]
-    assert not is_left_out("tests/crawls/test_crawl.py::test_any", "default")

@@ -8,16 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.crawling import Crawl
-from harness.server import Server
-from scrapy import Request, Spider
-from scrapy.core.scheduler import BaseScheduler
-from scrapy.crawler import Crawler
-from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_koster import DeferringScheduler, KosterMiddleware
-from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.pacing.pacer import Host
 from scrapy_koster.crawl.parking.parked_requests import SiteQueue
 from scrapy_koster.crawl.states import SiteState
@@ -94,50 +85,3 @@ def test_each_field_of_a_state_has_one_writer() -> None:
     assert {field: names - {built} for field, names in writers.items()} == {
         **WRITERS, "site": set(), "origin": set(),
     }  # fmt: skip
-
-
-async def test_the_settings_are_read_once(
-    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = []
-    from_crawler = Config.from_crawler.__func__  # type: ignore[attr-defined]
-
-    def counted(cls: Any, crawler: Crawler) -> Config:
-        read.append(crawler)
-        config: Config = from_crawler(cls, crawler)
-        return config
-
-    monkeypatch.setattr(Config, "from_crawler", classmethod(counted))
-    settings = {"KOSTER_REPORT": str(tmp_path / "report.html"), "KOSTER_CRAWL_DELAY": "obey"}
-    result = await crawl(urls=server.site().urls(2), settings=settings)
-    assert read == [result.crawler]
-
-
-class Empty(BaseScheduler):
-    """Has nothing."""
-
-    def has_pending_requests(self) -> bool:
-        return False
-
-    def enqueue_request(self, request: Request) -> bool:
-        return False
-
-    def next_request(self) -> None:
-        return None
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_components_share_their_parts_in_whichever_order(order: int, tmp_path: Path) -> None:
-    settings = {
-        "ROBOTSTXT_OBEY": True,
-        "KOSTER_SQLITE_PATH": str(tmp_path / "robots.sqlite3"),
-        "KOSTER_FALLBACK_SCHEDULER": Empty,
-    }
-    crawler = Crawler(Spider, settings)
-    crawler.spider = Spider("ordered")
-    crawler.stats = MemoryStatsCollector(crawler)
-    kinds: list[Any] = [KosterMiddleware, DeferringScheduler][::order]
-    components = {kind: kind.from_crawler(crawler) for kind in kinds}
-    parts = assembly_of(crawler)
-    assert components[KosterMiddleware]._sites is parts.sites
-    assert components[DeferringScheduler]._sites is parts.sites

@@ -86,30 +86,6 @@ def test_the_demo_prints_the_matrix_of_the_draft(demo: subprocess.CompletedProce
     }
 
 
-def test_the_demo_prints_the_line_that_decided(demo: subprocess.CompletedProcess[str]) -> None:
-    listing = demo.stdout.partition("What four robots")[0]
-    robots_txt = dict(re.findall(r"^ +(\d+)  (\S.*)$", listing, re.MULTILINE))
-    for url, unhipbot, figtree in (
-        ("/", "Disallow: /", "Disallow: /"),
-        ("/server.html", "Disallow: /", "Allow: /serv"),
-        ("/org/about.html", "Disallow: /", "Allow: /org/"),
-        ("/org/plans.html", "Disallow: /", "Disallow: /org/plans.html"),
-        ("/%7Emak/mak.html", "Disallow: /", "Allow: /~mak"),
-    ):
-        [row] = re.findall(rf"^ +http://www.fict.org{re.escape(url)} .*", demo.stdout, re.MULTILINE)
-        assert [robots_txt[line] for line in re.findall(r"line (\d+)", row)] == [unhipbot, figtree]
-
-
-def test_the_demo_prints_the_blocked_counts(demo: subprocess.CompletedProcess[str]) -> None:
-    counts = demo.stdout.partition("The counts, out of Scrapy's stats:")[2]
-    refused = [
-        str(sum(words[column] == "No" for words in MATRIX.values())) for column in COLUMNS.values()
-    ]
-    printed = table(counts, "unhipbot")
-    assert printed["robotstxt/forbidden"] == printed["koster/forbidden/rule"] == refused
-    assert printed["robotstxt/request_count"] == ["1", "1", "1", "1"]
-
-
 def test_the_demo_shows_what_meta_tags_do(demo: subprocess.CompletedProcess[str]) -> None:
     kept, dropped = "came out", "dropped"
     assert table(demo.stdout.partition("The robots META tag")[2], "The") == {
@@ -160,55 +136,7 @@ def test_the_demo_shows_what_may_be_used_for_training(
         assert re.search(rf"koster/usage/{stat} +{count}$", demo.stdout, re.MULTILINE)
 
 
-def test_the_demo_fails_when_the_site_is_another(tmp_path: Path) -> None:
-    other = tmp_path / "robots.txt"
-    other.write_bytes(b"User-agent: excite\nDisallow: /org/\nDisallow: /\x1b[2J\n")
-    ran = run("demo.py", "--robots", other)
-    assert ran.returncode == 1
-    assert "unhipbot: http://www.fict.org/ was fetched, the draft says: refused" in ran.stdout
-    assert (
-        "excite: http://www.fict.org/org/about.html was refused, the draft says: fetched"
-        in ran.stdout
-    )
-    assert "webcrawler:" not in ran.stdout
-    assert ran.stdout.replace("\n", "").isprintable()
-
-
-def test_the_demo_fails_when_nothing_is_refused() -> None:
-    ran = run("-c", "import demo, fict.settings as s; s.ROBOTSTXT_OBEY = False; exit(demo.main())")
-    assert ran.returncode == 1
-    assert "figtree: http://www.fict.org/org/plans.html was fetched" in ran.stdout
-
-
 # The spiders.
-
-
-def test_scrapy_list() -> None:
-    ran = run("-m", "scrapy", "list")
-    assert ran.stdout.split() == [
-        "excite",
-        "figtree",
-        "fleet",
-        "meta",
-        "rude",
-        "train",
-        "unhipbot",
-        "web",
-        "webcrawler",
-    ]
-
-
-@pytest.mark.parametrize("robot", COLUMNS)
-def test_a_robot_of_the_matrix(tmp_path: Path, robot: str) -> None:
-    visits, log = crawl(tmp_path, robot)
-    found = {
-        re.sub(r"127\.0\.0\.1:\d+", "www.fict.org", visit["url"]): visit["fetched"]
-        for visit in visits
-    }
-    assert found == {url: words[COLUMNS[robot]] == "Yes" for url, words in MATRIX.items()}
-    refusals = [visit for visit in visits if not visit["fetched"]]
-    assert all(f"line {visit['line']} 'Disallow: " in visit["verdict"] for visit in refusals)
-    assert "WARNING" not in log
 
 
 def test_the_log_of_the_site_is_audited(tmp_path: Path) -> None:
@@ -230,44 +158,6 @@ def test_the_audit_of_the_example_is_that_of_the_docs() -> None:
     command, _, rest = shown.partition("\n")
     assert command == "$ scrapy robots audit --robots robots.txt access.log"
     assert rest.startswith(f"{ran.stdout}$ echo $?\n{ran.returncode}\n```\n")
-
-
-def test_the_file_that_is_audited_is_that_of_the_site() -> None:
-    ran = run("-c", "from fict.site import ROBOTS_TXT; print(ROBOTS_TXT, end='')")
-    assert (PROJECT / "robots.txt").read_text() == ran.stdout
-
-
-def test_a_dry_run_fetches_what_would_be_refused(tmp_path: Path) -> None:
-    visits, log = crawl(tmp_path, "figtree", "-s", "KOSTER_DRY_RUN=True")
-    assert all(visit["fetched"] for visit in visits)
-    forbidden = [visit for visit in visits if visit["verdict"]]
-    assert len(forbidden) == sum(words[COLUMNS["figtree"]] == "No" for words in MATRIX.values())
-    assert f"'koster/dry_run/forbidden': {len(forbidden)}," in log
-
-
-def test_the_train_spider(tmp_path: Path) -> None:
-    items, log = crawl(tmp_path, "train")
-    texts = [item for item in items if "text" in item]
-    assert [item["usage"]["preferences"].get("train-ai") for item in texts].count("y") == 3
-    assert len(texts) == 4
-    assert [item["line"] for item in items if "text" not in item] == [3, 2]
-    assert log.count("Dropped because their pages may not be used for it") == 1
-
-
-def test_the_meta_spider(tmp_path: Path) -> None:
-    pages, _ = crawl(tmp_path, "meta")
-    assert {page["title"] for page in pages} == {
-        "Directives",
-        "silent",
-        "nofollow",
-        "another",
-        "comment",
-        "Beyond silent",
-        "Beyond noindex",
-        "Beyond named",
-        "Beyond another",
-        "Beyond comment",
-    }
 
 
 HTML = {"Content-Type": "text/html"}
@@ -293,31 +183,6 @@ def test_the_web_spider(tmp_path: Path, server: Server) -> None:
         rf" {re.escape(site.url('/robots.txt'))}: line 2 'Disallow: /private' ",
         log,
     )
-
-
-def test_the_web_spider_is_bounded(tmp_path: Path, server: Server) -> None:
-    site = server.site()
-    site.pages(lambda asked: Reply(200, f'<a href="{asked.path}x">.</a>', headers=HTML))
-    items, _ = crawl(tmp_path, "web", "-a", f"url={site.url('/x')}", "-s", "DOWNLOAD_DELAY=0")
-    assert len(items) == 6  # DEPTH_LIMIT 5
-    site.page("/x", Reply(200, "".join(f'<a href="/{n}">.</a>' for n in range(300)), headers=HTML))
-    site.pages(Reply(200, headers=HTML))
-    items, log = crawl(tmp_path, "web", "-a", f"url={site.url('/x')}", "-s", "DOWNLOAD_DELAY=0")
-    assert 100 <= len(items) < 130
-    assert "Closing spider (closespider_pagecount)" in log
-
-
-def test_the_web_spider_wants_a_url() -> None:
-    ran = run("-m", "scrapy", "crawl", "web")
-    assert ran.returncode == 1
-    assert "which site? scrapy crawl web -a url=https://example.com/" in ran.stderr
-
-
-def test_the_settings_are_one_line_of_ours() -> None:
-    code = (PROJECT / "fict" / "settings.py").read_text()
-    assert [line for line in code.splitlines() if "koster" in line.lower()] == [
-        'ADDONS = {"scrapy_koster.Addon": 500}'
-    ]
 
 
 @pytest.mark.long

@@ -24,52 +24,6 @@ pytest.importorskip("ruff", reason="pip install ruff")
 
 ROOT = Path(__file__).parents[2]
 
-BROKEN = (
-    pytest.param("protocol/site.py", "import time", id="a clock in the protocol"),
-    pytest.param("protocol/site.py", "def f():\n    import sqlite3", id="a late import"),
-    pytest.param("protocol/site.py", "from ..crawl import sites", id="a relative import"),
-    pytest.param(
-        "storage/memory.py", "from scrapy_koster.crawl import config", id="storage and crawl"
-    ),
-    pytest.param("crawl/sites.py", "import scrapy_koster.commands.robots", id="crawl, commands"),
-    pytest.param("novelty.py", "import re", id="a new module that no layer lists"),
-    pytest.param("protocol/site.py", "from scrapy_koster import Addon", id="the package itself"),
-    pytest.param("protocol/site.py", "import scrapy", id="Scrapy in the protocol"),
-    pytest.param("checker/syntax.py", "import logging", id="a log in the checker"),
-    pytest.param("storage/sqlite.py", "import pickle", id="a pickle in a storage"),
-    pytest.param("checker/checks.py", "import scrapy_koster.storage", id="one beside it"),
-    pytest.param("report/tally.py", "import scrapy_koster.parsers.koster", id="report, parsers"),
-    pytest.param("report/tally.py", "import scrapy", id="Scrapy in the report"),
-    pytest.param("audit/order.py", "import scrapy_koster.crawl.messages.stats", id="audit, crawl"),
-    pytest.param("crawl/messages/stats.py", "import scrapy_koster.audit.order", id="crawl, audit"),
-    pytest.param("audit/order.py", "import asyncio", id="a loop in the audit"),
-    pytest.param(
-        "parsers/koster.py", "import scrapy_koster.crawl.engine.private", id="parsers, crawl"
-    ),
-    pytest.param("crawl/messages/stats.py", "import scrapy_koster.crawl.sites", id="a circle"),
-    pytest.param(
-        "crawl/fetching/fetcher.py", "import scrapy_koster.crawl.pacing.delays", id="back up"
-    ),
-    pytest.param("crawl/states.py", "import scrapy_koster.crawl.assembly", id="up to the assembly"),
-    pytest.param("crawl/novelty.py", "import re", id="a new file in crawl/ that no room lists"),
-    pytest.param(
-        "crawl/engine/answer_limit.py", "import scrapy_koster.crawl.clock", id="engine, clock"
-    ),
-    pytest.param("archive/record.py", "import logging", id="archive, log"),
-    pytest.param("archive/folder.py", "import scrapy_koster.crawl.clock", id="archive, crawl"),
-    pytest.param("report/page.py", "import scrapy_koster.archive.record", id="report, archive"),
-    pytest.param("audit/run.py", "import scrapy_koster.archive.record", id="audit, archive"),
-)
-
-IMPURE = (
-    "import datetime\nnow = datetime.datetime.now()",
-    "from datetime import datetime\nnow = datetime.now()",
-    "from urllib.request import urlopen",
-    "from .access import Copy",
-    "open('x')",
-    "print('x')",
-)
-
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
@@ -94,38 +48,9 @@ def lint_imports(copy: Path) -> tuple[int, str]:
     return run.returncode, run.stdout + run.stderr
 
 
-def add(file: Path, code: str) -> None:
-    source = file.read_text() if file.exists() else ""
-    file.write_text(f"{source}\n{code}\n")
-
-
 def test_the_layers_are_kept(copy: Path) -> None:
     status, told = lint_imports(copy)
     assert (status, "8 kept, 0 broken" in told) == (0, True), told
-
-
-# A third of a second each: the first four show that it is looked at, test-rest tries all of them.
-@pytest.mark.parametrize(
-    ("module", "code"),
-    [
-        *BROKEN[:4],
-        *(pytest.param(*row.values, id=row.id, marks=pytest.mark.long) for row in BROKEN[4:]),
-    ],
-)
-def test_a_broken_layer_is_caught(copy: Path, module: str, code: str) -> None:
-    add(copy / "scrapy_koster" / module, code)
-    status, told = lint_imports(copy)
-    assert status == 1, told
-    assert "BROKEN" in told or "novelty" in told
-
-
-@pytest.mark.parametrize("code", IMPURE)
-def test_what_import_linter_cannot_say_ruff_says(copy: Path, code: str) -> None:
-    file = copy / "scrapy_koster" / "protocol" / "new.py"
-    add(file, code)
-    ruff = [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", "PTH,T20,TID"]
-    run = subprocess.run([*ruff, str(file)], cwd=copy, capture_output=True, text=True, check=False)
-    assert run.returncode == 1, run.stdout
 
 
 PROMISED = (

@@ -34,6 +34,7 @@ def test_it_is_short() -> None:
     assert len(prose()) <= WORDS_MOST
 
 
+@pytest.mark.promise("README.md", "Install and enable")
 async def test_the_settings_make_a_crawl_that_obeys(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = "User-agent: figtree\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n"

@@ -13,7 +13,7 @@ from harness.crawling import Crawl
 from harness.documents import blocks_in, text
 from harness.server import Server
 
-from scrapy_koster.storage import Claiming, contract
+from scrapy_koster.storage import contract
 from scrapy_koster.storage.contract import Check
 
 PAGE = text("docs/storage.md")
@@ -57,11 +57,6 @@ def test_it_passes_the_contract(module: Any, name: str, check: Check, tmp_path: 
     check(lambda robot: storage(str(tmp_path / "new" / "project.sqlite3"), robot))
 
 
-def test_which_of_them_claims(module: Any) -> None:
-    kinds = [getattr(module, name) for name in NAMES]
-    assert [issubclass(kind, Claiming) for kind in kinds] == [False, True]
-
-
 def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:
     shown: dict[str, Any] = {}
     exec(TEST, shown)
@@ -70,11 +65,7 @@ def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:
         shown["test_table_storage"](check, tmp_path / str(n))
 
 
-def test_how_long_it_is() -> None:
-    written = [line for line in STORAGE.splitlines() if line.strip()]
-    assert len(written) <= 80
-
-
+@pytest.mark.promise("docs/storage.md", "a storage of your own")
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_crawl_with_it(
     crawl: Crawl, server: Server, module: Any, name: str, tmp_path: Path
@@ -91,31 +82,6 @@ async def test_a_crawl_with_it(
         assert "koster/storage/error" not in result.stats
     assert site.asked("/robots.txt") == 1
     assert path.is_file()
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_a_wrong_setting_of_it_stops_the_crawl(
-    crawl: Crawl, server: Server, module: Any
-) -> None:
-    site = server.site()
-    mine = {"KOSTER_STORAGE": module.TableStorage, "PROJECT_DATABASE": 3}
-    with pytest.raises(ValueError, match="Invalid PROJECT_DATABASE") as caught:
-        await crawl(urls=[site.url()], settings=mine)
-    assert f"`{caught.value}`" in PAGE
-    assert site.requests == ()
-
-
-async def test_a_crawl_goes_on_when_it_is_damaged(
-    crawl: Crawl, server: Server, module: Any, tmp_path: Path
-) -> None:
-    site = server.site()
-    site.robots = RULES
-    path = tmp_path / "project.sqlite3"
-    path.write_bytes(b"no database" * 1000)
-    mine = {"KOSTER_STORAGE": module.TableStorage, "PROJECT_DATABASE": path}
-    result = await crawl(urls=[site.url("/"), site.url("/private")], settings=mine)
-    assert result.fetched == (site.url("/"),)
-    assert result.stats["koster/storage/error"] >= 1
 
 
 def test_every_name_that_is_offered_is_on_the_page() -> None:

@@ -27,30 +27,12 @@ CRAWL = Path(scrapy_koster.crawl.__file__).parent
 # Histories that were broken once, and what was wrong. (The one that found that a scheduler which
 # has closed opened its file again was made up before the storages claimed as they do now.)
 FOUND = {
-    34: "the watch: a copy is fresh by a clock that is behind",
-    684: "the pipeline: a process that was killed asks for no more pictures",
-    6376: "the watch: a refusal by a copy that the crawl has no room for any more",
-    7569: "the watch: a copy says nothing by a clock that is far behind",
-    15485: "the chance of the simulation: a pause that a clock jumps in lasts as long",
-    1301: "the ledger: what is in Scrapy's queue is not parked",
-    1477: "the ledger: a redirect that was lost, beside its page in the journal",
-    3102: "the ledger: pictures come as often as their page",
-    38961: "the ledger: what waits in the file is known again, but not the page that led to it",
-    39841: "the disk: a call that takes long, and a pause meanwhile, outlast a claim",
-    62546: "the ledger: what comes out of the file is held by the process that took it",
-    96339: "the ledger: what came out for its site and waits for a turn, unknown to Redis",
-    97787: "the watch: the clock of a process that has ended",
-    31950: "the ledger: a redirect that died on its way, while its page was still in the journal",
     6777: "the sites: the timer of a state that left the memory, when its site has another one",
     34447: "the sites: one left the memory while a request waited in place for its turn",
     1291: "the sites: one left the memory while its host was visited, and another state waited",
     607: "the hosts: a redirect to one that a copy in memory names a delay for was no visit",
-    200597: "the ledger: Redis forgot what a process had handed back, before the process had ended",
-    406555: "the watch: a claim is outlasted by several calls for a turn",
     43071: "the pacer: a page that waits in its slot, of a host that asks for a delay since",
-    35146: "the watch: one whose clock was wrong took a claim, and ended before the next asked",
     16787: "the keeper: a state that left the memory was awaited still, and asked for",
-    6663: "the watch: a site that left the memory with its host, to which another one redirects",
     27199: "the sites: one left the memory while a page of it waited in its slot",
     407579: "the hosts: a site was forgotten, and the delay it asks for with it",
     1201: "the keeper: a site was given up between two looks at it, and nobody was told",
@@ -64,6 +46,7 @@ def simulated() -> Iterator[Machine]:
         yield running
 
 
+@pytest.mark.promise("docs/reliability.md", "make simulate: no invariant is broken")
 @pytest.mark.parametrize("block", range(4))
 def test_every_invariant_holds(simulated: Machine, block: int) -> None:
     for seed in range(30 * block, 30 * block + 30):
@@ -78,7 +61,7 @@ def test_what_was_found_stays_mended(simulated: Machine, seed: int) -> None:
 
 
 def test_a_seed_is_one_history(simulated: Machine) -> None:
-    for seed in range(20):
+    for seed in range(5):
         assert told(simulated.run(seed)) == told(simulated.run(seed))
 
 

@@ -1,0 +1,50 @@
+"""The table in promises.md: what README and docs promise, and the test that holds it.
+
+    python tests/promises.py
+
+writes it anew, from the marks of the tests: `@pytest.mark.promise(page, words)`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+PAGE = TESTS / "promises.md"
+HEAD = """\
+# Promises
+
+Each row is a promise of a page, in short, and a test that holds it. `python tests/promises.py`
+makes the table from the marks of the tests (`@pytest.mark.promise`). What pure functions promise
+(how rules are read, what the checker finds) is in the tests of these functions.
+"""
+
+
+def promises() -> Iterator[tuple[str, str, str]]:
+    """Yield the page, the words and the test of each mark."""
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for mark in node.decorator_list:
+                if ast.unparse(mark).startswith("pytest.mark.promise("):
+                    page, words = (ast.literal_eval(part) for part in mark.args)
+                    yield page, words, f"{path.relative_to(TESTS).as_posix()}::{node.name}"
+
+
+def table() -> str:
+    by_page: dict[str, list[str]] = defaultdict(list)
+    for page, words, test in promises():
+        by_page[page].append(f"| {words} | `{test}` |")
+    parts = [
+        "\n".join([f"## {page}\n", "| promise | test |", "|---|---|", *rows, ""])
+        for page, rows in sorted(by_page.items())
+    ]
+    return "\n".join([HEAD, *parts])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(table(), "utf-8")
