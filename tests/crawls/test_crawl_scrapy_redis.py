@@ -56,7 +56,7 @@ QUEUE = "fleet:requests"
 WARNING = "cannot be written to the Redis of scrapy-redis"
 PAGES = 200
 STOPPED_RUNS = int(os.environ.get("STOPPED_RUNS", "5"))
-QUICK = {"LEASE_SECS": 1.5, "TICK_SECS": 0.2, "YOUNG_SECS": 0.2}
+QUICK = {"LEASE_SECS": 1.5, "TICK_SECS": 0.2, "YOUNG_SECS": 0.2, "REST_SECS": 1.0}
 
 
 class Fleet:

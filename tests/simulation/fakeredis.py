@@ -126,6 +126,10 @@ class Server:
         self._alive(journal=True)
         return [name.encode() for name in self.data.get(key) or ()][:most]
 
+    def smembers(self, key: str) -> set[bytes]:
+        self._alive(journal=True)
+        return {member.encode() for member in self.data.get(key) or ()}
+
     def pipeline(self) -> Pipeline:
         return Pipeline(self)
 
@@ -228,11 +232,6 @@ class Pipeline:
 
     def sismember(self, key: str, member: str) -> None:
         self._calls.append(lambda: member in (self._data.get(key) or {}))
-
-    def hkeys(self, key: str) -> None:
-        self._calls.append(lambda: [field.encode() for field in self._data.get(key) or {}])
-
-    smembers = hkeys
 
     def delete(self, *keys: str) -> None:
         self._calls.append(lambda: self._data.delete(*keys))

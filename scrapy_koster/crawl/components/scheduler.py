@@ -112,10 +112,7 @@ class DeferringScheduler(BaseScheduler):
         return None
 
     def _opened(self, _: None = None) -> None:
-        hold_secs = self._parts.config.policy.defer_limit_secs
-        self._backup = backup_of(
-            self._crawler, self._scheduler, self._parts.engine, self._clock, hold_secs=hold_secs
-        )
+        self._backup = backup_of(self._crawler, self._scheduler, self._parts.engine, self._clock)
         if self._backup is not None:
             self._inner.leave_alone_while(self._backup.is_silent)
             self._backup.open(anew=getattr(self._scheduler, "flush_on_start", False))
