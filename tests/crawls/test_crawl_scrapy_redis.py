@@ -416,7 +416,7 @@ async def test_an_interrupt_while_redis_hangs(
     given: dict[str, Any] = {"KOSTER_STORAGE": "scrapy_koster.storage.redis.RedisStorage"}
     given |= {"KOSTER_REDIS_URL": fleet.redis.url(), "KOSTER_DEFER_MAX_SECS": retry_secs}
     given["KOSTER_DEFER_FIRST_SECS"] = retry_secs
-    worker = fleet.start(site.urls(50), constants={"_ANSWERED_SECS": 0}, **given)
+    worker = fleet.start(site.urls(50), constants={"TICK_SECS": 0.05}, **given)
     await fleet.until_written(50)
     await crawl.sleep(2)  # a call of scrapy-redis that is under way lasts for 30 s
     fleet.redis.send(signal.SIGSTOP)

@@ -112,10 +112,6 @@ class Server:
 
     # What the journal uses.
 
-    def ping(self) -> bool:
-        self._alive(journal=True)
-        return True
-
     def delete(self, *keys: str) -> int:
         self._alive(journal=True)
         count = self.data.delete(*keys)

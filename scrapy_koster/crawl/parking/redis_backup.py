@@ -32,8 +32,6 @@ YOUNG_SECS = 0.5
 _AT_ONCE = 500
 # The time without calls after one that was not answered. A call holds the loop for a second.
 REST_SECS = 5.0
-# A PING is not needed so soon after an answer.
-_ANSWERED_SECS = 0.1
 # Redis keeps scores as floats: integers are exact up to here.
 _SCORE = 2**53
 
@@ -61,7 +59,6 @@ class RedisBackup:
         self._waits = True
         """Whether requests may wait in this worker, so that others wait for it."""
         self._look_at = LONG_AGO
-        self._answered_at = LONG_AGO
         self._rests_until = LONG_AGO
         self.is_holding = False
         """Whether no request may come out: Redis does not answer."""
@@ -74,12 +71,6 @@ class RedisBackup:
             self._try(self._leases.forget_others)
         self._tick()
         self._ticking = self._clock.every(TICK_SECS, self._tick)
-
-    def is_silent(self) -> bool:
-        """Return whether Redis does not answer, so that a call of scrapy-redis would block."""
-        if self._clock.now() - self._answered_at >= _ANSWERED_SECS:
-            self._try(self._leases.ping)
-        return self.is_holding
 
     def add(self, place: Place, request: Request) -> None:
         """Write *request*, which waits at *place*, if it still does after a moment."""
@@ -148,15 +139,17 @@ class RedisBackup:
         now = self._clock.now()
         old = takewhile(lambda item: item[1][0] <= now - YOUNG_SECS, self._unwritten.items())
         due = iter([(place, request) for place, (_, request) in old])
-        while chunk := dict(islice(due, _AT_ONCE)):
+        while True:  # once at least: a Redis that does not answer is noticed soon
+            chunk = dict(islice(due, _AT_ONCE))
             if self._try(partial(self._renew, chunk)) is None:
-                break
+                return
             for place in chunk:
                 del self._unwritten[place]
-        if self.is_holding or now >= self._look_at:
+            if len(chunk) < _AT_ONCE:
+                break
+        if now >= self._look_at:
             self._look_at = now + LEASE_SECS / 3
-            if self._try(self._renew) is not None:
-                self._try(self._look)
+            self._try(self._look)
 
     def _renew(self, chunk: Mapping[Place, Request] = MappingProxyType({})) -> int:
         """Renew the lease, and write *chunk*; return how many of its requests can be written."""
@@ -200,7 +193,6 @@ class RedisBackup:
             # Without its text: a server may quote the password.
             self._warn(type(error).__name__)
             return None
-        self._answered_at = now
         if self.is_holding:
             self.is_holding = False
             self._engine.wake()

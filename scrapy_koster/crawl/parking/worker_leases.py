@@ -89,10 +89,6 @@ class WorkerLeases:
                 pipe.hset(self._key("parked", self._me), mapping=dict(parked))
             pipe.execute()
 
-    def ping(self) -> bool:
-        """Return True if the server answers."""
-        return bool(self._server.ping())
-
     def taken(self) -> set[str]:
         """Return the fields of what other workers have taken over from this one."""
         return {_text(field) for field in self._server.smembers(self._key("taken", self._me))}
