@@ -112,10 +112,6 @@ class Server:
 
     # What the journal uses.
 
-    def ping(self) -> bool:
-        self._alive(journal=True)
-        return True
-
     def delete(self, *keys: str) -> int:
         self._alive(journal=True)
         count = self.data.delete(*keys)
@@ -125,6 +121,10 @@ class Server:
     def srandmember(self, key: str, most: int) -> list[bytes]:
         self._alive(journal=True)
         return [name.encode() for name in self.data.get(key) or ()][:most]
+
+    def smembers(self, key: str) -> set[bytes]:
+        self._alive(journal=True)
+        return {member.encode() for member in self.data.get(key) or ()}
 
     def pipeline(self) -> Pipeline:
         return Pipeline(self)
@@ -228,11 +228,6 @@ class Pipeline:
 
     def sismember(self, key: str, member: str) -> None:
         self._calls.append(lambda: member in (self._data.get(key) or {}))
-
-    def hkeys(self, key: str) -> None:
-        self._calls.append(lambda: [field.encode() for field in self._data.get(key) or {}])
-
-    smembers = hkeys
 
     def delete(self, *keys: str) -> None:
         self._calls.append(lambda: self._data.delete(*keys))

@@ -64,18 +64,11 @@ class Ledger:
             return
         entry = self._entry(request)
         entry.holder, entry.is_parked = process, False
-        self._comes_out(entry, process)
-
-    def _comes_out(self, entry: Entry, process: Process) -> None:
-        if process.has_given_up_redis:
-            entry.may_be_twice = "Redis could not be told that it came out of the journal"
 
     def parks(self, request: Request, process: Process) -> None:
         """The scheduler has *request* wait; again, perhaps."""
         if not process.dead:
             entry = self._entry(request)
-            if entry.is_parked:  # it came out, and waits for something else now
-                self._comes_out(entry, process)
             entry.since, entry.is_parked = self._history.clock.now, True
             entry.url = request.url
 

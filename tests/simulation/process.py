@@ -27,6 +27,7 @@ from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.lookahead import LookaheadLimit
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
+from scrapy_koster.crawl.parking.redis_backup import REST_SECS
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import given_up_at
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.site import Site
     from simulation.history import History
 
-JOURNAL_RESTS_SECS = 10.0
+JOURNAL_RESTS_SECS = REST_SECS
 _QUEUES = {"memory": InMemory, "jobdir": OnDisk, "redis": InRedis}
 
 
@@ -402,12 +403,6 @@ class Process:
     @property
     def ended(self) -> bool:
         return self.dead or (self.main is not None and self.main.done())
-
-    @property
-    def has_given_up_redis(self) -> bool:
-        """Whether it hands out what it could not remove from its journal."""
-        journal = getattr(self.scheduler, "_backup", None)
-        return bool(getattr(journal, "_removed", None))
 
     @property
     def is_open(self) -> bool:

@@ -112,12 +112,8 @@ class DeferringScheduler(BaseScheduler):
         return None
 
     def _opened(self, _: None = None) -> None:
-        hold_secs = self._parts.config.policy.defer_limit_secs
-        self._backup = backup_of(
-            self._crawler, self._scheduler, self._parts.engine, self._clock, hold_secs=hold_secs
-        )
+        self._backup = backup_of(self._crawler, self._scheduler, self._parts.engine, self._clock)
         if self._backup is not None:
-            self._inner.leave_alone_while(self._backup.is_silent)
             self._backup.open(anew=getattr(self._scheduler, "flush_on_start", False))
         self._resumed.extend(self._parked.resume(self._backup))
         if count := len(self._parked):
@@ -172,6 +168,7 @@ class DeferringScheduler(BaseScheduler):
             self._parked.has_next
             or self._has_more
             or self._resumed
+            or self._parked.is_held  # a call of scrapy-redis would block the crawl
             or self._inner.has_pending_requests()
         )
 
@@ -215,8 +212,11 @@ class DeferringScheduler(BaseScheduler):
 
     def _next(self) -> Request | None:
         """Return the request that is looked at next, or None."""
+        if self._resumed and not self._sites.ahead.is_full:
+            # Its first request waits again: that closes the queue, and the site is retrieved.
+            self._parked.let_out(self._resumed.popleft())
         self._turns.reverse()
-        for source in (self._parked.pop_visit, self._next_resumed, *self._turns):
+        for source in (self._parked.pop_visit, *self._turns):
             if (request := source()) is not None:
                 # The dupefilter of a run that was killed may not have written it.
                 if self._parked.has_resumed:
@@ -224,22 +224,9 @@ class DeferringScheduler(BaseScheduler):
                 return request
         return None
 
-    def _next_resumed(self) -> Request | None:
-        """Return the first request of a site of the last run, so that the site is retrieved.
-
-        The others come out too, unless the first has to wait: then it closes the queue.
-        """
-        while self._resumed and not self._sites.ahead.is_full:
-            key = self._resumed.popleft()
-            request = self._parked.take(key)
-            self._parked.let_out(key)
-            if request is not None:
-                return request
-        return None
-
     def _next_inner(self) -> Request | None:
         """Return the next request of the inner scheduler, unless enough sites are retrieved."""
-        if self._sites.ahead.is_full:
+        if self._sites.ahead.is_full or self._parked.is_held:
             return None
         while (request := self._inner.next_request()) and self._parked.is_resumed(request):
             self._log.debug("%(request)s waits already, since the last run", request=request)

@@ -13,7 +13,7 @@ from scrapy_koster.crawl.engine.private import dupefilter_of
 from scrapy_koster.crawl.messages.log import Log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -36,16 +36,11 @@ class InnerScheduler:
         self._has_told = False
         self._is_scrapys = is_scrapys(type(scheduler))
         self._folder = folder
-        self._is_silent: Callable[[], bool] | None = None
         persist = getattr(scheduler, "persist", None)  # of scrapy-redis
         self.keeps_requests = folder is not None if persist is None else bool(persist)
         """Whether the next run finds the requests that it has when the crawl ends."""
         self.takes_back = self.keeps_requests or (persist is None and not self._is_scrapys)
         """Whether the next run may find the requests that it gets when the crawl ends."""
-
-    def leave_alone_while(self, is_silent: Callable[[], bool]) -> None:
-        """Make no calls while *is_silent*: each would block the crawl."""
-        self._is_silent = is_silent
 
     @property
     def fate(self) -> str:
@@ -73,14 +68,10 @@ class InnerScheduler:
 
     def has_pending_requests(self) -> bool:
         """Return whether it has requests that can be read, or cannot say."""
-        if self._is_silent is not None and self._is_silent():
-            return True
         return not self._is_broken and self._scheduler.has_pending_requests()
 
     def next_request(self) -> Request | None:
         """Return its next request, None if it has none now."""
-        if self._is_silent is not None and self._is_silent():
-            return None
         if self._folder is None:
             request = self._scheduler.next_request()
         else:

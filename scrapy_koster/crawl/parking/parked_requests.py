@@ -241,11 +241,6 @@ class ParkedRequests:
                 return request
         return None
 
-    def take(self, name: str) -> Request | None:
-        """Return the next request in the queue of *name*, or None."""
-        queue = self._queues.get(name)
-        return None if queue is None else self._take(queue)
-
     def _has_room(self, queue: SiteQueue) -> bool:
         if queue.failure is not None or len(queue.sent) < self._slot_size:
             return True

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The most that one look takes and moves.
+# The most that one look takes, and moves of each.
 _WORKERS = 1_000
-MOVED_AT_ONCE = 500
-ROUNDS_MOST = 20
+MOVED_AT_ONCE = 10_000
 # A call holds the loop. One that fails is made again later.
 _TIMEOUT_SECS = 1.0
 # How long a worker that was suspended can learn which of its requests others have taken over.
@@ -34,7 +33,7 @@ if held then
 end
 local moved, cursor = 0, '0'
 repeat
-    local page = redis.call('HSCAN', parked, cursor, 'COUNT', at_once)
+    local page = redis.call('HSCAN', parked, cursor, 'COUNT', 500)
     cursor = page[1]
     for i = 1, #page[2], 2 do
         local field, request = page[2][i], page[2][i + 1]
@@ -78,10 +77,8 @@ class WorkerLeases:
         self._me = token_hex(8)
         self._take_over = self._server.register_script(_TAKE_OVER)
 
-    def renew(
-        self, secs: float, lease: str, *, parked: Mapping[str, Any], removed: set[str]
-    ) -> bool:
-        """Hold the lease for *secs*, and write what is parked and what has been removed.
+    def renew(self, secs: float, lease: str, parked: Mapping[str, Any]) -> None:
+        """Hold the lease for *secs*, and write what is parked.
 
         The lease is "waits", or "done" if other workers need not wait for this one.
         """
@@ -90,22 +87,11 @@ class WorkerLeases:
             pipe.sadd(self._key("workers"), self._me)
             if parked:
                 pipe.hset(self._key("parked", self._me), mapping=dict(parked))
-            if removed:
-                pipe.hdel(self._key("parked", self._me), *removed)
             pipe.execute()
-        return True
 
-    def ping(self) -> bool:
-        """Return True if the server answers."""
-        return bool(self._server.ping())
-
-    def known(self) -> set[str]:
-        """Return the fields of what this worker has parked, and of what others have taken over."""
-        with self._server.pipeline() as pipe:
-            pipe.hkeys(self._key("parked", self._me))
-            pipe.smembers(self._key("taken", self._me))
-            parked, taken = pipe.execute()
-        return {_text(field) for field in (*parked, *taken)}
+    def taken(self) -> set[str]:
+        """Return the fields of what other workers have taken over from this one."""
+        return {_text(field) for field in self._server.smembers(self._key("taken", self._me))}
 
     def close(self) -> None:
         """Close the connections, if those are not the queue's."""
@@ -131,7 +117,7 @@ class WorkerLeases:
         seen = [self._move(worker) for worker in self._others()]
         return sum(moved for moved, _ in seen), sum(left for _, left in seen)
 
-    def hand_back(self) -> bool:
+    def hand_back(self) -> None:
         """Move what is parked in this worker into the queue.
 
         In an order in which a kill loses nothing and doubles nothing: what was not moved is
@@ -140,18 +126,17 @@ class WorkerLeases:
         self._server.delete(self._key("lease", self._me))
         while self._move(self._me)[0]:
             pass
-        return self.forget()
+        self.forget()
 
-    def forget(self) -> bool:
-        """Drop what is parked in this worker, which ends."""
+    def forget(self) -> int:
+        """Drop what is parked in this worker, which ends. Return 0, the number of those lost."""
         self._forget(self._me)
-        return True
+        return 0
 
-    def forget_others(self) -> bool:
+    def forget_others(self) -> None:
         """Drop what is parked in the other workers, as the queue is emptied."""
         for worker in self._others():
             self._forget(worker)
-        return True
 
     def _forget(self, worker: str) -> None:
         with self._server.pipeline() as pipe:
@@ -164,15 +149,11 @@ class WorkerLeases:
         return [name for name in map(_text, found) if name != self._me and _NAME.fullmatch(name)]
 
     def _move(self, worker: str) -> tuple[int, int]:
+        """Move what a worker without a lease has parked, or a part of it, into the queue."""
         keys = [self._key(name, worker) for name in ("parked", "lease", "taken")]
         keys += [self._key("workers"), self._queue.key]
         args = [worker, self._push, MOVED_AT_ONCE, _REMEMBERED_SECS]
-        moved = left = 0
-        for _ in range(ROUNDS_MOST):
-            at_once, left = self._take_over(keys=keys, args=args)
-            moved += at_once
-            if not at_once:
-                break
+        moved, left = self._take_over(keys=keys, args=args)
         return moved, left
 
     def _key(self, *names: str) -> str:
