@@ -79,10 +79,9 @@ class Clock:
             running.cancel()
 
         def over() -> None:
-            nonlocal timer
-            timer = self.call_later(_MOMENT_SECS, end)
+            timers.append(self.call_later(_MOMENT_SECS, end))
 
-        timer = self.call_later(secs, over)
+        timers = [self.call_later(secs, over)]
         try:
             result = await maybe_deferred_to_future(running)
         except CANCELLED:
@@ -90,7 +89,7 @@ class Clock:
                 raise LateError from None
             raise
         finally:
-            timer.cancel()
+            timers[-1].cancel()
         if late:  # it ended by itself when it was cancelled
             raise LateError
         return result

@@ -11,7 +11,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.idle import Crawl, IdleTimeout, InPlace
-from scrapy_koster.crawl.states import TABLE, Action, Event, Fate, Place, State, event_of, fate
+from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, Fate, State, event_of
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Defer, Refuse, waits
 
@@ -208,12 +208,12 @@ class Sites:
         if (ending := self._ending(state, step)) is not None:
             action = self.happens(state, ending)
             told = self._refusal(state, ending)
-        in_place = fate(action, Place.IN_PLACE)
+        fates = FATES[action]
         is_kept = self._parked is not None and self._parked.is_kept
-        parked = fate(action, Place.KEPT if is_kept else Place.PARKED)
+        parked = fates.kept if is_kept else fates.parked
         announced = step if parked is Fate.KEEP else told
         self._announcer.announce(state, announced, self.waiting_for(state))
-        if in_place is not Fate.WAIT:
+        if fates.in_place is not Fate.WAIT:
             waiters, state.waiters = state.waiters, ()
             for waiter in waiters:
                 waiter.callback(told)

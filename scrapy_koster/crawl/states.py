@@ -28,7 +28,7 @@ Three events come from the crawl:
   never asked does not become idle: its answer is still expected.
 - CLOSING: the crawl closes. Nothing begins any more.
 
-An action says what becomes of the requests that wait, by the place where they wait (``FATES``). A
+An action says what becomes of the requests that wait, by the place where they wait (``Fates``). A
 request that waits in place, inside the downloader, has to end before the crawl can. A request that
 is parked in the scheduler is handed back to the queue when the crawl closes, and if that queue is
 kept for the next run (JOBDIR, scrapy-redis) it need not be refused either.
@@ -111,17 +111,6 @@ class Action(Enum):
     HOLD = "requests are handed back"
 
 
-class Place(Enum):
-    """Where a request waits."""
-
-    IN_PLACE = "in place"
-    """Inside the downloader: it never passed a scheduler that holds requests back."""
-    PARKED = "parked"
-    """In the scheduler, in a crawl whose requests end with it."""
-    KEPT = "parked and kept"
-    """In the scheduler, in a crawl whose queue is kept for the next run."""
-
-
 class Fate(Enum):
     """What becomes of a request that waits."""
 
@@ -132,6 +121,17 @@ class Fate(Enum):
     """It ends with RobotsUnavailable."""
     KEEP = "stays parked"
     """It is there for the next run, or until the scheduler hands it back."""
+
+
+class Fates(NamedTuple):
+    """What becomes of the requests that wait, by the place where they do."""
+
+    in_place: Fate
+    """Inside the downloader: they never passed a scheduler that holds requests back."""
+    parked: Fate
+    """In the scheduler, in a crawl whose requests end with it."""
+    kept: Fate
+    """In the scheduler, in a crawl whose queue is kept for the next run."""
 
 
 _S, _E, _A = State, Event, Action
@@ -168,22 +168,16 @@ TABLE: dict[tuple[State, Event], tuple[State, Action]] = {
 }
 """The next state, and what is done. Whatever is not in it cannot happen: a KeyError is a defect."""
 
-_WAIT = (Fate.WAIT, Fate.WAIT, Fate.WAIT)
-FATES: dict[Action, tuple[Fate, Fate, Fate]] = {
+_WAIT = Fates(Fate.WAIT, Fate.WAIT, Fate.WAIT)
+FATES: dict[Action, Fates] = {
     _A.NOTHING: _WAIT,
     _A.FETCH: _WAIT,
     _A.SET_TIMER: _WAIT,
-    _A.LET_GO: (Fate.GO, Fate.GO, Fate.GO),
-    _A.REFUSE: (Fate.GIVE_UP, Fate.GIVE_UP, Fate.GIVE_UP),
-    _A.GIVE_UP: (Fate.GIVE_UP, Fate.GIVE_UP, Fate.KEEP),
-    _A.HOLD: (Fate.GIVE_UP, Fate.KEEP, Fate.KEEP),
+    _A.LET_GO: Fates(Fate.GO, Fate.GO, Fate.GO),
+    _A.REFUSE: Fates(Fate.GIVE_UP, Fate.GIVE_UP, Fate.GIVE_UP),
+    _A.GIVE_UP: Fates(Fate.GIVE_UP, Fate.GIVE_UP, Fate.KEEP),
+    _A.HOLD: Fates(Fate.GIVE_UP, Fate.KEEP, Fate.KEEP),
 }
-"""What becomes of the requests that wait, in the order of ``Place``."""
-
-
-def fate(action: Action, place: Place) -> Fate:
-    """Return what becomes of a request that waits in *place*."""
-    return FATES[action][list(Place).index(place)]
 
 
 def event_of(step: Step) -> Event:

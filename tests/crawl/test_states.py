@@ -14,10 +14,8 @@ from scrapy_koster.crawl.states import (
     Action,
     Event,
     Fate,
-    Place,
     State,
     event_of,
-    fate,
 )
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, Step
@@ -81,7 +79,7 @@ def test_what_becomes_of_those_who_wait(
 ) -> None:
     for (_, happened), (_, action) in TABLE.items():
         if happened is event:
-            found = tuple(fate(action, place) for place in Place)
+            found = FATES[action]
             assert found == (in_place, parked, kept)
 
 

@@ -6,7 +6,7 @@ PYTHONPATH=tests python -m harness.state_tables
 from __future__ import annotations
 
 from harness.documents import text
-from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, Place, State
+from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, State
 
 PAGE = "docs/architecture.md"
 CORNER = "State"
@@ -29,7 +29,7 @@ def _cell(state: State, event: Event) -> str:
 
 def fates() -> str:
     """What becomes of the requests that wait, by the place where they wait."""
-    rows = [["Action", *(place.value for place in Place)]]
+    rows = [["Action", "in place", "parked", "parked and kept"]]
     rows += [[action.value, *(each.value for each in FATES[action])] for action in Action]
     return _table(rows)
 

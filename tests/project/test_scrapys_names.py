@@ -34,6 +34,7 @@ OF_OTHERS = {
     "_replace": "the standard library: NamedTuple",
     "_value_": "the standard library: Enum",
     "_encode_request": "scrapy-redis: the queue",
+    "_newConnection": "Twisted: HTTPConnectionPool",
 }
 """Private names that are not Scrapy's."""
 OF_THE_ENGINE = {"downloader", "scraper", "scheduler", "paused", "running"}

@@ -13,7 +13,7 @@ from scrapy_koster.protocol.site import site_of
 if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
 
-_CREDENTIALS = ("http_user", "http_pass", "http_auth_domain")
+_CREDENTIALS = {"http_user", "http_pass", "http_auth_domain"}
 """Meta keys from which Scrapy makes an Authorization header."""
 
 
@@ -34,11 +34,12 @@ def robots_request(
         headers |= {"Accept": "text/plain, */*;q=0.1", "Accept-Encoding": "identity"}
     if "User-Agent" in page.headers:
         headers["User-Agent"] = page.headers.getlist("User-Agent")
-    if not _may_have_credentials(url, page):
+    if "Authorization" in page.headers:
+        headers["Authorization"] = page.headers.getlist("Authorization")
+    if ("Authorization" in headers or _CREDENTIALS & meta.keys()) and _is_elsewhere(url, page):
+        headers.pop("Authorization", None)
         for key in _CREDENTIALS:
             meta.pop(key, None)
-    elif "Authorization" in page.headers:
-        headers["Authorization"] = page.headers.getlist("Authorization")
     if "_auth_proxy" in meta:
         headers["Proxy-Authorization"] = page.headers.get("Proxy-Authorization", [])
     if stale is not None and stale.url == url:
@@ -46,12 +47,12 @@ def robots_request(
     return Request(url, headers=headers, meta=meta, callback=NO_CALLBACK, dont_filter=True)
 
 
-def _may_have_credentials(url: str, page: Request) -> bool:
-    """Return whether *url* is of the host of *page*, and encrypted if that is."""
+def _is_elsewhere(url: str, page: Request) -> bool:
+    """Return whether *url* is of another host than *page*, or not encrypted although that is."""
     there, here = site_of(url), site_of(page.url)
     if there is None or here is None:
-        return False
-    return there.host == here.host and there.scheme in (here.scheme, "https")
+        return True
+    return there.host != here.host or there.scheme not in (here.scheme, "https")
 
 
 def _meta(page: Request, config: Config) -> dict[str, Any]:
