@@ -30,7 +30,7 @@ def promises() -> Iterator[tuple[str, str, str]]:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             for mark in node.decorator_list:
-                if ast.unparse(mark).startswith("pytest.mark.promise("):
+                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.promise":
                     page, words = (ast.literal_eval(part) for part in mark.args)
                     yield page, words, f"{path.relative_to(TESTS).as_posix()}::{node.name}"
 
