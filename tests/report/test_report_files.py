@@ -23,7 +23,7 @@ from scrapy.http import Response
 from scrapy_koster import RobotsReport
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.report import files_of, folder_of, stored_copies
+from scrapy_koster.crawl.report import folder_of, stored_copies
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.report.database import Writer
@@ -95,21 +95,6 @@ def make(path: Path, seconds_ago: float) -> Path:
     path.write_bytes(b"")
     os.utime(path, (time.time() - seconds_ago,) * 2)
     return path
-
-
-def test_the_newest_first(tmp_path: Path) -> None:
-    """By when they were written to, or what is not merged into them yet."""
-    folder = tmp_path / "reports"
-    written = [
-        make(folder / f"web-2026112{n}T000000-{n}a.sqlite3", ago)
-        for n, ago in enumerate([500, 100, 300])
-    ]
-    make(Path(f"{written[0]}-wal"), 50)
-    make(folder / "other-20261121T000000-1.sqlite3", 10)
-    make(folder / "web.sqlite3", 5)
-    make(folder / "notes.txt", 5)
-    assert list(files_of(tmp_path, "web")) == [written[0], written[1], written[2]]
-    assert len(list(files_of(tmp_path))) == 4
 
 
 async def test_ten_of_a_spider_are_kept_and_those_of_a_day(

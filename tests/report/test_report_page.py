@@ -138,14 +138,6 @@ def test_a_site_with_samples_of_each_kind(tmp_path: Path, opened: Open) -> None:
     )
 
 
-def test_the_links_are_in_the_order_of_the_page(page_file: Path, opened: Open) -> None:
-    page = opened(page_file)
-    targets = [link.get_attribute("href") for link in page.locator("nav a").all()]
-    tops = [page.locator(target).bounding_box()["y"] for target in targets]
-    assert len(tops) == len(tables(page)) + 1
-    assert tops == sorted(tops)
-
-
 def test_by_keyboard_alone(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     page.locator("#q-rules").focus()
@@ -230,12 +222,6 @@ def test_a_table_is_exported(page_file: Path, opened: Open, tmp_path: Path) -> N
     assert head == ["refused", "site", "line", "text", "sample"]
     assert found == rows(page, "rules")
     page.locator("section[data-name=hazards]").get_by_role("button", name="Export CSV").focus()
-
-
-def test_hazards_stand_by_severity(page_file: Path, opened: Open) -> None:
-    found = [row[0] for row in rows(opened(page_file), "hazards")]
-    assert found == sorted(found, key=["error", "warning", "note"].index)
-    assert found[0] == "warning"
 
 
 HOSTILE = (
