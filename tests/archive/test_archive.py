@@ -405,11 +405,3 @@ def test_changes_lead_from_one_file_to_the_other(old: list[bytes], new: list[byt
     ]
     for was, now, line in found:
         assert line == (old[was - 1] if was else new[now - 1])
-
-
-def test_files_that_have_little_in_common() -> None:
-    old, new = ([b"%d %d" % (n, k) for n in range(2000)] for k in range(2))
-    found = list(changes([b"x", *old, b"y"], [b"x", *new, b"y"]))
-    assert len(found) == 4000
-    assert found[0] == (2, 0, b"0 0")
-    assert found[-1] == (0, 2001, b"1999 1")

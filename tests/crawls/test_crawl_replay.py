@@ -128,17 +128,6 @@ async def test_the_copy_from_before_a_failure_decides(recorded: Recorded, *, sta
     assert recorded.site.asked("/robots.txt") == 0
 
 
-@pytest.mark.parametrize(("restricted", "allowed"), [("disallow", 0), ("allow", 3)])
-async def test_a_site_that_was_restricted(
-    recorded: Recorded, restricted: str, allowed: int
-) -> None:
-    await recorded.record()
-    recorded.store(recorded.copy(b"", status=403))
-    result = await recorded.run(KOSTER_RESTRICTED=restricted)
-    assert len(result.fetched) == allowed
-    assert recorded.site.asked("/robots.txt") == 0
-
-
 async def test_what_is_missing_is_ignored(recorded: Recorded) -> None:
     await recorded.record()
     url = recorded.site.url("/another")

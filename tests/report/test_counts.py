@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 from scrapy import Request
-from scrapy.http import Response
 
 from scrapy_koster.crawl.messages.summary import Retrieval
 from scrapy_koster.protocol.access import Answer, Copy, Failure, NoAnswer
-from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.hazard import Cause, Hazard
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.records import Record
@@ -108,33 +106,6 @@ def counts() -> Counts:
     return Counts(lambda: NOW)
 
 
-def test_a_site_that_is_asked_and_answers(counts: Counts) -> None:
-    counts.requested(SITE)
-    counts.requested(SITE)
-    retrieve(counts, failure("timeout"), result=NoAnswer("timeout"))
-    retrieve(counts, failure("HTTP 503"), result=Answer(ROBOTS_URL, 503, {}))
-    row = row_of(counts)
-    assert (row["asked"], row["answered"]) == (2, 1)
-    assert counts.tally.rows["minute"] == {(int(NOW // 60),): {"asked": 2, "answered": 1}}
-
-
-@pytest.mark.parametrize(
-    ("how", "column"),
-    [
-        (Retrieval.FETCHED, "fetches"),
-        (Retrieval.FROM_STORAGE, "from_storage"),
-        (Retrieval.REVALIDATED, "renewed"),
-    ],
-)
-def test_a_copy(counts: Counts, how: Retrieval, column: str) -> None:
-    for _ in range(2):
-        retrieve(counts, copy_of(), how)
-    assert row_of(counts) == {
-        column: 2, "status": 200, "fetched": 1000, "expires": 2000, "bytes": len(RULES),
-        "digest": digest_of(RULES), "redirect": "", "reason": "",
-    }  # fmt: skip
-
-
 def test_a_copy_that_was_redirected_to_and_never_expires(counts: Counts) -> None:
     url = f"http://b.example/\x1b{'x' * 500}"
     retrieve(counts, Copy(url, 200, b"", None, None, 0.0, float("inf")))
@@ -172,12 +143,6 @@ def test_the_record_that_is_obeyed(counts: Counts) -> None:
     assert row_of(counts) == {"record_line": 0, "record": "", "delay": "", "cut": 1}
 
 
-def test_conflicts(counts: Counts) -> None:
-    for _ in range(2):
-        counts.conflict(Request(f"{NAME}/a"), SITE, HAZARD)
-    assert row_of(counts) == {"looser": 2}
-
-
 def test_the_end_of_deferring(counts: Counts) -> None:
     deferred = {"deferrals": 1, "deferred": int(NOW), "resumed": 0}
     counts.deferred(SITE)
@@ -186,39 +151,6 @@ def test_the_end_of_deferring(counts: Counts) -> None:
     assert row_of(counts) == {**deferred, "outcome": Standing.UNAVAILABLE}
     counts.status_changed(SITE, Standing.OBEYED, Standing.UNAVAILABLE)
     assert row_of(counts) == {**deferred, "outcome": Standing.OBEYED, "resumed": int(NOW)}
-
-
-def test_given_up(counts: Counts) -> None:
-    counts.given_up(SITE)
-    assert row_of(counts) == {"given_up": 1, "resumed": int(NOW)}
-
-
-@pytest.mark.parametrize(
-    ("standing", "column"),
-    [
-        (Standing.OBEYED, "allowed_rule"),
-        (Standing.HTML, "allowed_html"),
-        (Standing.WITHOUT_ROBOTS_TXT, "allowed_none"),
-        (Standing.LET_THROUGH, "allowed_unavailable"),
-        (None, "allowed_rule"),
-    ],
-)
-def test_what_is_let_pass(counts: Counts, standing: Standing | None, column: str) -> None:
-    for _ in range(2):
-        allow(counts, standing, f"{NAME}/a", copy_of())
-    assert row_of(counts) == {column: 2}
-    assert compared(counts) == ({"agree": 2} if standing is Standing.OBEYED else {})
-
-
-def test_refused_by_a_rule(counts: Counts) -> None:
-    request = Request(f"{NAME}/private?q=1", meta={"is_start_request": True})
-    for _ in range(2):
-        counts.refused(request, verdict(Ground.RULE, RULE))
-    assert row_of(counts) == {"refused_rule": 2, "start_refused": 2}
-    rules = {(NAME, 2, "Disallow: /private", "rule"): {"refused": 2}}
-    assert counts.tally.rows["rule"] == rules
-    assert sampled(counts) == {("start", 0): [request.url] * 2, ("rule", 2): [request.url] * 2}
-    assert compared(counts) == {"agree": 2}
 
 
 def test_refused_by_a_parser_that_names_no_line(counts: Counts) -> None:
@@ -235,22 +167,6 @@ def test_what_is_long_is_cut(counts: Counts) -> None:
     assert text.startswith("Disallow: /\\x1bxxx")
     assert len(text) == 200
     assert sampled(counts) == {("rule", 2): [url[:297] + "..."]}
-
-
-@pytest.mark.parametrize("ground", [Ground.RESTRICTED, Ground.UNAVAILABLE])
-def test_refused_without_a_rule(counts: Counts, ground: Ground) -> None:
-    counts.refused(Request(f"{NAME}/a"), verdict(ground))
-    assert row_of(counts) == {f"refused_{ground.value}": 1}
-    assert sampled(counts) == {(ground.value, 0): [f"{NAME}/a"]}
-    assert list(counts.tally.rows["rule"]) == [(NAME, 0, "", ground.value)]
-
-
-@pytest.mark.parametrize("word", ["nofollow", "noindex"])
-def test_what_a_page_asks_for(counts: Counts, word: str) -> None:
-    counts.dropped(Response(f"{NAME}/a/b"), word)
-    counts.dropped(Response(NAME), word)
-    assert row_of(counts) == {word: 2}
-    assert sampled(counts) == {(word, 0): [f"{NAME}/a/b", NAME]}
 
 
 def compared(counts: Counts) -> dict[str, int]:

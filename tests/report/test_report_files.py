@@ -24,7 +24,7 @@ from scrapy_koster import RobotsReport
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.config import Config
 from scrapy_koster.crawl.report import folder_of, stored_copies
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.protocol.access import Copy, Known
 from scrapy_koster.protocol.site import Site, site_of
 from scrapy_koster.report.database import Writer
 from scrapy_koster.report.numbers import Numbers, read
@@ -137,18 +137,6 @@ def numbers_of(crawler: Crawler) -> Numbers:
     report = crawler.get_extension(RobotsReport)
     assert report is not None
     return read(report.database)
-
-
-async def test_what_is_said_where_the_page_is(
-    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = await crawl(settings={"KOSTER_REPORT": "page.html"})
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
-    page = tmp_path / "page.html"
-    said = f"The report of this crawl: {page} (data: {report.database})"
-    assert result.logged(logging.INFO, REPORT) == [said]
 
 
 async def test_how_a_decision_compares_with_rfc_9309(
@@ -305,12 +293,6 @@ def test_the_stored_file_of_a_site(tmp_path: Path) -> None:
         assert copy_of("http://a.example") == FILE
         assert copy_of("http://b.example") is None
         assert copy_of("no site") is None
-
-
-def test_of_a_site_that_fails_it_is_the_last_good_one(tmp_path: Path) -> None:
-    config = stored(tmp_path, Failure("timeout", 1, 0.0, 0.0, 1e10, FILE))
-    with stored_copies(config, "") as copy_of:
-        assert copy_of("http://a.example") == FILE
 
 
 class Broken:
