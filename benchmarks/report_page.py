@@ -28,10 +28,12 @@ BATCH = 2_000
 COUNTS = (100, 100_000, 1_000_000)
 MAKE = """
 import json, resource, sys, time
+from scrapy_koster.protocol.access import Copy
 from scrapy_koster.report.page import write_page
 began = time.perf_counter()
 body = b"User-agent: *\\nDisallow: /private/\\n" * 20
-write_page(sys.argv[1], sys.argv[2], files=lambda site: body)
+copy = Copy("http://a.example/robots.txt", 200, body, None, None, 0.0, 0.0)
+write_page(sys.argv[1], sys.argv[2], copies=lambda site: copy)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps({"secs": time.perf_counter() - began, "peak": peak}))
 """
@@ -176,23 +178,28 @@ def filled(path: Path, count: int) -> None:
     chance, writer, tally = random.Random(1), Writer(str(path)), Tally()
     for number in range(count):
         _add(tally, number, chance)
-        if len(tally.sites) >= BATCH:
-            writer.write(tally, now=NOW + number)
-            tally = Tally()
+        if len(tally.rows["site"]) >= BATCH:
+            writer.write(tally)
     about = {"title": "Crawl of web", "robot": "figtree", "written": NOW, "started": NOW - 3600}
-    writer.write(tally, now=NOW + count, about=about.items())
+    for name, value in about.items():
+        tally.put("about", name, value=value)
+    writer.write(tally)
     writer.close()
 
 
 def _add(tally: Tally, number: int, chance: random.Random) -> None:
     words = chance.choice(("river", "stone", "market", "forum", "archive"))
     site = f"https://www.{chance.choice(('blue', 'green', 'old'))}-{words}-{number}.example"
-    row = tally.row(site)
+    row = tally.rows["site"].setdefault((site,), {})
     row.update(asked=1, fetched=NOW - chance.randrange(900_000), expires=NOW + 600_000)
     kind = number % 20
     if kind < 13:
         row.update(outcome=int(Standing.OBEYED), status=200, answered=1, fetches=1, record_line=1)
-        row.update(record="*", bytes=chance.randrange(30, 9000), crc=chance.getrandbits(32))
+        row.update(
+            record="*",
+            bytes=chance.randrange(30, 9000),
+            digest=f"sha256:{chance.getrandbits(256):064x}",
+        )
         row["allowed_rule"] = chance.randrange(1, 60)
         if kind < 7:
             _refuse(tally, site, chance)
@@ -201,15 +208,17 @@ def _add(tally: Tally, number: int, chance: random.Random) -> None:
         row["allowed_none"] = chance.randrange(1, 60)
     elif kind == 18:
         row.update(outcome=int(Standing.RESTRICTED), status=403, answered=1, refused_restricted=2)
-        tally.sample(site, "restricted", 0, f"{site}/")
+        tally.add("rule", site, 0, "", "restricted", refused=2)
+        tally.put("sample", site, "restricted", 0, 0, url=f"{site}/")
     else:
         row.update(outcome=int(Standing.UNAVAILABLE), status=503, reason="HTTP 503", given_up=1)
-        tally.failures["HTTP 503"] += 1
+        tally.add("failure", "HTTP 503", attempts=1)
 
 
 def _refuse(tally: Tally, site: str, chance: random.Random) -> None:
     line = chance.randrange(2, 40)
-    for _ in range(chance.randrange(1, 9)):
-        tally.count(site, "refused_rule")
-        tally.refused_by(site, line, f"Disallow: /private{line}/")
-        tally.sample(site, "rule", line, f"{site}/private/page-{chance.randrange(10**6)}.html")
+    for n in range(chance.randrange(1, 6)):
+        tally.add("site", site, refused_rule=1)
+        tally.add("rule", site, line, f"Disallow: /private{line}/", "rule", refused=1)
+        url = f"{site}/private/page-{chance.randrange(10**6)}.html"
+        tally.put("sample", site, "rule", line, n, url=url)

@@ -125,7 +125,7 @@ def _tables(found: Found) -> Iterator[Table]:
          (("line", "text", str),), found["unread_samples"], 0),
     ):  # fmt: skip
         heads = {head: key for head, key, _ in columns}
-        values = ([value(row) for _, _, value in columns] for row in rows)
+        values = [[value(row) for _, _, value in columns] for row in rows]
         yield Table(name, title, about, heads, values, sort=sort)
 
 

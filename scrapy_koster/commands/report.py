@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.subcommand import Run, Subcommand, unwritable
-from scrapy_koster.crawl.report import files_of, stored_files
+from scrapy_koster.crawl.report import files_of, stored_copies
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.wording import utc
 from scrapy_koster.report.database import DatabaseError, reading
@@ -81,8 +81,8 @@ def write_report(
     # The modules of a page import packages of the extra.
     from scrapy_koster.report.page import write_page  # noqa: PLC0415
 
-    with stored_files(config, copies_of(crawler, config)) as body_of:
-        write_page(database, page, files=body_of, against=against)
+    with stored_copies(config, copies_of(crawler, config)) as copies:
+        write_page(database, page, copies=copies, against=against)
 
 
 def _of_what(database: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import run_in_thread
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import Config, config_of
@@ -24,7 +22,6 @@ from scrapy_koster.extras import MissingExtraError, need_extra
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.reading import Rfc9309
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.counts import Counts
 from scrapy_koster.report.database import DatabaseError, Writer
@@ -35,12 +32,11 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
-    from twisted.internet.defer import Deferred
     from typing_extensions import Self
 
     from scrapy_koster.crawl.clock import Clock
-    from scrapy_koster.report.files import BodyOf
-    from scrapy_koster.report.tally import Tally
+    from scrapy_koster.protocol.access import Copy
+    from scrapy_koster.report.files import CopyOf
     from scrapy_koster.storage import Storage
 
 _BATCH_SECS = 2.0
@@ -70,10 +66,7 @@ class RobotsReport:
         self._log = Log(__name__, crawler)
         self._warned = False
         self._timer: CallLaterResult | None = None
-        self._writing: Deferred[None] | None = None
-        self._unwritten: Tally | None = None
-        self._ended = False
-        self.counts = Counts(clock.epoch, self._begin_writing)
+        self.counts = Counts(clock.epoch)
         for signal, handler in self.counts.handlers():
             crawler.signals.connect(handler, signal=signal)
         self.database = str(_new_file(config, crawler, clock))
@@ -93,42 +86,21 @@ class RobotsReport:
     def _spider_opened(self) -> None:
         with suppress(OSError):
             _remove_oldest(Path(self.database), self._clock.epoch())
-        self._begin_writing()
+        self._write_each()
 
-    def _begin_writing(self) -> None:
-        """Write a batch now, unless one is being written, and the next in two seconds."""
-        if self._writing is None and not self._ended:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-            self._writing = deferred_from_coro(self._write())
-            self._writing.addBoth(self._written)
+    def _write_each(self) -> None:
+        """Write what was counted, now and every two seconds."""
+        self._write()
+        self._timer = self._clock.call_later(_BATCH_SECS, self._write_each)
 
-    def _written(self, _: object) -> None:
-        self._writing = None
-        if not self._ended:
-            self._timer = self._clock.call_later(_BATCH_SECS, self._next)
-
-    def _next(self) -> None:
-        self._timer = None
-        self._begin_writing()
-
-    async def _write(self) -> None:
-        """Write what could not be written before, and what was counted since."""
-        now, about = self._clock.epoch(), dict(self._about())
+    def _write(self) -> None:
+        """Write what was counted since. What cannot be written is written with the next batch."""
         try:
-            if self._unwritten is not None:
-                await run_in_thread(self._write_batch, self._unwritten, now, about)
-            self._unwritten = self.counts.take()
-            await run_in_thread(self._write_batch, self._unwritten, now, about)
-            self._unwritten = None
+            for name, value in self._about():
+                self.counts.tally.put("about", name, value=value)
+            self._writer.write(self.counts.tally)
         except Exception as error:  # noqa: BLE001  # a report is no reason for a crawl to fail
             self._warn(error)
-
-    def _write_batch(self, tally: Tally, now: float, about: dict[str, object]) -> None:
-        # Here, in a thread, it does not hold up the crawl.
-        compared = Counter(map(_compared, tally.compared))
-        self._writer.write(tally, now=now, about=about.items(), added=compared)
 
     def _warn(self, error: Exception) -> None:
         if not self._warned:
@@ -162,14 +134,11 @@ class RobotsReport:
 
     async def _engine_stopped(self) -> None:
         # By now all is decided: what waited was refused when the spider was closed.
-        self._ended = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._writing is not None:
-            await maybe_deferred_to_future(self._writing)
-        await self._write()
+        self._write()
+        self._writer.close()
         if self._page is None:
-            await run_in_thread(self._writer.close)
             return
         try:
             await run_in_thread(self._make_page, self._page)
@@ -194,31 +163,29 @@ class RobotsReport:
         # Here: who wants no report need not wait for Jinja2.
         from scrapy_koster.report.page import write_page  # noqa: PLC0415
 
-        self._writer.close()
-        with stored_files(self._config, copies_of(self._crawler, self._config)) as body_of:
-            write_page(self.database, page, files=body_of)
+        with stored_copies(self._config, copies_of(self._crawler, self._config)) as copies:
+            write_page(self.database, page, copies=copies)
 
 
 @contextmanager
-def stored_files(config: Config, robot: str) -> Iterator[BodyOf]:
-    """Open the storage of *robot*; what is given knows the stored file of a site.
+def stored_copies(config: Config, robot: str) -> Iterator[CopyOf]:
+    """Open the storage of *robot*, and give a function that returns the copy for a site.
 
-    Where the storage fails it knows none.
+    Where the storage fails it returns None.
     """
     with ExitStack() as stack:
         storage: Storage | None = None
         with suppress(Exception):  # a storage may be anybody's
             storage = stack.enter_context(closing(config.open_storage(robot)))
 
-        def body_of(name: str) -> bytes | None:
+        def copy_of(name: str) -> Copy | None:
             with suppress(Exception):
                 site = site_of(name)
                 if storage is not None and site is not None:
-                    copy = last_copy(storage.get(site))
-                    return copy.body if copy is not None else None
+                    return last_copy(storage.get(site))
             return None
 
-        yield body_of
+        yield copy_of
 
 
 def _try_page(page: str) -> None:
@@ -239,15 +206,6 @@ def _try_page(page: str) -> None:
             " Use a path in a folder that this process may write to. For example:"
             ' KOSTER_REPORT = "robots-report.html".'
         ) from error
-
-
-def _compared(decision: tuple[bytes, str, str | bytes, bool]) -> str:
-    """Return how a decision of the draft compares with that of RFC 9309."""
-    body, url, robot, allowed = decision
-    by_rfc = Rfc9309(body).allowed(url, robot)
-    if by_rfc is allowed:
-        return "agree"
-    return "looser" if allowed else "stricter"
 
 
 def _new_file(config: Config, crawler: Crawler, clock: Clock) -> Path:

@@ -1,13 +1,13 @@
 """The first screen of the page: four questions, each with its answer.
 
-Was anything fetched that should not have been? Why were requests refused? What may have been
-missed? What is there to do?
+Was anything fetched that should not have been? Why were requests refused? What might have been
+missed? What can you do?
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scrapy_koster.report import numbers as of
@@ -18,41 +18,6 @@ if TYPE_CHECKING:
 _GROUPS = 5
 _FORBIDDEN = ("exempt_forbidden", "overridden", "allowed_restricted")
 """The totals of requests that were sent although their site forbids them."""
-_CLOSED = {
-    "rules": "by rules",
-    "restricted": "by HTTP 401 or 403",
-    "missing": "without a robots.txt",
-    "html": "by an HTML page as robots.txt",
-    "unavailable": "unavailable",
-}
-
-
-@dataclass(frozen=True)
-class Speech:
-    """How the page speaks of what it is about: a crawl, a dry run or a survey."""
-
-    what: str
-    were: str
-    """As in "12 requests were refused"."""
-    why_refused: str
-    what_missed: str = "What might have been missed?"
-
-    def counted(self, count: int, one: str, many: str) -> str:
-        """Return so many of something, with its verb: "1 site was", "2 sites would be"."""
-        noun = one if count == 1 else many
-        return f"{count:,} {noun} {'was' if (count, self.were) == (1, 'were') else self.were}"
-
-
-_CRAWL = Speech("crawl", "were", "Why were requests refused?")
-_DRY_RUN = Speech("crawl", "would have been", "Why would requests have been refused?")
-_SURVEY = Speech("survey", "would be", "Why would requests be refused?", "What might a crawl miss?")
-
-
-def speech_of(numbers: Numbers) -> Speech:
-    """Return how to speak of what was counted."""
-    if numbers.about.get("survey"):
-        return _SURVEY
-    return _DRY_RUN if numbers.about.get("dry_run") else _CRAWL
 
 
 @dataclass(frozen=True)
@@ -73,158 +38,118 @@ class Answer:
     name: str
     question: str
     sentence: str
-    points: list[Point] = field(default_factory=list)
-    table: str = ""
-    """The table that has all of it."""
+    points: list[Point]
 
 
 def answers(numbers: Numbers) -> list[Answer]:
     """Return the four of them, in their order."""
-    speech = speech_of(numbers)
-    missed, to_do = list(_missed(numbers, speech)), list(_to_do(numbers, speech))
+    fetched, missed = list(_counted(_let_through(numbers))), list(_counted(_missed(numbers)))
+    to_do = [Point(text, table) for count, text, table in _to_do(numbers) if count]
+    reasons = [
+        Point(f"{requests:,} refused by {reason} (sites: {sites:,})", "why", rule)
+        for requests, sites, reason, rule in numbers.why[:_GROUPS]
+    ]
     return [
         Answer(
             "fetched",
             "Was anything fetched that should not have been?",
-            _fetched(numbers, speech),
-            list(_let_through(numbers)),
+            _fetched(numbers),
+            fetched,
         ),
+        Answer("why", "Why were requests refused?", _why(numbers), reasons),
         Answer(
-            "why", speech.why_refused, _why(numbers, speech), list(_groups(numbers)), table="why"
+            "missed", "What might have been missed?", "" if missed else "Nothing known.", missed
         ),
-        Answer("missed", speech.what_missed, "" if missed else "Nothing known.", missed),
         Answer("to-do", "What can you do?", "" if to_do else "Nothing.", to_do),
     ]
 
 
-def _fetched(numbers: Numbers, speech: Speech) -> str:
+def _counted(rows: Iterable[tuple[int, str, str]]) -> Iterator[Point]:
+    for count, text, table in rows:
+        if count:
+            yield Point(f"{text}: {count:,}", table)
+
+
+def _fetched(numbers: Numbers) -> str:
     refused = sum(numbers.refused.values())
-    if speech is _SURVEY:
+    if numbers.about.get("survey"):
         return "No. A survey fetches no page."
-    if speech is _DRY_RUN and refused:
-        return f"Yes. This was a dry run: {refused:,} forbidden requests were sent."
+    if numbers.about.get("dry_run") and refused:
+        return f"Yes. This was a dry run. Forbidden requests that were sent: {refused:,}."
     return _sent(numbers)
 
 
 def _sent(numbers: Numbers) -> str:
-    totals, compared = numbers.totals, numbers.compared
-    forbidden = sum(totals[name] for name in _FORBIDDEN)
-    if forbidden:
-        return f"Yes, by your choice: {_requests(forbidden, 'forbidden')}."
+    totals = numbers.totals
+    if forbidden := sum(totals[name] for name in _FORBIDDEN):
+        return f"Yes, by your choice. Forbidden requests that were sent: {forbidden:,}."
     if looser := totals["looser"]:
-        return f"By the draft, no. By RFC 9309: {looser:,} {'page' if looser == 1 else 'pages'}."
-    if looser := compared["looser"]:
-        total = sum(compared.values())
-        return f"By your parser, no. By RFC 9309: {looser:,} of a sample of {total:,}."
+        return f"By the draft, no. Pages that RFC 9309 forbids: {looser:,}."
+    if looser := numbers.compared["looser"]:
+        return f"By your parser, no. RFC 9309 forbids {looser:,} {_of_sample(numbers)}."
     if totals["exempt"] or numbers.allowed_because[of.LET_THROUGH]:
         return "Not that is known, but not all rules were known or obeyed."
-    return f"No. {numbers.allowed:,} requests were allowed, and no others were sent."
+    return f"No. Only allowed requests were sent: {numbers.allowed:,}."
 
 
-def _let_through(numbers: Numbers) -> Iterator[Point]:
-    because, compared = numbers.allowed_because, numbers.compared
-    if count := numbers.totals["exempt"]:
-        yield Point(
-            f"{_requests(count, 'exempt')} (dont_obey_robotstxt); of these, forbidden by a known"
-            f" robots.txt: {numbers.totals['exempt_forbidden']:,}",
-            "sites",
-        )
-    if count := numbers.totals["allowed_restricted"]:
-        yield Point(f"{count:,} allowed: HTTP 401 or 403 (KOSTER_RESTRICTED)", "sites")
-    if count := because[of.LET_THROUGH]:
-        yield Point(f"{count:,} allowed: robots.txt is unavailable (KOSTER_UNAVAILABLE)", "sites")
-    if count := because[of.HTML_PAGE]:
-        yield Point(f"{count:,} allowed: robots.txt is an HTML page", "sites")
-    if count := numbers.totals["overridden"]:
-        yield Point(f"{count:,} allowed by your overrides (KOSTER_OVERRIDES)", "overrides")
-    if looser := numbers.totals["looser"]:
-        yield Point(f"{looser:,} allowed, although RFC 9309 forbids them", "looser")
-    elif looser := compared["looser"]:
-        total = sum(compared.values())
-        yield Point(
-            f"In a sample of {total:,} decisions, RFC 9309 forbids {_requests(looser, 'allowed')}",
-            "hazards",
-        )
+def _of_sample(numbers: Numbers) -> str:
+    return f"of a sample of {sum(numbers.compared.values()):,} decisions"
 
 
-def _requests(count: int, which: str) -> str:
-    return f"{count:,} {which} {'request' if count == 1 else 'requests'}"
+def _let_through(numbers: Numbers) -> Iterator[tuple[int, str, str]]:
+    totals, because = numbers.totals, numbers.allowed_because
+    yield totals["exempt"], "Exempt requests (dont_obey_robotstxt)", "sites"
+    yield totals["exempt_forbidden"], "Of these, forbidden by a known robots.txt", "sites"
+    yield totals["allowed_restricted"], "Allowed: HTTP 401 or 403 (KOSTER_RESTRICTED)", "sites"
+    unavailable = "Allowed: robots.txt is unavailable (KOSTER_UNAVAILABLE)"
+    yield because[of.LET_THROUGH], unavailable, "sites"
+    yield because[of.HTML_PAGE], "Allowed: robots.txt is an HTML page", "sites"
+    yield totals["overridden"], "Allowed by your overrides (KOSTER_OVERRIDES)", "overrides"
+    yield totals["looser"], "Allowed, although RFC 9309 forbids them", "looser"
+    if not totals["looser"]:
+        sample = f"Forbidden by RFC 9309, {_of_sample(numbers)}"
+        yield numbers.compared["looser"], sample, "hazards"
 
 
-def _why(numbers: Numbers, speech: Speech) -> str:
+def _why(numbers: Numbers) -> str:
     refused, closed = sum(numbers.refused.values()), numbers.closed_by
     if not refused and not numbers.closed:
-        return f"No request {'was' if speech.were == 'were' else speech.were} refused."
-    share = f"{100 * refused / (refused + numbers.allowed):.1f} %" if refused else "0 %"
-    counted = speech.counted(refused, "request", "requests")
-    ways = ", ".join(f"{closed[how]:,} {words}" for how, words in _CLOSED.items() if closed[how])
-    sites = f"of {numbers.sites:,} sites"
-    closed_sites = (
-        f"{speech.counted(numbers.closed, sites, sites)} closed: {ways}."
-        if ways
-        else "No site is closed."
+        return "No request was refused."
+    share = 100 * refused / ((refused + numbers.allowed) or 1)
+    ways = ", ".join(f"{how}: {count:,}" for how, count in closed.items() if count)
+    return (
+        f"Refused requests: {refused:,} ({share:.1f} %)."
+        f" Closed: {numbers.closed:,} of {numbers.sites:,} sites{ways and f' ({ways})'}."
     )
-    return f"{counted} refused ({share}). {closed_sites}"
 
 
-def _groups(numbers: Numbers) -> Iterator[Point]:
-    for requests, sites, reason, rule in numbers.why[:_GROUPS]:
-        text = (
-            f"{requests:,} {'request' if requests == 1 else 'requests'},"
-            f" {sites:,} {'site' if sites == 1 else 'sites'}: {reason if not rule else ''}"
-        )
-        yield Point(text.strip(), code=rule)
-
-
-def _missed(numbers: Numbers, speech: Speech) -> Iterator[Point]:
-    totals, compared = numbers.totals, numbers.compared
-    unknown, stricter = numbers.outcomes[of.NOT_KNOWN], compared["stricter"]
+def _missed(numbers: Numbers) -> Iterator[tuple[int, str, str]]:
+    totals = numbers.totals
     given_up = totals["sites_given_up"]
+    yield given_up, "Sites that were unavailable and given up", "closed"
     deferred = max(totals["deferred_now"] - given_up, 0)
-    for count, one, many, rest, table in (
-        (given_up, "site", "sites", "{} unavailable and given up", "closed"),
-        (deferred, "site", "sites", "{} still deferred at the end", "closed"),
-        (unknown, "robots.txt", "robots.txt files", "{} still loading at the end", "sites"),
-        (totals["cut"], "robots.txt", "robots.txt files", "{} too long and cut off", "hazards"),
-    ):
-        if count:
-            was = "was" if count == 1 else "were"
-            yield Point(f"{count:,} {one if count == 1 else many} {rest.format(was)}", table)
-    for count, one, many, rest, table in (
-        (totals["start_refused"], "start request", "start requests",
-         "refused; pages linked only from there were not found", "starts"),
-        (totals["nofollow"], "link", "links", "dropped (nofollow)", "drops"),
-        (totals["noindex"], "item", "items", "dropped (noindex)", "drops"),
-    ):  # fmt: skip
-        if count:
-            yield Point(f"{speech.counted(count, one, many)} {rest}", table)
-    if stricter:
-        total = sum(compared.values())
-        yield Point(
-            f"In a sample of {total:,} decisions, RFC 9309 allows {_requests(stricter, 'refused')}"
-        )
+    yield deferred, "Sites that were still deferred at the end", "closed"
+    unknown = numbers.outcomes[of.NOT_KNOWN]
+    yield unknown, "Sites whose robots.txt was still loading at the end", "sites"
+    yield totals["cut"], "Files that were too long and cut off", "hazards"
+    starts = "Refused start requests; pages linked only from there were not found"
+    yield totals["start_refused"], starts, "starts"
+    yield totals["nofollow"], "Dropped links (nofollow)", "sites"
+    yield totals["noindex"], "Dropped items (noindex)", "sites"
+    yield numbers.compared["stricter"], f"Allowed by RFC 9309, {_of_sample(numbers)}", ""
 
 
-def _to_do(numbers: Numbers, speech: Speech) -> Iterator[Point]:
+def _to_do(numbers: Numbers) -> Iterator[tuple[int, str, str]]:
     totals, closed, compared = numbers.totals, numbers.closed_by, numbers.compared
-    again = "crawl later" if speech is _SURVEY else "crawl them again later"
-    for count, text, table in (
-        (numbers.about.get("lost", 0), "Free disk space: some counts were lost.", ""),
-        (
-            totals["looser"] or compared["looser"],
-            "Use StrictestRobotParser to obey both standards.",
-            "looser" if totals["looser"] else "hazards",
-        ),
-        (totals["start_refused"], "Choose start URLs that these sites allow.", "starts"),
-        (numbers.refused["rule"], "Do not follow links to the forbidden paths.", "why"),
-        (closed["restricted"], "Request access from the sites that return 401 or 403.", "closed"),
-        (closed["unavailable"], f"Check the unavailable sites, or {again}.", "closed"),
-        (
-            numbers.refused["delay"],
-            "Raise KOSTER_CRAWL_DELAY_MAX_SECS to accept longer delays.",
-            "why",
-        ),
-        (totals["cut"], "Raise KOSTER_MAX_BYTES to read long files completely.", "hazards"),
-    ):
-        if count:
-            yield Point(text, table)
+    yield numbers.about.get("lost", 0), "Free disk space: some counts were lost.", ""
+    looser = "looser" if totals["looser"] else "hazards"
+    strictest = "Use StrictestRobotParser to obey both standards."
+    yield totals["looser"] or compared["looser"], strictest, looser
+    yield totals["start_refused"], "Choose start URLs that these sites allow.", "starts"
+    yield numbers.refused["rule"], "Do not follow links to the forbidden paths.", "why"
+    restricted = "Request access from the sites that return 401 or 403."
+    yield closed["restricted"], restricted, "closed"
+    yield closed["unavailable"], "Check the unavailable sites, or crawl them later.", "closed"
+    delays = "Raise KOSTER_CRAWL_DELAY_MAX_SECS to accept longer delays."
+    yield numbers.refused["delay"], delays, "why"
+    yield totals["cut"], "Raise KOSTER_MAX_BYTES to read long files completely.", "hazards"

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
 
-from scrapy_koster.report.numbers import CLOSED_BY, NOT_KNOWN, OUTCOME_NAMES, numbers_of
-from scrapy_koster.report.table import Table, formatted
+from scrapy_koster.report.html import time_of
+from scrapy_koster.report.numbers import OUTCOME_NAMES, worded
+from scrapy_koster.report.table import Table
 
 if TYPE_CHECKING:
     import sqlite3
 
 _ROWS_MOST = 10_000
-_SITES = "SELECT site, outcome, crc FROM site ORDER BY site"
-_RULES = (
-    "SELECT site || ' ' || text, site, line, text, sum(refused) FROM rule GROUP BY 1 ORDER BY 1"
-)
+_NAMED = f"SELECT *, {worded(OUTCOME_NAMES)} AS named FROM"
+_BOTH = f"({_NAMED} new.site) AS n JOIN ({_NAMED} old.site) AS o USING (site)"
+_CHANGES = {
+    "sites closed": "n.is_whole AND NOT o.is_whole",
+    "sites opened": "o.is_whole AND NOT n.is_whole",
+    "files changed": "n.digest <> o.digest",
+}
+_LONE_SITES = {
+    "new sites": "SELECT site FROM new.site EXCEPT SELECT site FROM old.site",
+    "sites gone": "SELECT site FROM old.site EXCEPT SELECT site FROM new.site",
+}
+_LONE_LINES = {
+    "lines that now refuse": ("NULL, sum(refused)", "new", "old"),
+    "lines that no longer refuse": ("sum(refused), NULL", "old", "new"),
+}
 
 
 @dataclass(frozen=True)
@@ -31,36 +40,31 @@ class Compared:
     tables: list[Table]
 
 
-def compared_with(old: sqlite3.Connection, new: sqlite3.Connection) -> Compared:
+def compared_with_old(connection: sqlite3.Connection) -> Compared:
     """Return what became otherwise; the counts are exact, the tables have 10,000 rows at most."""
-    before = numbers_of(old)
-    counts = dict.fromkeys(
-        ("sites closed", "sites opened", "files changed", "new sites", "sites gone",
-         "lines that now refuse", "lines that no longer refuse"),
-        0,
-    )  # fmt: skip
-    sites: list[tuple[Any, ...]] = []
-    for then, now in _pairs(old.execute(_SITES), new.execute(_SITES)):
-        for what in _changes(then, now):
-            counts[what] += 1
-            if then and now and len(sites) < _ROWS_MOST:
-                sites.append((now[0], what.split()[1], _named(then[1]), _named(now[1])))
-    rules: list[tuple[Any, ...]] = []
-    for then, now in _pairs(old.execute(_RULES), new.execute(_RULES)):
-        if then is None or now is None:
-            counts["lines that now refuse" if now else "lines that no longer refuse"] += 1
-            _, site, line, text, _ = now or then
-            if len(rules) < _ROWS_MOST:
-                rules.append((site, line or None, text, then and then[4], now and now[4]))
-    about = before.about
-    title = f"{about.get('title')}, {formatted(about.get('written'), 'time')} UTC"
+    sites = {
+        what: connection.execute(
+            f"SELECT site, '{what.split()[1]}', o.named, n.named FROM {_BOTH} WHERE {condition}"
+        ).fetchall()
+        for what, condition in _CHANGES.items()
+    }
+    lone = {what: connection.execute(query).fetchall() for what, query in _LONE_SITES.items()}
+    lines = {
+        what: connection.execute(
+            f"SELECT site, nullif(line, 0), text, {refused} FROM {these}.rule AS these"
+            f" WHERE text > '' AND NOT EXISTS (SELECT 1 FROM {others}.rule AS others"
+            " WHERE others.site = these.site AND others.text = these.text) GROUP BY site, text"
+        ).fetchall()
+        for what, (refused, these, others) in _LONE_LINES.items()
+    }
+    about = dict(connection.execute("SELECT name, value FROM old.about").fetchall())
     tables = [
         Table(
             "changes",
             "Sites that changed",
             "Sites in both crawls that closed, opened, or changed their robots.txt.",
             {"site": "site", "change": "text", "before": "text", "now": "text"},
-            sites,
+            list(chain(*sites.values()))[:_ROWS_MOST],
         ),
         Table(
             "changed_rules",
@@ -68,34 +72,11 @@ def compared_with(old: sqlite3.Connection, new: sqlite3.Connection) -> Compared:
             "Lines that refused requests in only one of the two crawls.",
             {"site": "site", "line": "number", "text": "text", "refused before": "number",
              "refused now": "number"},
-            rules,
+            list(chain(*lines.values()))[:_ROWS_MOST],
         ),
     ]  # fmt: skip
-    return Compared(title, counts, tables)
-
-
-def _pairs(old: Iterator[Any], new: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the rows of both that have the same first value, None for what is in one alone."""
-    keyed = heapq.merge(
-        ((row[0], 0, row) for row in old), ((row[0], 1, row) for row in new), key=itemgetter(0)
+    return Compared(
+        f"{about.get('title')}, {time_of(about.get('written') or 0)} UTC",
+        {what: len(rows) for found in (sites, lone, lines) for what, rows in found.items()},
+        tables,
     )
-    for _, rows in groupby(keyed, key=itemgetter(0)):
-        pair = {which: row for _, which, row in rows}
-        yield pair.get(0), pair.get(1)
-
-
-def _changes(then: Any, now: Any) -> Iterator[str]:
-    if then is None:
-        yield "new sites"
-    elif now is None:
-        yield "sites gone"
-    else:
-        was, is_now = then[1] in CLOSED_BY, now[1] in CLOSED_BY
-        if was != is_now:
-            yield "sites closed" if is_now else "sites opened"
-        if None not in (then[2], now[2]) and then[2] != now[2]:
-            yield "files changed"
-
-
-def _named(outcome: Any) -> str:
-    return OUTCOME_NAMES.get(outcome, NOT_KNOWN)

@@ -3,98 +3,74 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.usage import Preference
-from scrapy_koster.report.tally import COUNTS, FACTS, SAMPLES
+from scrapy_koster.protocol.standing import Access, Standing
+from scrapy_koster.report.tally import ALLOWED, REFUSED, TABLES, Columns
 
 if TYPE_CHECKING:
     from scrapy_koster.report.tally import Tally
 
 _APPLICATION_ID = 0x4B727074  # "Krpt"
-_VERSION = 6
+_VERSION = 7
 _BUSY_SECS = 5.0
-# Of lines, sites and kinds that come later there are no samples.
-_SAMPLES_MOST = 10_000
-_REASONS_MOST = 1000
 _TEXT_CHARS = 400
 
-
-class _Table(NamedTuple):
-    keys: tuple[str, ...]
-    facts: tuple[str, ...] = ()
-    """Columns in which a new value replaces the old one."""
-    counts: tuple[str, ...] = ()
-    """Columns to which a new value is added."""
-
-    def created(self, name: str) -> str:
-        """Return the statement that creates the table."""
-        columns = ", ".join((*self.keys, *self.facts, *self.counts))
-        keys = ", ".join(self.keys)
-        return f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({keys})) WITHOUT ROWID"
-
-    def upsert(self, name: str) -> str:
-        """Return the statement that writes a row, a value for each column."""
-        marks = ", ".join("?" * sum(map(len, self)))
-        changes = ", ".join(
-            [f"{fact} = coalesce(excluded.{fact}, {fact})" for fact in self.facts]
-            + [f"{count} = {count} + excluded.{count}" for count in self.counts]
-        )
-        return f"INSERT INTO {name} VALUES ({marks}) ON CONFLICT DO UPDATE SET {changes}"
-
-
-_TABLES = {
-    "site": _Table(("site",), FACTS, COUNTS),
-    "rule": _Table(("site", "line", "text"), counts=("refused",)),
-    "hazard": _Table(("site", "cause", "line", "text", "allows"), counts=("pages",)),
-    "usage": _Table(("site", "line", "text", "label"), facts=("preference",)),
-    "sample": _Table(("site", "kind", "line", "rank"), facts=("url",)),
-    "override": _Table(("site", "text"), counts=("allowed", "refused")),
-    "failure": _Table(("reason",), counts=("attempts",)),
-    "minute": _Table(("minute",), counts=("asked", "answered", "deferred", "allowed", "refused")),
-    "about": _Table(("name",), facts=("value",)),
+_CLOSED_BY = tuple(int(each) for each in Standing if each.access is Access.RESTRICTED)
+_ALLOWED, _REFUSED = " + ".join(ALLOWED.values()), " + ".join(REFUSED.values())
+_CHOSEN = "refused_rule + refused_delay + refused_override + refused_usage"
+_WHOLE = f"ifnull(outcome IN {_CLOSED_BY}, 0)"
+_COMPUTED = {
+    "site": f", allowed AS ({_ALLOWED}), refused AS ({_REFUSED}), is_whole AS ({_WHOLE}),"
+    f" is_closed AS ({_WHOLE} OR {_CHOSEN} > 0 AND {_ALLOWED} = 0)"
 }
-_ADD_TO_ABOUT = (
-    "INSERT INTO about VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value"
-)
-_OF_A_KIND = "FROM sample WHERE site = ? AND kind = ? AND line = ?"
-_BEYOND = f"SELECT rank {_OF_A_KIND} ORDER BY rank LIMIT -1 OFFSET {SAMPLES}"
+"""Columns that follow from others. Of a site that ``is_closed`` we have nothing: it is closed as a
+whole (``is_whole``), or all that was requested was refused."""
+
+
+def _created(name: str, table: Columns) -> str:
+    """Return the statement that creates a table."""
+    columns = ", ".join((*table.keys, *table.facts, *table.counts))
+    keys = ", ".join(table.keys)
+    computed = _COMPUTED.get(name, "")
+    return f"CREATE TABLE {name} ({columns}{computed}, PRIMARY KEY ({keys})) WITHOUT ROWID"
+
+
+def _upsert(name: str, table: Columns) -> str:
+    """Return the statement that writes a row, a value for each column."""
+    marks = ", ".join("?" * sum(map(len, table)))
+    changes = ", ".join(
+        [f"{fact} = coalesce(excluded.{fact}, {fact})" for fact in table.facts]
+        + [f"{count} = {count} + excluded.{count}" for count in table.counts]
+    )
+    return f"INSERT INTO {name} VALUES ({marks}) ON CONFLICT DO UPDATE SET {changes}"
 
 
 class Writer:
-    """Writes batches into a new file. Its methods are called in a thread, one at a time.
-
-    They raise sqlite3.Error and OSError; a batch is written whole or not at all.
-    """
+    """Writes batches into a new file. Raises sqlite3.Error and OSError."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._samples = 0
-        self._reasons: set[str] = set()
         self._connection: sqlite3.Connection | None = None
 
-    def write(
-        self,
-        tally: Tally,
-        *,
-        now: float,
-        about: Iterable[tuple[str, object]] = (),
-        added: Mapping[str, int] = MappingProxyType({}),
-    ) -> None:
-        """Commit a batch, with values of what is said *about* the crawl, and counts *added* to."""
-        connection = self._opened()
-        with connection:
+    def write(self, tally: Tally) -> None:
+        """Commit all rows of *tally*, and clear it; if that fails, it stays as it is."""
+        if self._connection is None:
+            self._connection = _new_file(self.path)
+        tally.put("about", "lost", value=tally.lost)
+        with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
-            for name, rows in self._rows(tally, now, about):
-                connection.executemany(_TABLES[name].upsert(name), rows)
-            samples = self._write_samples(connection, tally)
-            connection.executemany(_ADD_TO_ABOUT, {**added, "lost": tally.lost}.items())
-        self._samples = samples
+            for name, table in TABLES.items():
+                rows = (
+                    (*key, *map(row.get, table.facts), *(row.get(n, 0) for n in table.counts))
+                    for key, row in tally.rows[name].items()
+                )
+                connection.executemany(_upsert(name, table), rows)
+        tally.clear()
 
     def close(self) -> None:
         """Close the file."""
@@ -102,76 +78,10 @@ class Writer:
             self._connection.close()
             self._connection = None
 
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = _created(self.path)
-        return self._connection
 
-    def _rows(
-        self, tally: Tally, now: float, about: Iterable[tuple[str, object]]
-    ) -> Iterator[tuple[str, Iterable[tuple[object, ...]]]]:
-        """Yield the name of each table and its rows."""
-        yield (
-            "site",
-            (
-                (site, *(row.get(fact) for fact in FACTS), *(row.get(count, 0) for count in COUNTS))
-                for site, row in tally.sites.items()
-            ),
-        )
-        for name, counter in (("rule", tally.rules), ("hazard", tally.hazards)):
-            yield name, ((*key, count) for key, count in counter.items())
-        yield (
-            "override",
-            (
-                (site, text, count * (what == "allowed"), count * (what == "refused"))
-                for (site, text, what), count in tally.overrides.items()
-            ),
-        )
-        yield (
-            "usage",
-            (
-                (*key, label, preference.value)
-                for key, stated in tally.stated.items()
-                for label, preference in stated or (("", Preference.UNKNOWN),)
-            ),
-        )
-        yield "failure", ((self._named(reason), n) for reason, n in tally.failures.items())
-        if tally.minute:
-            counts = _TABLES["minute"].counts
-            yield "minute", [(int(now // 60), *(tally.minute[count] for count in counts))]
-        yield "about", about
-
-    def _named(self, reason: str) -> str:
-        if reason in self._reasons or len(self._reasons) < _REASONS_MOST:
-            self._reasons.add(reason)
-            return reason
-        return "other reasons"
-
-    def _write_samples(self, connection: sqlite3.Connection, tally: Tally) -> int:
-        """Merge the samples; return how many there are then, or a few more."""
-        samples = self._samples
-        for (site, kind, line), urls in tally.samples.items():
-            key = (site, kind, line)
-            if (
-                samples >= _SAMPLES_MOST
-                and not connection.execute(f"SELECT 1 {_OF_A_KIND}", key).fetchone()
-            ):
-                continue
-            # Without the site, which it begins with.
-            rows = ((*key, rank, url.removeprefix(site)) for rank, url in urls)
-            connection.executemany(_TABLES["sample"].upsert("sample"), rows)
-            gone = connection.execute(
-                f"DELETE {_OF_A_KIND} AND rank IN ({_BEYOND})", (*key, *key)
-            ).rowcount
-            samples += len(urls) - gone
-        return samples
-
-
-def _created(path: str) -> sqlite3.Connection:
+def _new_file(path: str) -> sqlite3.Connection:
     Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(
-        path, timeout=_BUSY_SECS, isolation_level=None, check_same_thread=False
-    )
+    connection = sqlite3.connect(path, timeout=_BUSY_SECS, isolation_level=None)
     try:
         # Who makes the page of a crawl that runs does not wait, nor make it wait. The switch
         # fails where somebody reads at this moment; without it all works.
@@ -180,8 +90,8 @@ def _created(path: str) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         with connection:
             connection.execute("BEGIN IMMEDIATE")
-            for name, table in _TABLES.items():
-                connection.execute(table.created(name))
+            for name, table in TABLES.items():
+                connection.execute(_created(name, table))
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")
     except BaseException:
@@ -195,38 +105,41 @@ class DatabaseError(Exception):
 
 
 @contextmanager
-def reading(path: str) -> Iterator[sqlite3.Connection]:
+def reading(path: str, *, against: str | None = None) -> Iterator[sqlite3.Connection]:
     """Open a report's file to read; a crawl may be writing it. Raises DatabaseError.
 
-    All text that is read is printable.
+    The tables of an older file, *against*, are called ``old.site`` and so on. All text that is
+    read is printable.
     """
-    if not Path(path).is_file():
-        raise DatabaseError(f"{path} is not there. A crawl with KOSTER_REPORT writes such a file")
-    connection = None
+    name = path
     try:
-        connection = sqlite3.connect(path, timeout=_BUSY_SECS, isolation_level=None)
-        connection.text_factory = _harmless
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        _check(connection)
-        connection.execute("BEGIN")  # all that is read is of one moment
-        yield connection
+        connection = sqlite3.connect(":memory:", timeout=_BUSY_SECS, isolation_level=None)
+        with closing(connection):
+            connection.text_factory = _harmless
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA trusted_schema = OFF")
+            for schema, file in (("new", path), ("old", against)):
+                if file is not None:
+                    name = file
+                    _attach(connection, file, schema)
+            name = path
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("BEGIN")  # all that is read is of one moment
+            yield connection
     except sqlite3.Error as error:
-        raise DatabaseError(f"{path} cannot be read as the file of a report: {error}") from error
-    finally:
-        if connection is not None:
-            with suppress(sqlite3.Error):
-                connection.close()
+        raise DatabaseError(f"{name} cannot be read as the file of a report: {error}") from error
 
 
 def _harmless(octets: bytes) -> str:
     return printable(octets.decode("utf-8", "replace"), _TEXT_CHARS)
 
 
-def _check(connection: sqlite3.Connection) -> None:
-    [application_id] = connection.execute("PRAGMA application_id").fetchone()
-    [version] = connection.execute("PRAGMA user_version").fetchone()
+def _attach(connection: sqlite3.Connection, path: str, schema: str) -> None:
+    if not Path(path).is_file():
+        raise DatabaseError(f"{path} is not there. A crawl with KOSTER_REPORT writes such a file")
+    connection.execute(f"ATTACH ? AS {schema}", (path,))
+    [application_id] = connection.execute(f"PRAGMA {schema}.application_id").fetchone()
+    [version] = connection.execute(f"PRAGMA {schema}.user_version").fetchone()
     if application_id != _APPLICATION_ID:
         raise sqlite3.DatabaseError("it is a database of another program")
     if version != _VERSION:

@@ -3,8 +3,8 @@
   const FIRST = 25, MORE = 200;
 
   // What is packed: JSON, deflated, in base64.
-  async function unpacked(id) {
-    const text = atob(document.getElementById(id).textContent);
+  async function unpacked() {
+    const text = atob(document.getElementById("rows").textContent);
     const octets = Uint8Array.from(text, (c) => c.charCodeAt(0));
     const stream = new Blob([octets]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Response(stream).json();
@@ -58,7 +58,6 @@
       Object.assign(this, data, { section, name: section.dataset.name, most: FIRST, words: "", texts_: [] });
       this.size = this.values[0].length;
       this.body = section.querySelector("tbody");
-      section.querySelector(".rest")?.remove();
       this.order = this.all = Array.from({ length: this.size }, (_, i) => i);
       this.descending = this.isNumeric(this.sort);
       this.sorted = null;
@@ -192,7 +191,7 @@
 
   // A site opened.
   const dialog = document.getElementById("detail");
-  let data = null, files = null;
+  let data = null;
 
   function facts(site) {
     const { heads, kinds, values } = data.tables.sites;
@@ -228,11 +227,8 @@
     const by = new Map(refused.map((rule) => [rule.line, rule.refused]));
     const lit = new Set(file.lit);
     const body = element("tbody", {});
-    let before = 0;
     file.texts.forEach((text, i) => {
-      const line = file.numbers ? file.numbers[i] : i + 1;
-      if (line > before + 1) body.append(element("tr", {}, element("td", { class: "n" }, "..."), element("td"), element("td"), element("td")));
-      before = line;
+      const line = i + 1;
       const kind = by.has(line) && file.same ? "refusing" : lit.has(line) ? "lit" : null;
       body.append(element("tr", { class: kind },
         element("td", { class: "n" }, String(line)),
@@ -269,18 +265,22 @@
     noindex: () => "Pages with noindex",
     usage_dropped: () => "Pages whose items were dropped by a usage preference",
   };
-  async function open_(site) {
-    files ??= await unpacked("files");
-    const file = Object.hasOwn(files, site) ? files[site] : null;
+  function open_(site) {
+    const file = Object.hasOwn(data.files, site) ? data.files[site] : null;
     const kinds = Object.keys(KINDS);
     const samples = Object.hasOwn(data.samples, site) ? [...data.samples[site]] : [];
     samples.sort((a, b) => kinds.indexOf(a[0]) - kinds.indexOf(b[0]) || a[1] - b[1]);
+    const urls = new Map();
+    for (const [kind, line, url] of samples) {
+      const title = KINDS[kind](line);
+      urls.set(title, [...(urls.get(title) ?? []), url]);
+    }
     const refused = refusals(site);
     document.getElementById("detail-title").textContent = site;
-    const parts = [facts(site), element("h3", {}, "Explain a URL"), command(samples[0]?.[2][0] ?? `${site}/`)];
+    const parts = [facts(site), element("h3", {}, "Explain a URL"), command(samples[0]?.[2] ?? `${site}/`)];
     if (refused.length) parts.push(element("h3", {}, "Lines that refused requests"), ruleList(refused));
-    for (const [kind, line, urls] of samples) {
-      parts.push(element("h3", {}, KINDS[kind](line)), element("ul", { class: "samples" }, ...urls.map((url) => element("li", {}, url))));
+    for (const [title, found] of urls) {
+      parts.push(element("h3", {}, title), element("ul", { class: "samples" }, ...found.map((url) => element("li", {}, url))));
     }
     if (file) {
       parts.push(element("h3", {}, "The stored file"));
@@ -306,12 +306,11 @@
 
   let tables = [];
   async function begin() {
-    data = await unpacked("rows");
+    data = await unpacked();
     tables = [...document.querySelectorAll("section.data")].map((section) => new Table(section, data.tables[section.dataset.name]));
     restore();
     addEventListener("hashchange", () => { if (/=/.test(location.hash)) restore(); });
     addEventListener("popstate", () => { if (/=/.test(location.hash) || dialog.open) restore(); });
-    addEventListener("beforeprint", () => document.querySelectorAll("details:not(.long)").forEach((each) => { each.open = true; }));
     document.documentElement.dataset.ready = "yes";
     const prepare = (idle) => {
       const until = performance.now() + idle.timeRemaining();

@@ -1,53 +1,67 @@
-"""The tables of the page: their columns and rows."""
+"""The tables of the page: their columns, and the queries of their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.checker.checks import Severity
-from scrapy_koster.protocol.standing import Ground, Standing
+from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.report.files import GRAVITY
-from scrapy_koster.report.numbers import (
-    CLOSED_BY,
-    NOT_KNOWN,
-    Numbers,
-    statements_of,
-)
+from scrapy_koster.report.numbers import BY_LINE, BY_MATTER, RULES_MOST, Numbers, worded
 from scrapy_koster.report.table import Table
-from scrapy_koster.report.tally import (
-    ALLOWED,
-    HAZARD,
-    NOFOLLOW,
-    NOINDEX,
-    OVERRIDDEN,
-    REFUSED,
-    START,
-    USAGE,
-)
+from scrapy_koster.report.tally import HAZARD, OVERRIDDEN, START, USAGE
 
 if TYPE_CHECKING:
     import sqlite3
 
     from scrapy_koster.report.files import File
 
-_BY_LINE = (Ground.RULE.value, Ground.DELAY.value, Ground.USAGE.value)
-_BY_CHOICE = (*_BY_LINE, Ground.OVERRIDE.value)
-Samples = Mapping[str, Mapping[tuple[str, int], list[str]]]
-Rows = Iterator[tuple[Any, ...]]
+_OUTCOME = worded({standing: standing.words for standing in Standing})
+_TOP_LINE = (
+    "(SELECT iif(line, line || ': ', '') || text FROM rule"
+    f" WHERE rule.site = site.site AND {BY_LINE} ORDER BY refused DESC LIMIT 1)"
+)
+_STATED = (
+    "SELECT site, line, text, group_concat(label || '=' || preference, ', ')"
+    " FILTER (WHERE label > '') AS stated FROM usage GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+    f" LIMIT {RULES_MOST}"
+)
 
-_OUTCOMES: dict[int, str] = {standing: standing.words for standing in Standing}
+
+def samples_of(connection: sqlite3.Connection) -> dict[str, list[Any]]:
+    """Return kind, line and URL of each sample, by site."""
+    found: dict[str, list[Any]] = {}
+    for site, *sample in connection.execute("SELECT site, kind, line, url FROM sample"):
+        found.setdefault(site, []).append(sample)
+    return found
+
+
+def _sample(of: str, *kinds: str, line: str = "0") -> str:
+    """Return the SQL expression for a sample URL of a row's site."""
+    these = ", ".join(f"'{kind}'" for kind in kinds)
+    return (
+        f"(SELECT url FROM sample WHERE sample.site = {of}.site AND kind IN ({these})"
+        f" AND sample.line = {line} LIMIT 1)"
+    )
 
 
 def tables_of(
-    connection: sqlite3.Connection,
-    numbers: Numbers,
-    rows: Sequence[sqlite3.Row],
-    found: Samples,
-    stored: Mapping[str, File],
+    connection: sqlite3.Connection, numbers: Numbers, stored: Mapping[str, File], most: int
 ) -> list[Table]:
-    """Return the tables, with the sites of *rows*, their samples and their stored files."""
-    worst = _worst_lines(connection, {row["site"] for row in rows})
+    """Return the tables, with *most* sites, of which some have *stored* files."""
+    now = int(numbers.about.get("written") or 0)
+
+    def table(name: str, title: str, about: str, columns: Mapping[str, str], query: str) -> Table:
+        rows = connection.execute(f"{query} LIMIT {most}").fetchall()
+        return Table(name, title, about, columns, rows)
+
+    sites = connection.execute(
+        f"SELECT site, {_OUTCOME}, refused, allowed, {_TOP_LINE}, status, reason, asked, fetched,"
+        " expires, bytes, record, max(ifnull(nullif(resumed, 0), ?) - nullif(deferred, 0), 0),"
+        f" delay, redirect, nofollow, noindex FROM site {BY_MATTER} LIMIT ?",
+        (now, most),
+    )
     return [
         Table(
             "why",
@@ -56,7 +70,7 @@ def tables_of(
             {"requests": "number", "sites": "number", "reason": "text", "rule": "text"},
             numbers.why,
         ),
-        Table(
+        table(
             "closed",
             "Closed sites",
             "Sites where every request was refused by rules, or whose robots.txt returned HTTP 401"
@@ -64,38 +78,38 @@ def tables_of(
             " unavailable.",
             {"refused": "number", "site": "site", "how": "text", "why": "text",
              "allowed": "number", "expires": "time"},
-            _closed(rows, worst),
+            f"SELECT refused, site, iif(is_whole, {_OUTCOME}, 'every request refused'),"
+            " iif(is_whole, ifnull(nullif(reason, ''), 'HTTP ' || status),"
+            f" ifnull('line ' || {_TOP_LINE}, 'your override')), allowed, expires"
+            f" FROM site WHERE is_closed {BY_MATTER}",
         ),
-        Table(
+        table(
             "rules",
             "Lines that refused requests",
             "Each line of a robots.txt that has refused a request, and a sample URL.",
             {"refused": "number", "site": "site", "line": "number", "text": "text",
              "sample": "text"},
-            _rules(numbers, found),
+            "SELECT refused, site, nullif(line, 0), text,"
+            f" {_sample('rule', 'rule', 'delay', 'usage', line='rule.line')}"
+            f" FROM rule WHERE {BY_LINE} ORDER BY 1 DESC, site, line",
         ),
-        Table(
+        table(
             "overrides",
             "Your overrides",
             "KOSTER_OVERRIDES entries that changed the decision on a request.",
             {"allowed": "number", "refused": "number", "site": "site",
              "reason and expiry": "text", "sample": "text"},
-            (
-                (allowed, refused, site, text,
-                 _sample(found, site, OVERRIDDEN if allowed else Ground.OVERRIDE.value))
-                for site, text, allowed, refused in numbers.overrides
-            ),
+            "SELECT allowed, refused, site, text,"
+            f" {_sample('override', OVERRIDDEN, 'override')}"
+            " FROM override ORDER BY allowed + refused DESC, site, text",
         ),
-        Table(
+        table(
             "starts",
             "Refused start requests",
             "Pages linked only from these pages were not found.",
             {"refused": "number", "site": "site", "sample": "text"},
-            (
-                (row["start_refused"], row["site"], _sample(found, row["site"], START))
-                for row in rows
-                if row["start_refused"]
-            ),
+            f"SELECT start_refused, site, {_sample('site', START)}"
+            " FROM site WHERE start_refused > 0 ORDER BY 1 DESC, site",
         ),
         Table(
             "hazards",
@@ -103,56 +117,32 @@ def tables_of(
             "Files whose authors may have meant something else, the most severe first. Findings"
             f" are a sample: {len(stored):,} stored files were checked with scrapy robots check.",
             {"severity": "severity", "requests allowed": "number", "site": "site", "what": "text"},
-            _hazards(rows, stored),
+            _hazards(connection, stored),
         ),
-        Table(
+        table(
             "looser",
             "Allowed pages that RFC 9309 or a hidden rule forbids",
             'Your parser allows them. KOSTER_PARSER = "scrapy_koster.StrictestRobotParser" obeys'
             " both standards, and hidden rules.",
             {"pages": "number", "site": "site", "cause": "text", "forbidden by": "text",
              "allowed by": "text", "sample": "text"},
-            (
-                (pages, site, cause, named_line(line, text), allows,
-                 _sample(found, site, HAZARD, line))
-                for site, cause, line, text, allows, pages in numbers.hazards
-            ),
+            "SELECT pages, site, cause, line || ': ' || text, allows,"
+            f" {_sample('hazard', HAZARD, line='hazard.line')}"
+            " FROM hazard ORDER BY 1 DESC, site, line",
         ),
-        Table(
-            "failures",
-            "Failures by reason",
-            "Failed attempts to fetch a robots.txt.",
-            {"attempts": "number", "reason": "text"},
-            ((attempts, reason) for reason, attempts in numbers.failures.items()),
-        ),
-        Table(
-            "redirects",
-            "Redirects of robots.txt",
-            "Sites whose robots.txt redirects to another URL.",
-            {"site": "site", "to": "text"},
-            ((row["site"], row["redirect"]) for row in rows if row["redirect"]),
-        ),
-        Table(
-            "drops",
-            "Dropped by page directives",
-            "Requests (nofollow) and items (noindex) dropped by META tags and X-Robots-Tag"
-            " headers.",
-            {"nofollow": "number", "noindex": "number", "site": "site", "sample": "text"},
-            (
-                (row["nofollow"], row["noindex"], row["site"],
-                 _sample(found, row["site"], NOFOLLOW) or _sample(found, row["site"], NOINDEX))
-                for row in rows
-                if row["nofollow"] or row["noindex"]
-            ),
-        ),
-        Table(
+        table(
             "usage",
             "Usage preferences",
             "What sites state in robots.txt about the use of their pages, with the dropped items"
             " and refused requests of each site.",
             {"site": "site", "line": "number", "statement": "text", "preference": "text",
              "items dropped": "number", "refused": "number"},
-            _usage(connection, rows),
+            f"WITH stated AS ({_STATED})"
+            f" SELECT site, line, text, stated, {USAGE}, refused_usage"
+            " FROM stated LEFT JOIN site USING (site)"
+            f" UNION ALL SELECT site, NULL, 'in headers or META tags of pages', '', {USAGE},"
+            f" refused_usage FROM site WHERE {USAGE} + refused_usage > 0"
+            " AND site NOT IN (SELECT site FROM stated)",
         ),
         Table(
             "sites",
@@ -162,108 +152,26 @@ def tables_of(
              "top refusing line": "text", "status": "number", "failure": "text",
              "attempts": "number minor", "fetched": "time minor", "expires": "time minor",
              "size": "bytes minor", "record": "text minor", "deferred for": "secs",
-             "Crawl-delay": "text minor", "findings": "number minor"},
-            _sites(rows, worst, int(numbers.about.get("written") or 0), stored),
+             "Crawl-delay": "text minor", "redirect": "text minor",
+             "links dropped": "number minor", "items dropped": "number minor",
+             "findings": "number minor"},
+            [(*row, len(stored[row[0]]["findings"]) if row[0] in stored else None)
+             for row in sites],
             sort=2,
         ),
     ]  # fmt: skip
 
 
-def _worst_lines(connection: sqlite3.Connection, sites: set[str]) -> dict[str, str]:
-    rows = connection.execute("SELECT site, line, text, max(refused) FROM rule GROUP BY site")
-    return {site: named_line(line, text) for site, line, text, _ in rows if site in sites}
-
-
-def named_line(line: int, text: str) -> str:
-    """Return a line with its number, or the text alone of a decision without a line."""
-    return f"{line}: {text}" if line else text
-
-
-def _sample(samples: Samples, site: str, kind: str, line: int = 0) -> str:
-    """Return a sample URL of *site*, "" if there is none."""
-    return samples.get(site, {}).get((kind, line), [""])[0]
-
-
-def _sites(
-    rows: Iterable[sqlite3.Row], worst: Mapping[str, str], now: int, stored: Mapping[str, File]
-) -> Rows:
-    for row in rows:
-        site, refused = row["site"], _refused(row)
-        began, ended = row["deferred"], row["resumed"]
-        yield (
-            site,
-            _OUTCOMES.get(row["outcome"], NOT_KNOWN),
-            sum(refused.values()),
-            _allowed(row),
-            worst.get(site) or _closed_by(row, refused),
-            row["status"],
-            row["reason"] or "",
-            row["asked"],
-            row["fetched"],
-            row["expires"],
-            row["bytes"],
-            row["record"] or "",
-            max((ended or now) - began, 0) if began else None,
-            row["delay"] or "",
-            len(stored[site].findings) if site in stored else None,
-        )
-
-
-def _closed(rows: Iterable[sqlite3.Row], worst: Mapping[str, str]) -> Rows:
-    for row in rows:
-        site, is_whole = row["site"], row["outcome"] in CLOSED_BY
-        if is_whole:
-            how, why = _OUTCOMES[row["outcome"]], row["reason"] or f"HTTP {row['status']}"
-        elif any(row[REFUSED[ground]] for ground in _BY_CHOICE) and not _allowed(row):
-            how = "every request refused"
-            why = f"line {worst[site]}" if site in worst else "your override"
-        else:
-            continue
-        yield sum(_refused(row).values()), site, how, why, _allowed(row), row["expires"]
-
-
-def _refused(row: sqlite3.Row) -> dict[str, int]:
-    return {ground: row[column] for ground, column in REFUSED.items()}
-
-
-def _allowed(row: sqlite3.Row) -> int:
-    return sum(int(row[column]) for column in ALLOWED.values())
-
-
-def _closed_by(row: sqlite3.Row, refused: Mapping[str, int]) -> str:
-    if refused["restricted"] or refused["missing"] or refused["html"]:
-        return f"whole site: HTTP {row['status']}"
-    return "whole site: unavailable" if refused["unavailable"] else ""
-
-
-def _rules(numbers: Numbers, samples: Samples) -> Rows:
-    for site, line, text, refused in numbers.rules:
-        urls = (_sample(samples, site, ground, line) for ground in _BY_LINE)
-        yield refused, site, line or None, text, next(filter(None, urls), "")
-
-
-def _hazards(
-    rows: Iterable[sqlite3.Row], stored: Mapping[str, File]
-) -> list[tuple[int, int, str, str]]:
-    found = []
-    for row in rows:
-        site = row["site"]
-        findings = stored[site].findings if site in stored else []
-        what = [(grave, f"{code} {title}") for code, title, grave in findings]
-        if row["looser"]:
-            text = f"Allowed pages that RFC 9309 forbids: {row['looser']:,}."
-            what.append((GRAVITY[Severity.WARNING], text))
-        if row["cut"]:
-            text = "Longer than KOSTER_MAX_BYTES: the rest was not read."
-            what.append((GRAVITY[Severity.WARNING], text))
-        found += [(grave, row["allowed_rule"], site, text) for grave, text in what]
-    return sorted(found, key=lambda hazard: (-hazard[0], -hazard[1], hazard[2]))
-
-
-def _usage(connection: sqlite3.Connection, rows: Iterable[sqlite3.Row]) -> Rows:
-    effects = {row["site"]: (row[USAGE], row[REFUSED[Ground.USAGE.value]]) for row in rows}
-    for site, line, text, stated in statements_of(connection):
-        yield site, line, text, stated or "none", *effects.pop(site, (None, None))
-    for site, (dropped, refused) in effects.items():
-        if dropped or refused:
-            yield site, None, "in headers or META tags of pages", "", dropped, refused
+def _hazards(connection: sqlite3.Connection, stored: Mapping[str, File]) -> list[Any]:
+    allowed = dict(connection.execute("SELECT site, allowed_rule FROM site").fetchall())
+    found = [
+        (grave, allowed[site], site, f"{code} {title}")
+        for site, file in stored.items()
+        for code, title, grave in file["findings"]
+    ]
+    too_long = "Longer than KOSTER_MAX_BYTES: the rest was not read."
+    cut = connection.execute(
+        "SELECT ?, allowed_rule, site, ? FROM site WHERE cut > 0 LIMIT 10000",
+        (GRAVITY[Severity.WARNING], too_long),
+    )
+    return sorted([*found, *map(tuple, cut)], key=lambda row: (-row[0], -row[1], row[2]))

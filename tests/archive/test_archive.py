@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import pytest
@@ -27,9 +26,9 @@ from scrapy_koster.archive import index as indexes
 from scrapy_koster.archive import writer
 from scrapy_koster.archive.folder import Folder
 from scrapy_koster.archive.history import changes, versions
-from scrapy_koster.archive.index import fields_about, index_lines, key_of
+from scrapy_koster.archive.index import key_of
 from scrapy_koster.archive.record import ArchiveError, Attempt, Record
-from scrapy_koster.archive.warc import RECORD_MAX_BYTES, date_text, epoch_of, member_of, records_in
+from scrapy_koster.archive.warc import RECORD_MAX_BYTES, date_text, member_of, records_in
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.site import Site
@@ -96,11 +95,6 @@ def test_a_file_is_read_up_to_its_first_damaged_record(data: bytes) -> None:
     assert read_back(data + member_of(RECORD)) == []
 
 
-@given(st.floats(0, 4e9))
-def test_times(epoch: float) -> None:
-    assert epoch_of(date_text(epoch)) == pytest.approx(epoch, abs=1e-5)
-
-
 @pytest.mark.parametrize("epoch", [-1.0, 1e300, float("inf")])
 def test_times_of_clocks_that_went_wrong(epoch: float) -> None:
     assert date_text(epoch)[:4] in ("1970", "9999")
@@ -124,11 +118,6 @@ def test_a_file_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.Monke
         assert isinstance(known, Copy)
         assert known.body == BODY
         assert folder.info(outcome.warc)["software"] == "tests"
-
-
-def test_nothing_is_written_before_there_is_something(tmp_path: Path) -> None:
-    evidence(tmp_path / "folder").close()
-    assert not list(tmp_path.iterdir())
 
 
 FULL = OSError(errno.ENOSPC, "full")
@@ -162,28 +151,6 @@ def test_a_write_that_fails_leaves_whole_records(
     folder = Folder(str(tmp_path))
     seen = [len(folder.outcomes(site_of(number))) for number in (1, 2, 3)]
     assert seen == [0 if first else 1, 0, 1]
-
-
-def test_a_file_that_is_followed_by_another_though_its_index_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What has been written is in the archive: its index is made when it is read."""
-
-    def fail(*_arguments: Any) -> None:
-        raise FULL
-
-    monkeypatch.setattr(writer, "FILE_MAX_BYTES", 1)
-    archive = evidence(tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr(writer, "write_index", fail)
-        known, records = archive.add(attempt(site_of(1)))
-    assert isinstance(known, Copy)
-    assert (known.record_id is None, records) == (False, 3)
-    archive.add(attempt(site_of(2)))
-    archive.close()
-    assert len(warcs(tmp_path)) == 2
-    folder = Folder(str(tmp_path))
-    assert [len(folder.outcomes(site_of(number))) for number in (1, 2)] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -254,16 +221,6 @@ def test_a_site_forges_no_record_of_another(tmp_path: Path) -> None:
 )
 def test_keys(url: str, key: str) -> None:
     assert key_of(url) == key
-
-
-@given(st.lists(st.text("ab.-/", max_size=4), max_size=40), st.text("ab.-/", max_size=4))
-def test_all_lines_about_a_url_are_found(paths: list[str], wanted: str) -> None:
-    lines = []
-    for number, path in enumerate(paths):
-        record = Record("resource", NOW, b"", "text/plain", f"http://h/{path}")
-        lines += index_lines(record, offset=number, length=1, filename="f")
-    found = [fields["offset"] for fields in fields_about(f"http://h/{wanted}", lines)]
-    assert sorted(found) == [n for n, path in enumerate(paths) if path == wanted]
 
 
 def test_an_index_is_sorted(tmp_path: Path) -> None:
@@ -448,31 +405,3 @@ def test_changes_lead_from_one_file_to_the_other(old: list[bytes], new: list[byt
     ]
     for was, now, line in found:
         assert line == (old[was - 1] if was else new[now - 1])
-
-
-def test_files_that_have_little_in_common() -> None:
-    old, new = ([b"%d %d" % (n, k) for n in range(2000)] for k in range(2))
-    found = list(changes([b"x", *old, b"y"], [b"x", *new, b"y"]))
-    assert len(found) == 4000
-    assert found[0] == (2, 0, b"0 0")
-    assert found[-1] == (0, 2001, b"1999 1")
-
-
-# A large archive
-
-
-@pytest.mark.timed
-def test_the_history_of_one_site_of_a_million_records(tmp_path: Path) -> None:
-    archive, records = evidence(tmp_path), so_many(20_000, 1_000_000)
-    rules = b"Disallow: /%d\n"
-    for number in range(records // 3):
-        archive.add(attempt(site_of(number % (records // 6)), b"User-agent: *\n" + rules % number))
-    archive.close()
-    wanted = site_of(records // 12)
-    began = perf_counter()
-    folder = Folder(str(tmp_path))
-    found = folder.outcomes(wanted)
-    for outcome in found:
-        folder.whole(outcome)
-    assert perf_counter() - began < 1
-    assert len(found) == 2

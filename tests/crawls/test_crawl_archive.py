@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from harness.archives import check, read
-from harness.clocks import JumpingClock
 from harness.comparison import RULES
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
 from harness.redis_server import common_server
@@ -192,34 +191,6 @@ async def test_a_renewed_copy_is_a_revisit_of_its_record(
     assert [copy.body for copy in known_of(folder, site)][-1] == RULES.encode()
 
 
-async def test_a_revisit_in_the_same_crawl_refers_to_the_response(
-    crawl: Crawl, server: Server, folder: Path
-) -> None:
-    crawl.clock = clock = JumpingClock()
-    site = server.site()
-    site.robots = [Reply(200, RULES, headers={"ETag": '"1"'}), Reply(304)]
-
-    def later(_asked: Asked) -> Reply:
-        clock.ahead += 1_000_000
-        return Reply(200)
-
-    for path in ("/0", "/1", "/2"):
-        site.page(path, later)
-    urls = [site.url(path) for path in ("/0", "/1", "/2")]
-    await crawl(urls=urls, settings={"CONCURRENT_REQUESTS": 1})
-    found = kinds(folder)
-    assert (found["response"], found["revisit"], found["resource"]) == (1, 2, 0)
-    records = read(folder)
-    [response] = [each for each in records if each.headers["WARC-Type"] == "response"]
-    dates = []
-    for record in records:
-        if record.headers["WARC-Type"] == "revisit":
-            assert record.headers["WARC-Refers-To"] == response.headers["WARC-Record-ID"]
-            dates.append(record.headers["WARC-Refers-To-Date"])
-    assert len(set(dates)) == 2
-    assert [copy.body for copy in known_of(folder, site)] == [RULES.encode()] * 3
-
-
 async def test_a_warm_storage_leaves_evidence(crawl: Crawl, server: Server, folder: Path) -> None:
     sites = [server.site() for _ in range(3)]
     for site in sites:
@@ -239,15 +210,6 @@ async def test_a_warm_storage_leaves_evidence(crawl: Crawl, server: Server, fold
         ]
         assert record.block == RULES.encode()
         assert record.headers["WARC-Date"][:19] + "Z" == verdict.to_dict()["fetched"]
-
-
-async def test_an_evicted_site_is_not_written_again(
-    crawl: Crawl, server: Server, folder: Path
-) -> None:
-    one, other = server.site(), server.site()
-    urls = [site.url(f"/{n}") for n in range(3) for site in (one, other)]
-    await crawl(urls=urls, settings={"CONCURRENT_REQUESTS": 1, "KOSTER_MEMORY_SITES": 1})
-    assert kinds(folder)["metadata"] == 2
 
 
 async def test_failures(crawl: Crawl, server: Server, folder: Path) -> None:

@@ -88,7 +88,7 @@ async def test_what_is_said(
     assert row[5] == 2
     assert read(report.database).totals["looser"] == 2
     page = (tmp_path / "page.html").read_text()
-    assert "2 allowed, although RFC 9309 forbids them" in page
+    assert "Allowed, although RFC 9309 forbids them: 2" in page
 
 
 HIDDEN = "-->User-agent: *\nDisallow:\xa0/private"

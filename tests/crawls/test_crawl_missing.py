@@ -9,6 +9,7 @@ import pytest
 from harness.comparison import HTML, RULES
 from harness.crawling import Crawl, CrawlResult
 from harness.replies import Handler, Reply, redirect
+from harness.reports import tables_in
 from harness.server import Server, Site
 from scrapy import Request
 
@@ -75,10 +76,10 @@ async def test_all_that_is_missing_is_disallowed(
         assert f"{len(missing)} missing and disallowed (KOSTER_MISSING)" in summary(result)
         [numbers] = [read(str(path)) for path in newest_report(crawl)]
         assert numbers.refused["missing"] == numbers.closed == len(missing)
-        assert numbers.standings["missing"] == numbers.outcomes["restricted"] == len(missing)
-        page = (tmp_path / "report.html").read_text("utf-8")
-        assert "missing and disallowed" in page
-        assert "whole site: HTTP 404" in page
+        assert numbers.closed_by["missing"] == numbers.outcomes["restricted"] == len(missing)
+        closed = tables_in((tmp_path / "report.html").read_text("utf-8"))["closed"]
+        hows = {how for _, _, how, *_ in closed}
+        assert hows == {"missing and disallowed (KOSTER_MISSING)"}
     assert [name for name, site in missing.items() if site.pages_asked not in ([], ["/gone"])] == []
     assert {site.asked("/robots.txt") for site in missing.values()} == {1}
 

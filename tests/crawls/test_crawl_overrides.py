@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from harness.crawling import Crawl, RecordingSpider
 from harness.replies import Reply
+from harness.reports import tables_in
 from harness.server import Server, Site
 
 from scrapy_koster import RobotsForbidden, RobotsReport, RobotsUnavailable
@@ -88,7 +89,8 @@ async def test_in_the_report(crawl: Crawl, site: Site, tmp_path: Path) -> None:
     assert sum(numbers.compared.values()) == 1  # only what the rules decided
     page = path.read_text("utf-8")
     assert "Your overrides" in page
-    assert text in page
+    [row] = tables_in(page)["overrides"]
+    assert row[:4] == [2, 1, site.url(""), text]
 
 
 @pytest.mark.promise("docs/settings.md", "an override expires")

@@ -18,27 +18,17 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.extensions.httpcache import DummyPolicy
 from scrapy.http import Response, TextResponse
 from scrapy.robotstxt import ProtegoRobotParser
-from scrapy.utils.test import get_crawler
 
-from scrapy_koster import KosterRobotParser, RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.replaying.replay import Replay
-from scrapy_koster.crawl.states import Facts, SiteState
+from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.defect import ParserDefectError
-from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.protocol.step import Obey
-from scrapy_koster.protocol.verdict import Source
-from scrapy_koster.storage.port import Settings
+from scrapy_koster.protocol.site import site_of
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 SCRAPYS = "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware"
 PATHS = ("/", "/no", "/page")
 FORBIDDING = b"User-agent: *\nDisallow: /no"
 GIVEN_UP_SOON = {"KOSTER_DEFER_FIRST_SECS": 0.1, "KOSTER_DEFER_LIMIT_SECS": 0.3}
-
-
-REPLAYED = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_IGNORE_MISSING": True}
 
 
 class Recorded:
@@ -114,37 +104,6 @@ async def test_without_a_copy_pages_of_the_cache_pass(recorded: Recorded) -> Non
     assert result.logged(logging.WARNING, "scrapy_koster") == []
 
 
-async def test_the_storage_is_opened_once(recorded: Recorded) -> None:
-    opened: list[type] = []
-
-    class Counted(SQLiteStorage):
-        @classmethod
-        def from_settings(cls, settings: Settings) -> SQLiteStorage:
-            opened.append(cls)
-            return super().from_settings(settings)
-
-    await recorded.record()
-    await recorded.run(KOSTER_STORAGE=Counted)
-    assert opened == [Counted]
-
-
-BY_HAND: dict[str, Any] = {
-    "ADDONS": {},
-    "ROBOTSTXT_OBEY": True,
-    "DOWNLOADER_MIDDLEWARES": {
-        "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-        "scrapy_koster.KosterMiddleware": 100,
-    },
-}
-
-
-async def test_without_our_scheduler(recorded: Recorded) -> None:
-    await recorded.record()
-    result = await recorded.run(**BY_HAND)
-    assert sorted(result.fetched) == sorted(recorded.urls)
-    assert recorded.site.asked("/robots.txt") == 0
-
-
 @pytest.mark.beside("Scrapy", "HttpCache, replay offline")
 @pytest.mark.parametrize("age_secs", [1e7, -1e7, 4000.0], ids=["old", "of the future", "stale"])
 async def test_the_last_copy_decides_however_old(recorded: Recorded, age_secs: float) -> None:
@@ -167,33 +126,6 @@ async def test_the_copy_from_before_a_failure_decides(recorded: Recorded, *, sta
     result = await recorded.run(KOSTER_UNAVAILABLE="disallow")
     assert len(result.refused) == stale
     assert recorded.site.asked("/robots.txt") == 0
-
-
-@pytest.mark.parametrize(("restricted", "allowed"), [("disallow", 0), ("allow", 3)])
-async def test_a_site_that_was_restricted(
-    recorded: Recorded, restricted: str, allowed: int
-) -> None:
-    await recorded.record()
-    recorded.store(recorded.copy(b"", status=403))
-    result = await recorded.run(KOSTER_RESTRICTED=restricted)
-    assert len(result.fetched) == allowed
-    assert recorded.site.asked("/robots.txt") == 0
-
-
-async def test_a_fresh_copy_decides_as_always(recorded: Recorded) -> None:
-    await recorded.record()
-    recorded.store(recorded.copy(age_secs=10))
-    result = await recorded.run()
-    assert refused(result) == {recorded.site.url("/no"): RobotsForbidden}
-    assert recorded.fetched == 0
-
-
-async def test_a_dry_run(recorded: Recorded) -> None:
-    await recorded.record()
-    recorded.store(recorded.copy())
-    result = await recorded.run(KOSTER_DRY_RUN=True)
-    assert len(result.fetched) == 3
-    assert result.stats["koster/dry_run/forbidden"] == 1
 
 
 async def test_what_is_missing_is_ignored(recorded: Recorded) -> None:
@@ -253,14 +185,13 @@ async def test_what_the_cache_does_not_answer_obeys(
 
 
 @pytest.mark.parametrize("settings", PASSED_ON.values(), ids=PASSED_ON)
-@pytest.mark.parametrize("unavailable", ["defer", "disallow"])
 async def test_what_the_cache_does_not_answer_is_not_fetched_undecided(
-    recorded: Recorded, settings: dict[str, Any], unavailable: str
+    recorded: Recorded, settings: dict[str, Any]
 ) -> None:
     await recorded.record()
     recorded.store(recorded.copy())
     recorded.site.robots = Reply(503)
-    result = await recorded.run(KOSTER_UNAVAILABLE=unavailable, **settings)
+    result = await recorded.run(KOSTER_UNAVAILABLE="disallow", **settings)
     assert refused(result) == dict.fromkeys(recorded.urls, RobotsUnavailable)
     assert recorded.fetched == 0
 
@@ -306,17 +237,6 @@ async def test_a_site_that_cannot_be_asked_is_replayed_all_the_same(recorded: Re
     assert len(result.fetched) == 2
     assert recorded.site.asked("/robots.txt") == 1
     assert recorded.fetched == 0
-
-
-async def test_a_site_that_was_asked_is_known_from_then_on(recorded: Recorded) -> None:
-    await recorded.record()
-    recorded.site.robots = FORBIDDING
-    spider = type("Spider", (UncachedFirst,), {"uncached": recorded.site.url("/uncached")})
-    result = await recorded.run(spider=spider)
-    assert refused(result) == {recorded.site.url("/no"): RobotsForbidden}
-    assert recorded.site.asked("/robots.txt") == 1
-    assert recorded.fetched == 1
-    assert said(result) == []
 
 
 class FetchesItself:
@@ -371,17 +291,3 @@ async def test_a_copy_that_cannot_be_read_closes_the_site(recorded: Recorded) ->
     result = await recorded.run(KOSTER_PARSER=FailingParser, LOG_LEVEL="CRITICAL")
     assert refused(result) == dict.fromkeys(recorded.urls, ParserDefectError)
     assert recorded.site.asked("/robots.txt") == 0
-
-
-async def test_what_this_crawl_has_learnt_goes_before_what_is_stored(recorded: Recorded) -> None:
-    crawler = get_crawler(RecordingSpider, recorded.crawl.settings(None, REPLAYED))
-    crawler.spider = RecordingSpider()
-    replay = assembly_of(crawler).replay
-    assert isinstance(replay, Replay)
-    state = SiteState(Site("http", "127.0.0.1", recorded.site.port))
-    parser = KosterRobotParser(FORBIDDING)
-    state.learn(Facts(recorded.copy(), Source.FETCHED, parser))
-    last, step = await replay.last_known(state, Request(recorded.site.url("/no")))
-    assert isinstance(step, Obey)
-    assert (last.parser, last.source) == (parser, Source.FETCHED)
-    await replay.close()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
+import zlib
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.standing import Standing
 from scrapy_koster.report.database import Writer
 from scrapy_koster.report.page import write_page
@@ -30,19 +36,34 @@ def site_named(number: int) -> str:
     return f"http://site{number}.example"
 
 
-def obeyed(tally: Tally, site: str, *, allowed: int = 3, crc: int = 0, **facts: Any) -> None:
-    tally.row(site).update(
+def row(tally: Tally, site: str) -> dict[str, Any]:
+    """The row of a site, to be changed."""
+    return tally.rows["site"].setdefault((site,), {})
+
+
+def obeyed(tally: Tally, site: str, *, allowed: int = 3, digest: str = "", **facts: Any) -> None:
+    row(tally, site).update(
         outcome=int(Standing.OBEYED), status=200, asked=1, answered=1, fetches=1, fetched=NOW - 60,
-        expires=NOW + 600, bytes=len(ROBOTS), crc=crc, record_line=4, record="*",
+        expires=NOW + 600, bytes=len(ROBOTS), digest=digest, record_line=4, record="*",
         allowed_rule=allowed, **facts,
     )  # fmt: skip
 
 
 def refused(tally: Tally, site: str, line: int, text: str, times: int) -> None:
-    for n in range(times):
-        tally.count(site, "refused_rule")
-        tally.refused_by(site, line, text)
-        tally.sample(site, "rule", line, f"{site}/private/{n}")
+    tally.add("site", site, refused_rule=times)
+    tally.add("rule", site, line, text, "rule", refused=times)
+    for n in range(min(times, 5)):
+        sample(tally, site, "rule", line, f"{site}/private/{n}")
+
+
+def sample(tally: Tally, site: str, kind: str, line: int, url: str) -> None:
+    number = len(tally.rows["sample"])
+    tally.put("sample", site, kind, line, number, url=url)
+
+
+def refused_whole(tally: Tally, site: str, ground: str, times: int) -> None:
+    tally.add("site", site, **{f"refused_{ground}": times})
+    tally.add("rule", site, 0, "", ground, refused=times)
 
 
 def every_kind() -> Tally:
@@ -53,49 +74,63 @@ def every_kind() -> Tally:
     refused(tally, site_named(1), 5, "Disallow: /private/", 12)
     refused(tally, site_named(2), 6, "Disallow: /*.pdf", 2)
     refused(tally, site_named(3), 2, "Disallow: /", 7)
-    tally.row(site_named(2))["looser"] = 3
+    row(tally, site_named(2))["looser"] = 3
     for n in range(3):
-        tally.hazard(site_named(2), "order", 4, "Disallow: /b", "2: Allow: /")
-        tally.sample(site_named(2), "hazard", 4, f"{site_named(2)}/b/{n}")
-    tally.row(site_named(4)).update(redirect="http://www.site4.example/robots.txt", delay="5")
-    tally.row(site_named(5)).update(nofollow=4, noindex=1)
-    tally.sample(site_named(5), "nofollow", 0, f"{site_named(5)}/page")
-    tally.row("http://closed.example").update(
-        outcome=int(Standing.RESTRICTED), status=403, asked=1, answered=1, refused_restricted=3,
-        start_refused=1, expires=NOW + 3600, bytes=0,
+        tally.add("hazard", site_named(2), "order", 4, "Disallow: /b", "2: Allow: /", pages=1)
+        sample(tally, site_named(2), "hazard", 4, f"{site_named(2)}/b/{n}")
+    row(tally, site_named(4)).update(redirect="http://www.site4.example/robots.txt", delay="5")
+    row(tally, site_named(5)).update(nofollow=4, noindex=1)
+    sample(tally, site_named(5), "nofollow", 0, f"{site_named(5)}/page")
+    row(tally, "http://closed.example").update(
+        outcome=int(Standing.RESTRICTED), status=403, asked=1, answered=1, start_refused=1,
+        expires=NOW + 3600, bytes=0,
     )  # fmt: skip
-    tally.sample("http://closed.example", "restricted", 0, "http://closed.example/a")
-    tally.sample("http://closed.example", START, 0, "http://closed.example/a")
-    tally.row("http://down.example").update(
+    sample(tally, "http://closed.example", "restricted", 0, "http://closed.example/a")
+    sample(tally, "http://closed.example", START, 0, "http://closed.example/a")
+    row(tally, "http://down.example").update(
         outcome=int(Standing.UNAVAILABLE), status=503, asked=4, reason="HTTP 503",
-        deferred=NOW - 500, resumed=0, deferrals=1, refused_unavailable=2, given_up=1,
+        deferred=NOW - 500, resumed=0, deferrals=1, given_up=1,
     )  # fmt: skip
-    tally.row("http://bare.example").update(
+    refused_whole(tally, "http://closed.example", "restricted", 3)
+    refused_whole(tally, "http://down.example", "unavailable", 2)
+    row(tally, "http://bare.example").update(
         outcome=int(Standing.WITHOUT_ROBOTS_TXT), status=404, asked=1, allowed_none=9
     )
-    tally.row("http://page.example").update(
+    row(tally, "http://page.example").update(
         outcome=int(Standing.HTML), status=200, asked=1, allowed_html=2, cut=1
     )
-    tally.row("http://asked.example").update(asked=1)
-    tally.failures["HTTP 503"] = 4
-    tally.minute.update(asked=65, answered=63, deferred=1)
+    row(tally, "http://asked.example").update(asked=1)
+    tally.add("failure", "HTTP 503", attempts=4)
+    tally.add("minute", NOW // 60, asked=65, answered=63, deferred=1)
+    for result, decisions in (("agree", 90), ("stricter", 2), ("looser", 1)):
+        tally.add("compared", result, decisions=decisions)
     return tally
 
 
-def written(
-    path: Path, tally: Tally, *, now: float = NOW, about: Mapping[str, Any] = ABOUT
-) -> Path:
+def written(path: Path, tally: Tally, *, about: Mapping[str, Any] = ABOUT) -> Path:
     """A file with these counts."""
-    writer = Writer(str(path))
-    added = {"agree": 90, "stricter": 2, "looser": 1}
-    writer.write(tally, now=now, about=about.items(), added=added)
+    writer, tally = Writer(str(path)), deepcopy(tally)
+    for name, value in about.items():
+        tally.put("about", name, value=value)
+    writer.write(tally)
     writer.close()
     return path
 
 
-def page_of(folder: Path, tally: Tally, *, robots: bytes | None = ROBOTS, **options: Any) -> Path:
+def page_of(folder: Path, tally: Tally, *, robots: bytes = ROBOTS, **options: Any) -> Path:
     """The page of these counts, where each site has this file."""
     database = written(folder / "report.sqlite3", tally)
     page = folder / "page.html"
-    write_page(str(database), str(page), files=lambda _: robots, **options)
+    copy = Copy("http://a.example/robots.txt", 200, robots, None, None, NOW, NOW)
+    write_page(str(database), str(page), copies=lambda _: copy, **options)
     return page
+
+
+def tables_in(page: str) -> dict[str, list[list[Any]]]:
+    """The rows of each table of a page."""
+    found = re.search('id="rows">([^<]*)<', page)
+    assert found is not None
+    tables = json.loads(zlib.decompress(base64.b64decode(found[1])))["tables"]
+    return {
+        name: list(map(list, zip(*table["values"], strict=True))) for name, table in tables.items()
+    }

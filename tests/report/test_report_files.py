@@ -8,7 +8,6 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,17 +18,15 @@ from harness.replies import Reply
 from harness.server import Server
 from harness.virtual import TIME
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
 from scrapy_koster import RobotsReport
 from scrapy_koster.crawl.clock import Clock
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.report import files_of, folder_of, stored_files
-from scrapy_koster.protocol.access import Copy, Failure, Known
+from scrapy_koster.crawl.report import folder_of, stored_copies
+from scrapy_koster.protocol.access import Copy, Known
 from scrapy_koster.protocol.site import Site, site_of
-from scrapy_koster.report.database import DatabaseError, Writer
-from scrapy_koster.report.files import BodyOf
+from scrapy_koster.report.database import Writer
 from scrapy_koster.report.numbers import Numbers, read
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -54,12 +51,6 @@ def crawler_of(spider: type[RecordingSpider] = RecordingSpider, **settings: Any)
 def report_in(folder: Path, spider: type[RecordingSpider] = RecordingSpider) -> RobotsReport:
     given = {"KOSTER_SQLITE_PATH": str(folder / "robots.sqlite3"), "KOSTER_REPORT": "page.html"}
     return RobotsReport.from_crawler(crawler_of(spider, **given))
-
-
-@pytest.mark.parametrize("given", [{}, {"KOSTER_REPORT": "x.html", "ROBOTSTXT_OBEY": False}])
-def test_there_is_none_unless_it_is_asked_for(given: dict[str, Any]) -> None:
-    with pytest.raises(NotConfigured):
-        RobotsReport.from_crawler(crawler_of(**given))
 
 
 def test_a_page_into_a_pipe_stops_the_crawl_at_its_start(tmp_path: Path) -> None:
@@ -106,21 +97,6 @@ def make(path: Path, seconds_ago: float) -> Path:
     return path
 
 
-def test_the_newest_first(tmp_path: Path) -> None:
-    """By when they were written to, or what is not merged into them yet."""
-    folder = tmp_path / "reports"
-    written = [
-        make(folder / f"web-2026112{n}T000000-{n}a.sqlite3", ago)
-        for n, ago in enumerate([500, 100, 300])
-    ]
-    make(Path(f"{written[0]}-wal"), 50)
-    make(folder / "other-20261121T000000-1.sqlite3", 10)
-    make(folder / "web.sqlite3", 5)
-    make(folder / "notes.txt", 5)
-    assert list(files_of(tmp_path, "web")) == [written[0], written[1], written[2]]
-    assert len(list(files_of(tmp_path))) == 4
-
-
 async def test_ten_of_a_spider_are_kept_and_those_of_a_day(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -143,17 +119,6 @@ async def test_ten_of_a_spider_are_kept_and_those_of_a_day(
         assert list(path.parent.glob(f"{path.name}*")) == []
 
 
-async def test_what_a_crawl_of_today_writes_is_kept(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    files = [
-        make(tmp_path / "reports" / f"recording-20260101T0000{n:02}-{n:08x}.sqlite3", DAY - 60 - n)
-        for n in range(15)
-    ]
-    await crawl(settings={"KOSTER_REPORT": str(tmp_path / "page.html")})
-    assert all(path.exists() for path in files)
-
-
 async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     before = int(TIME.epoch())
     given = {"KOSTER_REPORT": str(tmp_path / "page.html"), "ROBOTSTXT_USER_AGENT": "Fig/1"}
@@ -168,48 +133,10 @@ async def test_what_is_said_of_the_crawl(crawl: Crawl, server: Server, tmp_path:
     }  # fmt: skip
 
 
-async def test_the_title_of_a_spider_that_has_none(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    result = await crawl(settings={"KOSTER_REPORT": str(tmp_path / "page.html")})
-    about = numbers_of(result.crawler).about
-    assert (about["title"], about["robot"]) == ("Crawl of recording", "scrapy")
-
-
 def numbers_of(crawler: Crawler) -> Numbers:
     report = crawler.get_extension(RobotsReport)
     assert report is not None
     return read(report.database)
-
-
-async def test_what_is_said_where_the_page_is(
-    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = await crawl(settings={"KOSTER_REPORT": "page.html"})
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
-    page = tmp_path / "page.html"
-    said = f"The report of this crawl: {page} (data: {report.database})"
-    assert result.logged(logging.INFO, REPORT) == [said]
-
-
-async def test_the_page_is_made_of_the_counts_and_the_stored_files(
-    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site = server.site()
-    site.robots = "User-agent: *\n"
-    made: list[tuple[str, str, bytes | None]] = []
-
-    def write_page(database: str, page: str, *, files: BodyOf) -> None:
-        made.append((database, page, files(site.url(""))))
-
-    monkeypatch.setattr("scrapy_koster.report.page.write_page", write_page)
-    page = str(tmp_path / "page.html")
-    result = await crawl(urls=site.urls(1), settings={"KOSTER_REPORT": page})
-    report = result.crawler.get_extension(RobotsReport)
-    assert report is not None
-    assert made == [(report.database, page, b"User-agent: *\n")]
 
 
 async def test_how_a_decision_compares_with_rfc_9309(
@@ -229,12 +156,27 @@ OBEYED_PAGES = ["/a", "/b"]
 @pytest.mark.parametrize(
     ("settings", "robots", "exempt", "answer"),
     [
-        ({}, RULES, [], "No. 2 requests were allowed"),
-        ({}, RULES, ["/no", "/no/1", "/c"], "Yes, by your choice: 2 forbidden requests."),
+        ({}, RULES, [], "No. Only allowed requests were sent: 2."),
+        (
+            {},
+            RULES,
+            ["/no", "/no/1", "/c"],
+            "Yes, by your choice. Forbidden ",
+        ),
         ({}, RULES, ["/c"], "Not that is known, "),
-        ({"KOSTER_RESTRICTED": "allow"}, Reply(403), [], "Yes, by your choice: 2 forbidden"),
+        (
+            {"KOSTER_RESTRICTED": "allow"},
+            Reply(403),
+            [],
+            "Yes, by your choice. Forbidden ",
+        ),
         ({"KOSTER_UNAVAILABLE": "allow"}, Reply(503), [], "Not that is known, "),
-        ({}, "User-agent: *\nDisallow: /*a$\n", [], "By the draft, no. By RFC 9309: 1 page."),
+        (
+            {},
+            "User-agent: *\nDisallow: /*a$\n",
+            [],
+            "Pages that RFC 9309 forbids: 1.",
+        ),
     ],
     ids=["none", "exempt", "exempt and allowed", "restricted", "unavailable", "looser"],
 )
@@ -269,35 +211,8 @@ async def test_what_was_sent_that_is_forbidden_changes_the_answer(
     assert (totals["exempt"], totals["exempt_forbidden"]) == (len(exempt), forbidden)
     made = page.read_text()
     assert answer in made
-    told = f"of these, forbidden by a known robots.txt: {forbidden}"
-    assert (told in made) is bool(exempt)
-
-
-async def test_it_is_written_while_the_crawl_goes_on(
-    crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(f"{REPORT}._BATCH_SECS", 0.02)
-    gates, site = [server.gate(), server.gate()], server.site()
-    for n, gate in enumerate(gates):
-        site.page(f"/{n}", Reply(200, "page", gate=gate))
-    settings = {"KOSTER_REPORT": str(tmp_path / "page.html"), "CONCURRENT_REQUESTS": 1}
-    running = crawl.start(urls=[site.url("/0"), site.url("/1")], settings=settings)
-
-    def allowed() -> int:
-        with suppress(DatabaseError, RuntimeError):  # it is being made, as are the extensions
-            report = running.crawler.get_extension(RobotsReport)
-            return read(report.database).allowed if report else 0
-        return 0
-
-    await crawl.until(lambda: allowed() == 1)
-    await crawl.until(lambda: site.pages_asked)
-    first = int(site.pages_asked[0].removeprefix("/"))  # either may come first
-    gates[first].open()
-    await crawl.until(lambda: allowed() == 2)
-    gates[1 - first].open()
-    result = await running.result()
-    assert numbers_of(result.crawler).allowed == 2
-    assert result.logged(logging.WARNING, REPORT) == []
+    told = f"Of these, forbidden by a known robots.txt: {forbidden}"
+    assert (told in made) is bool(forbidden)
 
 
 class Failing:
@@ -361,12 +276,6 @@ async def test_where_the_page_is_made_of_is_said(
     assert said.endswith(end)
 
 
-# Who asks a site
-
-
-# The stored files that a page shows
-
-
 def stored(folder: Path, known: Known) -> Config:
     path = str(folder / "robots.sqlite3")
     config = Config.from_crawler(crawler_of(KOSTER_SQLITE_PATH=path))
@@ -380,16 +289,10 @@ def stored(folder: Path, known: Known) -> Config:
 
 def test_the_stored_file_of_a_site(tmp_path: Path) -> None:
     config = stored(tmp_path, FILE)
-    with stored_files(config, "") as body_of:
-        assert body_of("http://a.example") == FILE.body
-        assert body_of("http://b.example") is None
-        assert body_of("no site") is None
-
-
-def test_of_a_site_that_fails_it_is_the_last_good_one(tmp_path: Path) -> None:
-    config = stored(tmp_path, Failure("timeout", 1, 0.0, 0.0, 1e10, FILE))
-    with stored_files(config, "") as body_of:
-        assert body_of("http://a.example") == FILE.body
+    with stored_copies(config, "") as copy_of:
+        assert copy_of("http://a.example") == FILE
+        assert copy_of("http://b.example") is None
+        assert copy_of("no site") is None
 
 
 class Broken:
@@ -417,6 +320,6 @@ def test_a_storage_that_fails_knows_none(*, opens: bool, monkeypatch: pytest.Mon
     monkeypatch.setattr(Broken, "closed", 0)
     storage: Any = Broken
     config = replace(Config.from_crawler(crawler_of()), storage=storage)
-    with stored_files(config, "") as body_of:
-        assert body_of("http://a.example") is None
+    with stored_copies(config, "") as copy_of:
+        assert copy_of("http://a.example") is None
     assert Broken.closed == opens
