@@ -16,7 +16,7 @@ its time is checked again, because it may have waited in its slot.
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scrapy.exceptions import IgnoreRequest
@@ -27,8 +27,9 @@ from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.fetching.fetcher import TurnNeededError
+from scrapy_koster.crawl.pacing.hosts import LATE_MOST_SECS, Hosts
 from scrapy_koster.crawl.states import State
-from scrapy_koster.protocol.access import Copy, last_copy
+from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from scrapy import Request
-    from scrapy.utils.asyncio import CallLaterResult
 
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.pacing.delays import Delays
+    from scrapy_koster.crawl.pacing.hosts import Host
     from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.site_records import SiteRecords
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
 
     Waiting: TypeAlias = Callable[[Request], AbstractContextManager[None]]
 
-LATE_MOST_SECS = 0.5
-"""How much later than it was sent a site may see a request, for all we know."""
 _OPEN_LEAST_SECS = 0.05
 _RETRY_SECS = 1.0
 # Some loops cannot set a timer for longer.
@@ -68,31 +67,6 @@ _VISITS = 10
 # The delay by which a visit is noted before it is known whether the host requests one.
 _FIRST_SECS = 1.0
 _LOOK_SECS = 0.1
-
-
-@dataclass(eq=False, slots=True)
-class Host:
-    """A host, the delays of its sites, and its next visit."""
-
-    name: str
-    delays: dict[str, float] = field(default_factory=dict)
-    """The delay of each of its sites, in seconds."""
-    gap: float = 0.0
-    """The seconds from one visit to the next. 0 if no site requests a delay any more."""
-    next_visit: Instant = LONG_AGO
-    claim: Deferred[Any] | None = None
-    """The call that claims the next visit in the storage."""
-    open_until: Instant = LONG_AGO
-    """Until then a request may take the visit that the storage has granted, and begin it."""
-    taken_by: Request | None = None
-    """The request that has taken the next visit and was not sent yet. None for a robots.txt."""
-    taken_until: Instant = LONG_AGO
-    under_way: int = 0
-    """How many requests were sent and not answered yet."""
-    timer: CallLaterResult | None = None
-    timer_since: Instant = LONG_AGO
-    waiters: dict[Deferred[bool], Request | None] = field(default_factory=dict)
-    """The requests that wait in place. None for a robots.txt."""
 
 
 class Pacer:
@@ -122,11 +96,16 @@ class Pacer:
         self._robot = robot
         self._records = records
         self._store = store
-        self._delays = delays
         self._parked = parked
-        self._own_secs = own_secs
-        self._hosts: dict[str, Host] = {}
-        self._prune_at = config.memory_sites
+        self._hosts = Hosts(
+            clock,
+            engine=engine,
+            records=records,
+            delays=delays,
+            own_secs=own_secs,
+            most=config.memory_sites,
+            is_idle=self._is_idle,
+        )
         self._redirected: set[SiteState] = set()
         """Sites whose redirect waits until it is known if the other host requests a delay."""
         self._tell_at = LONG_AGO
@@ -145,46 +124,13 @@ class Pacer:
     def close(self) -> None:
         """Give no more visits. The requests that wait in place are told."""
         self._is_closed = True
-        for host in self._hosts.values():
+        for host in self._hosts:
             self._stop_timer(host)
             if host.claim is not None:
                 host.claim.cancel()
             self._end_waits(host, may_visit=False)
 
     # The hosts.
-
-    def _host_for(self, state: SiteState, robot: str) -> Host | None:
-        """Return the host of a site if its visits have to be apart, else None."""
-        secs, site = self._delays.secs_of(state, robot), str(state.site)
-        host = self._hosts.get(state.site.host)
-        if host is None:
-            if not secs:
-                return None
-            if len(self._hosts) >= self._prune_at:
-                busy = {name: kept for name, kept in self._hosts.items() if not self._is_idle(kept)}
-                self._hosts, self._prune_at = busy, max(self._config.memory_sites, 2 * len(busy))
-            host = self._hosts[state.site.host] = Host(state.site.host)
-        if secs and site not in host.delays:
-            host.next_visit = max(host.next_visit, self._first_visit(state, secs))
-        # A site that has left the memory requests its delay until it is known again.
-        if state.known is not None and secs != host.delays.get(site):
-            host.delays[site] = secs
-            longest = max(host.delays.values())
-            host.gap = max(longest, self._own_secs) if longest else 0.0
-        return host if host.gap else None
-
-    def _first_visit(self, state: SiteState, secs: float) -> Instant:
-        """Return when a site may be visited whose delay has become known.
-
-        The last visit was to its robots.txt, or the downloader has pages of another site of its
-        host.
-        """
-        now, copy = self._clock.now(), last_copy(state.known)
-        others = {self._records.met(request.url) for request in self._engine.under_way} - {state}
-        if any(other and other.site.host == state.site.host for other in others):
-            return now + max(secs, self._own_secs) + LATE_MOST_SECS
-        passed = secs if copy is None else self._clock.epoch() - copy.fetched - LATE_MOST_SECS
-        return now + min(max(secs - passed, 0.0), secs)
 
     def _is_idle(self, host: Host) -> bool:
         is_busy = host.under_way or host.claim or host.timer or self._is_awaited(host)
@@ -197,7 +143,7 @@ class Pacer:
         except ValueError:  # the errback of the request gets the error of the middleware
             return None
         # A page may have waited in its slot since before the delay was known.
-        return None if state is None else self._host_for(state, self._robot.name)
+        return None if state is None else self._hosts.of(state, self._robot.name)
 
     # Which requests have to wait.
 
@@ -220,7 +166,7 @@ class Pacer:
 
     def held(self, request: Request, state: SiteState, robot: str) -> Host | None:
         """Return the host that *request* may visit only when it has taken a visit, or None."""
-        host = self._host_for(state, robot)
+        host = self._hosts.of(state, robot)
         if host is None or host.taken_by is request or request.meta.get("dont_obey_robotstxt"):
             return None
         # A forbidden request does not wait: it is refused at once.
@@ -231,11 +177,11 @@ class Pacer:
 
     def concerns(self, state: SiteState, robot: str) -> bool:
         """Return whether a site requests a delay, or another site of its host does."""
-        return bool(self._host_for(state, robot) or self.too_long(state, robot))
+        return bool(self._hosts.of(state, robot) or self.too_long(state, robot))
 
     def has_waiting(self) -> bool:
         """Return whether requests wait for a host. The crawl has nothing else to do: log it."""
-        waiting = [host for host in self._hosts.values() if self._is_awaited(host)]
+        waiting = [host for host in self._hosts if self._is_awaited(host)]
         now = self._clock.now()
         if waiting and now >= self._tell_at:
             first = min(waiting, key=lambda host: host.next_visit)
