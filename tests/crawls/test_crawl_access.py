@@ -116,64 +116,6 @@ async def test_a_certificate_that_is_to_be_verified(crawl: Crawl, server: Server
     assert what.site.requests == ()
 
 
-@pytest.mark.parametrize("coding", ["none", "text/plain; charset=utf-8"])
-async def test_a_word_that_is_no_coding(crawl: Crawl, server: Server, coding: str) -> None:
-    what, result = await seen_in(
-        crawl, server, Row(coding, Means.RULES, coded(coding, PADDED.encode()))
-    )
-    check(what, result)
-    warned = result.logged(logging.WARNING)
-    assert [line for line in warned if "is experimental" not in line] == []
-
-
-@pytest.mark.parametrize("coding", ["gzip, identity", "identity,gzip", "GZIP, utf-8"])
-async def test_a_coding_beside_a_word_that_is_none(
-    crawl: Crawl, server: Server, coding: str
-) -> None:
-    body = gzip.compress(PADDED.encode())
-    check(*await seen_in(crawl, server, Row(coding, Means.RULES, coded(coding, body))))
-    check(*await seen_in(crawl, server, Row(coding, Means.DEFERRED, coded(coding, body[:-9]))))
-
-
-@pytest.mark.parametrize(
-    ("body", "means"),
-    [
-        pytest.param(gzip.compress(PADDED.encode()), Means.RULES, id="whole"),
-        pytest.param(gzip.compress(PADDED.encode())[:-9], Means.DEFERRED, id="cut"),
-        pytest.param(b"\x1f\x8b\x08" + PADDED.encode(), Means.DEFERRED, id="broken"),
-        pytest.param(
-            gzip.compress(RULES.encode() + b"# and on\n" * 1_000_000), Means.RULES, id="a bomb"
-        ),
-    ],
-)
-@pytest.mark.parametrize("decodes", [True, False])
-async def test_gzip_without_a_content_encoding(
-    crawl: Crawl, server: Server, body: bytes, means: Means, *, decodes: bool
-) -> None:
-    row = Row("gzip", means, answering(Reply(200, body, headers={"Content-Type": "text/plain"})))
-    check(*await seen_in(crawl, server, row, COMPRESSION_ENABLED=decodes))
-
-
-async def test_a_picture_is_not_counted_as_obeyed(crawl: Crawl, server: Server) -> None:
-    picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 9
-    row = Row(
-        "PNG",
-        Means.UNRESTRICTED,
-        answering(Reply(200, picture, headers={"Content-Type": "text/plain"})),
-    )
-    what, result = await seen_in(crawl, server, row)
-    check(what, result)
-    told = "\n".join(result.logged(logging.INFO))
-    assert "Sites: 1 without rules." in told
-    assert f"HTTP 200 without a line of a robots.txt, {what.site.url('/robots.txt')}" in told
-
-
-async def test_an_unknown_coding_is_named(crawl: Crawl, server: Server) -> None:
-    row = Row("two", Means.DEFERRED, coded("identity, gzip, x-nobody", PADDED.encode()))
-    what, _ = await seen_in(crawl, server, row)
-    assert "its Content-Encoding is unknown: x-nobody" in str(what.errors[0])
-
-
 # Temporary failures.
 
 

@@ -57,7 +57,7 @@ def asked_at(site: Site) -> list[float]:
 
 
 @pytest.mark.promise("docs/fleet.md", "each site's robots.txt is fetched once")
-@pytest.mark.parametrize("count", [60, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [30, pytest.param(500, marks=pytest.mark.long)])
 def test_each_site_is_asked_once(place: Place, farm: Server, count: int) -> None:
     made = sites(farm, count, Reply(200, RULES, delay=ANSWER_SECS))
     pages = [site.url("/page") for site in made]

@@ -57,7 +57,10 @@ async def killed_at(job: Job, server: Server, crawl: Crawl, secs: float) -> None
 
 
 @pytest.mark.promise("docs/access.md", "waiting requests survive Ctrl-C")
-@pytest.mark.parametrize("start", [ALL, FOLLOWED], ids=["start", "followed"])
+@pytest.mark.parametrize(
+    "start",
+    [pytest.param(ALL, id="start"), pytest.param(FOLLOWED, id="followed", marks=pytest.mark.long)],
+)
 async def test_stopped_resumed_and_killed_while_parked(
     job: Job, server: Server, crawl: Crawl, start: str
 ) -> None:
