@@ -93,23 +93,9 @@ def test_causes(
 
 
 @pytest.mark.parametrize(
-    "robots",
-    [
-        pytest.param("", id="empty"),
-        pytest.param("user-agent: x\ndisallow: /*", id="for another"),
-        pytest.param("user-agent: *\ndisallow: /a\ndisallow: /b%20c\nallow: /d", id="plain"),
-        pytest.param("user-agent: *\nallow: /\nallow: /a*", id="nothing disallowed"),
-        pytest.param("user-agent: *\ndisallow: /search?q=", id="a query"),
-    ],
-)  # fmt: skip
-def test_files_without_hazards(robots: str) -> None:
-    """A request to such a site costs nothing."""
-    assert KosterRobotParser(robots.encode()).watch("figtree") is None
-
-
-@pytest.mark.parametrize(
     ("robots", "paths"),
     [
+        pytest.param("", ("/",), id="empty"),
         pytest.param("user-agent: *\nallow: /a/b\ndisallow: /a\n\nuser-agent: *\ndisallow: /a/c",
                      ("/a/b", "/c"), id="repeated, and said before"),
         pytest.param("user-agent: *\n" + "".join(f"allow: /a{n:02}\ndisallow: /b{n:02}\n"
