@@ -444,11 +444,6 @@ def test_b3_a_mark_before_ascii_hides_no_record() -> None:
         assert decided(body, "x", "/b") == "Disallow: /b"
 
 
-def test_b3_only_one_mark_is_dropped() -> None:
-    body = f"\ufeff\ufeff{TEXT}".encode("utf-16-le")
-    assert lines(body)[0].startswith(b"\xef\xbb\xbf#")
-
-
 def test_lines_are_without_their_ends() -> None:
     assert lines(b"\xef\xbb\xbfa\rb\r\n\nc\n\rd") == [b"a", b"b", b"", b"c", b"", b"d"]
 
