@@ -114,15 +114,6 @@ def test_a_url_with_several_spellings() -> None:
     assert hazard("user-agent: *\nallow: /\ndisallow: /secret", "/x/../secret")
 
 
-def test_many_robots_are_not_kept() -> None:
-    parser = KosterRobotParser(b"user-agent: *\nallow: /\ndisallow: /a")
-    for n in range(20):
-        watch = parser.watch(f"robot{n}")
-        assert watch is not None
-        assert watch.hazard(f"{URL}/a")
-    assert len(parser._watches) <= 8
-
-
 LINES = st.sampled_from(
     ["User-agent: *", "User-agent: fig", "User-agent: figs", "Sitemap: /", "Allow: /", "",
      "Disallow: /", "Disallow: /a", "Allow: /a", "Disallow: /a/b", "Allow: /a?", "Disallow: /a?b/",

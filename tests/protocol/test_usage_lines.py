@@ -303,28 +303,6 @@ def test_a_file_without_such_lines() -> None:
     assert usage_lines(b"User-agent: *\nDisallow: /", KosterRobotParser(b"")) is None
 
 
-def test_texts_are_safe_to_print_and_short() -> None:
-    body = b"User-agent: *\nContent-Usage: train-ai=n, x=\x1b[31m" + b"y" * 1000
-    found = usage_lines(body, KosterRobotParser(body))
-    assert found is not None
-    [statement] = found.statements(f"{SITE}/", "a")
-    assert statement.text.startswith("Content-Usage: train-ai=n, x=\\x1b[31m")
-    assert len(statement.text) == 200
-
-
-def test_a_page_has_the_preferences_of_each_spelling_in_which_it_may_be_sent() -> None:
-    body = record("Content-Usage: train-ai=y", "Content-Usage: /b train-ai=n")
-    assert said(body, "/a/../b") == "train-ai=n"
-
-
-def test_so_many_robots_are_remembered() -> None:
-    found = usage_lines(EXAMPLE_3_4.encode(), KosterRobotParser(EXAMPLE_3_4.encode()))
-    assert found is not None
-    for robot in (*map(str, range(20)), "ExampleBot"):
-        expected = "train-ai=y" if robot == "ExampleBot" else "train-ai=n"
-        assert str(Usage(found.statements(f"{SITE}/", robot))) == expected
-
-
 def test_of_many_lines_all_count_and_a_hundred_are_listed() -> None:
     lines = ["Content-Usage: search=y"] * 5000
     body = record(*lines, "Content-Usage: search=n", *["License: x"] * 50).encode()
