@@ -164,10 +164,15 @@ def matcher_of(path: str) -> Matcher:
     return matches
 
 
-def _pieces(path: str) -> Iterator[str]:
-    """Yield the pieces before, between and after the stars, as they are compared."""
+def _pieces(path: str) -> Iterable[str]:
+    """Return the pieces before, between and after the stars, as they are compared."""
+    pieces = path.split("*")
+    return _decoded(pieces) if "%" in path else pieces
+
+
+def _decoded(pieces: list[str]) -> Iterator[str]:
     query = ""
-    for piece in path.split("*"):
+    for piece in pieces:
         yield unescape_by_rfc9309(query + piece)[len(query) :]
         query = query or ("?" if "?" in piece else "")
 
