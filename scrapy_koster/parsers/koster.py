@@ -24,4 +24,4 @@ class KosterRobotParser(RobotsTxt, ScrapyParser):
     def watch(self, robot: str | bytes) -> Watch | None:
         """Return a finder of allowed URLs that RFC 9309 or a hidden line forbids, None for none."""
         # Not by a method of this: a subclass may have any, and none of them is needed.
-        return kept(self._watches, robot, lambda: watch_of(self._body, robot))
+        return kept(self._watches, robot, lambda: watch_of(self._body, robot, RobotsTxt))

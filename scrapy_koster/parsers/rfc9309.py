@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scrapy_koster.parsers.scrapy_parser import ScrapyParser
-from scrapy_koster.protocol.hazard import Watch, watch_of_rfc9309
+from scrapy_koster.protocol.hazard import Watch, watch_of
 from scrapy_koster.protocol.reading import Rfc9309, kept
 
 
@@ -23,4 +23,4 @@ class Rfc9309RobotParser(Rfc9309, ScrapyParser):
 
     def watch(self, robot: str | bytes) -> Watch | None:
         """Return a finder of allowed URLs that a hidden line forbids, None if there is no line."""
-        return kept(self._watches, robot, lambda: watch_of_rfc9309(self._body, robot))
+        return kept(self._watches, robot, lambda: watch_of(self._body, robot, Rfc9309))

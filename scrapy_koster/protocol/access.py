@@ -12,7 +12,7 @@ from typing import TypeAlias
 from urllib.parse import urldefrag, urljoin
 
 from scrapy_koster.protocol.exchange import Exchange, digest_of
-from scrapy_koster.protocol.freshness import expiry, retry_after, stated_life
+from scrapy_koster.protocol.freshness import retry_after, stated_life
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import plain
 from scrapy_koster.protocol.misspelling import has_only_other_lines
@@ -202,24 +202,35 @@ def after_answer(
     *now*.
     """
     copy = _received(result, known, now=now, policy=policy)
-    reason = _reason(result) if copy is None else why_not_obeyed(copy, policy)
+    reason = why_not_obeyed(copy, policy) if copy else _reason(result)
     if copy is not None and reason is None:
         return copy
-    assert reason is not None
+    # 3.1: "On the request attempt resulted in temporary failure a robot should
+    # defer visits to the site until such time as the resource can be retrieved."
     previous = _series(known, began=now if began is None else began, now=now, policy=policy)
-    return _failed(result, known, previous, reason, now=now, policy=policy, jitter=jitter)
+    attempts = 1 if previous is None else previous.attempts + 1
+    backoff = _backoff_secs(attempts, policy) * (1 + _JITTER * jitter)
+    stale = last_copy(known)
+    return Failure(
+        reason=str(reason),
+        attempts=attempts,
+        since=now if previous is None else previous.since,
+        asked=now,
+        retry=now + max(backoff, _asked_secs(result, now=now, policy=policy)),
+        stale=None if stale is None or why_not_obeyed(stale, policy) else stale,
+        is_defect=isinstance(result, NoAnswer) and result.is_defect,
+        no_such_host=isinstance(result, NoAnswer) and result.no_such_host,
+    )
 
 
 def _received(
     result: Answer | NoAnswer, known: Known | None, *, now: float, policy: Policy
 ) -> Copy | None:
-    match result:
-        case NoAnswer():
-            return None
-        case Answer(status=304):
-            return _renewed(result, last_copy(known), now=now, policy=policy)
-        case answer:
-            return _copied(answer, now=now, policy=policy)
+    if isinstance(result, NoAnswer):
+        return None
+    if result.status == 304:
+        return _renewed(result, last_copy(known), now=now, policy=policy)
+    return _copied(result, now=now, policy=policy)
 
 
 def _copied(answer: Answer, *, now: float, policy: Policy) -> Copy | None:
@@ -261,13 +272,16 @@ def _renewed(answer: Answer, copy: Copy | None, *, now: float, policy: Policy) -
 
 
 def _expiry(life_secs: float | None, status: int, *, now: float, policy: Policy) -> float:
-    return expiry(
-        life_secs,
-        now=now,
-        default_secs=_default_life_secs(status, policy),
-        min_secs=policy.expiry_min_secs,
-        max_secs=policy.expiry_max_secs,
-    )
+    """Return the time at which a copy received *now* stops being fresh.
+
+    *life_secs* is what ``stated_life`` returns. The bounds hold for it, and not for the default,
+    which is the user's own choice.
+    """
+    # 3.4: "If no cache-control directives are present robots should default to
+    # an expiry of 7 days."
+    if life_secs is None:
+        return now + _default_life_secs(status, policy)
+    return now + min(max(life_secs, policy.expiry_min_secs), policy.expiry_max_secs)
 
 
 def _default_life_secs(status: int, policy: Policy) -> float:
@@ -285,40 +299,7 @@ def _validator(answer: Answer, name: str) -> str | None:
 
 def last_copy(known: Known | None) -> Copy | None:
     """Return the last good copy of a site of which *known* is known."""
-    match known:
-        case Failure(stale=stale):
-            return stale
-        case copy:
-            return copy
-
-
-def _failed(
-    result: Answer | NoAnswer,
-    known: Known | None,
-    previous: Failure | None,
-    reason: str,
-    *,
-    now: float,
-    policy: Policy,
-    jitter: float,
-) -> Failure:
-    # 3.1: "On the request attempt resulted in temporary failure a robot should
-    # defer visits to the site until such time as the resource can be retrieved."
-    attempts = 1 if previous is None else previous.attempts + 1
-    stale = last_copy(known)
-    if stale is not None and why_not_obeyed(stale, policy):
-        stale = None
-    backoff = _backoff_secs(attempts, policy) * (1 + _JITTER * jitter)
-    return Failure(
-        reason=reason,
-        attempts=attempts,
-        since=now if previous is None else previous.since,
-        asked=now,
-        retry=now + max(backoff, _asked_secs(result, now=now, policy=policy)),
-        stale=stale,
-        is_defect=isinstance(result, NoAnswer) and result.is_defect,
-        no_such_host=isinstance(result, NoAnswer) and result.no_such_host,
-    )
+    return known.stale if isinstance(known, Failure) else known
 
 
 def _series(known: Known | None, *, began: float, now: float, policy: Policy) -> Failure | None:
@@ -327,13 +308,10 @@ def _series(known: Known | None, *, began: float, now: float, policy: Policy) ->
     A series ends where nobody asks for long. How long an attempt takes, and how
     long it waits for its turn, is no part of that.
     """
-    match known:
-        case Failure(asked=asked) if has_been(asked, now) and began - asked <= max(
-            2 * policy.defer_max_secs, _LAG_SECS
-        ):
-            return known
-        case _:
-            return None
+    if not isinstance(known, Failure) or not has_been(known.asked, now):
+        return None
+    is_late = began - known.asked > max(2 * policy.defer_max_secs, _LAG_SECS)
+    return None if is_late else known
 
 
 def _backoff_secs(attempts: int, policy: Policy) -> float:
@@ -342,22 +320,15 @@ def _backoff_secs(attempts: int, policy: Policy) -> float:
 
 
 def _asked_secs(result: Answer | NoAnswer, *, now: float, policy: Policy) -> float:
-    match result:
-        case NoAnswer():
-            return 0.0
-        case answer:
-            secs = retry_after(answer.headers, now=now) or 0.0
-            return min(secs, policy.defer_max_secs)
+    secs = None if isinstance(result, NoAnswer) else retry_after(result.headers, now=now)
+    return min(secs or 0.0, policy.defer_max_secs)
 
 
 def _reason(result: Answer | NoAnswer) -> str:
-    match result:
-        case NoAnswer(reason):
-            return printable(reason)
-        case Answer(status=304):
-            return "HTTP 304 though nothing was asked"
-        case answer:
-            return f"HTTP {answer.status}"
+    if isinstance(result, NoAnswer):
+        return printable(result.reason)
+    asked = " though nothing was asked" if result.status == 304 else ""
+    return f"HTTP {result.status}{asked}"
 
 
 def longest_life_secs(copy: Copy, policy: Policy) -> float:

@@ -16,26 +16,6 @@ _MOST_SECONDS = 2.0**31
 _DATE_CHARS = 100
 
 
-def expiry(
-    life_secs: float | None,
-    *,
-    now: float,
-    default_secs: float,
-    min_secs: float,
-    max_secs: float,
-) -> float:
-    """Return the time at which a copy received *now* stops being fresh.
-
-    *life_secs* is what ``stated_life`` returns. The bounds hold for it, and not for the default,
-    which is the user's own choice.
-    """
-    # 3.4: "If no cache-control directives are present robots should default to
-    # an expiry of 7 days."
-    if life_secs is None:
-        return now + default_secs
-    return now + min(max(life_secs, min_secs), max_secs)
-
-
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
     """Return the seconds from *now* that Retry-After asks for, None without one.
 

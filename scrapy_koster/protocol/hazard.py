@@ -1,19 +1,17 @@
-"""Why a reading allows a URL that another one forbids, and which files can have such URLs.
+"""Why a reading allows a URL that another one forbids.
 
 The draft may allow what RFC 9309 forbids, and both what a ``hidden`` line forbids.
 """
 
 from __future__ import annotations
 
-import re
 from enum import Enum
-from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_koster.protocol.hidden import unhidden
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.path import origin_and_path, unescape, unescape_by_rfc9309
-from scrapy_koster.protocol.reading import Corrected, Reading, Rfc9309, RobotsTxt
+from scrapy_koster.protocol.reading import Corrected, Reading, Rfc9309
 from scrapy_koster.protocol.rewriting import sent_as
 from scrapy_koster.protocol.rules import is_special
 from scrapy_koster.protocol.wording import because_of
@@ -21,9 +19,6 @@ from scrapy_koster.protocol.wording import because_of
 if TYPE_CHECKING:
     from scrapy_koster.protocol.records import Record
     from scrapy_koster.protocol.ruling import Heading, Ruling
-
-# A wildcard, or a slash in a query, which only RFC 9309 takes for the same if it is escaped.
-_READ_OTHERWISE = re.compile(r"\*|\$$|\?.*(?:/|%2F)", re.IGNORECASE | re.MULTILINE)
 
 
 class Cause(Enum):
@@ -69,16 +64,14 @@ class Hazard(NamedTuple):
 class Watch:
     """Finds the hazards of a file for one robot."""
 
-    __slots__ = ("_draft", "_hidden", "_obeyed", "_rfc9309", "_robot")
+    __slots__ = ("_draft", "_others", "_rfc9309", "_robot")
 
-    def __init__(
-        self, draft: Reading, rfc9309: Rfc9309, robot: str | bytes, hidden: Corrected | None
-    ) -> None:
-        self._draft = draft
-        self._rfc9309 = rfc9309
+    def __init__(self, reading: Reading, robot: str | bytes, others: list[Rfc9309]) -> None:
+        """*others* may forbid more than *reading*: RFC 9309, and with the hidden lines."""
+        self._draft = reading
+        self._rfc9309 = others[0]
         self._robot = robot
-        self._hidden = hidden
-        self._obeyed: Record | None = None
+        self._others = others
 
     def hazard(self, url: str, *, is_plain: bool = False) -> Hazard | None:
         """Return the hazard of *url*, which is allowed; None if all readings allow it.
@@ -86,20 +79,20 @@ class Watch:
         *is_plain*: it has one spelling (``rewriting``).
         """
         for spelling in (url,) if is_plain else sent_as(url):
-            if not self._rfc9309.allowed(spelling, self._robot):
-                draft = self._draft.ruling(spelling, self._robot)
-                rfc9309 = self._rfc9309.ruling(spelling, self._robot)
-                return Hazard(self._cause(spelling, draft, rfc9309), draft, rfc9309)
-            if self._hidden is not None and not self._hidden.allowed(spelling, self._robot):
-                draft = self._draft.ruling(spelling, self._robot)
-                return Hazard(Cause.HIDDEN, draft, self._hidden.ruling(spelling, self._robot))
+            for each in self._others:
+                if not each.allowed(spelling, self._robot):
+                    draft = self._draft.ruling(spelling, self._robot)
+                    ruling = each.ruling(spelling, self._robot)
+                    is_known = each is self._rfc9309
+                    cause = self._cause(spelling, draft, ruling) if is_known else Cause.HIDDEN
+                    return Hazard(cause, draft, ruling)
         return None
 
     def _cause(self, url: str, draft: Ruling, rfc9309: Ruling) -> Cause:
         """Return the first cause that holds."""
         assert rfc9309.record is not None  # it forbids
         assert rfc9309.rule is not None
-        obeyed = self._obeyed = self._obeyed or self._draft.record(self._robot)
+        obeyed = self._draft.record(self._robot)
         if obeyed is None or not self._are_for_one_name(obeyed, rfc9309.record):
             return Cause.NAMES
         deciding = [line for line in (rfc9309.rule, draft.rule) if line]
@@ -122,31 +115,13 @@ class Watch:
         return "*" in theirs
 
 
-def watch_of(body: bytes, robot: str | bytes) -> Watch | None:
-    """Return what finds the hazards of the draft for *robot*, None if *body* surely has none."""
-    draft, rfc9309, hidden = RobotsTxt(body), Rfc9309(body), _hidden(body)
-    # What is disallowed before anything is allowed stays so, whatever follows.
-    disallowed = takewhile(lambda rule: rule[0], draft.obeyed(draft.name_of(robot)))
-    ours = {path for _, path in disallowed}
-    theirs = [
-        path
-        for name in rfc9309.names(robot)
-        for disallows, path in rfc9309.obeyed(name)
-        if disallows
-    ]
-    is_read_alike = ours.issuperset(theirs) and not _READ_OTHERWISE.search("\n".join(theirs))
-    return None if is_read_alike and hidden is None else Watch(draft, rfc9309, robot, hidden)
-
-
-def watch_of_rfc9309(body: bytes, robot: str | bytes) -> Watch | None:
-    """Return what finds the hazards of RFC 9309 for *robot*, None if *body* has no hidden line."""
-    hidden, rfc9309 = _hidden(body), Rfc9309(body)
-    return None if hidden is None else Watch(rfc9309, rfc9309, robot, hidden)
-
-
-def _hidden(body: bytes) -> Corrected | None:
+def watch_of(body: bytes, robot: str | bytes, kind: type[Reading]) -> Watch | None:
+    """Return what finds the hazards of a *kind* of reading for *robot*, None if there are none."""
     right = unhidden(body)
-    return None if right is None else Corrected(body, right)
+    if right is None and kind is Rfc9309:
+        return None
+    hidden = [] if right is None else [Corrected(body, right)]
+    return Watch(kind(body), robot, [Rfc9309(body), *hidden])
 
 
 def _is_compared_alike(line: Line, url: str) -> bool:

@@ -132,13 +132,16 @@ def whole_lines(body: bytes, max_bytes: int) -> bytes:
 
 def lines(body: bytes) -> list[bytes]:
     """Return the lines of a file, without their ends."""
-    return _with_line_feeds(body).split(b"\n")
+    return with_line_feeds(body).encode("latin-1").split(b"\n")[1:]
 
 
 @lru_cache(maxsize=1)  # one file is read by two standards, or asked about again
 def with_line_feeds(body: bytes) -> str:
     """Return a file as a line feed before each line, and a character for each octet (B4)."""
-    return "\n" + _with_line_feeds(body).decode("latin-1")
+    # 5.2: "robots should be liberal in accepting files with different
+    # end-of-line conventions, specifically CR and LF in addition to CRLF".
+    text = unwrapped(narrow(body).removeprefix(_BYTE_ORDER_MARK))  # B3
+    return "\n" + text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("latin-1")
 
 
 @lru_cache(maxsize=1)  # a file is searched for several words
@@ -149,8 +152,8 @@ def in_lower_case(text: str) -> str:
 
 def names_any(body: bytes, fields: Iterable[bytes]) -> bool:
     """Return whether a file has the name of one of *fields*, in lower case, anywhere."""
-    lower = plain(body).lower()
-    return any(field in lower for field in fields)
+    lower = in_lower_case(with_line_feeds(body))
+    return any(field.decode() in lower for field in fields)
 
 
 def lines_with(body: bytes, field: bytes) -> Iterator[Line]:
@@ -171,10 +174,3 @@ def line_around(text: str, position: int) -> Line:
     assert line is not None
     number = text.count("\n", 0, start) + 1
     return Line(number, line[1].lower().encode(), line[2].encode("latin-1"))
-
-
-def _with_line_feeds(body: bytes) -> bytes:
-    # 5.2: "robots should be liberal in accepting files with different
-    # end-of-line conventions, specifically CR and LF in addition to CRLF".
-    text = narrow(body) if is_wide(body) else body.removeprefix(_BYTE_ORDER_MARK)  # B3
-    return unwrapped(text).replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -6,9 +6,8 @@ Section 13.2 of the HTML standard, as much of it as that takes: no tree is built
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
-from functools import lru_cache
 from html import unescape
 
 EVERY_ROBOT = "robots"
@@ -23,25 +22,13 @@ class Syntax(Enum):
 
 
 # The theory. Where a tag begins depends on all that is before it: <meta> in a comment, in
-# a title or in the value of an attribute is text. Reading all of it takes long, and most
-# pages have no tag that matters, so two readings follow each other.
+# a title or in the value of an attribute is text. So a page is read from its start, as 13.2
+# has it, up to the last tag that may have one of the names: most pages have none, and are
+# not read at all. It needs no tree but what changes how text is read: whether this is in a
+# template, SVG or MathML (_Nesting), and where the text of a title or script ends.
 #
-# part_to_read looks at everything that may be a META tag, wherever it stands. In
-#
-#     <title><meta name=robots content=none></title> <meta name="author" content="x"> <p>...
-#
-# it passes over the second, written as most are and of another name, and suspects the
-# first: the part to read ends with it. Where nothing is suspect there is nothing to read.
-# It may suspect too much, never too little: what it does not understand it suspects.
-#
-# metas_of_page then reads that part from the start, as 13.2 has it, and finds that the
-# first is text. For that it needs no tree but what changes how text is read: whether this
-# is in a template, SVG or MathML (_Nesting), and where the text of a title or script ends.
-#
-# Each takes a time that is linear in the length of the page. The suspects may lie within
-# each other, <meta a='<meta a="<meta ..., each read to the end of the page: so what is read
-# of them is added up, and when it comes to more than the page, all of it is the part to
-# read. The second reading goes on where a tag ends, and never back.
+# It takes a time that is linear in the length of the page: it goes on where a tag ends, and
+# never back.
 
 # 13.2.5.32 to 13.2.5.39: attributes, up to the ">" that no quotes protect or to the
 # end. The pattern cannot fail, so it never goes back; its bound keeps memory small.
@@ -81,49 +68,18 @@ _HTML_INSIDE = {
 _DEEPEST = 64
 
 
-def part_to_read(html: bytes, token: str, others: tuple[str, ...] = ()) -> bytes:
-    """Return the part of a page that has to be read for its directives: b"" of most pages.
+def metas_of_page(html: bytes, syntax: Syntax, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the (name, content) of the META tags of a page, of all that have one of *names*.
 
-    *html* may have any encoding in which ASCII is ASCII. All of it is searched
-    for META tags that may say something to the robot *token*, or have one of the names
-    *others*, in lower case, if they are not part of a comment or the like; the part ends
-    with the last one.
+    *html* may have any encoding in which ASCII is ASCII; *names* are in lower case. A name that
+    the page writes with character references is not looked for.
     """
-    end = read = 0
-    for meta in _suspect(token, others).finditer(html):
-        attributes = meta[1].lower()
-        if _may_matter(attributes, token or EVERY_ROBOT, others):
-            end = max(end, meta.end(1) + 1)
-        read += len(attributes)
-        if read > len(html) or not html.startswith(b">", meta.end(1)):
-            return html  # tags within tags, or a tag of very many attributes
-    return html[:end]
-
-
-def metas_of_page(part: bytes, syntax: Syntax) -> Iterator[tuple[str, str]]:
-    """Yield the (name, content) of the META tags in a page or its part_to_read."""
-    for tag in _meta_tags(part.lower(), syntax):
-        if meta := _name_and_content(part[tag]):
+    lower = html.lower()
+    last_name = max(lower.rfind(name.encode()) for name in names)
+    last = lower.rfind(b"<meta", 0, max(last_name, 0))
+    for tag in _meta_tags(lower, syntax, last):
+        if meta := _name_and_content(html[tag]):
             yield meta
-
-
-@lru_cache(maxsize=64)
-def _suspect(token: str, others: tuple[str, ...]) -> re.Pattern[bytes]:
-    """Return what finds META tags that may say something to *token*; group 1 is in them.
-
-    It passes over those that are written as most are and have none of the names.
-    """
-    known = (EVERY_ROBOT, token or EVERY_ROBOT, *others)
-    names = b"|".join(re.escape(name.encode()) for name in known)
-    return re.compile(
-        (
-            rb"""(?i:<meta)(?!"""
-            rb"""(?:[%(s)s]+(?:(?i:name)="(?!(?i:[%(s)s]*(?:%(names)s)[%(s)s]*"))[^"&]*\""""
-            rb"""|(?!(?i:name)[%(s)s=])[-.:_0-9A-Za-z]+(?:="[^"]*"|=[-./;_0-9A-Za-z]+)?))*"""
-            rb"""[%(s)s]*/?>)(?=(%(attributes)s))"""
-        )
-        % {b"s": _SPACE, b"names": names, b"attributes": _ATTRIBUTES.pattern}
-    )
 
 
 def _name_and_content(tag: bytes) -> tuple[str, str] | None:
@@ -137,18 +93,6 @@ def _name_and_content(tag: bytes) -> tuple[str, str] | None:
     return None
 
 
-def _may_matter(attributes: bytes, token: str, others: tuple[str, ...]) -> bool:
-    if any(other.encode() in attributes for other in others):
-        return True
-    spelt_out = b"&" in attributes  # with character references
-    if b"robots" in attributes or token.encode() in attributes:
-        return spelt_out or b"no" in attributes
-    return spelt_out and any(
-        name == b"name" and b"&" in b"".join(value)
-        for name, *value in _ONE_ATTRIBUTE.findall(attributes)
-    )
-
-
 def _text(value: bytes) -> str:
     text = value.decode("utf-8", "replace")
     try:
@@ -157,14 +101,11 @@ def _text(value: bytes) -> str:
         return text
 
 
-def _meta_tags(html: bytes, syntax: Syntax) -> Iterator[slice]:
-    """Yield where the META tags of *html*, in lower case, are."""
+def _meta_tags(html: bytes, syntax: Syntax, last: int) -> Iterator[slice]:
+    """Yield where the META tags of *html*, in lower case, are that begin at *last* or before."""
     nesting = _Nesting(syntax)
     position = 0
-    while True:
-        start = html.find(b"<", position)
-        if start < 0:
-            return
+    while 0 <= (start := html.find(b"<", position)) <= last:
         tag = _TAG.match(html, start)
         if tag is None:
             position = _no_tag_end(html, start, nesting)

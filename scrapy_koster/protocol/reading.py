@@ -6,10 +6,10 @@ import re
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
@@ -36,7 +36,6 @@ from scrapy_koster.protocol.records import (
     records,
 )
 from scrapy_koster.protocol.rules import (
-    NO_RULE,
     Rule,
     Rules,
     is_special,
@@ -62,12 +61,11 @@ def kept(found: dict[str | bytes, _T], robot: str | bytes, make: Callable[[], _T
     return found[robot]
 
 
-class _Places(NamedTuple):
-    """The places of the rules that a robot obeys by a name in the text of a file."""
+class Obeyed(NamedTuple):
+    """What a robot obeys by one of its names."""
 
     groups: list[Group]
-    starts: array[int]
-    """Of the path of each rule, in the order of the file."""
+    rules: Rules
 
 
 class Decider(ABC):
@@ -77,41 +75,24 @@ class Decider(ABC):
     for eight robots at a time.
     """
 
-    __slots__ = ("_origin", "_rules")
+    __slots__ = ("_obeyed",)
 
     def __init__(self) -> None:
-        self._origin = ""
-        self._rules: dict[str | bytes, list[Rules]] = {}
+        self._obeyed: dict[str | bytes, list[Obeyed]] = {}
 
     def allowed(self, url: str | bytes, robot: str | bytes) -> bool:
         """Whether *robot* may access *url*."""
-        try:
-            found = self._rules[robot]
-            # A file speaks for one site: a URL's path is what follows the origin,
-            # which is the same as that of the URL before.
-            path: Any = url.removeprefix(self._origin)  # type: ignore[arg-type]
-        except (KeyError, TypeError):  # a robot not asked of before, a URL of octets
-            found = self.rules(robot)
-            path = url
-        if path == url or path[:1] != "/" or "#" in path or not path.isascii():
-            path = self._located(url)
-        for rules in found:
-            compared = rules.unescape(path) if "%" in path else path
+        path = origin_and_path(url)[1]
+        for _, rules in self.obeyed(robot):
+            compared = rules.unescape(path)
             if rules.disallow(compared):
                 # "The /robots.txt URL is always allowed"
-                return bool(compared == "/robots.txt")
+                return compared == "/robots.txt"
         return True
 
-    def rules(self, robot: str | bytes) -> list[Rules]:
+    def obeyed(self, robot: str | bytes) -> list[Obeyed]:
         """Return the rules that *robot* obeys: each of the list must allow a URL."""
-        return kept(self._rules, robot, lambda: self._read(robot))
-
-    def _located(self, url: str | bytes) -> str:
-        """Return the path of *url*, and keep its origin."""
-        origin, path = origin_and_path(url)
-        if "//" in origin:  # that of "http:/path" would be the start of many other URLs
-            self._origin = origin
-        return path
+        return kept(self._obeyed, robot, lambda: self._read(robot))
 
     @abstractmethod
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
@@ -129,42 +110,32 @@ class Decider(ABC):
         """
 
     @abstractmethod
-    def _read(self, robot: str | bytes) -> list[Rules]:
+    def _read(self, robot: str | bytes) -> list[Obeyed]:
         """Return the rules that *robot* obeys."""
 
 
-class _By(NamedTuple):
-    """How a standard reads a file."""
-
-    find: Callable[[str, str, re.Pattern[str]], Found]
-    """Returns the records that a robot obeys by a name."""
-    rules_of: Callable[[Sequence[Rule]], Rules]
-    rule_line: re.Pattern[str]
-    """The line that ends the User-agent lines of a record."""
-    usage_line: re.Pattern[str]
-    """The same if Content-Usage lines are rules as well (attach, 3)."""
-    section: str
-    """By which a rule decides."""
-    section_of_agents: str
-    section_of_special: str
-    """By which a rule with "*" or "$" decides."""
-
-
 class Reading(Decider):
-    """A /robots.txt file as one of the standards reads it.
+    """A /robots.txt file as one of the standards reads it. The octets of the file are kept."""
 
-    The octets of the file are kept. If a ruling is asked for, the places of the rules are, too.
-    """
-
-    __slots__ = ("_body", "_places")
+    __slots__ = ("_body",)
 
     standard: ClassVar[Standard]
-    _by: ClassVar[_By]
+    _find: Callable[[str, str, re.Pattern[str]], Found]
+    """Returns the records that a robot obeys by a name."""
+    _rules_of: Callable[[Iterable[Rule]], Rules]
+    _rule_line: ClassVar[re.Pattern[str]]
+    """The line that ends the User-agent lines of a record."""
+    _usage_line: ClassVar[re.Pattern[str]]
+    """The same if Content-Usage lines are rules as well (attach, 3)."""
+    _section: ClassVar[str]
+    """By which a rule decides."""
+    _section_of_agents: ClassVar[str]
+    _section_of_special: ClassVar[str]
+    """By which a rule with "*" or "$" decides."""
 
     def __init__(self, body: bytes) -> None:
         super().__init__()
         self._body = body
-        self._places: dict[str | bytes, list[_Places]] = {}
 
     @property
     def _text(self) -> str:
@@ -173,38 +144,26 @@ class Reading(Decider):
     def ruling(self, url: str | bytes, robot: str | bytes) -> Ruling:
         """Return what ``allowed`` returns, with the line that decided."""
         path = origin_and_path(url)[1]
-        found = kept(self._places, robot, lambda: list(map(self._places_of, self.names(robot))))
-        rulings = [
-            self._ruling(rules, places, path)
-            for rules, places in zip(self.rules(robot), found, strict=True)
-            if places.groups
-        ]
-        nothing = Ruling(
-            allowed=True,
-            section=self._by.section_of_agents,
-            record=None,
-            rule=None,
-            standard=self.standard,
-        )
-        ruling = min(rulings, key=lambda each: each.allowed, default=nothing)
+        obeyed = self.obeyed(robot)
+        rulings = [self._ruling(each, path) for each in obeyed if each.groups]
+        ruling = min(rulings or [self._ruling(obeyed[0], path)], key=lambda each: each.allowed)
         return replace(ruling, name=self.name_of(robot)) if len(names_of(robot)) > 1 else ruling
 
-    def _ruling(self, rules: Rules, places: _Places, path: str) -> Ruling:
-        text, path = self._text, rules.unescape(path)
+    def _ruling(self, obeyed: Obeyed, path: str) -> Ruling:
+        text, groups, path = self._text, obeyed.groups, obeyed.rules.unescape(path)
         # "The /robots.txt URL is always allowed". "If no match is found, the default assumption is
         # that the URL is allowed." RFC 9309 says the same.
-        rank = NO_RULE if path == "/robots.txt" else rules.deciding(path)
-        group, rule, section = places.groups[0], None, self._by.section
-        if rank != NO_RULE:
-            start = places.starts[rules.places[rank]]
-            group = places.groups[bisect_right(places.groups, (start,)) - 1]
+        start = None if path == "/robots.txt" else obeyed.rules.start(path)
+        rule, section = None, self._section if groups else self._section_of_agents
+        if start is not None:
+            groups = [groups[bisect_right(groups, (start,)) - 1]]
             rule = line_around(text, start)
             if is_special(rule.value.decode("latin-1")):
-                section = self._by.section_of_special
+                section = self._section_of_special
         return Ruling(
             allowed=rule is None or rule.field == b"allow",
             section=section,
-            record=heading(text, group),
+            record=heading(text, groups[0]) if groups else None,
             rule=rule,
             standard=self.standard,
         )
@@ -234,7 +193,7 @@ class Reading(Decider):
         if not names_any(self._body, fields):
             return []
         text = self._text
-        apart = [self._groups(name, self._by.usage_line) for name in self.names(robot)]
+        apart = [self._groups(name, self._usage_line) for name in self.names(robot)]
         return [
             [line for each in records(text, found) for line in each.rules if line.field in fields]
             for found in apart
@@ -249,30 +208,28 @@ class Reading(Decider):
         names = names_of(robot)
         if len(names) == 1:
             return names[0]
-        text, by = self._text, self._by
-        named = (name for name in names if by.find(text, name, by.rule_line).named)
+        named = (name for name in names if self._found(name, self._rule_line).named)
         return next(named, names[0])
 
     def names(self, robot: str | bytes) -> list[str]:
         """Return the names whose records *robot* obeys, in lower case."""
         return [self.name_of(robot)]
 
-    def obeyed(self, name: str) -> list[Rule]:
-        """Return the Allow and Disallow lines that a robot obeys by *name*."""
-        text, groups = self._text, self._groups(name)
-        return [rule for each in groups for rule in PATH_LINE.findall(text, each.rules, each.end)]
+    def _read(self, robot: str | bytes) -> list[Obeyed]:
+        return [self._obeyed_by(name) for name in self.names(robot)]
 
-    def _read(self, robot: str | bytes) -> list[Rules]:
-        return [self._by.rules_of(self.obeyed(name)) for name in self.names(robot)]
-
-    def _groups(self, name: str, rule_line: re.Pattern[str] | None = None) -> list[Group]:
-        found = self._by.find(self._text, name, rule_line or self._by.rule_line)
-        return found.named or found.default
-
-    def _places_of(self, name: str) -> _Places:
+    def _obeyed_by(self, name: str) -> Obeyed:
         text, groups = self._text, self._groups(name)
         lines = (line for each in groups for line in PATH_LINE.finditer(text, each.rules, each.end))
-        return _Places(groups, array("I", [line.start(2) for line in lines]))
+        rules = (Rule(line[1] is not None, line[2], line.start(2)) for line in lines)
+        return Obeyed(groups, self._rules_of(rules))
+
+    def _groups(self, name: str, rule_line: re.Pattern[str] | None = None) -> list[Group]:
+        found = self._found(name, rule_line or self._rule_line)
+        return found.named or found.default
+
+    def _found(self, name: str, rule_line: re.Pattern[str]) -> Found:
+        return self._find(self._text, name, rule_line)
 
 
 class RobotsTxt(Reading):
@@ -281,15 +238,11 @@ class RobotsTxt(Reading):
     __slots__ = ()
 
     standard = Standard.DRAFT
-    _by = _By(
-        find=record_of_draft,
-        rules_of=rules_of_draft,
-        rule_line=LINE,  # 3.3: ruleline = (disallowline | allowline | extension)
-        usage_line=LINE,
-        section="3.2.2",
-        section_of_agents="3.2.1",
-        section_of_special="3.2.2",
-    )
+    _find = staticmethod(record_of_draft)
+    _rules_of = staticmethod(rules_of_draft)
+    _rule_line = _usage_line = LINE  # 3.3: ruleline = (disallowline | allowline | extension)
+    _section = _section_of_special = "3.2.2"
+    _section_of_agents = "3.2.1"
 
 
 class Rfc9309(Reading):
@@ -303,15 +256,10 @@ class Rfc9309(Reading):
     __slots__ = ()
 
     standard = Standard.RFC_9309
-    _by = _By(
-        find=groups_of_rfc9309,
-        rules_of=rules_of_rfc9309,
-        rule_line=RULE_LINE,
-        usage_line=USAGE_LINE,
-        section="2.2.2",
-        section_of_agents="2.2.1",
-        section_of_special="2.2.3",
-    )
+    _find = staticmethod(groups_of_rfc9309)
+    _rules_of = staticmethod(rules_of_rfc9309)
+    _rule_line, _usage_line = RULE_LINE, USAGE_LINE
+    _section, _section_of_agents, _section_of_special = "2.2.2", "2.2.1", "2.2.3"
 
     def names(self, robot: str | bytes) -> list[str]:
         """Return the names whose groups *robot* obeys, in lower case."""
@@ -394,5 +342,5 @@ class Strictest(Decider):
         """Return the lines of each reading apart."""
         return [apart for each in self._readings for apart in each.lines_apart(robot, *fields)]
 
-    def _read(self, robot: str | bytes) -> list[Rules]:
-        return [rules for each in self._readings for rules in each.rules(robot)]
+    def _read(self, robot: str | bytes) -> list[Obeyed]:
+        return [obeyed for each in self._readings for obeyed in each.obeyed(robot)]

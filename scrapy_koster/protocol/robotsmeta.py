@@ -107,9 +107,14 @@ def ai_words_of_headers(values: Iterable[str], token: str) -> Iterator[tuple[str
     return _ai_words(_said_by_headers(values, token))
 
 
-def directives_of_page(part: bytes, token: str, *, syntax: Syntax) -> Directives:
-    """Return what META tags say to the robot *token*, in a page or its part_to_read."""
-    return directives_of_metas(metas_of_page(part, syntax), token)
+def directives_of_page(page: bytes, token: str, *, syntax: Syntax) -> Directives:
+    """Return what the META tags of a page say to the robot *token*."""
+    return directives_of_metas(metas_of_page(page, syntax, names_for(token)), token)
+
+
+def names_for(token: str) -> tuple[str, ...]:
+    """Return the names of META tags that speak to the robot *token*."""
+    return (EVERY_ROBOT, token or EVERY_ROBOT)
 
 
 def _said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[_Said]:
@@ -120,7 +125,7 @@ def _said_by_metas(metas: Iterable[tuple[str, str]], token: str) -> Iterator[_Sa
     """
     for name, content in metas:
         addressee = name.strip(_ASCII_SPACE)
-        if _lower(addressee) in (EVERY_ROBOT, token or EVERY_ROBOT):
+        if _lower(addressee) in names_for(token):
             yield _words(_lower(content)), f'META name="{addressee}" content="{content}"'
 
 

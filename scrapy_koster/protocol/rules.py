@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 from scrapy_koster.protocol.path import (
     ENCODED_QUESTION,
@@ -22,135 +22,103 @@ from scrapy_koster.protocol.path import (
     unescape_by_rfc9309,
 )
 
-Rule: TypeAlias = tuple[str, str]
-"""An Allow or Disallow line: "" or, in any case, "d", and its path as it stands."""
-
 Matcher: TypeAlias = Callable[[str], bool]
 """Whether a rule of RFC 9309 matches a path, as ``unescape_by_rfc9309`` returns it."""
 
-NO_RULE = 1 << 32
-"""The rank of the rule that decides if none matches: behind all."""
-
-# As many prefixes as are tried one by one in less time than they are searched in.
-_FEW_PREFIXES = 64
 _ENCODED = re.compile(f"[{ENCODED_SLASH}{ENCODED_QUESTION}]")
 _AS_DATA = str.maketrans({ENCODED_SLASH: "/", ENCODED_QUESTION: "?"})
 _NO_URI_OCTET = re.compile(r"[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]")
 
 
+class Rule(NamedTuple):
+    """An Allow or Disallow line of a file."""
+
+    disallows: bool
+    path: str
+    """As it stands."""
+    start: int
+    """Of the path, in the text of the file."""
+
+
+class _Run:
+    """Rules in a row that all allow or all disallow. They are tried in one go."""
+
+    __slots__ = ("_patterns", "_prefixes", "_starts", "_tests", "disallows")
+
+    def __init__(self, rules: Iterable[Rule], test_of: Callable[[str], str | Matcher]) -> None:
+        """*test_of* returns how a rule is compared with a path: its prefix, or its pattern."""
+        rules = list(rules)
+        self.disallows = rules[0].disallows
+        self._starts = array("I", [rule.start for rule in rules])
+        self._tests = tuple([test_of(rule.path) for rule in rules])
+        self._prefixes = tuple([test for test in self._tests if isinstance(test, str)])
+        self._patterns = [test for test in self._tests if not isinstance(test, str)]
+
+    def matches(self, path: str) -> bool:
+        if path.startswith(self._prefixes):
+            return True
+        return bool(self._patterns) and any(matches(path) for matches in self._patterns)
+
+    def start(self, path: str) -> int:
+        """Return the start of the first rule that matches *path*: one does."""
+        found = (
+            start
+            for start, test in zip(self._starts, self._tests, strict=True)
+            if (path.startswith(test) if isinstance(test, str) else test(path))
+        )
+        return next(found)
+
+
 class Rules:
-    """The rules of a robot. A rule is known by its rank, its place in their order.
+    """The rules of a robot, in the order in which they are tried."""
 
-    Rules without "*" and "$" are prefixes. The others, only of RFC 9309, are patterns.
-
-    In sorted order all that begins with a prefix follows right behind it: the prefixes around a
-    path are on a stack. Of two such the inner one is only used if it is tried first. So of those
-    that are kept the innermost decides, and one search finds it.
-    """
-
-    __slots__ = (
-        "_around",
-        "_disallows",
-        "_only_disallow",
-        "_patterns",
-        "_prefixes",
-        "_ranks",
-        "_read",
-        "places",
-        "unescape",
-    )
+    __slots__ = ("_runs", "unescape")
 
     def __init__(
         self,
-        rules: Sequence[Rule],
-        places: Sequence[int],
-        *,
-        prefixes: Sequence[tuple[str, int]],
-        patterns: Sequence[tuple[int, str]],
+        rules: Iterable[Rule],
+        test_of: Callable[[str], str | Matcher],
         unescape: Callable[[str], str],
     ) -> None:
-        """*places* are those of *rules* by rank. *unescape* returns a path as it is compared."""
-        self.places = places
+        """*unescape* returns a path as it is compared."""
         self.unescape = unescape
-        self._disallows = bytes([1 if rules[place][0] else 0 for place in places])
-        self._patterns = tuple([(_hint(path), rank, path) for rank, path in patterns])
-        self._read: dict[str, Matcher] | None = {} if patterns else None
-        self._ranks = array("I")
-        self._around: dict[int, int] | None = None
-        self._prefixes = tuple(self._kept(dict(reversed(prefixes))))
-        is_few = len(self._prefixes) <= _FEW_PREFIXES
-        self._only_disallow = is_few and not patterns and 0 not in self._disallows
+        runs = groupby(rules, attrgetter("disallows"))
+        self._runs = [_Run(run, test_of) for _, run in runs]
 
     def disallow(self, path: str) -> bool:
         """Whether the rule that decides on *path* disallows it."""
-        if self._only_disallow:
-            return path.startswith(self._prefixes)
-        rank = self.deciding(path)
-        return rank != NO_RULE and self._disallows[rank] == 1
+        run = self._deciding(path)
+        return run is not None and run.disallows
 
-    def deciding(self, path: str) -> int:
-        """Return the rank of the rule that decides on *path*, or NO_RULE."""
-        # The innermost prefix is the last one that is not behind *path*, or around that.
-        at = bisect_right(self._prefixes, path) - 1
-        while at >= 0 and not path.startswith(self._prefixes[at]):
-            at = self._around.get(at, -1) if self._around else -1
-        best = self._ranks[at] if at >= 0 else NO_RULE
-        for hint, rank, rule in self._patterns:
-            if rank > best:
-                break
-            if hint in path and self._matcher(rule)(path):
-                return rank
-        return best
+    def start(self, path: str) -> int | None:
+        """Return the start of the rule that decides on *path*, None if none matches."""
+        run = self._deciding(path)
+        return None if run is None else run.start(path)
 
-    def _matcher(self, rule: str) -> Matcher:
-        assert self._read is not None
-        if rule not in self._read:
-            self._read[rule] = matcher_of(rule)
-        return self._read[rule]
-
-    def _kept(self, ranks: dict[str, int]) -> Iterator[str]:
-        """Yield the prefixes that are used, in sorted order."""
-        inside: list[tuple[str, int, int]] = []
-        for prefix in sorted(ranks):
-            while inside and not prefix.startswith(inside[-1][0]):
-                inside.pop()
-            rank, at = ranks[prefix], len(self._ranks)
-            if inside:
-                _, outer, around = inside[-1]
-                if outer < rank:
-                    continue
-                self._around = self._around or {}
-                self._around[at] = around
-            inside.append((prefix, rank, at))
-            self._ranks.append(rank)
-            yield prefix
+    def _deciding(self, path: str) -> _Run | None:
+        for run in self._runs:
+            if run.matches(path):
+                return run
+        return None
 
 
-def rules_of_draft(rules: Sequence[Rule]) -> Rules:
+def rules_of_draft(rules: Iterable[Rule]) -> Rules:
     """Return the rules of a record. C5: a path without a slash in front matches nothing."""
-    paths = [unescape(path) if "%" in path else path for _, path in rules]
-    places = range(len(rules))
-    prefixes = list(zip(paths, places, strict=True))
-    return Rules(rules, places, prefixes=prefixes, patterns=(), unescape=unescape)
+    return Rules(rules, unescape, unescape)
 
 
-def rules_of_rfc9309(rules: Sequence[Rule]) -> Rules:
+def rules_of_rfc9309(rules: Iterable[Rule]) -> Rules:
     """Return the rules of all groups that a robot obeys."""
-    is_plain = not _NO_URI_OCTET.search("".join([path for _, path in rules]))
-    size: Callable[[str], int] = len if is_plain else octets_of_rule
     # The most octets first, of as many Allow first; of what is left the first in the file.
-    keys = [(1 if disallows else 0) - 2 * size(path) for disallows, path in rules]
-    places = array("I", sorted(range(len(rules)), key=keys.__getitem__))
-    prefixes, patterns = [], []
-    for rank, place in enumerate(places):
-        path = rules[place][1]
-        # A star at the end matches what no star matches.
-        prefix = path.rstrip("*")
-        if "*" in prefix or path[-1] == "$":
-            patterns.append((rank, path))
-        else:
-            prefixes.append((unescape_by_rfc9309(prefix) if "%" in prefix else prefix, rank))
-    return Rules(rules, places, prefixes=prefixes, patterns=patterns, unescape=unescape_by_rfc9309)
+    ordered = sorted(rules, key=lambda rule: (-octets_of_rule(rule.path), rule.disallows))
+    return Rules(ordered, _test_of_rfc9309, unescape_by_rfc9309)
+
+
+def _test_of_rfc9309(path: str) -> str | Matcher:
+    # A star at the end matches what no star matches.
+    prefix = path.rstrip("*")
+    is_pattern = "*" in prefix or path.endswith("$")
+    return matcher_of(path) if is_pattern else unescape_by_rfc9309(prefix)
 
 
 def octets_of_rule(path: str) -> int:
@@ -196,20 +164,17 @@ def matcher_of(path: str) -> Matcher:
     return matches
 
 
-def _pieces(path: str) -> Iterator[str]:
-    """Yield the pieces before, between and after the stars, as they are compared."""
+def _pieces(path: str) -> Iterable[str]:
+    """Return the pieces before, between and after the stars, as they are compared."""
+    pieces = path.split("*")
+    return _decoded(pieces) if "%" in path else pieces
+
+
+def _decoded(pieces: list[str]) -> Iterator[str]:
     query = ""
-    for piece in path.split("*"):
+    for piece in pieces:
         yield unescape_by_rfc9309(query + piece)[len(query) :]
         query = query or ("?" if "?" in piece else "")
-
-
-def _hint(path: str) -> str:
-    """Return the longest part of the path of a rule that each path has which it matches."""
-    pieces: Iterable[str] = path.removesuffix("$").split("*")
-    if "%" in path:
-        pieces = chain.from_iterable(map(_ENCODED.split, _pieces(path.removesuffix("$"))))
-    return max(pieces, key=len)
 
 
 def _find(piece: str, path: str, start: int) -> int:

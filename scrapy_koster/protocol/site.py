@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from scrapy_koster.protocol.printable import printable
@@ -21,12 +21,6 @@ class Site:
     scheme: str
     host: str
     port: int
-    _origin: str = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Spell it out, once: each request that waits is kept by that."""
-        port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
-        object.__setattr__(self, "_origin", f"{self.scheme}://{self.host}{port}")
 
     @property
     def robots_url(self) -> str:
@@ -42,7 +36,8 @@ class Site:
 
     def __str__(self) -> str:
         """The site's origin, without the port where it is the scheme's own."""
-        return self._origin
+        port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{self.host}{port}"
 
 
 def site_of(url: str) -> Site | None:

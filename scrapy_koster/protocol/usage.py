@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import http_sf
@@ -28,7 +27,6 @@ KNOWN_LABELS = frozenset({TRAIN_AI, SEARCH, AI_USE, AI_INPUT, TDM, NO_IMAGE_AI})
 
 # Section 6 of the draft: bounds on what is read and kept of one statement.
 VALUE_BYTES = 131_072
-_CACHED_BYTES = 200
 _TEXT_CHARS = 200
 _OTHERS_KEPT = 20
 _STATEMENTS_SHOWN = 100
@@ -193,9 +191,15 @@ def is_too_long(value: bytes) -> bool:
 def tokens_in(value: bytes) -> dict[str, str | None] | None:
     """Return the members of a Dictionary of RFC 9651 by key: None for one that is no Token.
 
-    None if *value*, which must not be too long, is no Dictionary (vocab, 6).
+    None if *value*, which must not be too long, is no Dictionary (RFC 9651, 4.2.2; vocab, 6). Of
+    duplicate keys the last counts, and parameters are disregarded.
     """
-    return _cached_tokens(value) if len(value) <= _CACHED_BYTES else _tokens(value)
+    try:
+        found = http_sf.parse(value, tltype="dictionary")
+    except Exception:  # noqa: BLE001  # whatever it is, "preferences are unknown" (vocab, 6.5.1)
+        return None
+    assert isinstance(found, dict)
+    return {key: _token(member) for key, member in found.items()}
 
 
 def _kept(
@@ -223,26 +227,9 @@ def _kept(
     return tuple(found.items())
 
 
-def _tokens(value: bytes) -> dict[str, str | None] | None:
-    """Return the members of a Dictionary (RFC 9651, 4.2.2), None if the parsing fails.
-
-    Of duplicate keys the last counts, and parameters are disregarded.
-    """
-    try:
-        found = http_sf.parse(value, tltype="dictionary")
-    except Exception:  # noqa: BLE001  # whatever it is, "preferences are unknown" (vocab, 6.5.1)
-        return None
-    assert isinstance(found, dict)
-    return {key: _token(member) for key, member in found.items()}
-
-
 def _token(member: object) -> str | None:
     item = member[0] if isinstance(member, tuple) else member
     return str(item) if isinstance(item, http_sf.Token) else None
-
-
-# Sites have few: of a file with many lines most are alike.
-_cached_tokens = lru_cache(maxsize=1000)(_tokens)
 
 
 def line_text(field: bytes, value: bytes) -> str:

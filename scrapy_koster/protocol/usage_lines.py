@@ -8,10 +8,9 @@ RSL 1.0. For the draft they are extensions (3.2).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import groupby, islice
-from typing import NamedTuple
+from itertools import islice
 
 from scrapy_koster.protocol.line import (
     AGENT_LINE,
@@ -25,7 +24,7 @@ from scrapy_koster.protocol.line import (
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
 from scrapy_koster.protocol.reading import Decider, Rfc9309, kept
 from scrapy_koster.protocol.rewriting import is_plain, sent_as
-from scrapy_koster.protocol.rules import Matcher, matcher_of, octets_of_rule
+from scrapy_koster.protocol.rules import matcher_of, octets_of_rule
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     Origin,
@@ -59,44 +58,30 @@ def split(value: bytes) -> tuple[bytes, bytes]:
     return path, value[len(path) :].strip(b" \t")
 
 
-class _Rule(NamedTuple):
-    """The Content-Usage lines with one path."""
-
-    octets: int
-    matches: Matcher
-    lines: list[Line]
-
-
 class _Rules:
     """The lines that apply together: those of a record, or of groups that count as one."""
 
-    def __init__(self, lines: Iterable[Line]) -> None:
-        by_path: dict[bytes, list[Line]] = {}
-        self._everywhere: list[Line] = []
-        for line in lines:
-            if line.field == CONTENT_SIGNAL:
-                self._everywhere.append(line)
-            else:
-                by_path.setdefault(split(line.value)[0], []).append(line)
-        rules = [_rule(path.decode("latin-1"), lines) for path, lines in by_path.items()]
-        rules.sort(key=lambda rule: rule.octets, reverse=True)
-        # Attach, 3.1: "using the rule that has the longest matching path prefix [...] counting
-        # the number of bytes in the encoded path".
-        self._longest_first = [list(rules) for _, rules in groupby(rules, lambda r: r.octets)]
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._everywhere = [line for line in lines if line.field == CONTENT_SIGNAL]
+        paths = [
+            (split(line.value)[0].decode("latin-1"), line)
+            for line in lines
+            if line.field == CONTENT_USAGE
+        ]
+        # An absent path matches everything, and "/" is longer.
+        self._rules = [
+            (octets_of_rule(path), matcher_of(path or "/"), line) for path, line in paths
+        ]
 
     def lines_for(self, path: str) -> Iterator[Line]:
         """Yield the lines that apply to a path."""
-        for rules in self._longest_first:
-            # "Content-Usage rules that have identical paths [...] apply separately".
-            if found := [line for rule in rules if rule.matches(path) for line in rule.lines]:
-                yield from found
-                break
+        # Attach, 3.1: "using the rule that has the longest matching path prefix [...] counting
+        # the number of bytes in the encoded path".
+        found = [(octets, line) for octets, matches, line in self._rules if matches(path)]
+        most = max((octets for octets, _ in found), default=0)
+        # "Content-Usage rules that have identical paths [...] apply separately".
+        yield from (line for octets, line in found if octets == most)
         yield from self._everywhere
-
-
-def _rule(path: str, lines: list[Line]) -> _Rule:
-    # An absent path matches everything, and "/" is longer.
-    return _Rule(octets_of_rule(path), matcher_of(path or "/"), lines)
 
 
 class UsageLines:

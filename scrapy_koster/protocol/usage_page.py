@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from scrapy_koster.protocol.metatags import Syntax, metas_of_page
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.robotsmeta import ai_words_of_headers, ai_words_of_metas
+from scrapy_koster.protocol.robotsmeta import ai_words_of_headers, ai_words_of_metas, names_for
 from scrapy_koster.protocol.usage import (
     KNOWN_LABELS,
     NO_IMAGE_AI,
@@ -27,9 +27,8 @@ from scrapy_koster.protocol.usage import (
     preferences_in,
 )
 
-RESERVATION, POLICY = "tdm-reservation", "tdm-policy"
-TDM_NAMES = (RESERVATION, POLICY)
-"""The META tags of TDMRep."""
+_RESERVATION, _POLICY = "tdm-reservation", "tdm-policy"
+_TDM_NAMES = (_RESERVATION, _POLICY)
 
 _AI_LABELS = {"noai": TRAIN_AI, "noimageai": NO_IMAGE_AI}
 _RESERVED = {"1": Preference.DISALLOW, "0": Preference.ALLOW}
@@ -56,17 +55,17 @@ def header_statements(
 
 def page_statements(
     fields: HeaderFields,
-    part: bytes,
+    page: bytes,
     token: str,
     *,
     syntax: Syntax,
     labels: Collection[str] = KNOWN_LABELS,
 ) -> tuple[Statement, ...]:
-    """Return what headers and META tags state, in a page or in its ``part_to_read``.
+    """Return what the headers and META tags of a page state.
 
     TDMRep: a tdm-reservation in a META tag takes the place of one in a header.
     """
-    metas = list(metas_of_page(part, syntax))
+    metas = list(metas_of_page(page, syntax, (*names_for(token), *_TDM_NAMES)))
     found = list(_of_metas(metas, token))
     counts = not any(label == TDM for each in found for label, _ in each.stated)
     headers = _of_headers(fields, token, labels, counts=counts)
@@ -93,8 +92,8 @@ def _of_headers(
 def _of_metas(metas: Sequence[tuple[str, str]], token: str) -> Iterator[Statement]:
     for name, content in metas:
         lower = name.strip(_SPACE).lower()
-        if lower in TDM_NAMES:
-            stated = _reservation(content) if lower == RESERVATION else ()
+        if lower in _TDM_NAMES:
+            stated = _reservation(content) if lower == _RESERVATION else ()
             yield _meta(f'name="{lower}" content="{content}"', stated)
     for word, said in ai_words_of_metas(metas, token):
         yield _meta(said.removeprefix("META "), ((_AI_LABELS[word], Preference.DISALLOW),))

@@ -33,7 +33,7 @@ from scrapy_koster.protocol.access import Answer, Copy, after_answer, redirect_t
 from scrapy_koster.protocol.delay import longest_delay, names_delay
 from scrapy_koster.protocol.html_page import page_in_place
 from scrapy_koster.protocol.line import Line
-from scrapy_koster.protocol.metatags import Syntax, part_to_read
+from scrapy_koster.protocol.metatags import Syntax
 from scrapy_koster.protocol.override import choice, overrides_of
 from scrapy_koster.protocol.policy import Policy
 from scrapy_koster.protocol.printable import printable
@@ -45,7 +45,6 @@ from scrapy_koster.protocol.sitemap import sitemap_urls_in, sitemaps_in
 from scrapy_koster.protocol.usage import Usage, preferences_in, signals_in
 from scrapy_koster.protocol.usage_lines import usage_lines
 from scrapy_koster.protocol.usage_page import (
-    TDM_NAMES,
     HeaderFields,
     header_statements,
     page_statements,
@@ -213,7 +212,6 @@ def _delay(text: str) -> None:
 
 def _page(text: str, syntax: Syntax) -> None:
     octets = text.encode()
-    directives_of_page(part_to_read(octets, _ROBOT), _ROBOT, syntax=syntax)
     directives_of_page(octets, _ROBOT, syntax=syntax)
 
 
@@ -243,8 +241,7 @@ def _usage_of_page(text: str) -> None:
         content_usage=[octets], x_robots_tag=[octets], tdm_reservation=[octets], tdm_policy=[octets]
     )
     header_statements(fields, _ROBOT)
-    for page in (octets, part_to_read(octets, _ROBOT, TDM_NAMES)):
-        page_statements(fields, page, _ROBOT, syntax=Syntax.HTML)
+    page_statements(fields, octets, _ROBOT, syntax=Syntax.HTML)
 
 
 def _answer(text: str) -> None:

@@ -6,7 +6,6 @@ import gzip
 import math
 from dataclasses import replace
 from email.utils import formatdate
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -20,8 +19,6 @@ from scrapy_koster.protocol.access import (
     NoAnswer,
     after_answer,
     conditional_headers,
-    longest_deferral_secs,
-    longest_life_secs,
     redirect_target,
     standing_of,
 )
@@ -110,19 +107,6 @@ def test_answers_that_are_kept(
     digest = digest_of(BODY)  # of what was received: an error page is not kept
     assert copy == Copy(URL, status, body, None, None, NOW, NOW + life_secs, digest=digest)
     assert standing_of(copy, POLICY) is meaning
-
-
-@pytest.mark.parametrize("status", [200, 401, 403, 404])
-@pytest.mark.parametrize(
-    ("field", "life_secs"),
-    [
-        pytest.param("max-age=3600", 3600, id="stated"),
-        pytest.param("no-cache", 300, id="lower bound"),
-        pytest.param("max-age=99999999", 2_592_000, id="upper bound"),
-    ],
-)
-def test_life_that_the_server_states(status: int, field: str, life_secs: float) -> None:
-    assert copied(answer(status, cache_control=field)).expires == NOW + life_secs
 
 
 def test_life_by_the_policy() -> None:
@@ -332,21 +316,6 @@ def test_of_a_file_that_is_cut_the_limit_is_kept(status: int, cut_bytes: int | N
     assert copied(replace(answer(status), cut_bytes=9)).cut_bytes == cut_bytes
 
 
-DATE = formatdate(NOW + 60, usegmt=True)
-
-
-@pytest.mark.parametrize(
-    ("headers", "life_stated"),
-    [({"cache_control": "max-age=9"}, True), ({"expires": DATE}, True), ({}, False)],
-)
-def test_whether_the_server_states_a_life(headers: dict[str, str], life_stated: bool) -> None:
-    policy = Policy(expiry_secs=1, restricted_expiry_secs=2, expiry_max_secs=3)
-    for status, known, default_secs in [(200, None, 1), (304, FILE, 1), (403, None, 2)]:
-        copy = copied(answer(status, **headers), known)
-        assert copy.life_stated is life_stated
-        assert longest_life_secs(copy, policy) == (3 if life_stated else default_secs)
-
-
 @pytest.mark.parametrize("status", [401, 404])
 def test_an_error_page_has_no_validators(status: int) -> None:
     copy = copied(answer(status, etag='"1"', last_modified="today"))
@@ -398,15 +367,6 @@ def test_validators_to_send(copy: Copy | None, headers: dict[str, str]) -> None:
 )
 def test_redirect(status: int, location: str, target: str | None) -> None:
     assert redirect_target(answer(status, location=location)) == target
-
-
-@pytest.mark.parametrize("status", [200, 201, 300, 304, 305, 306, 404, 503])
-def test_other_statuses_redirect_nowhere(status: int) -> None:
-    assert redirect_target(answer(status, location="/r")) is None
-
-
-def test_redirect_without_location() -> None:
-    assert redirect_target(answer(302)) is None
 
 
 DOWN = NoAnswer("timeout")
@@ -498,39 +458,6 @@ def test_retry_after(field: str, secs: float) -> None:
 @pytest.mark.parametrize("result", [DOWN, answer(503), answer(503, retry_after="soon")])
 def test_who_states_no_time_is_asked_after_the_back_off(result: Answer | NoAnswer) -> None:
     assert failed(result, policy=Policy(defer_first_secs=0.25)).retry == NOW + 0.25
-
-
-def test_a_site_is_asked_again_at_the_latest() -> None:
-    failure = failed(answer(503, retry_after="86400"), replace(FAILED, attempts=99), jitter=1.0)
-    assert failure.retry == NOW + longest_deferral_secs(POLICY) == NOW + 750
-
-
-def failed_at(now: float, known: Known | None, policy: Policy, jitter: float) -> Failure:
-    failure = after_answer(DOWN, known, now=now, policy=policy, jitter=jitter)
-    assert isinstance(failure, Failure)
-    return failure
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1100)), min_size=1, max_size=40),
-    st.floats(0.1, 1000),
-    st.floats(0.1, 1000),
-)
-def test_a_series_respects_the_back_off(
-    tries: list[tuple[float, float]], first_secs: float, max_secs: float
-) -> None:
-    policy = Policy(defer_first_secs=first_secs, defer_max_secs=max_secs)
-    known: Failure | None = None
-    now, asked = NOW, []
-    for jitter, late_secs in tries:
-        known = failed_at(now, known, policy, jitter)
-        asked.append(now)
-        assert next_step(known, now=known.retry - 0.001, policy=policy) != Ask(None)
-        assert known.attempts == len(asked)
-        now = known.retry + late_secs * max_secs / 2000
-    for index, (one, next_one) in enumerate(pairwise(asked)):
-        least = min(first_secs * 2.0**index, max_secs)
-        assert next_one - one >= least - 0.001
 
 
 UP = replace(FILE, expires=NOW + 9)

@@ -21,7 +21,6 @@ from scrapy_koster.protocol.delay import (
     delay_of,
     delay_or_limit,
     longest_delay,
-    names_delay,
 )
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.reading import Rfc9309, RobotsTxt, Strictest
@@ -220,33 +219,11 @@ def test_the_longer_of_two_readings(body: bytes, secs: float) -> None:
     assert delay.secs == secs
 
 
-def test_agents_without_a_rule_between_them_are_one_group_by_rfc_9309() -> None:
-    """2.2.4: a Crawl-delay is one of the "other records", which end no list of agents."""
-    body = b"User-agent: slow\nCrawl-delay: 9\n\nUser-agent: *\nDisallow: /a\n"
-    assert delay_of(RobotsTxt(body), "fig") is None
-    assert found(delay_of(Rfc9309(body), "fig")) == (9.0, 2)
-
-
-def test_every_token_of_a_header_counts_by_rfc_9309() -> None:
-    header = "Mozilla/5.0 (compatible; fig/1.0)"
-    assert found(delay_of(Rfc9309(FILE), header)) == (60.0, 13)
-    assert found(delay_of(RobotsTxt(FILE), header)) == (10.0, 8)
-
-
 @pytest.mark.parametrize("reading", [RobotsTxt, Rfc9309, Strictest])
 def test_line_ends_of_all_kinds(reading: type[RobotsTxt | Rfc9309 | Strictest]) -> None:
     for end in (b"\n", b"\r", b"\r\n"):
         assert found(delay_of(reading(FILE.replace(b"\n", end)), "other")) == (10.0, 8)
     assert isinstance(reading(FILE), LinesParser)
-
-
-@given(st.binary(), st.sampled_from([b"Crawl-delay: ", b"request-RATE:1/"]), st.binary(max_size=9))
-def test_never_raises(before: bytes, field: bytes, value: bytes) -> None:
-    body = before + b"\nUser-agent: *\n" + field + value
-    assert names_delay(body)
-    for reading in (RobotsTxt(body), Rfc9309(body), Strictest(body)):
-        delay = delay_of(reading, "fig")
-        assert delay is None or delay.secs >= 0
 
 
 # What a crawl makes of it.

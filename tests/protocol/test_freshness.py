@@ -9,19 +9,24 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scrapy_koster.protocol.freshness import expiry, retry_after, stated_life
+from scrapy_koster.protocol.access import Answer, Copy, after_answer
+from scrapy_koster.protocol.freshness import retry_after
+from scrapy_koster.protocol.policy import Policy
 
 NOW = 1_700_000_000.0
-DEFAULT, MIN, MAX = 604_800.0, 300.0, 2_592_000.0
+POLICY = Policy()
+DEFAULT, MIN, MAX = POLICY.expiry_secs, POLICY.expiry_min_secs, POLICY.expiry_max_secs
 
 
 def http_date(secs: float) -> str:
     return formatdate(NOW + secs, usegmt=True)
 
 
-def life(headers: dict[str, str]) -> float:
-    secs = stated_life(headers, now=NOW)
-    return expiry(secs, now=NOW, default_secs=DEFAULT, min_secs=MIN, max_secs=MAX) - NOW
+def life(headers: dict[str, str], policy: Policy = POLICY, now: float = NOW) -> float:
+    answer = Answer("http://h/robots.txt", 200, headers)
+    copy = after_answer(answer, None, now=now, policy=policy, jitter=0.0)
+    assert isinstance(copy, Copy)
+    return copy.expires - now
 
 
 def cc(field: str, **others: str) -> dict[str, str]:
@@ -109,14 +114,13 @@ def test_life(headers: dict[str, str], secs: float) -> None:
 
 
 def test_default_is_not_clamped() -> None:
-    assert expiry(None, now=NOW, default_secs=1, min_secs=MIN, max_secs=MAX) == NOW + 1
-    assert expiry(None, now=NOW, default_secs=9e9, min_secs=1, max_secs=2) == NOW + 9e9
+    assert life({}, Policy(expiry_secs=1)) == 1
+    assert life({}, Policy(expiry_secs=9e9)) == 9e9
 
 
 @pytest.mark.parametrize("headers", [cc("no-cache"), cc("no-store"), expires("0"), expires("-1")])
 def test_a_copy_that_is_not_to_be_kept_has_no_life_of_its_own(headers: dict[str, str]) -> None:
-    secs = stated_life(headers, now=NOW)
-    assert expiry(secs, now=NOW, default_secs=DEFAULT, min_secs=0, max_secs=MAX) == NOW
+    assert life(headers, Policy(expiry_min_secs=0)) == 0
 
 
 @pytest.mark.parametrize(("chars", "secs"), [(100, 3600), (101, DEFAULT)])
@@ -172,9 +176,8 @@ HEADERS = st.dictionaries(st.sampled_from(NAMES), FIELDS)
 def test_any_headers_give_the_default_or_a_life_within_bounds(
     headers: dict[str, str], now: float
 ) -> None:
-    life_secs = stated_life(headers, now=now)
-    until = expiry(life_secs, now=now, default_secs=7, min_secs=300, max_secs=3000)
-    assert until == now + 7 or now + 300 <= until <= now + 3000
+    secs = life(headers, Policy(expiry_secs=7, expiry_max_secs=3000), now)
+    assert secs == pytest.approx(7, abs=1e-3) or 299.999 <= secs <= 3000.001
 
 
 @given(HEADERS, st.floats(0, 1e11))

@@ -114,7 +114,6 @@ def test_markup(robots: str, number: int) -> None:
 )  # fmt: skip
 def test_what_hides_nothing(robots: str) -> None:
     assert unhidden(robots.encode()) is None
-    assert KosterRobotParser(robots.encode()).watch("fig") is None
     assert Rfc9309RobotParser(robots.encode()).watch("fig") is None
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from harness.conformance import Case, each_case
 from harness.real_files import File
@@ -16,7 +14,6 @@ from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.line import Line
 from scrapy_koster.protocol.misspelling import corrected
 from scrapy_koster.protocol.ruling import Standard
-from scrapy_koster.protocol.verdict import ExplainingParser
 
 URL = "http://www.fict.org"
 HEADER = "FigTree/0.1 Robot libwww-perl/5.04"
@@ -84,13 +81,6 @@ def test_the_line_of_what_is_allowed_is_the_draft_s() -> None:
     assert ruling.rule == Line(2, b"allow", b"/a")
 
 
-@pytest.mark.parametrize("robot", ["Caf\xe9Bot/1.0", b"Caf\xe9Bot/1.0", "\ud800", "", b"", "*"])
-@pytest.mark.parametrize("url", [f"{URL}/caf\xe9", f"{URL}/caf\xe9".encode(), b"http://a/\xe9"])
-def test_octets_of_any_kind(robot: str | bytes, url: str | bytes) -> None:
-    assert strictest(b"User-agent: *\nDisallow: /b").allowed(url, robot)
-    assert not strictest(b"User-agent: *\nDisallow: /caf%C3%A9\nDisallow: /%E9").allowed(url, robot)
-
-
 @pytest.mark.parametrize(
     ("body", "delay"),
     [
@@ -107,10 +97,6 @@ def test_octets_of_any_kind(robot: str | bytes, url: str | bytes) -> None:
 @pytest.mark.parametrize("robot", ["figtree", HEADER, HEADER.encode()])
 def test_the_larger_crawl_delay(body: str, delay: float | None, robot: str | bytes) -> None:
     assert strictest(b"User-agent: *\n" + body.encode()).crawl_delay(robot) == delay
-
-
-def test_it_explains_itself() -> None:
-    assert isinstance(strictest(b""), ExplainingParser)
 
 
 FRAGMENTS = st.sampled_from(
@@ -131,13 +117,6 @@ def test_it_is_what_both_say(body: bytes, path: str, robot: str) -> None:
     for _ in range(2):
         assert parser.allowed(url, robot) is parser.ruling(url, robot).allowed is both
         parser.allowed(f"{URL}/", robot)
-
-
-@given(FILES, st.one_of(st.text(), st.binary()), st.one_of(st.text(), st.binary()))
-def test_nothing_raises(body: bytes, url: str | bytes, robot: str | bytes) -> None:
-    parser = strictest(body)
-    assert parser.allowed(url, robot) is parser.ruling(url, robot).allowed
-    parser.crawl_delay(robot)
 
 
 @each_case
@@ -164,33 +143,3 @@ def test_real_files(corpus: list[File]) -> None:
     assert misspelt == 3  # one has an en space behind a path
     assert counts[False, True, False] > 0
     assert counts[False, False, True] > 0
-
-
-AGAIN = b"User-agent: *\nAllow: /a/b\nDisallow: /a\nDisallow: /*.pdf$\nAllow: /c/d\nDisallow: /c\n"
-
-
-@pytest.mark.parametrize(
-    ("path", "allowed"),
-    [
-        ("/", True),
-        ("/a/b", True),
-        ("/a/c", False),
-        ("/x.pdf", False),
-        ("/x.pdf?", True),
-        ("/a/b.pdf", False),
-        ("/c/d", True),
-        ("/c/e", False),
-        ("/%61/c", False),
-        ("/x%2Epdf", False),
-        ("/%61/b", True),
-    ],
-)
-@pytest.mark.parametrize("kind", [KosterRobotParser, Rfc9309RobotParser, StrictestRobotParser])
-def test_a_robot_that_asks_again_is_told_the_same(path: str, allowed: bool, kind: Any) -> None:
-    parser = kind.from_crawler(None, AGAIN)
-    first = [parser.allowed(f"{URL}{path}", HEADER) for _ in range(3)]
-    assert parser.allowed(f"{URL}/", HEADER)
-    again = [parser.allowed(f"{URL}{path}", HEADER) for _ in range(3)]
-    assert len({*first, *again, parser.ruling(f"{URL}{path}", HEADER).allowed}) == 1
-    if kind is StrictestRobotParser:
-        assert first[0] is allowed

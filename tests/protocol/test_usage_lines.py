@@ -15,7 +15,7 @@ from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
 from scrapy_koster.protocol.line import lines_with
 from scrapy_koster.protocol.path import origin_and_path, unescape_by_rfc9309
-from scrapy_koster.protocol.rules import NO_RULE, matcher_of, rules_of_rfc9309
+from scrapy_koster.protocol.rules import Rule, matcher_of, rules_of_rfc9309
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage, preferences_in, signals_in
 from scrapy_koster.protocol.usage_lines import UsageLines, split, stated_in, usage_lines
 
@@ -303,28 +303,6 @@ def test_a_file_without_such_lines() -> None:
     assert usage_lines(b"User-agent: *\nDisallow: /", KosterRobotParser(b"")) is None
 
 
-def test_texts_are_safe_to_print_and_short() -> None:
-    body = b"User-agent: *\nContent-Usage: train-ai=n, x=\x1b[31m" + b"y" * 1000
-    found = usage_lines(body, KosterRobotParser(body))
-    assert found is not None
-    [statement] = found.statements(f"{SITE}/", "a")
-    assert statement.text.startswith("Content-Usage: train-ai=n, x=\\x1b[31m")
-    assert len(statement.text) == 200
-
-
-def test_a_page_has_the_preferences_of_each_spelling_in_which_it_may_be_sent() -> None:
-    body = record("Content-Usage: train-ai=y", "Content-Usage: /b train-ai=n")
-    assert said(body, "/a/../b") == "train-ai=n"
-
-
-def test_so_many_robots_are_remembered() -> None:
-    found = usage_lines(EXAMPLE_3_4.encode(), KosterRobotParser(EXAMPLE_3_4.encode()))
-    assert found is not None
-    for robot in (*map(str, range(20)), "ExampleBot"):
-        expected = "train-ai=y" if robot == "ExampleBot" else "train-ai=n"
-        assert str(Usage(found.statements(f"{SITE}/", robot))) == expected
-
-
 def test_of_many_lines_all_count_and_a_hundred_are_listed() -> None:
     lines = ["Content-Usage: search=y"] * 5000
     body = record(*lines, "Content-Usage: search=n", *["License: x"] * 50).encode()
@@ -443,12 +421,12 @@ def test_many_random_dictionaries() -> None:
      "/?x*/", "/a%2Fb", "/a?b%2F", "/*$*$", "/a$b"],
 )  # fmt: skip
 def test_a_path_matches_as_that_of_a_rule_does(path: str) -> None:
-    matches, rules = matcher_of(path), rules_of_rfc9309([("", path)])
+    matches, rules = matcher_of(path), rules_of_rfc9309([Rule(False, path, 0)])
     random = Random(path)
     for _ in range(500):
         url = "/" + "".join(random.choices(["a", "b", "$", "/", "?x", "%2F", "%61", ""], k=5))
         compared = unescape_by_rfc9309(origin_and_path(f"{SITE}{url}")[1])
-        assert matches(compared) is (rules.deciding(compared) != NO_RULE), url
+        assert matches(compared) is (rules.start(compared) is not None), url
 
 
 @pytest.mark.slow

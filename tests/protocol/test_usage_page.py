@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_koster.protocol.metatags import Syntax, part_to_read
+from scrapy_koster.protocol.metatags import Syntax
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Preference, Usage
 from scrapy_koster.protocol.usage_page import (
-    TDM_NAMES,
     HeaderFields,
     header_statements,
     page_statements,
@@ -22,11 +21,7 @@ def of_headers(**fields: list[bytes]) -> str:
 
 def of_page(html: str, **fields: list[bytes]) -> Usage:
     headers = HeaderFields(**fields)
-    part = part_to_read(html.encode(), FIGTREE, TDM_NAMES)
-    whole = page_statements(headers, html.encode(), FIGTREE, syntax=Syntax.HTML)
-    found = page_statements(headers, part, FIGTREE, syntax=Syntax.HTML)
-    assert found == whole
-    return Usage(found)
+    return Usage(page_statements(headers, html.encode(), FIGTREE, syntax=Syntax.HTML))
 
 
 @pytest.mark.parametrize(
@@ -145,11 +140,6 @@ def test_a_tag_that_is_too_long_to_be_read() -> None:
 )
 def test_what_only_looks_like_a_tag(html: str) -> None:
     assert of_page(html).statements == ()
-
-
-def test_a_page_without_such_tags_is_not_read() -> None:
-    html = b'<meta name="description" content="x"><meta charset="utf-8"><p>tdm-reservation</p>'
-    assert part_to_read(html, FIGTREE, TDM_NAMES) == b""
 
 
 def test_all_sources_are_combined() -> None:

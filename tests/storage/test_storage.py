@@ -185,12 +185,6 @@ def test_memory_gives_up_the_least_recently_used() -> None:
     assert dict(storage.sites()) == {A: COPY, c: COPY}
 
 
-def test_memory_of_no_site_keeps_nothing() -> None:
-    storage = MemoryStorage(0)
-    storage.put(A, COPY)
-    assert storage.get(A) is None
-
-
 # What is read back, by the settings of today.
 
 POLICY = Policy(expiry_secs=1000, restricted_expiry_secs=100, expiry_max_secs=5000)
@@ -244,14 +238,6 @@ def test_a_copy_lives_no_longer_than_today(stored: Copy, life_secs: float) -> No
         found = judged(moved, policy=POLICY, max_bytes=100)
         assert isinstance(found, Copy)
         assert found.expires == fetched + life_secs
-
-
-def test_a_failure_is_deferred_no_longer_than_today() -> None:
-    policy = Policy(defer_max_secs=8)
-    far = replace(FAILURE, retry=FAILURE.asked + 700)
-    assert judged(far, policy=policy, max_bytes=100) == replace(far, retry=FAILURE.asked + 10)
-    near = replace(FAILURE, retry=FAILURE.asked + 9)
-    assert judged(near, policy=policy, max_bytes=100) == near
 
 
 # What a claim says is taken where it is newer.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,8 @@ from scrapy_koster.protocol.site import Site
 from scrapy_koster.storage import Claimed, Claiming, held_secs
 
 A = Site("http", "a.example", 80)
-B = Site("http", "b.example", 80)
 COPY = Copy("http://a.example/robots.txt", 200, b"Disallow:\n", '"1"', "x", 1000.0, 2000.0)
-LATER = replace(COPY, body=b"", fetched=1001.0)
 SECS = 30.0
-BOUND_SECS = 30.0
 
 
 @pytest.fixture(params=SHARED)

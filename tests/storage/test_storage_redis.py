@@ -122,12 +122,6 @@ def test_fleets_with_other_prefixes_share_nothing(
         assert other.get(A) is None
 
 
-def test_a_ttl_beyond_what_redis_knows(server: RedisServer, prefix: str) -> None:
-    with closing(RedisStorage(server.url(), prefix, 10**30)) as storage:
-        storage.put(A, COPY)
-        assert storage.get(A) == COPY
-
-
 def test_a_restart_forgets_scripts_and_connections(prefix: str) -> None:
     with redis_server() as server, closing(RedisStorage(server.url(), prefix, 60)) as storage:
         uses(storage)
@@ -187,17 +181,6 @@ def test_a_call_that_the_server_refuses_fails_alone(prefix: str) -> None:
         assert isinstance(visit, StorageError)
         assert "NoPermissionError" in str(visit)
         assert got is None
-
-
-def test_values_that_cannot_be_sent_fail_alone(storage: RedisStorage) -> None:
-    outcomes = storage.call_together([
-        call("put", A, COPY),
-        call("get", Site("http", "\udcff", 80)),
-        call("release", A, "\udcff"),
-        call("put", B, replace(FAILURE, reason="\udcff")),
-    ])  # fmt: skip
-    assert [isinstance(each, StorageError) for each in outcomes] == [False, True, True, True]
-    assert dict(storage.sites()) == {A: COPY}
 
 
 def test_a_value_that_cannot_be_read_is_claimed(
@@ -313,11 +296,6 @@ def test_a_value_that_is_not_valid(
     assert storage.get(A) == COPY
 
 
-def test_the_fields_are_those_that_are_read() -> None:
-    assert isinstance(decoded(valued({"copy": FIELDS})[4:]), Copy)
-    assert isinstance(decoded(valued({"failure": FAILED})[4:]), Failure)
-
-
 @pytest.mark.parametrize("time_learnt", [b"1e300", b"inf", b"nan", b"0x7fffffffffffff", b"1000000"])
 def test_a_time_that_is_none(
     storage: RedisStorage, client: Any, prefix: str, time_learnt: bytes
@@ -357,16 +335,6 @@ def test_a_claim_without_an_end(
     assert storage.claim(A, "b", now=0.0, secs=SECS).held_secs > 0
 
 
-@pytest.mark.parametrize("name", ["x", "http://a.example:80", b"\xff", "http://a.example/x", ""])
-def test_a_key_of_no_site(
-    storage: RedisStorage, client: Any, prefix: str, name: str | bytes
-) -> None:
-    octets = name.encode() if isinstance(name, str) else name
-    client.set(prefix.encode() + b":2:known:{" + octets + b"}", b"1.0 " + encoded(COPY))
-    storage.put(B, COPY)
-    assert list(storage.sites()) == [(B, COPY)]
-
-
 @pytest.mark.parametrize(
     "known",
     [replace(FAILURE, reason="\udcff"), replace(COPY, body=bytes(10 * 2**20 + 1))],
@@ -379,15 +347,6 @@ def test_what_would_not_be_read_back_is_not_stored(storage: RedisStorage, known:
         storage.get(Site("http", "\udcff", 80))
     storage.put(A, COPY)
     assert storage.get(A) == COPY
-
-
-@pytest.mark.slow
-def test_the_largest_body(storage: RedisStorage) -> None:
-    chance = b"".join(zlib.crc32(b"%d" % n).to_bytes(4, "big") for n in range(10 * 2**18))
-    largest = replace(COPY, body=chance)
-    storage.put(A, largest)
-    assert len(chance) == 10 * 2**20
-    assert storage.get(A) == largest
 
 
 # Rights, TLS, a Cluster

@@ -9,11 +9,9 @@ import signal
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
 
 import pytest
 from harness.storages import output, start
@@ -71,14 +69,6 @@ def test_survives_reopening(path: Path) -> None:
         assert dict(second.sites()) == {A: COPY, B: FAILURE}
 
 
-def test_two_connections_see_each_other(storage: SQLiteStorage, path: Path) -> None:
-    with closing(SQLiteStorage(str(path))) as other:
-        storage.put(A, COPY)
-        assert other.get(A) == COPY
-        other.put(A, FAILURE)
-        assert storage.get(A) == FAILURE
-
-
 def test_parent_directories_are_created(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "robots.sqlite3"
     with closing(SQLiteStorage(str(path))) as storage:
@@ -113,20 +103,6 @@ def test_the_file_says_what_it_is(storage: SQLiteStorage, path: Path) -> None:
     assert execute(path, "PRAGMA application_id") == [(0x4B6F7374,)]
     assert execute(path, "PRAGMA user_version") == [(7,)]
     assert execute(path, "PRAGMA journal_mode") == [("wal",)]
-
-
-@pytest.mark.slow
-def test_opens_when_the_journal_cannot_be_switched(path: Path) -> None:
-    SQLiteStorage(str(path)).close()
-    execute(path, "PRAGMA journal_mode = DELETE")
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN")
-        other.execute("SELECT * FROM known").fetchall()
-        with closing(SQLiteStorage(str(path))) as storage:
-            assert storage.get(A) is None
-            other.execute("ROLLBACK")
-            storage.put(A, COPY)
-            assert storage.get(A) == COPY
 
 
 # Other processes
@@ -164,22 +140,6 @@ def test_processes_that_open_and_write_at_once_lose_nothing(path: Path) -> None:
     assert isinstance(shared, Copy)
     assert shared.fetched == rounds - 1
     assert found == dict(written(name, n) for name in names for n in range(rounds))
-
-
-@pytest.mark.slow
-def test_a_file_may_be_created_by_eight_at_once(tmp_path: Path) -> None:
-    openers = 8
-    together = Barrier(openers, timeout=BOUND_SECS)
-
-    def create(path: Path) -> None:
-        together.wait()
-        with closing(SQLiteStorage(str(path))) as storage:
-            storage.put(A, COPY)
-
-    with ThreadPoolExecutor(openers) as pool:
-        for n in range(50):
-            for done in [pool.submit(create, tmp_path / f"{n}") for _ in range(openers)]:
-                done.result(timeout=BOUND_SECS)
 
 
 CLAIMED = {
@@ -226,17 +186,6 @@ def test_a_directory_in_place_of_the_file(tmp_path: Path) -> None:
     assert "unable to open database file" in refusal(tmp_path)
 
 
-def test_no_name_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(StorageError):
-        SQLiteStorage("")
-
-
-def test_a_file_in_place_of_the_directory(path: Path) -> None:
-    path.write_text("")
-    refusal(path / "robots.sqlite3")
-
-
 def test_a_name_that_is_none() -> None:
     with pytest.raises(StorageError, match="null"):
         SQLiteStorage("a\0b")
@@ -245,13 +194,6 @@ def test_a_name_that_is_none() -> None:
 def test_garbage(path: Path) -> None:
     path.write_bytes(b"User-agent: *\nDisallow: /\n" * 1000)
     assert "file is not a database" in refusal(path)
-
-
-def test_an_empty_file_is_a_new_one(path: Path) -> None:
-    path.touch()
-    with closing(SQLiteStorage(str(path))) as storage:
-        storage.put(A, COPY)
-        assert storage.get(A) == COPY
 
 
 def filled(path: Path) -> int:
@@ -299,22 +241,6 @@ def test_a_file_cut_off_in_the_middle(path: Path, kept: float) -> None:
     with path.open("r+b") as file:
         file.truncate(int(size * kept))
     assert "malformed" in outcome(path)
-
-
-@pytest.mark.parametrize("page", range(0, 60, 3))
-def test_a_page_overwritten(path: Path, page: int) -> None:
-    filled(path)
-    with path.open("r+b") as file:
-        file.seek(page * 4096 + 100)
-        file.write(b"\xa5" * 2000)
-    said = outcome(path)
-    assert said == "well" or "malformed" in said or "not a database" in said
-
-
-def test_a_file_that_lost_its_table(storage: SQLiteStorage, path: Path) -> None:
-    execute(path, "DROP TABLE known")
-    with pytest.raises(StorageError, match="no such table"):
-        storage.get(A)
 
 
 def test_a_newer_version(path: Path) -> None:
@@ -395,16 +321,6 @@ def test_no_room_on_the_disk(path: Path) -> None:
     said = output(start(FULL_DISK, path))
     assert "disk I/O error" in said or "full" in said
     assert str(path) in said
-
-
-def test_no_room_in_the_database(storage: SQLiteStorage) -> None:
-    storage.put(A, COPY)
-    storage._connection.execute("PRAGMA max_page_count = 5")
-    with pytest.raises(StorageError, match="full"):
-        storage.put(A, replace(COPY, body=os.urandom(500_000), fetched=9.0))
-    assert storage.get(A) == COPY
-    storage.put(A, FAILURE)
-    assert storage.get(A) == FAILURE
 
 
 # root is not bound by file modes, so the child becomes somebody else.

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 import redis
-from harness.storages import SHARED, output, place_of, start
+from harness.storages import SHARED, place_of
 
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.storage import Pacing, StorageError
+from scrapy_koster.storage import Pacing
 
 HOST = "a.example"
 SECS = 30.0
@@ -26,37 +26,6 @@ LATE_SECS = 5.0
 
 def visit(storage: Pacing, host: str = HOST, *, secs: float = SECS, begun: bool = False) -> float:
     return storage.visit(host, now=time.time(), secs=secs, begun=begun)
-
-
-VISITOR = """
-import random, sys, time
-from harness.storages import Place
-
-storage = Place.read(sys.argv[1]).open()
-hosts = [f"{n}.example" for n in range(100)]
-random.Random(sys.argv[2]).shuffle(hosts)
-print("ready", flush=True)
-sys.stdin.readline()
-for host in hosts:
-    if not storage.visit(host, now=time.time(), secs=60):
-        print(host)
-storage.close()
-"""
-
-
-@pytest.mark.slow
-def test_of_two_processes_one_may(tmp_path: Path) -> None:
-    place = place_of("sqlite", tmp_path)
-    processes = [start(VISITOR, place, seed) for seed in "ab"]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    won = [line for process in processes for line in output(process).splitlines()]
-    assert sorted(won) == sorted(f"{n}.example" for n in range(100))
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -136,16 +105,6 @@ def test_in_redis(tmp_path: Path, kind: str, milliseconds: int | None) -> None:
         assert visit(storage) > 0
 
 
-@pytest.mark.parametrize("value", ["60000 ", "60000 5", "1" * 60, "-60000", "6e4", "0x7530", "x"])
-def test_in_redis_of_another_kind(tmp_path: Path, value: str) -> None:
-    place = place_of("redis", tmp_path)
-    client: Any = redis.Redis.from_url(place.redis_url)
-    with closing(client), closing(place.open()) as storage:
-        client.set(f"{place.redis_prefix}:2:visit:{{{HOST}}}", value, px=30_000)
-        assert visit(storage) == 0.0
-        assert visit(storage) > 0
-
-
 def test_in_redis_it_ends_by_itself(tmp_path: Path) -> None:
     place = replace(place_of("redis", tmp_path), redis_ttl_secs=1)
     client: Any = redis.Redis.from_url(place.redis_url)
@@ -164,12 +123,3 @@ def test_in_redis_it_ends_by_itself(tmp_path: Path) -> None:
 
 
 # Errors.
-
-
-def test_a_file_without_the_table(tmp_path: Path) -> None:
-    place = place_of("sqlite", tmp_path)
-    with closing(place.open()) as storage:
-        with closing(sqlite3.connect(place.sqlite_path)) as connection, connection:
-            connection.execute("DROP TABLE visit")
-        with pytest.raises(StorageError, match="no such table"):
-            visit(storage)

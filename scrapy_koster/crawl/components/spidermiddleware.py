@@ -22,7 +22,6 @@ from scrapy_koster.crawl.pages.page import (
     syntax_of,
     tokens_of,
 )
-from scrapy_koster.protocol.metatags import part_to_read
 from scrapy_koster.protocol.robotsmeta import (
     NO_DIRECTIVES,
     Directives,
@@ -103,10 +102,9 @@ class RobotsMetaMiddleware:
             for token in tokens_of(request, self._config.robot):
                 found |= directives_of_headers(said, token)
         if self._reads_metas and may_have_metas(response):
+            page, syntax = octets_of(response), syntax_of(type(response), response.headers)
             for token in tokens_of(request, self._config.robot):
-                if part := part_to_read(octets_of(response), token):
-                    syntax = syntax_of(type(response), response.headers)
-                    found |= directives_of_page(part, token, syntax=syntax)
+                found |= directives_of_page(page, token, syntax=syntax)
         return found
 
     def _passes(self, output: Any, response: Response, directives: Directives) -> bool:

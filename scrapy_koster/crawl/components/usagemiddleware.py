@@ -22,10 +22,8 @@ from scrapy_koster.crawl.pages.page import (
     syntax_of,
     tokens_of,
 )
-from scrapy_koster.protocol.metatags import part_to_read
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
 from scrapy_koster.protocol.usage_page import (
-    TDM_NAMES,
     HeaderFields,
     header_statements,
     page_statements,
@@ -124,8 +122,7 @@ class UsageMiddleware:
         def read(token: str) -> tuple[Statement, ...]:
             if not is_page:
                 return header_statements(fields, token, labels=labels)
-            part = part_to_read(page, token, TDM_NAMES)
-            return page_statements(fields, part, token, syntax=syntax, labels=labels)
+            return page_statements(fields, page, token, syntax=syntax, labels=labels)
 
         # What is stated to each name of a robot of several names counts once.
         tokens = tokens_of(request, self._token)
