@@ -9,11 +9,12 @@ from operator import sub
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scrapy_koster.audit.judging import READINGS, Knowledge, method_and_path
+from scrapy_koster.audit.ranges import UNVERIFIED
 from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
     from scrapy_koster.audit.access_log import Visit
-    from scrapy_koster.audit.judging import Judge, Rule
+    from scrapy_koster.audit.judging import Rule
     from scrapy_koster.protocol.ruling import Standard
 
 CLIENTS_MOST = 64
@@ -193,9 +194,9 @@ class Asking:
 class AuditedRobot:
     """One robot."""
 
-    def __init__(self, name: str, judge: Judge, unseen_until: float) -> None:
+    def __init__(self, name: str, unseen_until: float) -> None:
         self.name = name
-        self.judge = judge
+        self.token = name.removesuffix(UNVERIFIED)
         self.knowledge = Knowledge(unseen_until)
         self.pace = Pace()
         self.times = self.pace.times

@@ -18,10 +18,10 @@ from scrapy_koster.audit.audited_robot import (
 )
 from scrapy_koster.audit.auditor import Auditor
 from scrapy_koster.audit.clients import Shown, clients_shown
-from scrapy_koster.audit.judging import Files, Rule
+from scrapy_koster.audit.judging import Rule
 from scrapy_koster.audit.kinds import Kind, fallback_of
 from scrapy_koster.audit.naming import By
-from scrapy_koster.audit.ranges import UNVERIFIED, Ranges
+from scrapy_koster.audit.ranges import Ranges
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
@@ -132,7 +132,7 @@ class Result:
             "known_by": self.auditor.by(robot).value,
             "kind": self.auditor.kind(robot).value,
             "verified": self._is_verified(robot),
-            "documented": fallback_of(robot.name.removesuffix(UNVERIFIED)),
+            "documented": fallback_of(robot.token),
             "requests": robot.requests,
             "robots_txt_requests": robot.asking.count,
             "violations": robot.violations(self.reading),
@@ -143,7 +143,7 @@ class Result:
             },
             "in_grace": robot.excused[self.reading],
             "asked": self._asked(robot),
-            "speed": _speed(robot, self.auditor.files),
+            "speed": self._speed(robot),
             "clients": min(len(robot.clients), CLIENTS_MOST),
             "more_clients": len(robot.clients) > CLIENTS_MOST,
             "out_of_order": robot.late,
@@ -151,9 +151,18 @@ class Result:
             "last": _time(robot.pace.last),
         }
 
+    def _speed(self, robot: AuditedRobot) -> dict[str, Any]:
+        pace, delay = robot.pace, self.auditor.judge.delay_secs(robot.token)
+        return {
+            "gap_secs": {name: pace.gap(part) for name, part in _GAPS.items()},
+            "worst": {f"{secs}s": worst for secs, worst in pace.worst.items()},
+            "crawl_delay_secs": delay,
+            "gaps_that_keep_it": None if delay is None else pace.kept(delay),
+        }
+
     def _is_verified(self, robot: AuditedRobot) -> bool | None:
         """Return whether its addresses are those published; None if they are not known."""
-        if robot.name.endswith(UNVERIFIED):
+        if robot.name != robot.token:
             return False
         return True if self.ranges is not None and self.ranges.has(robot.name) else None
 
@@ -212,17 +221,6 @@ def _kinds(robots: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _only_by(robot: AuditedRobot, reading: Standard) -> int:
     violations = robot.violated[reading].values()
     return sum(violation.count - violation.by_both for violation in violations)
-
-
-def _speed(robot: AuditedRobot, files: Files) -> dict[str, Any]:
-    pace = robot.pace
-    delay = robot.judge.delay_secs(len(files.versions) - 1)
-    return {
-        "gap_secs": {name: pace.gap(part) for name, part in _GAPS.items()},
-        "worst": {f"{secs}s": worst for secs, worst in pace.worst.items()},
-        "crawl_delay_secs": delay,
-        "gaps_that_keep_it": None if delay is None else pace.kept(delay),
-    }
 
 
 def _time(secs: float | None) -> str | None:
