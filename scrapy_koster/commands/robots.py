@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator
@@ -14,10 +12,10 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.output import Output
-from scrapy_koster.commands.style import style_for
 from scrapy_koster.commands.subcommand import (
     DOCS,
     FAILED,
+    NOT_RETRIEVED,
     Run,
     SubcommandParser,
 )
@@ -45,10 +43,11 @@ class RobotsCommand(ScrapyCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         """Add a parser for each of the commands."""
         # Scrapy imports this module for its other commands, too: a crawl needs no subcommand.
-        from scrapy_koster.commands.subcommands import SUBCOMMANDS  # noqa: PLC0415
+        from scrapy_koster.commands.subcommands import NOT_READ, SUBCOMMANDS  # noqa: PLC0415
 
         self._output = Output()
         self._subcommands = SUBCOMMANDS
+        self._not_read = NOT_READ
         super().add_options(parser)
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = f"example:\n  {_EXAMPLE}\n\nmore: {DOCS}commands.md"
@@ -58,6 +57,7 @@ class RobotsCommand(ScrapyCommand):
             dest="subcommand",
             metavar="|".join(self._subcommands),
             prog="scrapy robots",
+            required=True,
             parser_class=SubcommandParser,
         )
         for subcommand in self._subcommands.values():
@@ -66,9 +66,6 @@ class RobotsCommand(ScrapyCommand):
     def process_options(self, args: list[str], opts: Namespace) -> None:
         """Take the settings from the options, and see what will be needed."""
         with _printable_usage_errors():
-            if opts.subcommand is None:
-                *names, last = self._subcommands
-                raise UsageError(f"say what to do: scrapy robots {', '.join(names)} or {last}")
             if args:
                 what, help_of = " ".join(args), f"scrapy robots {opts.subcommand} -h"
                 raise UsageError(f"not understood: {what}; see {help_of}")
@@ -78,7 +75,7 @@ class RobotsCommand(ScrapyCommand):
     def run(self, args: list[str], opts: Namespace) -> None:  # noqa: ARG002
         """Run the command; ``exitcode`` is its answer."""
         assert self.settings is not None
-        run = Run(opts, style_for(sys.stdout, os.environ), self._output, self.settings)
+        run = Run(opts, self._output, self.settings)
         subcommand = self._subcommands[opts.subcommand]
         try:
             if subcommand.extra is not None:
@@ -90,7 +87,9 @@ class RobotsCommand(ScrapyCommand):
             self._output.flush()
         except UsageError:
             raise
-        except MissingExtraError as error:
+        except self._not_read as error:
+            run.warn(printable(str(error), _MESSAGE_CHARS), NOT_RETRIEVED)
+        except (MissingExtraError, OSError) as error:
             run.warn(str(error), FAILED)
         except Exception:  # noqa: BLE001  # Python's own status, 1, would be an answer
             for line in traceback.format_exc().splitlines():
