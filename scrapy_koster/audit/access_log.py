@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, suppress
 from functools import lru_cache
 from io import BufferedReader
 from itertools import islice
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from scrapy_koster.audit.jsonlines import JsonFormat
@@ -72,8 +71,6 @@ class AccessLog:
         site: Site | None = None,
     ) -> None:
         self.name = name
-        self.can_be_opened_again = Path(name).is_file()
-        """No pipe can."""
         self.lines = self.unread = self.elsewhere = self.browsers = 0
         self.samples: list[str] = []
         """Lines that could not be read, safe to print."""

@@ -14,7 +14,7 @@ from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
     from scrapy_koster.audit.access_log import Visit
-    from scrapy_koster.audit.judging import Rule
+    from scrapy_koster.audit.judging import Judge, Rule
     from scrapy_koster.protocol.ruling import Standard
 
 CLIENTS_MOST = 64
@@ -194,9 +194,10 @@ class Asking:
 class AuditedRobot:
     """One robot."""
 
-    def __init__(self, name: str, unseen_until: float) -> None:
+    def __init__(self, name: str, judge: Judge, unseen_until: float) -> None:
         self.name = name
         self.token = name.removesuffix(UNVERIFIED)
+        self.judged_as = judge.like(self.token)
         self.knowledge = Knowledge(unseen_until)
         self.pace = Pace()
         self.times = self.pace.times

@@ -50,8 +50,8 @@ OTHER_LINES = Rule(0, "(lines that were not kept apart)", 0)
 class Overflow(AuditedRobot):
     """The robots that are not counted separately, as one."""
 
-    def __init__(self) -> None:
-        super().__init__("(others)", float("-inf"))
+    def __init__(self, judge: Judge) -> None:
+        super().__init__("(others)", judge, float("-inf"))
         self.names = self.unknown_names = self.unknown_requests = 0
         """Numbers of robots, and of programs that may not be robots and their requests."""
         self.nameless_clients = 0
@@ -84,16 +84,16 @@ class Auditor(dict[str, AuditedRobot]):
         self._namer = namer
         self._show = show
         self.judge = Judge(files)
-        self.rest = Overflow()
+        self.rest = Overflow(self.judge)
         self._askers: dict[Any, str] = {}
         self._violations = 0
-        self.nameless = AuditedRobot(NAMELESS, float("-inf"))
+        self.nameless = AuditedRobot(NAMELESS, self.judge, float("-inf"))
         """Visits without a User-Agent header whose client has not requested /robots.txt."""
 
     def __missing__(self, name: str) -> AuditedRobot:
         if len(self) >= ROBOTS_MOST:
             self._merge()
-        robot = self[name] = AuditedRobot(name, self.unseen_until)
+        robot = self[name] = AuditedRobot(name, self.judge, self.unseen_until)
         return robot
 
     def by(self, robot: AuditedRobot) -> By:
@@ -129,7 +129,7 @@ class Auditor(dict[str, AuditedRobot]):
                 robot.times.append(secs)
             if len(robot.clients) <= CLIENTS_MOST:
                 robot.clients.add(client)
-            answer = answer_to(robot.token, request)
+            answer = answer_to(robot.judged_as, request)
             if type(answer) is dict:
                 self._judge(robot, answer, visit)
             elif type(answer) is RobotsRequest:
@@ -149,7 +149,7 @@ class Auditor(dict[str, AuditedRobot]):
         """Return the robot of a nameless client: its address, if it has requested /robots.txt."""
         if client in self._askers:
             return self[self._askers[client]]
-        if type(self.judge.answer(NAMELESS, request)) is not RobotsRequest:
+        if type(self.judge.answer(self.nameless.judged_as, request)) is not RobotsRequest:
             return self.nameless
         if len(self._askers) >= ASKERS_MOST:
             self.rest.nameless_clients += 1

@@ -96,12 +96,22 @@ class Judge:
             for standard in READINGS
             if version.body
         ]
+        self._names: dict[tuple[tuple[int, ...], ...], str] = {}
         self._kept = lru_cache(_ANSWERS_KEPT)(self._answer)
 
     def answer(self, name: str, request: bytes | str) -> Answer:
         """Return the answer to a request, as the log has it, of the robot with this name token."""
         is_long = len(request) > _KEPT_LENGTH  # many of those would fill the memory
         return self._answer(name, request) if is_long else self._kept(name, request)
+
+    def like(self, name: str) -> str:
+        """Return a robot that has the same records: their answers are kept once."""
+        records = (
+            reading.records(name) if isinstance(reading, Rfc9309) else [reading.record(name)]
+            for _, _, reading in self._read
+        )
+        key = tuple(tuple(each.agents[0].number for each in some if each) for some in records)
+        return self._names.setdefault(key, name)
 
     def _answer(self, name: str, request: bytes | str) -> Answer:
         method, path = method_and_path(request)

@@ -17,7 +17,7 @@ from scrapy_koster.audit.audited_robot import (
     Violations,
 )
 from scrapy_koster.audit.auditor import Auditor
-from scrapy_koster.audit.clients import Shown, clients_shown
+from scrapy_koster.audit.clients import Shown
 from scrapy_koster.audit.judging import Rule
 from scrapy_koster.audit.kinds import Kind, fallback_of
 from scrapy_koster.audit.naming import By
@@ -104,15 +104,17 @@ class Result:
     def _unknown(self, robots: Sequence[AuditedRobot]) -> dict[str, Any]:
         rest = self.auditor.rest
         most = sorted(robots, key=lambda robot: (-robot.requests, robot.name))[:_UNKNOWN_SHOWN]
-        keys = ("name", "requests", "violations")
-        rows = [
-            (printable(robot.name, _NAME_CHARS), robot.requests, robot.violations(self.reading))
-            for robot in most
-        ]
         return {
             "names": len(robots) + rest.unknown_names,
             "requests": sum(robot.requests for robot in robots) + rest.unknown_requests,
-            "most": [dict(zip(keys, row, strict=True)) for row in rows],
+            "most": [
+                {
+                    "name": printable(robot.name, _NAME_CHARS),
+                    "requests": robot.requests,
+                    "violations": robot.violations(self.reading),
+                }
+                for robot in most
+            ],
         }
 
     def _rest(self) -> dict[str, Any]:
@@ -152,7 +154,7 @@ class Result:
         }
 
     def _speed(self, robot: AuditedRobot) -> dict[str, Any]:
-        pace, delay = robot.pace, self.auditor.judge.delay_secs(robot.token)
+        pace, delay = robot.pace, self.auditor.judge.delay_secs(robot.judged_as)
         return {
             "gap_secs": {name: pace.gap(part) for name, part in _GAPS.items()},
             "worst": {f"{secs}s": worst for secs, worst in pace.worst.items()},
@@ -183,7 +185,7 @@ class Result:
             "first": utc(violation.first),
             "last": utc(violation.last),
             "samples": violation.samples,
-            "clients": clients_shown(violation.clients, self.show),
+            "clients": sorted({*map(self.show, violation.clients)}),
         }
 
     def _asked(self, robot: AuditedRobot) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from scrapy_koster.commands.subcommand import (
     json_option,
     site_named,
     time_of,
+    usage_errors,
 )
 from scrapy_koster.protocol.line import whole_lines
 
@@ -112,10 +113,8 @@ def _audited(run: Run) -> Result:
     opts = run.opts
     standards = {key: standard for standard, key in KEYS.items()}
     show = whole if opts.clients else masked
-    try:
+    with usage_errors():
         given = nginx_format(opts.log_format) if opts.log_format is not None else None
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     if [*opts.robots, *opts.logs].count("-") > 1:
         raise UsageError("standard input can be read once: give - once")
     site = None if opts.site is None else site_named(opts.site)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from scrapy.commands import ScrapyCommand
@@ -65,12 +63,11 @@ class RobotsCommand(ScrapyCommand):
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
         """Take the settings from the options, and see what will be needed."""
-        with _printable_usage_errors():
-            if args:
-                what, help_of = " ".join(args), f"scrapy robots {opts.subcommand} -h"
-                raise UsageError(f"not understood: {what}; see {help_of}")
-            opts.set = [*opts.set, *getattr(opts, "set_behind", ())]
-            super().process_options(args, opts)
+        if args:
+            what = printable(" ".join(args), _MESSAGE_CHARS)
+            raise UsageError(f"not understood: {what}; see scrapy robots {opts.subcommand} -h")
+        opts.set = [*opts.set, *getattr(opts, "set_behind", ())]
+        super().process_options(args, opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:  # noqa: ARG002
         """Run the command; ``exitcode`` is its answer."""
@@ -80,13 +77,12 @@ class RobotsCommand(ScrapyCommand):
         try:
             if subcommand.extra is not None:
                 need_extra(subcommand.extra, f"scrapy robots {subcommand.name}")
-            with _printable_usage_errors():
-                # To its end, though nobody may read it: it is also what is done.
-                for line in subcommand.run(run):
-                    self._output.write(line)
+            # To its end, though nobody may read it: it is also what is done.
+            for line in subcommand.run(run):
+                self._output.write(line)
             self._output.flush()
-        except UsageError:
-            raise
+        except UsageError as error:
+            raise UsageError(printable(str(error), _MESSAGE_CHARS)) from None
         except self._not_read as error:
             run.warn(printable(str(error), _MESSAGE_CHARS), NOT_RETRIEVED)
         except (MissingExtraError, OSError) as error:
@@ -97,13 +93,3 @@ class RobotsCommand(ScrapyCommand):
         if self._output.failure is not None:
             run.warn(f"cannot write to standard output: {self._output.failure}", FAILED)
         self.exitcode = run.status
-
-
-@contextmanager
-def _printable_usage_errors() -> Iterator[None]:
-    """Scrapy prints their messages as they are."""
-    try:
-        yield
-    except UsageError as error:
-        error.args = (printable(str(error), _MESSAGE_CHARS),)
-        raise

@@ -8,6 +8,7 @@ import sys
 from abc import ABC, abstractmethod
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
@@ -65,8 +66,18 @@ FAILED = 4
 HAS_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])")
 """The beginning of a URL, and not of a host with a port."""
 
+_MESSAGE_CHARS = 1000
 _READ_MAX_BYTES = 10_000_000
 _ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Raise the ValueErrors that are about the user's input as UsageErrors."""
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 @dataclass
@@ -92,10 +103,8 @@ class Run:
     @cached_property
     def config(self) -> Config:
         """The KOSTER_ settings; UsageError where one is wrong."""
-        try:
+        with usage_errors():
             return config_of(self.crawler)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
 
     def worse(self, status: int) -> None:
         """End with *status*, if it is the highest so far."""
@@ -177,7 +186,7 @@ class SubcommandParser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with the exit status for wrong usage."""
-        super().error(printable(message, 1000))
+        super().error(printable(message, _MESSAGE_CHARS))
 
 
 class Subcommand(ABC):
@@ -252,13 +261,10 @@ def is_url(name: str) -> bool:
 
 def site_named(url: str) -> Site:
     """Return the site of *url*; UsageError where it names none."""
-    try:
-        site = site_of(url)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if site is None:
-        raise UsageError(f"not an http or https URL: {url!r}; write https://example.com/page")
-    return site
+    with usage_errors():
+        if site := site_of(url):
+            return site
+    raise UsageError(f"not an http or https URL: {url!r}; write https://example.com/page")
 
 
 def time_of(text: str) -> float:
@@ -276,10 +282,8 @@ def time_of(text: str) -> float:
 def sites_named(text: str) -> list[Site]:
     """Return the site of a URL, or both sites of a host; UsageError if *text* is neither."""
     urls = [text] if "://" in text else [f"{scheme}://{text}/" for scheme in ("https", "http")]
-    try:
+    with usage_errors():
         sites = [site for url in urls if (site := site_of(url))]
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     if not sites:
         raise UsageError(f"no http or https URL: {text!r}; write https://example.com or a host")
     return sites
@@ -288,9 +292,7 @@ def sites_named(text: str) -> list[Site]:
 def requested(url: str) -> str:
     """Return *url* as a Request has it, which is what a crawl decides on."""
     site_named(url)
-    try:
+    with usage_errors():
         url = Request(url).url
-    except ValueError as error:
-        raise UsageError(f"no request can be made of {url!r}: {error}") from None
     site_named(url)
     return url

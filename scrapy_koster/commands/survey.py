@@ -96,10 +96,7 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     given = replace(run, settings=run.settings.copy())
     robot = copies_of(given.crawler, given.config)  # the project's, whichever --agent names
     _set(run)
-
-    def worded(decided: int, sites: int, refused: int) -> str:
-        return f"{decided} of {len(seeds)} URLs, {sites} sites; {refused} refused"
-
+    worded = f"{{decided}} of {len(seeds)} URLs, {{sites}} sites; {{refused}} refused".format
     shown = progress_of(len(seeds), run.output.warn, worded)
     with _verdict_file(run.opts.verdicts) as verdicts, shown as progress:
         crawler = run.crawl(
