@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-import json
 import lzma
 import tracemalloc
 from collections.abc import Callable
@@ -273,13 +272,6 @@ def test_more_clients_without_a_name_than_are_kept_apart(monkeypatch: pytest.Mon
     assert (found["not_kept_apart"]["clients"], found["nameless"]) == (3, 3)
 
 
-def test_a_status_that_is_none_fetches_nothing() -> None:
-    line = json.loads(written([Hit(BEGAN, RUDE, "/robots.txt")], "nginx-json"))
-    log = json.dumps({**line, "status": []}).encode() + b"\n"
-    [robot] = judged(log)["robots"]
-    assert robot["asked"]["statuses"] == {"0": 1}
-
-
 # Who is a robot.
 
 
@@ -300,22 +292,6 @@ def test_names(header: str, name: str, by: By) -> None:
     namer = Namer([b"User-agent: FigTree/9 beta\nDisallow: /"])
     assert namer.named(header) == name
     assert namer.by(name) is by
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/120.0 Edg/120.0",
-        "Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:109.0) Gecko/20100101 Firefox/115.0",
-        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) Version/17.0 Mobile/15E148",
-        "Mozilla/5.0 (Linux; Android 9; CUBOT X19) AppleWebKit/537.36 Chrome/99 Mobile Safari/537",
-        "Opera/9.80 (Windows NT 6.1) Presto/2.12.388 Version/12.18",
-        "Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1; Trident/4.0)",
-        "()<>@,;",
-    ],
-)
-def test_browsers_have_no_name(header: str) -> None:
-    assert Namer([b"User-agent: mozilla\nUser-agent: Chrome\nDisallow: /"]).named(header) is None
 
 
 def test_without_a_header_a_client_that_asks_is_a_robot() -> None:

@@ -51,10 +51,6 @@ def file(tmp_path: Path) -> Path:
 # check
 
 
-def test_check_of_a_clean_file(robots: Robots, file: Path) -> None:
-    assert robots("check", file) == Ran(0, f"{file}: clean\n", "")
-
-
 def test_check_shows_place_code_section_and_the_fix(robots: Robots) -> None:
     ran = robots("check", "-", stdin=b"User-agent: a\nDisallow: /a*\nDisallow: /b*\nAllow\n")
     assert ran == Ran(
@@ -74,13 +70,6 @@ def test_check_shows_place_code_section_and_the_fix(robots: Robots) -> None:
         "-: 3 findings: 1 error, 2 warnings\n",
         "",
     )
-
-
-@pytest.mark.parametrize(("reading", "status"), [("draft", 1), ("rfc9309", 0), ("both", 1)])
-def test_check_by_one_standard(robots: Robots, reading: str, status: int) -> None:
-    body = b"User-agent: *\nDisallow: /*.gif$\n"
-    ran = robots("check", "--reading", reading, "-", stdin=body)
-    assert (ran.status, "clean" in ran.out) == (status, not status)
 
 
 def test_check_in_json(robots: Robots, file: Path) -> None:
@@ -222,31 +211,6 @@ def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
         assert "\n  sent as   http://h/secret by some download handlers\n" in ran.out
         [verdict] = robots(*run, "--json", stdin=body).objects
         assert (verdict["line"], verdict["sent_as"]) == (2, "http://h/secret")
-
-
-def test_explain_shows_the_lines_around(robots: Robots, file: Path) -> None:
-    url = "http://www.fict.org/org/about.html"
-    ran = robots("explain", "--robots", file, "--agent", "FigTree/0.1", url)
-    assert ran == Ran(
-        0,
-        f"allowed {url}\n"
-        "\n"
-        "  draft  RFC 9309\n"
-        "                       11  User-agent: *\n"
-        "                       12  Disallow: /org/plans.html\n"
-        "      >         >      13  Allow: /org/\n"
-        "                       14  Allow: /serv\n"
-        "                       15  Allow: /~mak\n"
-        "\n"
-        "  robot     figtree\n"
-        "  because   line 13 'Allow: /org/' of the record at line 11 for * (3.2.2)\n"
-        "  robots    http://www.fict.org/robots.txt, HTTP 200\n"
-        "  source    file\n"
-        "  draft     allowed by line 13 'Allow: /org/' of the record at line 11 for * (3.2.2)\n"
-        "  RFC 9309  allowed by line 13 'Allow: /org/' of the group at line 11 for *"
-        " (RFC 9309, 2.2.2)\n",
-        "",
-    )
 
 
 def test_explain_of_several_urls_is_as_bad_as_the_worst(robots: Robots, file: Path) -> None:
