@@ -8,15 +8,15 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
+from functools import lru_cache
+from io import BufferedReader
 from itertools import islice
-from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-from scrapy_koster.audit.bounded_cache import BoundedCache
 from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.logfile import Lines, LogError
-from scrapy_koster.audit.naming import Namer
-from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, Row
+from scrapy_koster.audit.naming import HEADER_CHARS, Namer
+from scrapy_koster.audit.textlines import BALANCER, COMMON, FIELDS, Row, TextFormat
 from scrapy_koster.audit.times import seconds_or_none
 from scrapy_koster.audit.w3clines import W3cFormat, is_w3c
 from scrapy_koster.protocol.printable import printable
@@ -27,9 +27,9 @@ NAMELESS = ""
 
 _TIME, _HOST = FIELDS.index("time"), FIELDS.index("host")
 _TELLING = 5
-HEADERS_KEPT = 20_000
+_HEADERS_KEPT = 20_000
 _HOSTS_KEPT = 1000
-_TIMES_KEPT = 4096
+_TIMES_KEPT = 256
 _UNREAD_SHOWN = 5
 _UNREAD_CHARS = 120
 _SAMPLE_BYTES = 1 << 16
@@ -41,25 +41,21 @@ Visit: TypeAlias = tuple[int, str, Any, Any, Any, Any]
 """seconds since the epoch, name of the robot; client, request, status and size as in the log"""
 
 
-class Format(Protocol):
-    """How the lines of a log are read."""
-
-    def rows(self, piece: bytes, /) -> list[Row]:
-        """Return the lines of a piece that can be read."""
-        ...
+Format: TypeAlias = TextFormat | JsonFormat | W3cFormat
+Names: TypeAlias = Callable[[bytes | str], "str | None"]
 
 
-def names_of(namer: Namer) -> BoundedCache[bytes | str, str | None]:
+def names_of(namer: Namer) -> Names:
     """Return a cache of the names of robots by their headers; None for a browser."""
 
     def name_in(header: bytes | str) -> str | None:
         text = _text(header)
         return NAMELESS if text in ("", "-") else namer.named(text)
 
-    return BoundedCache(name_in, HEADERS_KEPT)
+    return lru_cache(_HEADERS_KEPT)(name_in)
 
 
-Opened = Callable[[], AbstractContextManager[BinaryIO]]
+Opened = Callable[[], AbstractContextManager[BufferedReader]]
 
 
 class AccessLog:
@@ -69,14 +65,12 @@ class AccessLog:
         self,
         name: str,
         opened: Opened,
-        names: BoundedCache[bytes | str, str | None],
+        names: Names,
         *,
         given: Format | None = None,
         site: Site | None = None,
     ) -> None:
         self.name = name
-        self.can_be_opened_again = Path(name).is_file()
-        """No pipe can."""
         self.lines = self.unread = self.elsewhere = self.browsers = 0
         self.samples: list[str] = []
         """Lines that could not be read, safe to print."""
@@ -92,7 +86,7 @@ class AccessLog:
         self._names = names
         self._format = given
         self._hosts = None if site is None else {"", site.host, f"{site.host}:{site.port}"}
-        self._times: BoundedCache[Any, int | None] = BoundedCache(seconds_or_none, _TIMES_KEPT)
+        self._time = lru_cache(_TIMES_KEPT)(seconds_or_none)
 
     def first_secs(self) -> float:
         """Return when its first visit was, minus infinity where that is not to be had."""
@@ -110,7 +104,7 @@ class AccessLog:
                 for piece in lines.pieces():
                     self._format = self._format_of(piece)
                     yield self._visits(piece, self._format)
-            except (OSError, LogError) as error:
+            except LogError as error:
                 self.damage = f"not read to its end: {printable(str(error))}"
             if self.damage is None and _is_cut(file, at_least):
                 self.damage = "it was cut while it was read: lines are missing"
@@ -133,17 +127,17 @@ class AccessLog:
 
     def _visits(self, piece: bytes, format_: Format) -> list[Visit]:
         visits: list[Visit] = []
-        add, names, times = visits.append, self._names, self._times
+        add, name_in, seconds = visits.append, self._names, self._time
         rows = format_.rows(piece)
         unread = browsers = 0
         last, secs = None, None
         for client, time, request, status, size, agent, _ in self._of_site(rows):
             if time != last:
-                last, secs = time, times[time]
+                last, secs = time, seconds(time)
             if secs is None:
                 unread += 1
                 continue
-            name = names[agent]
+            name = name_in(agent[:HEADER_CHARS])
             if name is not None:
                 add((secs, name, client, request, status, size))
             else:
@@ -166,7 +160,7 @@ class AccessLog:
         return wanted
 
     def _secs(self, rows: list[Row]) -> Iterator[int]:
-        found = (self._times[row[_TIME]] for row in rows)
+        found = (self._time(row[_TIME]) for row in rows)
         return (secs for secs in found if secs is not None)
 
     def _count(self, piece: bytes, read: int, format_: Format) -> None:
@@ -185,7 +179,7 @@ def _text(field: bytes | str) -> str:
     return field if isinstance(field, str) else field.decode("latin-1")
 
 
-def _size(file: BinaryIO) -> int | None:
+def _size(file: BufferedReader) -> int | None:
     """Return how long a file on the disk is, None for anything else."""
     with suppress(OSError, ValueError):
         found = os.fstat(file.fileno())
@@ -193,7 +187,7 @@ def _size(file: BinaryIO) -> int | None:
     return None
 
 
-def _is_cut(file: BinaryIO, before: int | None) -> bool:
+def _is_cut(file: BufferedReader, before: int | None) -> bool:
     """Whether a file on the disk that was read to its end became shorter meanwhile.
 
     logrotate does that with ``copytruncate``.

@@ -9,7 +9,6 @@ from typing import Any
 from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.times import seconds_of
 from scrapy_koster.report.html import rendered
-from scrapy_koster.report.overview import Tile
 from scrapy_koster.report.table import Table
 from scrapy_koster.report.writing import whole
 
@@ -91,7 +90,6 @@ def write_audit(found: Found, out: str) -> None:
         guilty=sum(robot["violations"] > 0 for robot in robots),
         violations=sum(robot["violations"] for robot in robots),
         requests=sum(robot["requests"] for robot in robots),
-        tiles=list(_tiles(found)),
         first_tables=[table for table in tables if table.name in _FIRST],
         other_tables=[table for table in tables if table.name not in _FIRST],
     )
@@ -136,40 +134,3 @@ def _secs(time: str | None) -> int | None:
 def _percent(speed: Found) -> int | None:
     kept = speed["gaps_that_keep_it"]
     return None if kept is None else round(100 * kept)
-
-
-def _tiles(found: Found) -> Iterator[tuple[str, list[Tile]]]:
-    robots = found["robots"]
-    disobeyed = sum(each["violations"] > 0 for each in robots)
-    silent = sum(not each["asked"]["ever"] for each in robots)
-    late = sum(each["asked"]["after_disobeying"] for each in robots)
-    yield (
-        f"Robots: {len(robots):,}",
-        [
-            Tile("disobeyed", disobeyed, "restricted"),
-            Tile("obeyed", len(robots) - disobeyed, "obeyed"),
-            Tile("never fetched robots.txt", silent, "unavailable"),
-            Tile("fetched robots.txt after disobeying", late, "unavailable"),
-        ],
-    )
-    requests, violations, excused = (
-        sum(each[key] for each in robots) for key in ("requests", "violations", "in_grace")
-    )
-    yield (
-        f"Requests of robots: {requests:,}",
-        [
-            Tile("violations", violations, "restricted"),
-            Tile("in grace: allowed by an older robots.txt", excused, "unavailable"),
-            Tile("obeyed", requests - violations - excused, "obeyed"),
-        ],
-    )
-    yield (
-        f"Lines: {found['lines']:,}",
-        [
-            Tile("from robots", requests, "obeyed"),
-            Tile("from browsers, not judged", found["browsers"], "none"),
-            Tile("from programs that may not be robots", found["unknown"]["requests"], "none"),
-            Tile("without a User-Agent", found["nameless"], "none"),
-            Tile("unreadable", found["unread"], "unavailable"),
-        ],
-    )

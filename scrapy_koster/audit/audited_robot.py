@@ -9,6 +9,7 @@ from operator import sub
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scrapy_koster.audit.judging import READINGS, Knowledge, method_and_path
+from scrapy_koster.audit.ranges import UNVERIFIED
 from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
@@ -195,7 +196,8 @@ class AuditedRobot:
 
     def __init__(self, name: str, judge: Judge, unseen_until: float) -> None:
         self.name = name
-        self.judge = judge
+        self.token = name.removesuffix(UNVERIFIED)
+        self.judged_as = judge.like(self.token)
         self.knowledge = Knowledge(unseen_until)
         self.pace = Pace()
         self.times = self.pace.times

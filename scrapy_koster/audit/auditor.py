@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from scrapy_koster.audit.access_log import (
@@ -28,14 +26,13 @@ from scrapy_koster.audit.judging import (
     Decision,
     Files,
     Judge,
-    JudgeCache,
     RobotsRequest,
     Rule,
 )
 from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.merged_logs import merged_logs
 from scrapy_koster.audit.naming import By, Namer
-from scrapy_koster.audit.ranges import UNVERIFIED, Ranges
+from scrapy_koster.audit.ranges import Ranges
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
 
@@ -86,31 +83,27 @@ class Auditor(dict[str, AuditedRobot]):
         """Time until which a robot may have fetched the file without a trace."""
         self._namer = namer
         self._show = show
-        self._judges = JudgeCache(files)
-        self.rest = Overflow(self._judges.judge_of(""))
+        self.judge = Judge(files)
+        self.rest = Overflow(self.judge)
         self._askers: dict[Any, str] = {}
         self._violations = 0
-        self.nameless = self._made(NAMELESS)
+        self.nameless = AuditedRobot(NAMELESS, self.judge, float("-inf"))
         """Visits without a User-Agent header whose client has not requested /robots.txt."""
 
     def __missing__(self, name: str) -> AuditedRobot:
         if len(self) >= ROBOTS_MOST:
             self._merge()
-        robot = self[name] = self._made(name)
+        robot = self[name] = AuditedRobot(name, self.judge, self.unseen_until)
         return robot
-
-    def _made(self, name: str) -> AuditedRobot:
-        token = name.removesuffix(UNVERIFIED)
-        return AuditedRobot(name, self._judges.judge_of(token), self.unseen_until)
 
     def by(self, robot: AuditedRobot) -> By:
         """Return how it is known that this is a robot."""
-        by = self._namer.by(robot.name.removesuffix(UNVERIFIED))
+        by = self._namer.by(robot.token)
         return By.ASKED if by is By.NOTHING and robot.asking.count else by
 
     def kind(self, robot: AuditedRobot) -> Kind:
         """Return the kind of *robot*."""
-        return self._namer.kind(robot.name.removesuffix(UNVERIFIED))
+        return self._namer.kind(robot.token)
 
     def _merge(self) -> None:
         def matters(robot: AuditedRobot) -> tuple[bool, int]:
@@ -125,6 +118,7 @@ class Auditor(dict[str, AuditedRobot]):
 
     def take(self, visits: Iterable[Visit], *, late: bool = False) -> None:
         """Count visits in their order. *late* ones do not count for the speed of a robot."""
+        answer_to = self.judge.answer
         for visit in visits:
             secs, name, client, request, status, _ = visit
             robot = self[name] if name else self._client(client, request)
@@ -135,7 +129,7 @@ class Auditor(dict[str, AuditedRobot]):
                 robot.times.append(secs)
             if len(robot.clients) <= CLIENTS_MOST:
                 robot.clients.add(client)
-            answer = robot.judge[request]
+            answer = answer_to(robot.judged_as, request)
             if type(answer) is dict:
                 self._judge(robot, answer, visit)
             elif type(answer) is RobotsRequest:
@@ -155,7 +149,7 @@ class Auditor(dict[str, AuditedRobot]):
         """Return the robot of a nameless client: its address, if it has requested /robots.txt."""
         if client in self._askers:
             return self[self._askers[client]]
-        if type(self.nameless.judge[request]) is not RobotsRequest:
+        if type(self.judge.answer(self.nameless.judged_as, request)) is not RobotsRequest:
             return self.nameless
         if len(self._askers) >= ASKERS_MOST:
             self.rest.nameless_clients += 1
@@ -211,25 +205,12 @@ def audit(
     found = [AccessLog(name, opened, names, given=given, site=site) for name, opened in logs]
     auditor = Auditor(files, namer, show)
     began: int | None = None
-    with _no_collections():
-        for batch in merged_logs(found):
-            visits, late = batch if ranges is None else map(ranges.marked, batch)
-            if began is None:
-                began = min((log.first for log in found if log.first is not None), default=None)
-                auditor.unseen_until = float("-inf") if began is None else began
-            auditor.take(late, late=True)
-            auditor.take(visits)
+    for batch in merged_logs(found):
+        visits, late = batch if ranges is None else map(ranges.marked, batch)
+        if began is None:
+            began = min((log.first for log in found if log.first is not None), default=None)
+            auditor.unseen_until = float("-inf") if began is None else began
+        auditor.take(late, late=True)
+        auditor.take(visits)
     auditor.end()
     return auditor, found
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Disable garbage collection: visits have no cycles, and it takes half of the time for JSON."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from ipaddress import IPv4Address, ip_address, ip_network
 from typing import Any, TypeAlias
 
@@ -31,8 +31,3 @@ def masked(client: bytes | str) -> str:
         return printable(f"*.{kept}.{text.rpartition('.')[2]}" if kept else "*", _CHARS)
     bits = _IPV4_BITS if isinstance(address, IPv4Address) else _IPV6_BITS
     return str(ip_network(f"{address}/{bits}", strict=False))
-
-
-def clients_shown(clients: Iterable[Any], show: Shown) -> list[str]:
-    """Return how *clients* are shown, each once."""
-    return sorted({show(client) for client in clients})

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from scrapy_koster.audit.bounded_cache import BoundedCache
 from scrapy_koster.audit.textlines import Row
 
 _NAMES = {
@@ -40,9 +38,6 @@ _NAMES = {
     "host": ("host", "ClientRequestHost", "RequestHost", "http_host", "server_name", "vhost"),
 }  # fmt: skip
 """What the fields of a visit are called; the first that is there counts."""
-_MOST_SHAPES = 64
-# More objects at a time are too many for the caches of the processor: half as fast.
-_AT_ONCE = 32
 _TIMES = (str, float, int)
 
 Object: TypeAlias = dict[str, Any]
@@ -51,44 +46,47 @@ Object: TypeAlias = dict[str, Any]
 class JsonFormat:
     """Reads lines that are one JSON object each."""
 
-    def __init__(self) -> None:
-        self._shapes: BoundedCache[Any, tuple[str, ...]] = BoundedCache(_names_among, _MOST_SHAPES)
-
     def rows(self, piece: bytes) -> list[Row]:
         """Return the lines that can be read."""
-        return [row for row in map(self._row, _objects(piece)) if row is not None]
+        lines = piece.decode("utf-8", "surrogateescape").rstrip("\r\n").split("\n")
+        return [row for row in map(_row, lines) if row is not None]
 
-    def _row(self, found: Any) -> Row | None:
+
+def _row(line: str) -> Row | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
         try:
-            return self._of_visit(_flat(found))
-        except (AttributeError, LookupError, TypeError):
+            # nginx without ``escape=json`` writes \x for \u00.
+            found = json.loads(line.replace("\\x", "\\u00"))
+        except (ValueError, RecursionError):
             return None
-
-    def _of_visit(self, found: Object) -> Row:
-        """Return a visit. LookupError or TypeError for an object that is none."""
-        client, time, request, method, target, status, size, agent, host = self._shapes[
-            tuple(found)
-        ]
-        if not (asked := _text(found, request or target)):
-            raise LookupError  # an application's log is no log of visits
-        if not request:
-            asked = f"{_text(found, method) or 'GET'} {asked}"
-        if type(found[time]) not in _TIMES:
-            raise TypeError
-        return (
-            _text(found, client).encode("utf-8", "backslashreplace"),  # as in a log of text
-            found[time],
-            asked,
-            found.get(status, 0),
-            found.get(size, 0),
-            _text(found, agent),
-            _text(found, host),
-        )
+    try:
+        return _of_visit(_flat(found))
+    except (AttributeError, LookupError, TypeError):
+        return None
 
 
-def _names_among(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the fields of a visit in an object with *keys*, "" if missing."""
-    return tuple(next((name for name in names if name in keys), "") for names in _NAMES.values())
+def _of_visit(found: Object) -> Row:
+    """Return a visit. LookupError or TypeError for an object that is none."""
+    client, time, request, method, target, status, size, agent, host = (
+        next((name for name in names if name in found), "") for names in _NAMES.values()
+    )
+    if not (asked := _text(found, request or target)):
+        raise LookupError  # an application's log is no log of visits
+    if not request:
+        asked = f"{_text(found, method) or 'GET'} {asked}"
+    if type(found[time]) not in _TIMES:
+        raise TypeError
+    return (
+        _text(found, client).encode("utf-8", "backslashreplace"),  # as in a log of text
+        found[time],
+        asked,
+        found.get(status, 0),
+        found.get(size, 0),
+        _text(found, agent),
+        _text(found, host),
+    )
 
 
 def _flat(found: Object) -> Object:
@@ -108,27 +106,3 @@ def _text(found: Object, name: str) -> str:
     if type(text) is not str:
         raise TypeError
     return text
-
-
-def _objects(piece: bytes) -> Iterator[Any]:
-    """Yield the values of the lines that are JSON."""
-    lines = piece.decode("utf-8", "surrogateescape").rstrip().split("\n")
-    for start in range(0, len(lines), _AT_ONCE):
-        some = lines[start : start + _AT_ONCE]
-        # One call for some of them is faster, where all are what they should be.
-        if found := _loaded(f"[{','.join(some)}]", len(some)):
-            yield from found
-            continue
-        for line in some:
-            # nginx without ``escape=json`` writes \x for \u00.
-            escaped = line.replace("\\x", "\\u00")
-            yield from _loaded(f"[{line}]", 1) or _loaded(f"[{escaped}]", 1) or ()
-
-
-def _loaded(text: str, count: int) -> list[Any] | None:
-    """Return so many JSON values, None where the text is something else."""
-    try:
-        found: list[Any] = json.loads(text)
-        return found if len(found) == count else None
-    except (ValueError, RecursionError):
-        return None

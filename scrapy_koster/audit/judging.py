@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from scrapy_koster.audit.bounded_cache import BoundedCache
 from scrapy_koster.protocol.delay import delay_of
 from scrapy_koster.protocol.path import origin_and_path
 from scrapy_koster.protocol.reading import Reading, Rfc9309, RobotsTxt
-from scrapy_koster.protocol.records import Record
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.standing import Access, Standing, standing_stated
 from scrapy_koster.protocol.wording import text_of
@@ -25,9 +24,8 @@ FREE = -1
 
 _READERS: dict[Standard, type[Reading]] = {Standard.DRAFT: RobotsTxt, Standard.RFC_9309: Rfc9309}
 _RULE_CHARS = 300
-DECISIONS_KEPT = 32_768
-_DECISIONS_LEAST = 256
-_JUDGES_MOST = 500
+_ANSWERS_KEPT = 32_768
+_KEPT_LENGTH = 512
 _ORIGIN = b"http://site"
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
@@ -87,22 +85,35 @@ class Files:
         return range(self.at(start), self.at(end) + 1) if start <= end else range(0)
 
 
-class Judge(BoundedCache["bytes | str", Answer]):
-    """The answers to request lines, for the robots that have the same records in the file."""
+class Judge:
+    """The answers to the requests of robots."""
 
-    def __init__(self, name: str, files: Files, most: int) -> None:
-        super().__init__(self._answer, most)
-        self._name = name
+    def __init__(self, files: Files) -> None:
+        self._last = len(files.versions) - 1
         self._read = [
             (n, standard, _READERS[standard](version.body))
             for n, version in enumerate(files.versions)
             for standard in READINGS
             if version.body
         ]
-        # Many paths rest on few rules, and share one decision.
-        self._decisions: BoundedCache[Any, Decision] = BoundedCache(dict, _DECISIONS_LEAST)
+        self._names: dict[tuple[tuple[int, ...], ...], str] = {}
+        self._kept = lru_cache(_ANSWERS_KEPT)(self._answer)
 
-    def _answer(self, request: bytes | str) -> Answer:
+    def answer(self, name: str, request: bytes | str) -> Answer:
+        """Return the answer to a request, as the log has it, of the robot with this name token."""
+        is_long = len(request) > _KEPT_LENGTH  # many of those would fill the memory
+        return self._answer(name, request) if is_long else self._kept(name, request)
+
+    def like(self, name: str) -> str:
+        """Return a robot that has the same records: their answers are kept once."""
+        records = (
+            reading.records(name) if isinstance(reading, Rfc9309) else [reading.record(name)]
+            for _, _, reading in self._read
+        )
+        key = tuple(tuple(each.agents[0].number for each in some if each) for some in records)
+        return self._names.setdefault(key, name)
+
+    def _answer(self, name: str, request: bytes | str) -> Answer:
         method, path = method_and_path(request)
         if not path:
             return None
@@ -111,17 +122,17 @@ class Judge(BoundedCache["bytes | str", Answer]):
         url: Any = _ORIGIN + path
         if path.isascii():
             url = url.decode()
-        found = tuple(
-            ((n, standard), _rule(reading, url, self._name))
+        found = {
+            (n, standard): _rule(reading, url, name)
             for n, standard, reading in self._read
-            if not reading.allowed(url, self._name)
-        )
-        return self._decisions[found] if found else None
+            if not reading.allowed(url, name)
+        }
+        return found or None
 
-    def delay_secs(self, version: int) -> float | None:
-        """Return the delay that the robot's record of a version asks for."""
-        read = (reading for n, _, reading in self._read if n == version)
-        delays = (delay_of(each, self._name) for each in read if isinstance(each, RobotsTxt))
+    def delay_secs(self, name: str) -> float | None:
+        """Return the delay that the robot's record of the last version asks for."""
+        read = (reading for n, _, reading in self._read if n == self._last)
+        delays = (delay_of(each, name) for each in read if isinstance(each, RobotsTxt))
         return next((delay.secs for delay in delays if delay), None)
 
 
@@ -167,34 +178,6 @@ def _escaped(match: re.Match[bytes]) -> bytes:
     if match[1]:
         return bytes([int(match[1], 16)])
     return _LETTERS.get(match[2], match[2])
-
-
-class JudgeCache:
-    """The judges: one for all robots to which the same records apply."""
-
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._judges: dict[tuple[Any, ...], Judge] = {}
-        self._readings = [
-            (RobotsTxt(version.body), Rfc9309(version.body)) for version in files.versions
-        ]
-
-    def judge_of(self, name: str) -> Judge:
-        """Return the judge of the robot with this name token."""
-        key = tuple(
-            (_lines([draft.record(name)]), _lines(rfc9309.records(name)))
-            for draft, rfc9309 in self._readings
-        )
-        if key not in self._judges:
-            if len(self._judges) >= _JUDGES_MOST:
-                self._judges.clear()  # each robot still has its own
-            most = max(DECISIONS_KEPT // (len(self._judges) + 1), _DECISIONS_LEAST)
-            self._judges[key] = Judge(name, self._files, most)
-        return self._judges[key]
-
-
-def _lines(records: Sequence[Record | None]) -> tuple[int, ...]:
-    return tuple(record.agents[0].number for record in records if record)
 
 
 class Knowledge:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
+from pathlib import Path
 
 from scrapy_koster.audit.access_log import AccessLog, Visit
 
@@ -26,9 +27,9 @@ def merged_logs(logs: Sequence[AccessLog]) -> Iterator[tuple[list[Visit], list[V
     """
     size = max(min(_PIECES_BYTES // len(logs), PIECE_BYTES), _PIECE_LEAST_BYTES)
     newest = [
-        log.first_secs() if len(logs) > 1 and log.can_be_opened_again else float("-inf")
+        log.first_secs() if len(logs) > 1 and Path(log.name).is_file() else float("-inf")
         for log in logs
-    ]
+    ]  # a pipe cannot be opened again
     reading = {n: log.batches(size) for n, log in enumerate(logs)}
     held: list[Visit] = []
     done = float("-inf")

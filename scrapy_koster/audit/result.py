@@ -17,11 +17,11 @@ from scrapy_koster.audit.audited_robot import (
     Violations,
 )
 from scrapy_koster.audit.auditor import Auditor
-from scrapy_koster.audit.clients import Shown, clients_shown
-from scrapy_koster.audit.judging import Files, Rule
+from scrapy_koster.audit.clients import Shown
+from scrapy_koster.audit.judging import Rule
 from scrapy_koster.audit.kinds import Kind, fallback_of
 from scrapy_koster.audit.naming import By
-from scrapy_koster.audit.ranges import UNVERIFIED, Ranges
+from scrapy_koster.audit.ranges import Ranges
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
@@ -104,15 +104,17 @@ class Result:
     def _unknown(self, robots: Sequence[AuditedRobot]) -> dict[str, Any]:
         rest = self.auditor.rest
         most = sorted(robots, key=lambda robot: (-robot.requests, robot.name))[:_UNKNOWN_SHOWN]
-        keys = ("name", "requests", "violations")
-        rows = [
-            (printable(robot.name, _NAME_CHARS), robot.requests, robot.violations(self.reading))
-            for robot in most
-        ]
         return {
             "names": len(robots) + rest.unknown_names,
             "requests": sum(robot.requests for robot in robots) + rest.unknown_requests,
-            "most": [dict(zip(keys, row, strict=True)) for row in rows],
+            "most": [
+                {
+                    "name": printable(robot.name, _NAME_CHARS),
+                    "requests": robot.requests,
+                    "violations": robot.violations(self.reading),
+                }
+                for robot in most
+            ],
         }
 
     def _rest(self) -> dict[str, Any]:
@@ -132,7 +134,7 @@ class Result:
             "known_by": self.auditor.by(robot).value,
             "kind": self.auditor.kind(robot).value,
             "verified": self._is_verified(robot),
-            "documented": fallback_of(robot.name.removesuffix(UNVERIFIED)),
+            "documented": fallback_of(robot.token),
             "requests": robot.requests,
             "robots_txt_requests": robot.asking.count,
             "violations": robot.violations(self.reading),
@@ -143,7 +145,7 @@ class Result:
             },
             "in_grace": robot.excused[self.reading],
             "asked": self._asked(robot),
-            "speed": _speed(robot, self.auditor.files),
+            "speed": self._speed(robot),
             "clients": min(len(robot.clients), CLIENTS_MOST),
             "more_clients": len(robot.clients) > CLIENTS_MOST,
             "out_of_order": robot.late,
@@ -151,9 +153,18 @@ class Result:
             "last": _time(robot.pace.last),
         }
 
+    def _speed(self, robot: AuditedRobot) -> dict[str, Any]:
+        pace, delay = robot.pace, self.auditor.judge.delay_secs(robot.judged_as)
+        return {
+            "gap_secs": {name: pace.gap(part) for name, part in _GAPS.items()},
+            "worst": {f"{secs}s": worst for secs, worst in pace.worst.items()},
+            "crawl_delay_secs": delay,
+            "gaps_that_keep_it": None if delay is None else pace.kept(delay),
+        }
+
     def _is_verified(self, robot: AuditedRobot) -> bool | None:
         """Return whether its addresses are those published; None if they are not known."""
-        if robot.name.endswith(UNVERIFIED):
+        if robot.name != robot.token:
             return False
         return True if self.ranges is not None and self.ranges.has(robot.name) else None
 
@@ -174,7 +185,7 @@ class Result:
             "first": utc(violation.first),
             "last": utc(violation.last),
             "samples": violation.samples,
-            "clients": clients_shown(violation.clients, self.show),
+            "clients": sorted({*map(self.show, violation.clients)}),
         }
 
     def _asked(self, robot: AuditedRobot) -> dict[str, Any]:
@@ -212,17 +223,6 @@ def _kinds(robots: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _only_by(robot: AuditedRobot, reading: Standard) -> int:
     violations = robot.violated[reading].values()
     return sum(violation.count - violation.by_both for violation in violations)
-
-
-def _speed(robot: AuditedRobot, files: Files) -> dict[str, Any]:
-    pace = robot.pace
-    delay = robot.judge.delay_secs(len(files.versions) - 1)
-    return {
-        "gap_secs": {name: pace.gap(part) for name, part in _GAPS.items()},
-        "worst": {f"{secs}s": worst for secs, worst in pace.worst.items()},
-        "crawl_delay_secs": delay,
-        "gaps_that_keep_it": None if delay is None else pace.kept(delay),
-    }
 
 
 def _time(secs: float | None) -> str | None:

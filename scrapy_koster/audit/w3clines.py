@@ -7,7 +7,6 @@ from collections.abc import Callable
 from operator import itemgetter
 from urllib.parse import unquote_to_bytes
 
-from scrapy_koster.audit.bounded_cache import BoundedCache
 from scrapy_koster.audit.textlines import Row
 
 DIRECTIVE = re.compile(rb"^#[^\n]*\n", re.MULTILINE)
@@ -31,7 +30,6 @@ _WANTED = (
 )
 """What the fields of a visit are called, in the order of ``row``; the first counts."""
 _FIELDS_MOST = 200
-_KEPT = 20_000
 
 
 def is_w3c(start: bytes) -> bool:
@@ -73,20 +71,14 @@ def _reader_of(text: bytes) -> Callable[[bytes], list[Row]]:
     findall = re.compile(pattern, re.MULTILINE).findall
     kept = [name for name in fields if name in chosen]
     ordered = itemgetter(*(kept.index(name) if name is not None else len(kept) for name in chosen))
-    # CloudFront writes %20 for a space, IIS a plus sign.
-    decoded = unquote_to_bytes if b"x-edge-location" in fields else _with_spaces
-    agents = BoundedCache[bytes, bytes](decoded, _KEPT)
 
     def row(found: tuple[bytes, ...]) -> Row:
         client, date, time, method, stem, query, status, size, agent, host = ordered(found)
         target = stem if query in (b"", b"-") else b"%b?%b" % (stem, query)
         asked = b"%b %b" % (method or b"GET", target)
-        agent = b"" if agent == b"-" else agents[agent]
+        # CloudFront writes %20 for a space, IIS a plus sign.
+        agent = b"" if agent == b"-" else unquote_to_bytes(agent.replace(b"+", b" "))
         name = b"" if host == b"-" else host
         return client, b"%bT%b" % (date, time), asked, status, size, agent, name
 
     return lambda lines: list(map(row, findall(lines)))
-
-
-def _with_spaces(agent: bytes) -> bytes:
-    return agent.replace(b"+", b" ")

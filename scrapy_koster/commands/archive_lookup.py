@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from scrapy_koster.archive.folder import Folder, Outcome
 
-ARCHIVE_HELP = "folder of the archive (default: KOSTER_ARCHIVE)"
-
 _PARSERS = {
     *(f"scrapy_koster.{name}RobotParser" for name in ("Koster", "Strictest", "Rfc9309")),
     *(f"scrapy.robotstxt.{name}RobotParser" for name in ("Protego", "Python", "Rerp")),

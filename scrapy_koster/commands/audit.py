@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
@@ -17,22 +18,23 @@ from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.ranges import Ranges, networks_in
 from scrapy_koster.audit.result import KEYS, Result
 from scrapy_koster.audit.textlines import nginx_format
-from scrapy_koster.commands.logreading import Reading
+from scrapy_koster.commands.logreading import LogReader, Reading
 from scrapy_koster.commands.progress import progress_of
 from scrapy_koster.commands.style import joined
 from scrapy_koster.commands.subcommand import (
     NOT_RETRIEVED,
     Run,
     Subcommand,
+    argument,
+    file_option,
+    json_option,
     site_named,
     time_of,
-    unwritable,
+    usage_errors,
 )
 from scrapy_koster.protocol.line import whole_lines
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
     from scrapy_koster.audit.access_log import Opened
     from scrapy_koster.commands.style import Line, Style
 
@@ -62,28 +64,24 @@ the result so far."""
     statuses = """\
 exit status: 0 no robot disobeyed, 1 a robot disobeyed, 2 wrong usage, 3 a log could not be read
 completely, 4 the command failed; the highest that applies"""
-    page = "audit.md"
     extra = "tools"
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add its arguments."""
-        parser.add_argument("logs", nargs="+", metavar="LOG", help="log of your server; - is stdin")
-        parser.add_argument(
+    arguments = (
+        argument("logs", nargs="+", metavar="LOG", help="log of your server; - is stdin"),
+        argument(
             "--robots", metavar="FILE[@DATE]", action="append", required=True,
             help="the robots.txt, and the date from which it applied (2026-11-21); may be repeated",
-        )  # fmt: skip
-        parser.add_argument("--site", metavar="URL", help="ignore requests to other hosts")
-        parser.add_argument("--log-format", metavar="FORMAT", help="the log_format of nginx")
-        parser.add_argument(
-            "--reading", choices=[*KEYS.values()], default="draft", help="default: draft"
-        )
-        parser.add_argument(
+        ),
+        argument("--site", metavar="URL", help="ignore requests to other hosts"),
+        argument("--log-format", metavar="FORMAT", help="the log_format of nginx"),
+        argument("--reading", choices=[*KEYS.values()], default="draft", help="default: draft"),
+        argument(
             "--ranges", metavar="[NAME=]FILE", action="append", default=[],
             help="published address ranges of a robot; may be repeated",
-        )  # fmt: skip
-        parser.add_argument("--clients", action="store_true", help="show addresses, not networks")
-        parser.add_argument("--json", action="store_true", help="one JSON object")
-        parser.add_argument("-o", "--output", "--page", metavar="FILE", help="write an HTML page")
+        ),
+        argument("--clients", action="store_true", help="show addresses, not networks"),
+        json_option("one JSON object"),
+        file_option("-o", "--output", "--page", what="write an HTML page"),
+    )  # fmt: skip
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield what the robots did."""
@@ -108,20 +106,15 @@ completely, 4 the command failed; the highest that applies"""
             # The modules of a page import packages of the extra.
             from scrapy_koster.audit.audit_page import write_audit  # noqa: PLC0415
 
-            try:
-                write_audit(found, run.opts.output)
-            except OSError as error:
-                raise unwritable(run.opts.output, error) from None
+            write_audit(found, run.opts.output)
 
 
 def _audited(run: Run) -> Result:
     opts = run.opts
     standards = {key: standard for standard, key in KEYS.items()}
     show = whole if opts.clients else masked
-    try:
+    with usage_errors():
         given = nginx_format(opts.log_format) if opts.log_format is not None else None
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     if [*opts.robots, *opts.logs].count("-") > 1:
         raise UsageError("standard input can be read once: give - once")
     site = None if opts.site is None else site_named(opts.site)
@@ -134,7 +127,7 @@ def _audited(run: Run) -> Result:
         return f"{read / 1e6:,.0f}{of_total} MB read"
 
     with progress_of(total, run.output.warn, worded) as progress:
-        reading = Reading(progress.show)
+        reading = Reading(progress)
         with reading.until_interrupted():
             auditor, logs = audit(
                 files,
@@ -149,9 +142,9 @@ def _audited(run: Run) -> Result:
 
 def _opened(run: Run, name: str, reading: Reading) -> Opened:
     @contextmanager
-    def opened() -> Iterator[BinaryIO]:
+    def opened() -> Iterator[BufferedReader]:
         with run.output.opened(name, "the log of a server") as file:
-            yield reading.file(file)
+            yield BufferedReader(LogReader(file, reading))
 
     return opened
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.style import aligned, joined
-from scrapy_koster.commands.subcommand import Run, Subcommand, sites_named
+from scrapy_koster.commands.style import joined
+from scrapy_koster.commands.subcommand import Run, Subcommand, argument, json_option, sites_named
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.protocol.access import Failure, Known, last_copy
 from scrapy_koster.protocol.line import lines
@@ -21,12 +21,10 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.sitemap import sitemaps_in
 from scrapy_koster.protocol.wording import shown, utc
-from scrapy_koster.storage import StorageError
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
     from typing import TypeAlias
 
     from scrapy_koster.commands.style import Line, Style
@@ -42,7 +40,6 @@ exit status: 0 done, 1 a site is not stored, 2 wrong usage, 3 the storage failed
 _SITE = "URL of the site, or its host; a host without a port means all its sites"
 
 _NOT_STORED = 1
-_STORAGE_FAILED = 3
 _LINE_CHARS = 1000
 _COLUMNS = ("SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL", "ROBOT")
 
@@ -51,15 +48,11 @@ class Action(Subcommand):
     """A command of ``scrapy robots cache``."""
 
     statuses = _STATUSES
-    page = "commands.md#scrapy-robots-cache-listshowforget"
 
     def run(self, run: Run) -> Iterator[Line]:
         """Open the storage and yield the answer."""
-        try:
-            with ExitStack() as opened:
-                yield from self.answer(run, dict(_opened(run, opened)))
-        except StorageError as error:
-            run.warn(printable(str(error), 1000), _STORAGE_FAILED)
+        with ExitStack() as opened:
+            yield from self.answer(run, dict(_opened(run, opened)))
 
     @abstractmethod
     def answer(self, run: Run, storages: _Storages) -> Iterator[Line]:
@@ -73,10 +66,7 @@ class List(Action):
     brief = "list the stored sites"
     about = "List the stored sites."
     example = "scrapy robots cache list"
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add its arguments."""
-        parser.add_argument("--json", action="store_true", help="one JSON object for each site")
+    arguments = (json_option("one JSON object for each site"),)
 
     def answer(self, run: Run, storages: _Storages) -> Iterator[Line]:
         """Yield a line for each site and robot."""
@@ -85,7 +75,8 @@ class List(Action):
         if run.opts.json:
             yield from (json.dumps(_as_dict(*each)) for each in known)
         elif known:
-            yield from _table(known, run.style, now=time())
+            now = time()
+            yield from run.style.table(_COLUMNS, [_row(*each, now) for each in known])
         else:
             yield "nothing is stored"
 
@@ -97,11 +88,7 @@ class Show(Action):
     brief = "show the copy of a site"
     about = "Show the stored copy of a site."
     example = "scrapy robots cache show https://example.com"
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add its arguments."""
-        parser.add_argument("site", metavar="SITE", help=_SITE)
-        parser.add_argument("--json", action="store_true", help="one JSON object")
+    arguments = (argument("site", metavar="SITE", help=_SITE), json_option("one JSON object"))
 
     def answer(self, run: Run, storages: _Storages) -> Iterator[Line]:
         """Yield the copies of the site."""
@@ -128,11 +115,10 @@ class Forget(Action):
     brief = "delete copies"
     about = "Delete stored copies. The next crawl fetches these files again."
     example = "scrapy robots cache forget example.com"
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add its arguments."""
-        parser.add_argument("sites", nargs="*", metavar="SITE", help=_SITE)
-        parser.add_argument("--all", action="store_true", help="delete the copies of all sites")
+    arguments = (
+        argument("sites", nargs="*", metavar="SITE", help=_SITE),
+        argument("--all", action="store_true", help="delete the copies of all sites"),
+    )
 
     def answer(self, run: Run, storages: _Storages) -> Iterator[Line]:
         """Delete copies, and yield their sites."""
@@ -164,7 +150,6 @@ class Cache(Subcommand):
     about = "List, show or delete the copies in your storage (KOSTER_STORAGE)."
     example = List.example
     statuses = _STATUSES
-    page = Action.page
 
     def add_to(self, subparsers: Any) -> None:
         """Add its parser, with one for each of its actions."""
@@ -201,21 +186,13 @@ def _sites_named(text: str, storage: Storage) -> list[Site]:
     return [site for site, _ in storage.sites() if site.host == sites[0].host]
 
 
-def _table(known: list[tuple[Site, Known, str]], style: Style, *, now: float) -> Iterator[Line]:
-    """Yield a table of sites."""
-    rows = [(*_row(site, about, now), printable(robot)) for site, about, robot in known]
-    heading, *table = aligned([_COLUMNS, *rows])
-    yield style.bold(heading)
-    for line, (_, about, _) in zip(table, known, strict=True):
-        yield style.yellow(line) if isinstance(about, Failure) else line
-
-
-def _row(site: Site, known: Known, now: float) -> tuple[str, ...]:
+def _row(site: Site, known: Known, robot: str, now: float) -> tuple[str | int, ...]:
     name = printable(str(site))
     if isinstance(known, Failure):
-        return name, printable(known.reason, 40), "-", utc(known.asked), "-"
+        return name, printable(known.reason, 40), "-", utc(known.asked), "-", printable(robot)
     until = utc(known.expires) + ("" if now < known.expires else " (stale)")
-    return name, f"HTTP {known.status}", str(len(known.body)), utc(known.fetched), until
+    facts = f"HTTP {known.status}", len(known.body), utc(known.fetched), until
+    return name, *facts, printable(robot)
 
 
 def _show_as_text(site: Site, known: Known, robot: str, style: Style) -> Iterator[Line]:

@@ -15,7 +15,9 @@ from scrapy_koster.commands.subcommand import (
     NOT_RETRIEVED,
     Run,
     Subcommand,
+    argument,
     is_url,
+    json_option,
     requested,
 )
 from scrapy_koster.protocol.access import Copy
@@ -25,8 +27,6 @@ from scrapy_koster.protocol.standing import Standing, standing_stated
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
     from scrapy_koster.commands.lookup import Learnt
     from scrapy_koster.commands.style import Line, Style
 
@@ -57,21 +57,15 @@ findings that do not apply to RFC 9309; --reading rfc9309 hides them. The codes 
     statuses = """\
 exit status: 0 clean, 1 findings, 2 wrong usage, 3 a site's robots.txt could not be retrieved,
 4 the command failed"""
-    page = "commands.md#scrapy-robots-check-fileurl-"
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add its arguments."""
-        parser.add_argument(
+    arguments = (
+        argument(
             "files", nargs="+", metavar="FILE|URL|-", help="file, URL of a site, or standard input"
-        )
-        parser.add_argument("--json", action="store_true", help="one JSON object for each file")
-        parser.add_argument("--all", action="store_true", help="show all findings of each code")
-        parser.add_argument(
-            "--level", choices=_LEVELS, default="note", help="lowest severity (default: note)"
-        )
-        parser.add_argument(
-            "--reading", choices=[*_READINGS], default="both", help="the standard (default: both)"
-        )
+        ),
+        json_option("one JSON object for each file"),
+        argument("--all", action="store_true", help="show all findings of each code"),
+        argument("--level", choices=_LEVELS, default="note", help="lowest (default: note)"),
+        argument("--reading", choices=[*_READINGS], default="both", help="default: both"),
+    )
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the findings."""

@@ -8,11 +8,10 @@ from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from scrapy.exceptions import UsageError
 from scrapy.utils.misc import build_from_crawler
 
-from scrapy_koster.archive.record import ArchiveError
 from scrapy_koster.commands.archive_lookup import (
-    ARCHIVE_HELP,
     Archived,
     archived_copy,
     folder_named,
@@ -22,10 +21,13 @@ from scrapy_koster.commands.explained import Explained, explain
 from scrapy_koster.commands.lookup import Learnt
 from scrapy_koster.commands.style import joined
 from scrapy_koster.commands.subcommand import (
-    AGENT_HELP,
+    AGENT,
+    ARCHIVE,
     NOT_RETRIEVED,
     Run,
     Subcommand,
+    argument,
+    json_option,
     robot_in,
     site_named,
     time_of,
@@ -43,8 +45,6 @@ from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.protocol.wording import because_of, delay_to_dict, ruling_to_dict, shown, utc
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
     from scrapy_koster.commands.style import Line, Style
     from scrapy_koster.crawl.config import Config
 
@@ -75,25 +75,24 @@ copy from the storage is used. Otherwise the robots.txt is fetched as your crawl
     statuses = """\
 exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not be retrieved,
 4 the command failed; the highest if you give several URLs"""
-    page = "commands.md#scrapy-robots-explain-url"
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add its arguments."""
-        parser.add_argument("urls", nargs="+", metavar="URL", help="URL of a page, or a host")
-        parser.add_argument("--agent", metavar="TOKEN", help=AGENT_HELP)
-        source = parser.add_mutually_exclusive_group()
-        source.add_argument("--robots", metavar="FILE", help="use this robots.txt; - is stdin")
-        source.add_argument("--refresh", action="store_true", help="fetch it despite a fresh copy")
-        source.add_argument("--at", metavar="TIME", help="use the archived copy of that time (UTC)")
-        parser.add_argument("--archive", metavar="FOLDER", help=ARCHIVE_HELP)
-        parser.add_argument("--json", action="store_true", help="one JSON object for each URL")
+    arguments = (
+        argument("urls", nargs="+", metavar="URL", help="URL of a page, or a host"),
+        AGENT,
+        argument("--robots", metavar="FILE", help="use this robots.txt; - is stdin"),
+        argument("--refresh", action="store_true", help="fetch it despite a fresh copy"),
+        argument("--at", metavar="TIME", help="use the archived copy of that time (UTC)"),
+        ARCHIVE,
+        json_option("one JSON object for each URL"),
+    )
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the verdicts."""
-        is_first = True
-        for explained in _archived(run) if run.opts.at is not None else _current(run):
+        opts, is_first = run.opts, True
+        if (opts.robots is not None) + opts.refresh + (opts.at is not None) > 1:
+            raise UsageError("give one of --robots, --refresh and --at")
+        for explained in _archived(run) if opts.at is not None else _current(run):
             run.worse(explained.status)
-            if run.opts.json:
+            if opts.json:
                 yield json.dumps(_as_dict(explained))
                 continue
             if not is_first:
@@ -105,7 +104,7 @@ exit status: 0 allowed, 1 forbidden, 2 wrong usage, 3 the robots.txt could not b
 def _current(run: Run) -> Iterator[Explained]:
     """Yield the verdicts of today."""
     opts, config = run.opts, run.config
-    robot, is_found = _robot(run, config.robot or user_agent(run.crawler))
+    robot, is_found = robot_in(opts.agent, config.robot or user_agent(run.crawler))
     urls = run.requested(opts.urls)
     given = opts.robots is not None
     learnt = _given(urls, run) if given else run.learn(urls, refresh=opts.refresh)
@@ -123,26 +122,16 @@ def _archived(run: Run) -> Iterator[Explained]:
     need_extra("archive", "scrapy robots explain --at")
     time = time_of(run.opts.at)
     urls = run.requested(run.opts.urls)
-    try:
-        folder = folder_named(run.opts.archive, run.config)
-        for url in urls:
-            archived = archived_copy(folder, site_named(url), time, settings=run.settings)
-            if archived is None:
-                message = f"{printable(url)}: the archive has nothing about its site by then"
-                run.warn(message, NOT_RETRIEVED)
-                continue
-            robot, is_found = _robot(run, archived.robot)
-            learnt, config = archived.learnt, archived.config
-            explained = _explained(run, url, robot, learnt, config, now=time)
-            yield replace(explained, is_found=is_found, archived=archived)
-    except ArchiveError as error:
-        run.warn(printable(str(error), 1000), NOT_RETRIEVED)
-
-
-def _robot(run: Run, default: str) -> tuple[str, bool]:
-    """Return the robot, and whether it was found inside of a header."""
-    agent = run.opts.agent
-    return (default, False) if agent is None else robot_in(agent)
+    folder = folder_named(run.opts.archive, run.config)
+    for url in urls:
+        archived = archived_copy(folder, site_named(url), time, settings=run.settings)
+        if archived is None:
+            message = f"{printable(url)}: the archive has nothing about its site by then"
+            run.warn(message, NOT_RETRIEVED)
+            continue
+        robot, is_found = robot_in(run.opts.agent, archived.robot)
+        explained = _explained(run, url, robot, archived.learnt, archived.config, now=time)
+        yield replace(explained, is_found=is_found, archived=archived)
 
 
 def _explained(

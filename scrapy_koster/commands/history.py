@@ -8,10 +8,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.archive.history import Version, changes, versions
-from scrapy_koster.archive.record import ArchiveError
-from scrapy_koster.commands.archive_lookup import ARCHIVE_HELP, folder_named
-from scrapy_koster.commands.style import aligned
-from scrapy_koster.commands.subcommand import NOT_RETRIEVED, Run, Subcommand, sites_named
+from scrapy_koster.commands.archive_lookup import folder_named
+from scrapy_koster.commands.subcommand import (
+    ARCHIVE,
+    Run,
+    Subcommand,
+    argument,
+    json_option,
+    sites_named,
+)
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import lines, narrow
 from scrapy_koster.protocol.printable import printable
@@ -19,8 +24,6 @@ from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.wording import shown, utc
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
     from scrapy_koster.archive.folder import Folder, Outcome
     from scrapy_koster.commands.style import Line, Style
 
@@ -42,28 +45,23 @@ last seen, its HTTP status, its size and its digest, which names its records in 
     statuses = """\
 exit status: 0 done, 1 the archive has nothing about the site, 2 wrong usage, 3 the archive
 cannot be read, 4 the command failed"""
-    page = "evidence.md"
     extra = "archive"
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add its arguments."""
-        parser.add_argument("site", metavar="SITE", help="URL of the site, or its host")
-        parser.add_argument("--archive", metavar="FOLDER", help=ARCHIVE_HELP)
-        parser.add_argument("--diff", action="store_true", help="show the lines that changed")
-        parser.add_argument("--json", action="store_true", help="one JSON object for each version")
+    arguments = (
+        argument("site", metavar="SITE", help="URL of the site, or its host"),
+        ARCHIVE,
+        argument("--diff", action="store_true", help="show the lines that changed"),
+        json_option("one JSON object for each version"),
+    )
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the versions."""
-        try:
-            folder = folder_named(run.opts.archive, run.config)
-            found = {site: folder.outcomes(site) for site in sites_named(run.opts.site)}
-            if not any(found.values()):
-                run.warn(f"the archive has nothing about {printable(run.opts.site)}", _NOTHING)
-            for site, outcomes in found.items():
-                if outcomes:
-                    yield from _history(run, site, folder, outcomes)
-        except ArchiveError as error:
-            run.warn(printable(str(error), _LINE_CHARS), NOT_RETRIEVED)
+        folder = folder_named(run.opts.archive, run.config)
+        found = {site: folder.outcomes(site) for site in sites_named(run.opts.site)}
+        if not any(found.values()):
+            run.warn(f"the archive has nothing about {printable(run.opts.site)}", _NOTHING)
+        for site, outcomes in found.items():
+            if outcomes:
+                yield from _history(run, site, folder, outcomes)
 
 
 def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> Iterator[Line]:
@@ -75,9 +73,7 @@ def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> I
             yield json.dumps(_as_dict(site, version) | _changes_as_dict(bodies, number))
         return
     yield run.style.bold(str(site))
-    heading, *rows = aligned([_COLUMNS, *map(_row, found)])
-    yield run.style.bold(heading)
-    yield from rows
+    yield from run.style.table(_COLUMNS, [_row(version) for version in found])
     if failures:
         last = failures[-1]
         assert isinstance(last.known, Failure)
@@ -88,11 +84,10 @@ def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> I
         yield from _diff(found[number : number + 2], old, new, run.style)
 
 
-def _row(version: Version) -> tuple[str, ...]:
-    copy = version.copy
-    size = str(version.first.body_bytes)
-    seen = utc(version.copy.fetched), utc(version.last_seen), str(version.seen)
-    return *seen, str(copy.status), size, printable(copy.digest)
+def _row(version: Version) -> tuple[str | int, ...]:
+    copy, size = version.copy, version.first.body_bytes
+    seen = utc(copy.fetched), utc(version.last_seen), version.seen
+    return *seen, copy.status, size, printable(copy.digest)
 
 
 def _as_dict(site: Site, version: Version) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, cast
+from contextlib import contextmanager
+from io import BufferedReader, RawIOBase
+from typing import Any
 
 
 class _Ended(Exception):
-    """The user has ended what waits for a byte."""
+    """The user has ended a read that waits for a byte."""
 
 
 class Reading:
@@ -18,22 +19,18 @@ class Reading:
     def __init__(self, show: Callable[..., None]) -> None:
         self.ended = False
         """Whether the user has."""
-        self.octets = 0
-        """How many were read."""
+        self._bytes = 0
         self._show = show
         self._waits = False
 
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:
         """Take Ctrl-C for the end of the files; a second one ends the program."""
-        before: Any = None
-        with suppress(ValueError):  # not in the main thread: nobody can press it
-            before = signal.signal(signal.SIGINT, self._interrupted)
+        before = signal.signal(signal.SIGINT, self._interrupted)
         try:
             yield
         finally:
-            if before is not None:
-                signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, before)
 
     def _interrupted(self, *_: object) -> None:
         if self.ended:
@@ -42,35 +39,44 @@ class Reading:
         if self._waits:
             raise _Ended
 
-    def file(self, file: BinaryIO) -> BinaryIO:
-        """Return *file*, to be read as long as the user lets it."""
-        return cast("BinaryIO", _File(file, self))
+    def read(self, file: BufferedReader, size: int) -> bytes:
+        """Return at most *size* bytes of *file*, none once the user has ended it.
 
-    def read(self, file: BinaryIO, size: int) -> bytes:
-        """Return *size* octets of *file* at most, none at its end or once the user has ended it.
-
-        What a pipe has is not waited for to be more: it would be lost with Ctrl-C.
+        It does not wait for more than a pipe has: Ctrl-C would lose that.
         """
         try:
             self._waits = True
-            data = b"" if self.ended else file.read1(size)  # type: ignore[attr-defined]
+            data = b"" if self.ended else file.read1(size)
         except _Ended:
             return b""
         finally:
             self._waits = False
-        self.octets += len(data)
-        self._show(read=self.octets)
+        self._bytes += len(data)
+        self._show(read=self._bytes)
         return data
 
 
-class _File:
-    """What of a file is used to read a log."""
+class LogReader(RawIOBase):
+    """A file that is read by a Reading."""
 
-    def __init__(self, file: BinaryIO, reading: Reading) -> None:
+    def __init__(self, file: BufferedReader, reading: Reading) -> None:
         self._file = file
         self._reading = reading
-        self.fileno = file.fileno
-        self.tell = file.tell
 
-    def read(self, size: int) -> bytes:
-        return self._reading.read(self._file, size)
+    def fileno(self) -> int:
+        """Return the number of the file."""
+        return self._file.fileno()
+
+    def tell(self) -> int:
+        """Return how many bytes of the file were read."""
+        return self._file.tell()
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read bytes into *buffer*."""
+        data = self._reading.read(self._file, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)

@@ -1,4 +1,4 @@
-"""Standard input, output and error, any of which may be closed, full, or read by nobody.
+"""Standard input, output and error, which may be full, or read by nobody.
 
 This is the one way to the terminal, for text that may come from anywhere.
 """
@@ -9,8 +9,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import cast
 
 from scrapy.exceptions import UsageError
 
@@ -19,24 +20,15 @@ from scrapy_koster.protocol.printable import escaped
 
 
 class Output:
-    """The three streams as the command found them.
-
-    One that is closed is opened on nothing: its number would be given to the
-    next file that is opened, such as the database, and what is printed would
-    land in there.
-    """
+    """The standard streams of the command."""
 
     def __init__(self) -> None:
-        self._stdin_closed = sys.stdin is None
-        self._written = sys.stdout is not None
-        self.failure = None if self._written else "it is closed"
-        """Why standard output takes nothing more; None too where nobody reads it to its end."""
-        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-            if getattr(sys, name) is None:
-                setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+        self._written = True
+        self.failure: str | None = None
+        """Why standard output takes nothing more; None too if its reader has seen enough."""
 
     @contextmanager
-    def opened(self, name: str, wanted: str = "a file,") -> Iterator[BinaryIO]:
+    def opened(self, name: str, wanted: str = "a file,") -> Iterator[BufferedReader]:
         """Open a file, or standard input where *name* is "-".
 
         UsageError, which says what is *wanted*, where it cannot be read, then or later.
@@ -45,10 +37,8 @@ class Output:
             if name != "-":
                 with Path(name).open("rb") as file:
                     yield file
-            elif self._stdin_closed:
-                raise UsageError("cannot read '-': standard input is closed")
             else:
-                yield sys.stdin.buffer
+                yield cast("BufferedReader", sys.stdin.buffer)
         except (OSError, ValueError) as error:  # ValueError: a name with NUL in it
             reason = getattr(error, "strerror", None) or error
             raise UsageError(

@@ -7,79 +7,42 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING
-
-from scrapy_koster.commands.style import style_for
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 _LINE_EACH_SECS = 5.0
-_DRAWN_EACH_SECS = 0.2
-_WIDE = 75
-
-
-class ProgressLines:
-    """Reports counts by *say*, a line every five seconds."""
-
-    def __init__(self, say: Callable[[str], None], worded: Callable[..., str]) -> None:
-        self._say = say
-        self._worded = worded
-        self._last = monotonic()
-
-    def show(self, **counts: int) -> None:
-        """Report the counts, if it is time to."""
-        if monotonic() - self._last >= _LINE_EACH_SECS:
-            self._last = monotonic()
-            self._say(self._worded(**counts))
-
-
-class ProgressBar:
-    """Draws counts. Lines that are written to standard error meanwhile appear above the bar."""
-
-    def __init__(self, progress: Progress, worded: Callable[..., str], total: int) -> None:
-        self._progress = progress
-        self._worded = worded
-        self._task = progress.add_task("", total=total or None)
-        self._last = monotonic() - _DRAWN_EACH_SECS
-
-    def show(self, **counts: int) -> None:
-        """Draw the counts, if it is time to. The last ones are drawn at the end."""
-        done, text = next(iter(counts.values())), self._worded(**counts)
-        self._progress.update(self._task, completed=done, description=text)
-        if monotonic() - self._last >= _DRAWN_EACH_SECS:
-            self._last = monotonic()
-            self._progress.refresh()
 
 
 @contextmanager
 def progress_of(
     total: int, say: Callable[[str], None], worded: Callable[..., str]
-) -> Iterator[ProgressBar | ProgressLines]:
-    """Show counts on standard error while the context is open.
+) -> Iterator[Callable[..., None]]:
+    """Give a function that shows counts on standard error: a bar, or by *say* a line at times.
 
     *worded* takes the counts by name and returns a text. The first count ends at *total*, which
     is 0 if that is unknown.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield ProgressLines(say, worded)
+        last = monotonic()
+
+        def show_line(**counts: int) -> None:
+            nonlocal last
+            if monotonic() - last >= _LINE_EACH_SECS:
+                last = monotonic()
+                say(worded(**counts))
+
+        yield show_line
         return
     # Only surveys and audits need rich, and they need the extra.
-    import rich.progress as rich  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
 
-    coloured = style_for(sys.stderr, os.environ).coloured
-    console = Console(
-        file=sys.stderr, force_terminal=True, color_system="standard" if coloured else None
-    )
-    text = [rich.TextColumn("{task.description}"), rich.TimeRemainingColumn(compact=True)]
-    with rich.Progress(
-        *(text if console.width >= _WIDE else [rich.TaskProgressColumn()]),
-        rich.BarColumn(bar_width=None),
-        console=console,
-        auto_refresh=False,
-        redirect_stdout=False,
-        expand=True,
-        transient=True,
+    text, console = TextColumn("{task.description}"), Console(stderr=True)
+    with Progress(
+        text, BarColumn(), console=console, redirect_stdout=False, transient=True
     ) as progress:
-        yield ProgressBar(progress, worded, total)
+        task = progress.add_task("", total=total or None)
+
+        def draw(**counts: int) -> None:
+            done = next(iter(counts.values()))
+            progress.update(task, completed=done, description=worded(**counts))
+
+        yield draw

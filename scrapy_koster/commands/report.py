@@ -9,22 +9,18 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.subcommand import Run, Subcommand, unwritable
+from scrapy_koster.commands.subcommand import Run, Subcommand, argument, file_option, json_option
 from scrapy_koster.crawl.report import files_of, stored_copies
 from scrapy_koster.crawl.robot import copies_of
-from scrapy_koster.protocol.wording import utc
-from scrapy_koster.report.database import DatabaseError, reading
+from scrapy_koster.report.database import reading
 from scrapy_koster.report.numbers import csv_lines, read
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
     from scrapy.crawler import Crawler
 
     from scrapy_koster.crawl.config import Config
 
 _PAGE = "robots-report.html"
-_NOT_READ = 3
 
 
 class Report(Subcommand):
@@ -37,18 +33,16 @@ Make the page about a crawl from the data that a crawl with KOSTER_REPORT saves.
 still run, or have been killed."""
     example = "scrapy robots report -o robots-report.html"
     statuses = "exit status: 0 done, 2 wrong usage, 3 the file cannot be read, 4 the command failed"
-    page = "report.md"
     extra = "tools"
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add its arguments."""
-        parser.add_argument(
+    arguments = (
+        argument(
             "database", nargs="?", metavar="DB", help="data of a report (default: the newest)"
-        )
-        parser.add_argument("-o", "--output", metavar="FILE", help=f"the page (default: {_PAGE})")
-        parser.add_argument("--json", action="store_true", help="print the numbers as one object")
-        parser.add_argument("--csv", action="store_true", help="print the sites as CSV")
-        parser.add_argument("--against", metavar="OLD", help="data of an older report to compare")
+        ),
+        file_option("-o", "--output", what=f"the page (default: {_PAGE})"),
+        json_option("print the numbers as one object"),
+        argument("--csv", action="store_true", help="print the sites as CSV"),
+        argument("--against", metavar="OLD", help="data of an older report to compare"),
+    )
 
     def run(self, run: Run) -> Iterator[str]:
         """Write the page; yield the numbers, or where the page is."""
@@ -58,20 +52,15 @@ still run, or have been killed."""
         database = opts.database or _newest(run)
         page = opts.output or (None if opts.json or opts.csv else _PAGE)
         run.try_output(page)
-        try:
-            if page is not None:
-                write_report(run.crawler, run.config, database, page, against=opts.against)
-            if opts.json:
-                yield json.dumps(read(database).to_dict())
-            elif opts.csv:
-                with reading(database) as connection:
-                    yield from csv_lines(connection)
-            else:
-                yield f"{page}: the report of {_of_what(database)} ({database})"
-        except DatabaseError as error:
-            run.warn(str(error), _NOT_READ)
-        except OSError as error:
-            raise unwritable(page, error) from None
+        if page is not None:
+            write_report(run.crawler, run.config, database, page, against=opts.against)
+        if opts.json:
+            yield json.dumps(read(database).to_dict())
+        elif opts.csv:
+            with reading(database) as connection:
+                yield from csv_lines(connection)
+        else:
+            yield f"{page}: the report of {database}"
 
 
 def write_report(
@@ -83,14 +72,6 @@ def write_report(
 
     with stored_copies(config, copies_of(crawler, config)) as copies:
         write_page(database, page, copies=copies, against=against)
-
-
-def _of_what(database: str) -> str:
-    """Return whether a crawl or a survey has written the data, and when it began."""
-    with reading(database) as connection:
-        about = dict(connection.execute("SELECT name, value FROM about"))
-    kind = "a survey" if about.get("survey") else f"a crawl of spider {about.get('spider')}"
-    return f"{kind}, begun {utc(about['started'])}" if "started" in about else kind
 
 
 def _newest(run: Run) -> str:

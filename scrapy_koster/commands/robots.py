@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.output import Output
-from scrapy_koster.commands.style import style_for
 from scrapy_koster.commands.subcommand import (
     DOCS,
     FAILED,
+    NOT_RETRIEVED,
     Run,
     SubcommandParser,
 )
@@ -45,10 +41,11 @@ class RobotsCommand(ScrapyCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         """Add a parser for each of the commands."""
         # Scrapy imports this module for its other commands, too: a crawl needs no subcommand.
-        from scrapy_koster.commands.subcommands import SUBCOMMANDS  # noqa: PLC0415
+        from scrapy_koster.commands.subcommands import NOT_READ, SUBCOMMANDS  # noqa: PLC0415
 
         self._output = Output()
         self._subcommands = SUBCOMMANDS
+        self._not_read = NOT_READ
         super().add_options(parser)
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = f"example:\n  {_EXAMPLE}\n\nmore: {DOCS}commands.md"
@@ -58,6 +55,7 @@ class RobotsCommand(ScrapyCommand):
             dest="subcommand",
             metavar="|".join(self._subcommands),
             prog="scrapy robots",
+            required=True,
             parser_class=SubcommandParser,
         )
         for subcommand in self._subcommands.values():
@@ -65,32 +63,29 @@ class RobotsCommand(ScrapyCommand):
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
         """Take the settings from the options, and see what will be needed."""
-        with _printable_usage_errors():
-            if opts.subcommand is None:
-                *names, last = self._subcommands
-                raise UsageError(f"say what to do: scrapy robots {', '.join(names)} or {last}")
-            if args:
-                what, help_of = " ".join(args), f"scrapy robots {opts.subcommand} -h"
-                raise UsageError(f"not understood: {what}; see {help_of}")
-            opts.set = [*opts.set, *getattr(opts, "set_behind", ())]
-            super().process_options(args, opts)
+        if args:
+            what = printable(" ".join(args), _MESSAGE_CHARS)
+            raise UsageError(f"not understood: {what}; see scrapy robots {opts.subcommand} -h")
+        opts.set = [*opts.set, *getattr(opts, "set_behind", ())]
+        super().process_options(args, opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:  # noqa: ARG002
         """Run the command; ``exitcode`` is its answer."""
         assert self.settings is not None
-        run = Run(opts, style_for(sys.stdout, os.environ), self._output, self.settings)
+        run = Run(opts, self._output, self.settings)
         subcommand = self._subcommands[opts.subcommand]
         try:
             if subcommand.extra is not None:
                 need_extra(subcommand.extra, f"scrapy robots {subcommand.name}")
-            with _printable_usage_errors():
-                # To its end, though nobody may read it: it is also what is done.
-                for line in subcommand.run(run):
-                    self._output.write(line)
+            # To its end, though nobody may read it: it is also what is done.
+            for line in subcommand.run(run):
+                self._output.write(line)
             self._output.flush()
-        except UsageError:
-            raise
-        except MissingExtraError as error:
+        except UsageError as error:
+            raise UsageError(printable(str(error), _MESSAGE_CHARS)) from None
+        except self._not_read as error:
+            run.warn(printable(str(error), _MESSAGE_CHARS), NOT_RETRIEVED)
+        except (MissingExtraError, OSError) as error:
             run.warn(str(error), FAILED)
         except Exception:  # noqa: BLE001  # Python's own status, 1, would be an answer
             for line in traceback.format_exc().splitlines():
@@ -98,13 +93,3 @@ class RobotsCommand(ScrapyCommand):
         if self._output.failure is not None:
             run.warn(f"cannot write to standard output: {self._output.failure}", FAILED)
         self.exitcode = run.status
-
-
-@contextmanager
-def _printable_usage_errors() -> Iterator[None]:
-    """Scrapy prints their messages as they are."""
-    try:
-        yield
-    except UsageError as error:
-        error.args = (printable(str(error), _MESSAGE_CHARS),)
-        raise

@@ -6,11 +6,11 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import BinaryIO
+from io import BufferedReader
 
 from scrapy import Request
 
-from scrapy_koster.audit.logfile import octets
+from scrapy_koster.audit.logfile import DAMAGES, LogError, decompressed
 from scrapy_koster.commands.subcommand import HAS_SCHEME
 from scrapy_koster.protocol.site import site_of
 
@@ -20,7 +20,6 @@ LINE_MAX_BYTES = 8192
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 _BEFORE_PATH = re.compile(r"[a-z]+://[^/?#]*")
 _CACHE_KIB = 20_000
-_READ_BYTES = 1 << 16
 
 
 class Seeds:
@@ -44,7 +43,7 @@ class Seeds:
     def __len__(self) -> int:
         return self._count
 
-    def read(self, file: BinaryIO) -> Iterator[str]:
+    def read(self, file: BufferedReader) -> Iterator[str]:
         """Add the lines of *file*; yield, safe to print, which of them are broken, and why.
 
         Raises LogError if it is compressed and damaged.
@@ -57,8 +56,8 @@ class Seeds:
                 self.broken += 1
                 yield f"line {self.lines}: {error}"
 
-    def _add(self, line: bytes | None) -> None:
-        if line is None:
+    def _add(self, line: bytes) -> None:
+        if len(line) > LINE_MAX_BYTES:
             raise ValueError(f"longer than {LINE_MAX_BYTES} bytes")
         try:
             text = line.decode("utf-8-sig" if self.lines == 1 else "utf-8").strip()
@@ -89,19 +88,19 @@ class Seeds:
         self._db.close()
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes | None]:
-    """Yield the lines of *file*, compressed or not, None for one that is too long."""
-    rest = b""
-    for data in octets(file, _READ_BYTES):
-        *whole, rest = (rest + data).split(b"\n")
-        yield from map(_unless_too_long, whole)
-        rest = rest[: LINE_MAX_BYTES + 1]  # what is too long already need not be kept
-    if rest:
-        yield _unless_too_long(rest)
+def _lines(file: BufferedReader) -> Iterator[bytes]:
+    """Yield the lines of *file*, compressed or not, or the first 8,193 bytes of a longer line.
 
-
-def _unless_too_long(line: bytes) -> bytes | None:
-    return line if len(line) <= LINE_MAX_BYTES else None
+    Raises LogError.
+    """
+    try:
+        stream = decompressed(file)
+        while line := stream.readline(LINE_MAX_BYTES + 1):
+            yield line
+            while len(line) > LINE_MAX_BYTES and not line.endswith(b"\n"):
+                line = stream.readline(LINE_MAX_BYTES + 1)
+    except DAMAGES as error:
+        raise LogError(f"damaged: {error}") from None
 
 
 def url_of(text: str) -> tuple[str, str]:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from io import StringIO
-from shutil import get_terminal_size
 from typing import TextIO, TypeAlias
 
 from scrapy_koster.protocol.printable import escaped
-
-_UNLIMITED = 100_000
 
 
 class Painted(str):
@@ -59,32 +55,18 @@ class Style:
     def table(
         self, columns: Sequence[str], rows: Sequence[Sequence[str | int]]
     ) -> Iterator[Painted]:
-        """Yield the lines of a table; with colours, its cells are folded to fit the terminal.
-
-        Columns of numbers are on the right. Needs the extra ``tools``.
-        """
-        # The commands without a table work without rich.
-        from rich.console import Console  # noqa: PLC0415
-        from rich.table import Table  # noqa: PLC0415
-        from rich.text import Text  # noqa: PLC0415
-
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for at, column in enumerate(columns):
-            is_number = all(isinstance(row[at], int) for row in rows)
-            table.add_column(column, overflow="fold", justify="right" if is_number else "left")
-        for row in rows:
-            table.add_row(*(Text(escaped(str(cell))) for cell in row))
-        console = Console(
-            file=StringIO(),
-            force_terminal=self.coloured,
-            color_system="standard" if self.coloured else None,
-            force_jupyter=False,
-            width=get_terminal_size().columns if self.coloured else _UNLIMITED,
+        """Yield the lines of a table. Columns of numbers are on the right."""
+        cells = [[escaped(str(cell)) for cell in row] for row in (columns, *rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        marks = [
+            ">" if all(isinstance(row[at], int) for row in rows) else "<"
+            for at in range(len(columns))
+        ]
+        heading, *lines = (
+            "  ".join(map("{:{}{}}".format, row, marks, widths)).rstrip() for row in cells
         )
-        with console.capture() as captured:
-            console.print(table)
-        for line in captured.get().splitlines():
-            yield Painted(line.rstrip())
+        yield self.bold(heading)
+        yield from map(Painted, lines)
 
 
 def joined(*parts: Line) -> Painted:
@@ -95,14 +77,6 @@ def joined(*parts: Line) -> Painted:
 def shown(line: Line) -> str:
     """Return *line* as it is printed, without a line end."""
     return line if isinstance(line, Painted) else escaped(line)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a line for each of *rows*, with the cells in columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
 
 
 def style_for(stream: TextIO, environ: Mapping[str, str]) -> Style:

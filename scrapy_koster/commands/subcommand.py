@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from abc import ABC, abstractmethod
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
@@ -19,7 +22,7 @@ from scrapy.utils.spider import DefaultSpider
 
 from scrapy_koster.commands.lookup import QUIET, Learnt, LookupSpider
 from scrapy_koster.commands.output import Output
-from scrapy_koster.commands.style import Line, Style
+from scrapy_koster.commands.style import Line, Style, style_for
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.extras import need_extra
 from scrapy_koster.protocol.nametoken import name_token
@@ -30,7 +33,32 @@ from scrapy_koster.report.writing import try_writing
 NOT_RETRIEVED = 3
 """The exit status where an answer could not be had; 2 is for wrong usage."""
 
-AGENT_HELP = "name of the robot, or its User-Agent header (default: from your settings)"
+Argument: TypeAlias = tuple[tuple[str, ...], dict[str, Any]]
+"""What ``ArgumentParser.add_argument`` is called with."""
+
+
+def argument(*names: str, **options: Any) -> Argument:
+    """Return an argument or an option of a command."""
+    return names, options
+
+
+def json_option(what: str) -> Argument:
+    """Return the option ``--json``."""
+    return argument("--json", action="store_true", help=what)
+
+
+def file_option(*names: str, what: str) -> Argument:
+    """Return an option for a file to write."""
+    return argument(*names, metavar="FILE", help=what)
+
+
+AGENT = argument(
+    "--agent", metavar="TOKEN",
+    help="name of the robot, or its User-Agent header (default: from your settings)",
+)  # fmt: skip
+ARCHIVE = argument(
+    "--archive", metavar="FOLDER", help="folder of the archive (default: KOSTER_ARCHIVE)"
+)
 
 FAILED = 4
 """The exit status where there is no answer, or nowhere to write it."""
@@ -43,16 +71,29 @@ _READ_MAX_BYTES = 10_000_000
 _ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Raise the ValueErrors that are about the user's input as UsageErrors."""
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
 @dataclass
 class Run:
     """One run of a command: its options, and what it may ask for."""
 
     opts: Namespace
-    style: Style
     output: Output
     settings: Settings
     status: int = 0
     """The exit status so far."""
+
+    @cached_property
+    def style(self) -> Style:
+        """The colours of standard output."""
+        return style_for(sys.stdout, os.environ)
 
     @cached_property
     def crawler(self) -> Crawler:
@@ -62,10 +103,8 @@ class Run:
     @cached_property
     def config(self) -> Config:
         """The KOSTER_ settings; UsageError where one is wrong."""
-        try:
+        with usage_errors():
             return config_of(self.crawler)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
 
     def worse(self, status: int) -> None:
         """End with *status*, if it is the highest so far."""
@@ -101,7 +140,8 @@ class Run:
             if name is not None:
                 try_writing(name)
         except (OSError, ValueError) as error:  # ValueError: a name with NUL in it
-            raise unwritable(name, error) from None
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(f"cannot write {name!r}: {reason}") from None
 
     def learn(self, urls: Iterable[str], *, refresh: bool = False) -> dict[str, Learnt]:
         """Return what a crawl would go by for each of *urls*. It can be called once.
@@ -141,6 +181,14 @@ def _crawler_process(settings: Settings) -> AsyncCrawlerProcess | CrawlerProcess
 DOCS = "https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/"
 
 
+class SubcommandParser(ArgumentParser):
+    """Reports wrong arguments in one printable line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the exit status for wrong usage."""
+        super().error(printable(message, _MESSAGE_CHARS))
+
+
 class Subcommand(ABC):
     """A command of ``scrapy robots``: its help, its arguments and its run."""
 
@@ -149,18 +197,18 @@ class Subcommand(ABC):
     """A line in the list of commands."""
     about: ClassVar[str]
     """The text above the options."""
+    arguments: ClassVar[Sequence[Argument]] = ()
     example: ClassVar[str]
     statuses: ClassVar[str]
     """The exit statuses."""
-    page: ClassVar[str]
-    """The page of the documentation, below docs/."""
     extra: ClassVar[str | None] = None
     """The extra of the package that the command needs."""
 
     def add_to(self, subparsers: Any) -> None:
         """Add the parser of the command, with all its options, to *subparsers*."""
         parser = self.add_parser(subparsers)
-        self.add_arguments(parser)
+        for names, options in self.arguments:
+            parser.add_argument(*names, **options)
         _add_global_options(parser)
 
     def add_parser(self, subparsers: Any) -> ArgumentParser:
@@ -169,13 +217,10 @@ class Subcommand(ABC):
             self.name,
             help=self.brief,
             description=self.about,
-            epilog=f"example:\n  {self.example}\n\n{self.statuses}\n\nmore: {DOCS}{self.page}",
+            epilog=f"example:\n  {self.example}\n\n{self.statuses}\n\nmore: {DOCS}commands.md",
             formatter_class=RawDescriptionHelpFormatter,
         )
         return parser
-
-    def add_arguments(self, parser: ArgumentParser) -> None:  # noqa: B027  # may have none
-        """Add the arguments of the command to *parser*. By default it has none."""
 
     @abstractmethod
     def run(self, run: Run) -> Iterator[Line]:
@@ -194,27 +239,14 @@ def _add_global_options(parser: ArgumentParser) -> None:
     group.add_argument("--nolog", action="store_true", default=SUPPRESS, help="disable logging")
 
 
-class SubcommandParser(ArgumentParser):
-    """Says what is wrong with arguments in one printable line."""
-
-    def error(self, message: str) -> NoReturn:
-        """End with the exit status for wrong usage."""
-        super().error(printable(message, _MESSAGE_CHARS))
-
-
-def unwritable(name: str | None, error: Exception) -> UsageError:
-    """Return what to raise if *name* cannot be written."""
-    return UsageError(f"cannot write {name!r}: {getattr(error, 'strerror', None) or error}")
-
-
-def robot_in(agent: str) -> tuple[str, bool]:
+def robot_in(agent: str | None, default: str = "") -> tuple[str, bool]:
     """Return the robot that ``--agent`` names, and whether it was found inside of a header.
 
     A header that begins as that of a browser names its robot further on, where an audit
     finds it too.
     """
-    if " " not in agent:
-        return agent, False
+    if agent is None or " " not in agent:
+        return agent or default, False
     from scrapy_koster.audit.naming import Namer  # noqa: PLC0415  # half a MB
 
     need_extra("tools", "--agent with a whole header")
@@ -229,13 +261,10 @@ def is_url(name: str) -> bool:
 
 def site_named(url: str) -> Site:
     """Return the site of *url*; UsageError where it names none."""
-    try:
-        site = site_of(url)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if site is None:
-        raise UsageError(f"not an http or https URL: {url!r}; write https://example.com/page")
-    return site
+    with usage_errors():
+        if site := site_of(url):
+            return site
+    raise UsageError(f"not an http or https URL: {url!r}; write https://example.com/page")
 
 
 def time_of(text: str) -> float:
@@ -253,10 +282,8 @@ def time_of(text: str) -> float:
 def sites_named(text: str) -> list[Site]:
     """Return the site of a URL, or both sites of a host; UsageError if *text* is neither."""
     urls = [text] if "://" in text else [f"{scheme}://{text}/" for scheme in ("https", "http")]
-    try:
+    with usage_errors():
         sites = [site for url in urls if (site := site_of(url))]
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     if not sites:
         raise UsageError(f"no http or https URL: {text!r}; write https://example.com or a host")
     return sites
@@ -265,9 +292,7 @@ def sites_named(text: str) -> list[Site]:
 def requested(url: str) -> str:
     """Return *url* as a Request has it, which is what a crawl decides on."""
     site_named(url)
-    try:
+    with usage_errors():
         url = Request(url).url
-    except ValueError as error:
-        raise UsageError(f"no request can be made of {url!r}: {error}") from None
     site_named(url)
     return url

@@ -6,11 +6,10 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
-from scrapy.utils.spider import DefaultSpider
 
 from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands.lookup import QUIET
@@ -18,14 +17,16 @@ from scrapy_koster.commands.progress import progress_of
 from scrapy_koster.commands.report import write_report
 from scrapy_koster.commands.seeds import Seeds
 from scrapy_koster.commands.subcommand import (
-    AGENT_HELP,
+    AGENT,
     FAILED,
     NOT_RETRIEVED,
     Run,
     Subcommand,
+    argument,
+    file_option,
+    json_option,
     robot_in,
 )
-from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.report import folder_of
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.crawl.survey import SURVEY_SETTINGS, SurveyReport, SurveySpider, survey_addons
@@ -33,11 +34,9 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.database import DatabaseError
 from scrapy_koster.report.numbers import read
-from scrapy_koster.report.writing import try_writing, whole
+from scrapy_koster.report.writing import whole
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-
     from scrapy_koster.commands.style import Line, Style
     from scrapy_koster.protocol.verdict import Verdict
 
@@ -59,18 +58,14 @@ the same command continues it."""
     statuses = """\
 exit status: 0 all URLs are allowed, 1 some would be refused, 2 wrong usage, 3 a robots.txt could
 not be retrieved, or you stopped the survey, 4 the command failed; the highest that applies"""
-    page = "commands.md#scrapy-robots-survey-file-"
     extra = "tools"
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add its arguments."""
-        parser.add_argument(
-            "file", metavar="FILE|-", help="URLs or hosts, one a line, also as gz, bz2 or xz"
-        )
-        parser.add_argument("--agent", metavar="TOKEN", help=AGENT_HELP)
-        parser.add_argument("-o", "--output", metavar="FILE", help="write a report, as HTML")
-        parser.add_argument("--verdicts", metavar="FILE", help="write the verdicts, as CSV")
-        parser.add_argument("--json", action="store_true", help="one JSON object")
+    arguments = (
+        argument("file", metavar="FILE|-", help="URLs or hosts, one a line, also as gz, bz2 or xz"),
+        AGENT,
+        file_option("-o", "--output", what="write a report, as HTML"),
+        file_option("--verdicts", what="write the verdicts, as CSV"),
+        json_option("one JSON object"),
+    )
 
     def run(self, run: Run) -> Iterator[Line]:
         """Yield the counts of the sites and of the URLs."""
@@ -98,18 +93,16 @@ def _read(run: Run, seeds: Seeds) -> None:
 
 
 def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
-    robot = _fetching_robot(run)
+    given = replace(run, settings=run.settings.copy())
+    robot = copies_of(given.crawler, given.config)  # the project's, whichever --agent names
     _set(run)
-
-    def worded(decided: int, sites: int, refused: int) -> str:
-        return f"{decided} of {len(seeds)} URLs, {sites} sites; {refused} refused"
-
+    worded = f"{{decided}} of {len(seeds)} URLs, {{sites}} sites; {{refused}} refused".format
     shown = progress_of(len(seeds), run.output.warn, worded)
     with _verdict_file(run.opts.verdicts) as verdicts, shown as progress:
         crawler = run.crawl(
             SurveySpider,
             seeds=seeds,
-            progress=progress.show,
+            progress=progress,
             verdicts=verdicts,
             robot_of_copies=robot,
         )
@@ -123,8 +116,6 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
         yield from _answer(run, seeds, spider, report.database)
     except DatabaseError as error:
         run.warn(str(error), FAILED)
-    except OSError as error:
-        run.warn(f"cannot write {run.opts.output!r}: {error.strerror}", FAILED)
 
 
 def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iterator[Line]:
@@ -174,15 +165,6 @@ def _cells(outcome: Verdict | str | None) -> tuple[str, int | str | None, str]:
             return "forbidden" if is_known else "unavailable", outcome.line, outcome.because()
 
 
-def _fetching_robot(run: Run) -> str:
-    """Return the robot that fetches: the project's, whichever robot --agent names."""
-    crawler = Crawler(DefaultSpider, run.settings.copy())
-    try:
-        return copies_of(crawler, config_of(crawler))
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
 def _set(run: Run) -> None:
     """Apply the settings of a survey, and check them."""
     archive = run.settings.get("KOSTER_ARCHIVE")
@@ -194,14 +176,8 @@ def _set(run: Run) -> None:
     run.try_output(run.opts.output)
     run.try_output(run.opts.verdicts)
     folder = folder_of(run.config)  # reports invalid settings, too
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        try_writing(str(folder / "survey"))
-    except OSError:
-        raise UsageError(
-            f"cannot write to {str(folder)!r}, where a survey saves its counts;"
-            " set KOSTER_SQLITE_PATH to a file in another folder"
-        ) from None
+    folder.mkdir(parents=True, exist_ok=True)
+    run.try_output(str(folder / "survey"))
 
 
 def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -> None:

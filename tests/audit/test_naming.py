@@ -17,12 +17,6 @@ FILES = {
 }
 
 
-def test_the_table_is_whole() -> None:
-    assert (len(ROBOTS), len(BROWSERS)) == (92, 40)
-    headers = [*BROWSERS, *(sent.header for sent in ROBOTS)]
-    assert len(set(headers)) == len(headers)
-
-
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 @pytest.mark.parametrize("sent", ROBOTS, ids=lambda sent: sent.name)
 def test_a_robot_is_named(sent: Sent, file: bytes) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -24,14 +22,8 @@ from harness.reports import tables_in
 from harness.server import Server, Site
 
 from scrapy_koster.audit.judging import Version
-from scrapy_koster.commands.logreading import Reading
 
 RUDE = "rudebot/1.0"
-CLOSED = b"User-agent: *\nDisallow: /\n"
-
-
-def unseen(*, read: int) -> None:
-    """Show progress to nobody."""
 
 
 @pytest.fixture
@@ -206,19 +198,6 @@ def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:
     assert of_one.objects[0]["site"] == "http://b.example"
 
 
-def test_before_the_first_date_nobody_is_accused(robots: Robots, log: Path) -> None:
-    ran = robots("audit", "--robots", "robots.txt@2026-11-19", log)
-    assert ran.status == 0
-    assert "rudebot" in ran.out
-
-
-def test_the_days_of_a_log(robots: Robots, log: Path) -> None:
-    log.write_bytes(written([Hit(BEGAN + n * 86400, RUDE, "/private/1") for n in range(20)]))
-    [found] = robots("audit", "--robots", "robots.txt", "--json", log).objects
-    assert found["days"][-1] == {"day": "2026-12-07", "requests": 1, "violations": 1}
-    assert len(found["days"]) == 20
-
-
 def test_published_ranges(robots: Robots, log: Path, tmp_path: Path) -> None:
     (tmp_path / "rudebot.json").write_text('{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}')
     (tmp_path / "ours").write_text("192.0.2.0/24\n")
@@ -268,44 +247,6 @@ def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
     assert found["robots"][0]["violations"] == 3
 
 
-def test_ctrl_c_between_two_reads(robots: Robots, log: Path) -> None:
-    reading = Reading(unseen)
-    handler = signal.getsignal(signal.SIGINT)
-    with reading.until_interrupted():
-        file = reading.file(io.BytesIO(b"some"))
-        assert file.read(2) == b"so"
-        signal.raise_signal(signal.SIGINT)
-        assert (file.read(2), reading.ended, reading.octets) == (b"", True, 2)
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is handler
-
-
-def test_ctrl_c_while_it_waits() -> None:
-    class Waiting(io.BytesIO):
-        def read1(self, _: int | None = -1, /) -> bytes:
-            signal.raise_signal(signal.SIGINT)
-            raise AssertionError
-
-    reading = Reading(unseen)
-    with reading.until_interrupted():
-        assert reading.file(Waiting()).read(1) == b""
-    assert reading.ended
-
-
-def test_out_of_the_main_thread_nobody_presses_ctrl_c() -> None:
-    def read() -> None:
-        reading = Reading(unseen)
-        with reading.until_interrupted():
-            found.append(reading.file(io.BytesIO(b"some")).read(9))
-
-    found: list[bytes] = []
-    thread = threading.Thread(target=read)
-    thread.start()
-    thread.join(timeout=forks.ENDS_SECS)
-    assert found == [b"some"]
-
-
 # The logs of servers that were crawled.
 
 
@@ -334,24 +275,3 @@ async def test_a_server_that_was_crawled_by_us(crawl: Crawl, server: Server) -> 
     assert (robot["name"], robot["violations"], robot["robots_txt_requests"]) == ("kindbot", 0, 1)
     assert robot["requests"] == 1 + 4
     assert robot["asked"]["pages_before"] == 0
-
-
-async def test_a_server_that_was_crawled_by_scrapys_own_middleware(
-    crawl: Crawl, server: Server
-) -> None:
-    """Its requests wait for a slow robots.txt, and some of them are sent all the same."""
-    site = server.site()
-    site.robots = Reply(200, CLOSED, delay=0.5)
-    await crawl(
-        urls=site.urls(40),
-        robots="scrapy",
-        settings={"USER_AGENT": "LeakyBot/1.0", "CONCURRENT_REQUESTS": 16},
-    )
-    leaked = site.pages_asked
-    found = audited(written(hits_of(site)), versions=[Version("r", float("-inf"), CLOSED)])
-    [robot] = found["robots"]
-    [violation] = robot["violated_rules"]
-    assert violation["count"] == robot["violations"] == len(leaked) > 0
-    assert violation["line"] == 2
-    assert set(violation["samples"]) <= set(leaked)
-    assert len(violation["samples"]) == min(5, len(leaked))

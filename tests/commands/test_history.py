@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from harness.archives import check
-from harness.challenge_pages import CLOUDFLARE
 from harness.clocks import JumpingClock
 from harness.commands import Robots
 from harness.comparison import RULES
@@ -108,65 +107,6 @@ def _now() -> str:
     return utc(time.time() + 5)
 
 
-async def test_explain_answers_for_a_crawl_that_fetched_no_robots_txt(
-    crawl: Crawl, server: Server, folder: Path, robots: Robots
-) -> None:
-    """Its storage was warm, and the archive of the crawl that had fetched them is gone."""
-    sites = [server.site() for _ in range(3)]
-    answers: list[Any] = [RULES, Reply(403), Reply(404)]
-    for site, answer in zip(sites, answers, strict=True):
-        site.robots = answer
-    urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
-    first = await crawl(urls=urls, settings={"KOSTER_ARCHIVE": None})
-    await crawl.sleep(5)
-    second = await crawl(urls=urls)
-    assert {site.asked("/robots.txt") for site in sites} == {1}
-    assert sorted(second.fetched) == sorted(first.fetched)
-    ran = robots("explain", "--at", _now(), "--archive", folder, "--json", *urls)
-    then = {told["url"]: told for told in ran.objects}
-    assert sorted(url for url, told in then.items() if told["allowed"]) == sorted(second.fetched)
-    for verdict in second.verdicts:
-        now, was = verdict.to_dict(), then[verdict.url]
-        for name in ("line", "digest", "record_id", "ground", "because", "fetched"):
-            assert was[name] == now[name]
-        assert was["record_id"] is not None
-    early = robots("explain", "--at", utc(time.time() - 4000), "--archive", folder, urls[0])
-    assert early.status == 3
-
-
-async def test_explain_gives_the_verdict_of_a_crawl_with_purposes_and_two_names(
-    crawl: Crawl, server: Server, folder: Path, robots: Robots
-) -> None:
-    site, challenged = server.site(), server.site()
-    site.robots = (
-        "User-agent: *\nContent-Usage: search=n\n\n"
-        "User-agent: figtree\nContent-Usage: train-ai=y\nContent-Usage: /closed train-ai=n\n"
-    )
-    challenged.robots = Reply(
-        200, CLOUDFLARE, headers={"Content-Type": "text/html", "cf-mitigated": "challenge"}
-    )
-    urls = [site.url("/open"), site.url("/closed"), challenged.url("/page")]
-    settings = {
-        "ROBOTSTXT_USER_AGENT": ["figtree-images", "figtree"],
-        "KOSTER_USAGE_PURPOSES": ["train-ai"],
-        "KOSTER_USAGE_ACTION": "refuse",
-        "KOSTER_DEFER_LIMIT_SECS": 0,
-    }
-    result = await crawl(urls=urls, settings=settings)
-    assert result.fetched == (urls[0],)
-    ran = robots("explain", "--at", _now(), "--archive", folder, "--json", *urls)
-    then = {told["url"]: told for told in ran.objects}
-    assert {url: told["ground"] for url, told in then.items()} == dict(
-        zip(urls, ("rule", "usage", "unavailable"), strict=True)
-    )
-    assert [each["line"] for each in then[urls[0]]["usage"]["statements"]] == [5]
-    for verdict in result.verdicts:
-        now, was = verdict.to_dict(), then[verdict.url]
-        for name in ("line", "digest", "record_id", "robot", "names", "reason"):
-            assert was[name] == now[name], name
-    check(folder)
-
-
 async def a_crawl_that_sees_all_versions(
     crawl: Crawl, site: Site, clock: JumpingClock
 ) -> list[float]:
@@ -242,24 +182,6 @@ async def test_a_site_that_fails(
     ran = robots("explain", "--at", _now(), "--archive", folder, site.url("/"))
     assert ran.status == 3
     assert "HTTP 503" in ran.out
-
-
-async def test_an_index_that_is_missing_is_made_anew(
-    crawl: Crawl, server: Server, folder: Path, robots: Robots
-) -> None:
-    site = server.site()
-    site.robots = RULES
-    await crawl(urls=[site.url("/secret")])
-    [index] = folder.glob("*.cdxj")
-    before = index.read_bytes()
-    for damage in (b"", None, before[:-200]):
-        index.unlink()
-        if damage is not None:
-            index.write_bytes(damage)
-        ran = robots("history", site.url(""), "--archive", folder, "--json")
-        assert len(ran.objects) == 1
-        if damage != before[:-200]:
-            assert index.read_bytes() == before
 
 
 class Blank(KosterRobotParser):

@@ -20,7 +20,6 @@ from harness.reports import (
 )
 
 from scrapy_koster.protocol.standing import Standing
-from scrapy_koster.protocol.wording import utc
 from scrapy_koster.report import numbers, page
 from scrapy_koster.report.tally import Tally
 
@@ -35,18 +34,10 @@ def database(tmp_path: Path) -> Path:
 def test_the_page_of_the_newest(robots: Robots, database: Path, tmp_path: Path) -> None:
     ran = robots("report")
     assert (ran.status, ran.err) == (0, "")
-    began = utc(ABOUT["started"])
-    crawl = f"a crawl of spider web, begun {began}"
-    assert ran.out == f"robots-report.html: the report of {crawl} ({database})\n"
+    assert ran.out == f"robots-report.html: the report of {database}\n"
     text = (tmp_path / "robots-report.html").read_text()
     assert "of 65 sites" in text
     assert not list(tmp_path.glob("*.part"))
-
-
-def test_a_survey_is_no_crawl(robots: Robots, database: Path) -> None:
-    of_survey = written(database.parent / "survey.sqlite3", every_kind(), about={"survey": 1})
-    ran = robots("report", of_survey)
-    assert ran.out == f"robots-report.html: the report of a survey ({of_survey})\n"
 
 
 def test_json(robots: Robots, database: Path, tmp_path: Path) -> None:

@@ -38,14 +38,6 @@ def test_what_is_shown_is_text_and_no_markup(coloured: bool) -> None:
     assert [bool(COLOUR.search(line)) for line in printed] == [False, *[coloured] * 7]
 
 
-def test_a_long_line_is_neither_wrapped_nor_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "20")
-    style = Style(coloured=True)
-    assert COLOUR.sub("", shown(joined("a" * 500, " ", style.red("b" * 500)))) == (
-        "a" * 500 + " " + "b" * 500
-    )
-
-
 def test_no_crawl_imports_rich() -> None:
     code = "import sys, scrapy_koster; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

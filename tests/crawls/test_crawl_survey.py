@@ -51,7 +51,7 @@ class Surveys:
     def start(self, urls: list[str], **settings: Any) -> Running:
         seeds = Seeds()
         self.seeds.append(seeds)
-        assert list(seeds.read(io.BytesIO("\n".join(urls).encode()))) == []
+        assert list(seeds.read(io.BufferedReader(io.BytesIO("\n".join(urls).encode())))) == []
         self.shown = Shown()
         given = {**settings, **SURVEY_SETTINGS}
         given["ADDONS"] = survey_addons(Settings(settings))

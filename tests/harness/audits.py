@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import BytesIO
+from functools import partial
+from io import BufferedReader, BytesIO
 from typing import Any
 
 from harness.audit_logs import (
@@ -25,7 +26,8 @@ STANDARDS = {key: standard for standard, key in KEYS.items()}
 def audited(
     *logs: bytes, reading: str = "draft", versions: Sequence[Version] = VERSIONS, **options: Any
 ) -> dict[str, Any]:
-    opened = [(f"log{n}", lambda log=log: BytesIO(log)) for n, log in enumerate(logs)]
-    return Result(
-        *audit(Files(versions), opened, masked, **options), STANDARDS[reading], masked
-    ).to_dict()
+    opened: list[tuple[str, Any]] = [
+        (f"log{n}", partial(BufferedReader, BytesIO(log))) for n, log in enumerate(logs)
+    ]
+    result = audit(Files(versions), opened, masked, **options)
+    return Result(*result, STANDARDS[reading], masked).to_dict()

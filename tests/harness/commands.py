@@ -51,7 +51,8 @@ def robots(
         monkeypatch.delenv(name, raising=False)
 
     def run(*arguments: object, stdin: bytes = b"", **settings: Any) -> Ran:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        given_bytes = io.BufferedReader(io.BytesIO(stdin))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(given_bytes))
         given = Settings({"COMMANDS_MODULE": "scrapy_koster.commands", **settings})
         with pytest.raises(SystemExit) as ended:
             cmdline.execute(["scrapy", "robots", *map(str, arguments)], given)
