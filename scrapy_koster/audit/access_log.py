@@ -27,7 +27,7 @@ NAMELESS = ""
 
 _TIME, _HOST = FIELDS.index("time"), FIELDS.index("host")
 _TELLING = 5
-_HEADERS_KEPT = 20_000
+HEADERS_KEPT = 20_000
 _HOSTS_KEPT = 1000
 _TIMES_KEPT = 256
 _UNREAD_SHOWN = 5
@@ -52,7 +52,7 @@ def names_of(namer: Namer) -> Names:
         text = _text(header)
         return NAMELESS if text in ("", "-") else namer.named(text)
 
-    return lru_cache(_HEADERS_KEPT)(name_in)
+    return lru_cache(HEADERS_KEPT)(name_in)
 
 
 Opened = Callable[[], AbstractContextManager[BufferedReader]]

@@ -24,7 +24,7 @@ FREE = -1
 
 _READERS: dict[Standard, type[Reading]] = {Standard.DRAFT: RobotsTxt, Standard.RFC_9309: Rfc9309}
 _RULE_CHARS = 300
-_ANSWERS_KEPT = 32_768
+ANSWERS_KEPT = 32_768
 _KEPT_LENGTH = 512
 _ORIGIN = b"http://site"
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
@@ -97,7 +97,7 @@ class Judge:
             if version.body
         ]
         self._names: dict[tuple[tuple[int, ...], ...], str] = {}
-        self._kept = lru_cache(_ANSWERS_KEPT)(self._answer)
+        self._kept = lru_cache(ANSWERS_KEPT)(self._answer)
 
     def answer(self, name: str, request: bytes | str) -> Answer:
         """Return the answer to a request, as the log has it, of the robot with this name token."""

@@ -15,7 +15,7 @@ from typing import cast
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.style import Line, shown
+from scrapy_koster.commands.style import Line, Style, shown, style_for
 from scrapy_koster.protocol.printable import escaped
 
 
@@ -44,6 +44,11 @@ class Output:
             raise UsageError(
                 f"cannot read {name!r}: {reason}; give {wanted} or - for standard input"
             ) from None
+
+    @staticmethod
+    def style() -> Style:
+        """Return the colours that standard output takes."""
+        return style_for(sys.stdout, os.environ)
 
     def write(self, line: Line) -> None:
         """Print *line*, unless standard output takes nothing more."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from abc import ABC, abstractmethod
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +20,7 @@ from scrapy.utils.spider import DefaultSpider
 
 from scrapy_koster.commands.lookup import QUIET, Learnt, LookupSpider
 from scrapy_koster.commands.output import Output
-from scrapy_koster.commands.style import Line, Style, style_for
+from scrapy_koster.commands.style import Line, Style
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.extras import need_extra
 from scrapy_koster.protocol.nametoken import name_token
@@ -93,7 +91,7 @@ class Run:
     @cached_property
     def style(self) -> Style:
         """The colours of standard output."""
-        return style_for(sys.stdout, os.environ)
+        return self.output.style()
 
     @cached_property
     def crawler(self) -> Crawler:

@@ -242,8 +242,8 @@ def test_more_lines_than_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None
 def test_memory_does_not_grow_with_the_names_the_paths_and_the_clients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(audit_log, "_HEADERS_KEPT", 500)
-    monkeypatch.setattr(judging, "_ANSWERS_KEPT", 500)
+    monkeypatch.setattr(audit_log, "HEADERS_KEPT", 500)
+    monkeypatch.setattr(judging, "ANSWERS_KEPT", 500)
     monkeypatch.setattr(audit_auditor, "ROBOTS_MOST", 300)
 
     def most(count: int) -> int:

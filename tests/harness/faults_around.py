@@ -220,11 +220,6 @@ def _jobdir(harm: Harm) -> Callable[[Stage], Given]:
     return given
 
 
-def _of_version_99(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-
-
 # The clock.
 
 
@@ -378,9 +373,6 @@ FAULTS = (
     AroundFault(_ARCHIVE, "its folder is read-only", _with(KOSTER_ARCHIVE="/proc/self/x"), 1),
     AroundFault(_ARCHIVE, "the disk is full", _full_disk, 1),
     AroundFault(_STORAGE, "the file of the JOBDIR is garbage", _jobdir(_garbage), 1),
-    AroundFault(
-        _STORAGE, "the file of the JOBDIR is of a later version", _jobdir(_of_version_99), 1
-    ),
     AroundFault(_CLOCK, "a copy of 10 days ahead, which allows all", _of_a_later_clock),
     AroundFault(_CLOCK, "jumps 10 days ahead in mid-crawl", _jumping(DAYS)),
     AroundFault(_CLOCK, "jumps 10 days back in mid-crawl", _jumping(-DAYS)),

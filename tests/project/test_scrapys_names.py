@@ -34,7 +34,6 @@ OF_OTHERS = {
     "_replace": "the standard library: NamedTuple",
     "_value_": "the standard library: Enum",
     "_encode_request": "scrapy-redis: the queue",
-    "_newConnection": "Twisted: HTTPConnectionPool",
 }
 """Private names that are not Scrapy's."""
 OF_THE_ENGINE = {"downloader", "scraper", "scheduler", "paused", "running"}
@@ -47,7 +46,6 @@ SET = {
     "protocol/standing.py": {"_value_"},
     "crawl/engine/private.py": {"setattr"},
     "crawl/components/linkfilter.py": {"request"},
-    "commands/output.py": {"setattr"},
 }
 """Attributes that are set on objects of others: of the standard library but for crawl/engine.
 

@@ -8,6 +8,7 @@ a pool that opens connections through an endpoint and a factory of its own.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.web.client import HTTPConnectionPool
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterator
 
     from twisted.internet.defer import Deferred
 
@@ -32,7 +33,7 @@ class AnswerLimit:
         self._whole = HEADERS_MAX_BYTES + 2 * body_max_bytes
         self._limit = HEADERS_MAX_BYTES
         self._received = 0
-        self._is_passed = self._is_over = False
+        self._is_passed = False
 
     def headers_ended(self) -> None:
         """Allow a body. The framing of its chunks may be as long as the body itself."""
@@ -43,67 +44,97 @@ class AnswerLimit:
 
         Headers may end within *data*, so it is not known yet which limit it counts towards.
         """
-        self._is_passed = self._received > self._limit and not self._is_over
+        self._is_passed = self._received > self._limit
         self._received += len(data)
         return self._is_passed
 
-    def end(self) -> None:
-        """The answer has ended. Raise DownloadCancelledError if it was too long."""
-        self._is_over = True
+    def check(self) -> None:
+        """Raise DownloadCancelledError if the answer was too long."""
         if self._is_passed:
             is_header = self._limit < self._whole
             too_long = f"its answer is longer than {self._limit} bytes"
             raise DownloadCancelledError(HEADERS_TOO_LONG if is_header else too_long)
 
 
-def limited(handler: Any, limit: AnswerLimit) -> Any:
-    """Return a copy of *handler* for one request, whose answer has a *limit*.
+class LimitedConnections:
+    """Gives requests for a robots.txt connections on which their answers have a limit.
 
-    Returns *handler* itself if it has no pool of Twisted's.
+    These are the crawl's own: a page may use one when the answer has ended, without a limit. A
+    connection that a page has opened has none either, as Scrapy has it.
     """
-    pool = getattr(handler, "_pool", None)
-    if not isinstance(pool, HTTPConnectionPool) or not hasattr(pool, "_newConnection"):
-        return handler
-    try:
-        own_handler = copy(handler)
-    except Exception:  # noqa: BLE001  # somebody's subclass may not be copied
-        return handler
-    own_handler._pool = _Pool(pool, limit)  # noqa: SLF001
-    return own_handler
+
+    def __init__(self) -> None:
+        self.sending: AnswerLimit | None = None
+        """The limit of the request that is being written."""
+
+    @contextmanager
+    def writing(self, limit: AnswerLimit) -> Iterator[None]:
+        """Give the request that is written within this a *limit*."""
+        self.sending = limit
+        try:
+            yield
+        finally:
+            self.sending = None
+
+    def handler(self, handler: Any, limit: AnswerLimit) -> Any:
+        """Return a copy of *handler* for one request, whose answer has a *limit*.
+
+        Returns *handler* itself if it has no pool of Twisted's.
+        """
+        pool = getattr(handler, "_pool", None)
+        if not isinstance(pool, HTTPConnectionPool):
+            return handler
+        try:
+            own_handler = copy(handler)
+        except Exception:  # noqa: BLE001  # somebody's subclass may not be copied
+            return handler
+        own_handler._pool = _Pool(pool, self, limit)  # noqa: SLF001
+        return own_handler
 
 
 class _Pool:
-    """The pool of the crawl, as one request for a robots.txt uses it.
+    """The pool of the crawl, as one request uses it."""
 
-    It opens a connection of its own, since one that is open has the limit of another answer, or
-    none. A page may use it when the answer has ended, without a limit.
-    """
-
-    def __init__(self, pool: Any, limit: AnswerLimit) -> None:
+    def __init__(self, pool: Any, connections: LimitedConnections, limit: AnswerLimit) -> None:
         self._pool = pool
-        self._limit = limit
+        self._given = connections, limit
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pool, name)
 
     def getConnection(self, key: Hashable, endpoint: Any) -> Deferred[Any]:  # noqa: N802
-        """Return a new connection, which has a limit from its first byte."""
-        opened: Deferred[Any] = self._pool._newConnection(  # noqa: SLF001
-            key, _Endpoint(endpoint, self._limit)
-        )
-        return opened
+        """Return a connection; a new one has a limit from its first byte."""
+        found: Deferred[Any] = self._pool.getConnection(key, _Endpoint(endpoint, *self._given))
+        return found.addCallback(_Connection, *self._given)
+
+
+class _Connection:
+    """A connection that is about to send a request."""
+
+    def __init__(
+        self, connection: Any, connections: LimitedConnections, limit: AnswerLimit
+    ) -> None:
+        self._connection = connection
+        self._connections = connections
+        self._limit = limit
+
+    def request(self, request: Any) -> Deferred[Any]:
+        """Send *request*, which is written within this call."""
+        with self._connections.writing(self._limit):
+            answered: Deferred[Any] = self._connection.request(request)
+        return answered
 
 
 class _Endpoint:
     """An endpoint that opens connections with a limit."""
 
-    def __init__(self, endpoint: Any, limit: AnswerLimit) -> None:
+    def __init__(self, endpoint: Any, connections: LimitedConnections, limit: AnswerLimit) -> None:
         self._endpoint = endpoint
-        self._limit = limit
+        self._given = connections, limit
 
     def connect(self, factory: Any) -> Deferred[Any]:
         """Connect, and return the protocol that *factory* builds."""
-        connecting: Deferred[Any] = self._endpoint.connect(_Factory(factory, self._limit))
+        connecting: Deferred[Any] = self._endpoint.connect(_Factory(factory, *self._given))
         return connecting.addCallback(lambda wire: wire.wrappedProtocol)
 
 
@@ -112,25 +143,40 @@ class _Factory(WrappingFactory[Any]):
 
     noisy = False
 
-    def __init__(self, factory: Any, limit: AnswerLimit) -> None:
+    def __init__(self, factory: Any, *given: Any) -> None:
         super().__init__(factory)  # type: ignore[no-untyped-call]
-        self._limit = limit
+        self._given = given
 
     def buildProtocol(self, addr: Any) -> _Wire:  # noqa: N802
         """Return a protocol around that of the other factory."""
-        return _Wire(self, self.wrappedFactory.buildProtocol(addr), self._limit)
+        return _Wire(self, self.wrappedFactory.buildProtocol(addr), *self._given)
 
 
 class _Wire(ProtocolWrapper):
     """Counts the bytes that come before the connection's protocol parses them."""
 
-    def __init__(self, factory: _Factory, protocol: Any, limit: AnswerLimit) -> None:
+    def __init__(
+        self,
+        factory: _Factory,
+        protocol: Any,
+        connections: LimitedConnections,
+        limit: AnswerLimit,
+    ) -> None:
         super().__init__(factory, protocol)
-        self._limit = limit
+        self._connections = connections
+        self._limit: AnswerLimit | None = limit
+        self._is_used = False
+
+    def writeSequence(self, data: Any) -> None:  # noqa: N802
+        """Send a request; all but the first have the limit that they bring, a page has none."""
+        if self._is_used:
+            self._limit = self._connections.sending
+        self._is_used = True
+        super().writeSequence(data)  # type: ignore[no-untyped-call]
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802
         """Have *data* parsed, or close the connection."""
-        if self._limit.is_passed_by(data):
+        if self._limit is not None and self._limit.is_passed_by(data):
             self.abortConnection()
         else:
             super().dataReceived(data)  # type: ignore[no-untyped-call]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.http import Response
 
-from scrapy_koster.crawl.engine.answer_limit import AnswerLimit, limited
+from scrapy_koster.crawl.engine.answer_limit import AnswerLimit, LimitedConnections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -23,6 +23,7 @@ class RobotsDownload:
         downloader: Any = crawler.engine.downloader
         self._middlewares = downloader.middleware
         self._handlers = downloader.handlers
+        self._connections = LimitedConnections()
 
     async def through_middlewares(
         self, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
@@ -39,7 +40,7 @@ class RobotsDownload:
         handler = self._handler(request.url)
         # The interface of Scrapy 2.13 is for Scrapy to call.
         is_async = iscoroutinefunction(getattr(handler, "download_request", None))
-        sender = limited(handler, limit) if is_async else handler
+        sender = self._connections.handler(handler, limit) if is_async else handler
         response: object = await (
             self._handlers.download_request_async(request)
             if sender is handler

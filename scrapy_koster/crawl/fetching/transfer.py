@@ -67,7 +67,7 @@ class Transfer:
             except StopDownload as error:  # of a handler of the crawl: ours does not fail
                 raise RuntimeError(_STOPPED) from error
             finally:
-                self._limit.end()
+                self._limit.check()
             self.digest = digest_of(response.body)
             if "proxy" not in request.meta and response.ip_address is not None:
                 self.address = str(response.ip_address)
