@@ -12,7 +12,7 @@ import pytest
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
 from scrapy_koster.parsers.strictest import StrictestRobotParser
-from scrapy_koster.protocol.defect import ParserDefectError, bools_of
+from scrapy_koster.protocol.defect import ParserDefectError, bools_of, checked_parser
 from scrapy_koster.protocol.delay import Delay, delay_of
 
 
@@ -129,3 +129,8 @@ def test_a_defect_is_told_once() -> None:
     error = ParserDefectError(Answers, "ruling", "is odd")
     with pytest.raises(ParserDefectError, match="Answers is odd"):
         bools_of(Raises(error))("http://a/", "fig")
+
+
+def test_from_crawler_that_returns_no_parser() -> None:
+    with pytest.raises(ParserDefectError, match="returned a value of type NoneType, not a parser"):
+        checked_parser(KosterRobotParser, None)
