@@ -31,7 +31,7 @@ from scrapy_koster.report.writing import try_writing
 NOT_RETRIEVED = 3
 """The exit status where an answer could not be had; 2 is for wrong usage."""
 
-Argument: TypeAlias = tuple[tuple[str, ...], dict[str, Any]]
+Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
 """What ``ArgumentParser.add_argument`` is called with."""
 
 
