@@ -14,6 +14,7 @@ from harness.comparison import (
     PADDED,
     RULES,
     SETTINGS,
+    TEXT,
     Means,
     OneByOne,
     Row,
@@ -215,3 +216,42 @@ async def test_the_comparison_is_what_a_run_gives(crawl: Crawl, server: Server) 
         pytest.skip("its downloader has no timeout for a whole response: some would never end")
     table = await comparison(crawl, server)
     assert shown((DOCS / "access.md").read_text(encoding="utf-8")) == table
+
+
+@pytest.mark.parametrize("coding", ["none", "text/plain; charset=utf-8"])
+async def test_a_word_that_is_no_coding(crawl: Crawl, server: Server, coding: str) -> None:
+    what, result = await seen_in(
+        crawl, server, Row(coding, Means.RULES, coded(coding, PADDED.encode()))
+    )
+    check(what, result)
+    warned = result.logged(logging.WARNING)
+    assert [line for line in warned if "is experimental" not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "means"),
+    [
+        pytest.param(gzip.compress(PADDED.encode()), Means.RULES, id="whole"),
+        pytest.param(gzip.compress(PADDED.encode())[:-9], Means.DEFERRED, id="cut"),
+        pytest.param(b"\x1f\x8b\x08" + PADDED.encode(), Means.DEFERRED, id="broken"),
+        pytest.param(
+            gzip.compress(RULES.encode() + b"# and on\n" * 1_000_000), Means.RULES, id="a bomb"
+        ),
+    ],
+)
+@pytest.mark.parametrize("decodes", [True, False])
+async def test_gzip_without_a_content_encoding(
+    crawl: Crawl, server: Server, body: bytes, means: Means, *, decodes: bool
+) -> None:
+    row = Row("gzip", means, answering(Reply(200, body, headers=TEXT)))
+    check(*await seen_in(crawl, server, row, COMPRESSION_ENABLED=decodes))
+
+
+async def test_a_picture_is_not_counted_as_obeyed(crawl: Crawl, server: Server) -> None:
+    picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 9
+    row = Row("PNG", Means.UNRESTRICTED, answering(Reply(200, picture, headers=TEXT)))
+    what, result = await seen_in(crawl, server, row)
+    check(what, result)
+    told = "\n".join(result.logged(logging.INFO))
+    assert "Sites: 1 without rules." in told
+    assert f"HTTP 200 without a line of a robots.txt, {what.site.url('/robots.txt')}" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import resource
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -13,8 +14,9 @@ from typing import Any
 
 import pytest
 from harness.crawling import Crawl, RecordingSpider
-from harness.replies import Asked, Hang, Reply, redirect
+from harness.replies import Answer, Asked, Hang, Raw, Reply, Reset, redirect, truncated
 from harness.server import Server, Site
+from harness.sizes import so_many
 from scrapy import Request
 from twisted.python.failure import Failure
 
@@ -241,3 +243,75 @@ async def test_25_000_requests_to_a_deferred_site(crawl: Crawl, server: Server) 
     assert site.pages_asked == []
     # 10,000 requests of this size take 20 MB in memory.
     assert spider.grown < 10_000
+
+
+def row(rng: random.Random) -> Answer:
+    """An answer to GET /robots.txt out of the table of the access method."""
+    rules = "User-agent: *\nDisallow: /no\n"
+    return rng.choice(
+        [
+            Reply(body=rules),
+            Reply(body=rules, headers={"Cache-Control": "max-age=0"}),
+            Reply(206, body=rules),
+            Reply(503),
+            Reply(500, headers={"Retry-After": "1"}),
+            Reply(429, headers={"Retry-After": "garbage"}),
+            Reply(408),
+            Reset(),
+            Raw(b"garbage\r\n\r\n"),
+            truncated(rules),
+            redirect("/robots.txt"),
+            redirect("ftp://127.0.0.1/robots.txt"),
+            Reply(304),
+            Reply(body=b"not gzip", headers={"Content-Encoding": "gzip"}),
+        ]
+    )
+
+
+RANDOM_SEEDS = int(os.environ.get("RANDOM_SEEDS", "10"))
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(n, marks=[pytest.mark.long] if n >= 4 else []) for n in range(RANDOM_SEEDS)],
+)
+async def test_whatever_sites_answer_each_request_ends_once(
+    crawl: Crawl, server: Server, seed: int
+) -> None:
+    rng = random.Random(seed)
+    sites = [server.site(host=f"127.0.2.{n + 1}") for n in range(30)]
+    for site in sites:
+        site.robots = lambda asked: row(rng)
+    urls = [
+        rng.choice(sites).url(f"/{rng.choice(['yes', 'no'])}/{number}")
+        for number in range(so_many(300, 1000))
+    ]
+    settings = QUICK | {
+        "CONCURRENT_REQUESTS": 32,
+        "KOSTER_EXPIRY_MIN_SECS": 0,
+        "LOG_LEVEL": "INFO",
+        "KOSTER_MEMORY_SITES": 10,
+    }
+    result = await crawl(urls=urls, settings=settings)
+    ended = Counter(result.fetched) + Counter(url for url, _ in result.refused)
+    assert ended == Counter(urls)
+    assert all(
+        isinstance(error, (RobotsForbidden, RobotsUnavailable)) for _, error in result.refused
+    )
+    asked = [path for site in sites for path in site.pages_asked]
+    assert not [path for path in asked if path.startswith("/no")]
+    assert len(asked) == len(result.fetched)
+
+
+async def test_many_sites_that_hang_take_nothing_from_one_that_is_known(
+    crawl: Crawl, server: Server
+) -> None:
+    hanging = [server.site(host=f"127.0.1.{n}") for n in range(1, 41)]
+    for site in hanging:
+        site.robots = Hang()
+    healthy = server.site()
+    urls = [healthy.url("/first"), *(site.url("/") for site in hanging), *healthy.urls(40)]
+    running = crawl.start(urls=urls, settings={"KOSTER_TIMEOUT_SECS": 60})
+    await crawl.until(lambda: len(healthy.pages_asked) == 41)
+    result = await running.stop()
+    assert len(result.fetched) == 41

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
@@ -13,7 +13,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from scrapy_koster import RobotsUnavailable
+from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
 
 
 class Following:
@@ -112,3 +112,53 @@ async def test_a_page_that_ends_where_it_is_allowed(crawl: Crawl, site: Site, pa
     result = await ended(crawl, site.url("/moved"))
     assert result.fetched == (site.url(path),)
     assert warnings(result) == []
+
+
+class Heading(KosterMiddleware):
+    def process_response(self, request: Request, response: Any) -> Any:
+        response.headers.appendlist("X-Own", response.url)
+        return response
+
+
+class HeadingForSpider(KosterMiddleware):
+    def process_response(self, request: Request, response: Any, spider: Any) -> Any:
+        response.headers.appendlist("X-Own", spider.crawler and response.url)
+        return response
+
+
+class HeadingLater(KosterMiddleware):
+    async def process_response(self, request: Request, response: Any) -> Any:
+        response.headers.appendlist("X-Own", response.url)
+        return response
+
+
+class Seeing(RecordingSpider):
+    own: ClassVar[list[bytes]] = []
+
+    def page(self, response: Any) -> Any:
+        self.own.extend(response.headers.getlist("X-Own"))
+
+
+@pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
+@pytest.mark.parametrize("handlers", [{"http": Following}, {}], ids=["following", "Scrapy's"])
+@pytest.mark.parametrize("kind", [Heading, HeadingLater, HeadingForSpider])
+async def test_a_process_response_of_a_subclass_runs_too(
+    crawl: Crawl, site: Site, kind: type[KosterMiddleware], handlers: dict[str, Any]
+) -> None:
+    site.page("/moved", redirect(site.url("/private/1")))
+    Seeing.own.clear()
+    result = await ended(
+        crawl,
+        site.url("/open"),
+        site.url("/moved"),
+        spider=Seeing,
+        settings={
+            "DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, kind: 100},
+            "DOWNLOAD_HANDLERS": handlers,
+        },
+    )
+    assert Seeing.own == [site.url("/open").encode()]
+    [(url, error)] = result.refused
+    assert isinstance(error, RobotsForbidden)
+    assert error.verdict.url == site.url("/private/1")
+    assert url == (site.url("/moved") if handlers else site.url("/private/1"))

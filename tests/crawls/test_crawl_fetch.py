@@ -520,3 +520,29 @@ async def test_an_error_of_a_middleware_reaches_the_errback(crawl: Crawl, server
         frames = traceback.extract_tb(error.__traceback__)
         assert [frame.name for frame in frames].count("_refuse") == 1
     assert site.requests == ()
+
+
+async def test_it_is_exempt_from_the_offsite_filter(crawl: Crawl, server: Server) -> None:
+    site, other = server.site(), server.site(host="127.0.0.2")
+    site.robots, other.robots = redirect(other.url("/robots.txt")), RULES
+    arguments = {"allowed_domains": ["127.0.0.1"]}
+    assert obeyed(await crawl_site(crawl, site, arguments=arguments), site)
+
+
+async def test_cookies_that_robots_txt_sets_are_not_kept(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = [
+        Reply(302, headers={"Location": "/robots.txt?2", "Set-Cookie": "hop=1; Path=/"}),
+        Reply(200, RULES, headers={"Set-Cookie": "session=1; Path=/"}),
+    ]
+    await crawl_site(crawl, site)
+    assert [asked.header("Cookie") for asked in site.requests] == [None, None, None]
+
+
+async def test_it_is_not_put_into_the_http_cache(crawl: Crawl, server: Server) -> None:
+    site = server.site()
+    site.robots = RULES
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(crawl.folder / "httpcache")}
+    result = await crawl_site(crawl, site, settings=settings)
+    assert result.stats["httpcache/store"] == 1
+    assert result.stats["httpcache/miss"] == 1

@@ -17,7 +17,7 @@ from scrapy import signals
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from scrapy_koster import RobotsForbidden, Usage
+from scrapy_koster import RobotsForbidden, Usage, UsageMiddleware
 from scrapy_koster.protocol.standing import Ground
 from scrapy_koster.report.numbers import read
 
@@ -289,3 +289,11 @@ async def test_a_crawl_with_purposes_keeps_copies_for_a_day(
     assert known.expires - known.fetched == pytest.approx(secs)  # type: ignore[union-attr]
     said = [line for line in result.logged(logging.INFO) if "expire after 86400 s" in line]
     assert len(said) == len(settings.get("KOSTER_USAGE_PURPOSES", []))
+
+
+async def test_without_its_settings_nothing_of_it_runs(crawl: Crawl, server: Server) -> None:
+    result, urls = await crawled(crawl, server)
+    assert result.crawler.get_spider_middleware(UsageMiddleware) is None
+    assert {item.url for item in result.items} == set(urls)
+    assert spider_of(result).usages == {}
+    assert counted(result) == {}

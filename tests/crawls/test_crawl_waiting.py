@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -337,3 +338,52 @@ def test_a_command_for_one_page_of_a_host_that_does_not_exist_ends_as_scrapys(
     assert run.returncode == (1 if command.startswith("shell") else 0)
     assert "scrapy.exceptions.CannotResolveHostError: " in run.stderr
     assert "answered" not in run.stdout
+
+
+STUCK = """
+from scrapy import Request, Spider
+from scrapy.crawler import AsyncCrawlerProcess
+
+class Waiting(Spider):
+    name = "waiting"
+    start_urls = {urls!r}
+
+    async def parse(self, response):
+        await self.crawler.engine.download_async(Request({picture!r}))
+
+process = AsyncCrawlerProcess({settings!r})
+process.crawl(Waiting)
+process.start()
+"""
+
+
+@pytest.mark.parametrize("reactor", [True, False], ids=["reactor", "without"])
+async def test_two_sigints_leave_no_error_of_ours(
+    crawl: Crawl, server: Server, tmp_path: Path, reactor: bool
+) -> None:
+    site, pictures = server.site(), server.site(host="127.0.0.2")
+    pictures.robots = Hang()
+    settings = {
+        "ADDONS": {"scrapy_koster.Addon": 500},
+        "TWISTED_REACTOR_ENABLED": reactor,
+        "TELNETCONSOLE_ENABLED": False,
+        "KOSTER_STORAGE": "scrapy_koster.storage.memory.MemoryStorage",
+        "LOG_FILE": "log",
+    }
+    script, log = tmp_path / "crawl.py", tmp_path / "log"
+    picture = pictures.url("/picture")
+    script.write_text(STUCK.format(urls=[site.url("/")], picture=picture, settings=settings))
+    process = forks.Popen([sys.executable, script], cwd=tmp_path)
+    await crawl.until(lambda: pictures.asked("/robots.txt") > 0, seconds=20)
+    process.send_signal(signal.SIGINT)
+    await crawl.until(lambda: "shutting down gracefully" in log.read_text(), seconds=20)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=forks.ENDS_SECS)
+    for bad in (
+        "Unhandled error",
+        "never retrieved",
+        "was destroyed",
+        "] ERROR",
+        "Deferring visits",
+    ):
+        assert bad not in log.read_text()

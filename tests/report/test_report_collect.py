@@ -258,3 +258,8 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     assert rule["refused"] == numbers["requests"]["refused"]["rule"] > 0
     page = (tmp_path / "page.html").read_text()
     assert "The crawl had not finished when this page was made" in page
+
+
+@pytest.mark.long
+async def test_300_sites_at_once(crawl: Crawl, server: Server, tmp_path: Path) -> None:
+    await exact(crawl, server, tmp_path, 300)
