@@ -378,6 +378,11 @@ class Process:
 
         return Mine
 
+    def answered(self, secs: float) -> None:
+        """A call of the storage has taken so long."""
+        if secs >= self.history.koster["KOSTER_TIMEOUT_SECS"]:  # it is taken for one that hangs
+            self.failed_at = self.history.clock.now
+
     def _failed(self, context: dict[str, Any]) -> None:
         if not self.dead:
             self.history.watch.broken("nothing goes wrong unseen", self, repr(context))

@@ -31,7 +31,9 @@ class SimulatedThreads:
         finally:
             if not is_made and not process.dead:
                 call()  # a thread goes on, though nobody waits for it
-            disk.answered(clock.now - made_at)
+            secs = clock.now - made_at
+            disk.answered(secs)
+            process.answered(secs)
         return result
 
     def close(self) -> None:
