@@ -152,6 +152,7 @@ def failures(
     (folder / "selected.txt").write_text("\n".join(sorted(tests)), "utf-8")
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", *OPTIONS, f"--tb={tracebacks}", "@selected.txt"],
+        stdout=subprocess.DEVNULL if tracebacks == "no" else None,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""},
         check=False,
