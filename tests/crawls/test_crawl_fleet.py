@@ -66,7 +66,7 @@ def test_each_site_is_asked_once(place: Place, farm: Server, count: int) -> None
     for result in results:
         assert sorted(result.fetched) == sorted(pages)
         assert len(result.refused) == count
-        assert not result.warnings
+        assert not result.warnings, "\n".join(result.warnings)
 
 
 # Who asked is gone.
