@@ -16,6 +16,7 @@ from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.protocol.access import Answer, Copy
+from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
 from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
@@ -123,7 +124,9 @@ class _Refreshed(StorageCalls):
 def lookup_sites(crawler: Crawler, *, refresh: bool) -> Sites:
     """Return the sites of a crawl that asks each once, and does not wait for a better answer."""
     config = config_of(crawler)
-    config = replace(config, policy=replace(config.policy, defer_limit_secs=0.0))
+    if config.policy.defers:  # a site that failed is asked again when its retry is due
+        policy = replace(config.policy, unavailable=Unavailable.DISALLOW)
+        config = replace(config, policy=policy)
     return build_sites(
         crawler,
         config,
