@@ -39,14 +39,21 @@ def utc(seconds: float) -> str:
 
 def because_of(ruling: Ruling, robot: str) -> str:
     """Return what decided of a file that *robot* obeys, by one standard or by both."""
-    why = _because_of_one(ruling, robot)
-    return f"{why} and {because_of(ruling.also, robot)}" if ruling.also else why
+    section, also = _section_of(ruling), ruling.also
+    if also is None:
+        return _because_of_one(ruling, robot, section)
+    if (also.record, also.rule) == (ruling.record, ruling.rule):
+        return _because_of_one(ruling, robot, f"{section}; {_section_of(also)}")
+    return f"{_because_of_one(ruling, robot, section)} and {because_of(also, robot)}"
 
 
-def _because_of_one(ruling: Ruling, robot: str) -> str:
+def _section_of(ruling: Ruling) -> str:
     by_draft = ruling.standard is Standard.DRAFT
-    noun = "record" if by_draft else "group"
-    section = ruling.section if by_draft else f"{ruling.standard.value}, {ruling.section}"
+    return ruling.section if by_draft else f"{ruling.standard.value}, {ruling.section}"
+
+
+def _because_of_one(ruling: Ruling, robot: str, section: str) -> str:
+    noun = "record" if ruling.standard is Standard.DRAFT else "group"
     if ruling.is_misspelt:
         section += ", misspellings put right"
     if ruling.record is None:

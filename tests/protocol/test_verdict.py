@@ -139,6 +139,12 @@ def changed(**changes: Any) -> Verdict:
             id="both",
         ),
         pytest.param(
+            {"also": replace(RULING, standard=Standard.RFC_9309, section="2.2.2")},
+            "forbidden by https://fict.org/robots.txt: line 3 'Disallow: /org/plans.html' of the"
+            " record at line 1 for fig, tree (3.2.2; RFC 9309, 2.2.2)",
+            id="both by one line",
+        ),
+        pytest.param(
             {
                 "allowed": True,
                 "record": None,
