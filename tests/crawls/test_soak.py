@@ -1,4 +1,4 @@
-"""A small soak: `make soak` makes a large one, whose figures docs/reliability.md has."""
+"""A small soak: `make soak` makes a large one. See docs/reliability.md."""
 
 from __future__ import annotations
 
