@@ -303,18 +303,18 @@ async def compared(crawl: Crawl, server: Server, robots: Robots) -> Sequence[See
 
 
 async def comparison(crawl: Crawl, server: Server) -> str:
-    """The table: one row for each kind of answer, one column for each middleware."""
+    """Return the table: a row has the answers that mean the same to each of the middlewares."""
     koster, scrapy = [await compared(crawl, server, robots) for robots in ("koster", "scrapy")]
     forty = [
         f"{await forbidden(crawl, server, robots)} are fetched" for robots in ("koster", "scrapy")
     ]
+    answers: dict[tuple[str, str], list[str]] = {}
+    for ours, theirs in zip(koster, scrapy, strict=True):
+        answers.setdefault((ours.means.value, theirs.means.value), []).append(ours.row.answer)
     lines = [
-        ("answer to GET /robots.txt", "scrapy-koster", "Scrapy's own middleware"),
+        ("answers to GET /robots.txt", "scrapy-koster", "Scrapy's own middleware"),
         ("---", "---", "---"),
-        *(
-            (ours.row.answer, ours.means.value, theirs.means.value)
-            for ours, theirs in zip(koster, scrapy, strict=True)
-        ),
+        *(("; ".join(same), *means) for means, same in answers.items()),
         ("200, slow, for which 40 requests wait that it forbids", *forty),
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
