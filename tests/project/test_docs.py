@@ -188,22 +188,21 @@ async def test_every_documented_stat_is_counted(
     assert not [p.pattern for p in patterns if not any(p.fullmatch(name) for name in found)]
 
 
+FIRST_SITES = "INFO, then DEBUG"
 LEVELS = {
     "debug": "DEBUG",
     "info": "INFO",
-    "info_first": "INFO, DEBUG",
+    "info_first": FIRST_SITES,
     "warning": "WARNING",
     "defect": "ERROR",
 }
 
 
-def said() -> set[tuple[str, str, str]]:
-    """The level, the logger and the text of each call of a Log."""
-    of_sites = {
-        ("INFO, DEBUG", announcer.__name__, _as_documented(x)) for x in announcer.LINES.values()
-    }
+def said() -> set[tuple[str, str]]:
+    """Return the level and the text of each call of a Log."""
+    of_sites = {(FIRST_SITES, _as_documented(line)) for line in announcer.LINES.values()}
     return of_sites | {
-        (level, ".".join(path.relative_to(ROOT).with_suffix("").parts), _as_documented(line))
+        (level, _as_documented(line))
         for path in (ROOT / "scrapy_koster" / "crawl").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         for level, line in _said_by(node)
@@ -217,7 +216,7 @@ def _said_by(node: ast.AST) -> Iterator[tuple[str, str]]:
         ):
             level, line = LEVELS[name], literal(node.args[2 if name == "info_first" else 0])
         case ast.Call(func=ast.Name("log")):
-            level, line = "INFO, DEBUG", literal(node.args[0])
+            level, line = FIRST_SITES, literal(node.args[0])
         case _:
             return
     if ast.unparse(node.args[-1]) == "LINES[kind]":
@@ -231,16 +230,17 @@ def _as_documented(line: str) -> str:
 
 
 def test_every_log_line_is_documented() -> None:
+    log_lines = section(STATS, "## Log lines")
     table = [
-        (level, code(logger), code(line).removesuffix(" ..."))
-        for level, line, _why, _what_to_do, logger in rows(section(STATS, "## Log lines"))
+        (level, code(line).removesuffix(" ..."))
+        for level in dict.fromkeys(LEVELS.values())
+        for line, _meaning in rows(section(log_lines, f"### {level}"))
     ]
     code_lines = said()
-    for level, logger, line in code_lines:
-        known = [(level, logger) for level, logger, start in table if line.startswith(start)]
-        assert known == [(level, logger)], line
-    for _, _, start in table:
-        assert any(line.startswith(start) for _, _, line in code_lines), start
+    for level, line in code_lines:
+        assert [known for known, start in table if line.startswith(start)] == [level], line
+    for _, start in table:
+        assert any(line.startswith(start) for _, line in code_lines), start
 
 
 RAISED = {"ImportError", "RuntimeError", "ValueError"}
@@ -263,7 +263,7 @@ def raised() -> set[tuple[str, str]]:
 def test_every_error_is_documented() -> None:
     table = [
         (error, like(re.sub(r"<\w+>", "{x}", code(text).removesuffix(" ..."))))
-        for error, text, _why, _what_to_do in rows(section(STATS, "## Errors"))
+        for error, text, _meaning in rows(section(STATS, "## Errors"))
     ]
     errors = raised()
     assert len(errors) > 15
