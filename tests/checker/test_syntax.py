@@ -580,10 +580,14 @@ def rows() -> Iterator[list[str]]:
 
 def test_the_documented_codes_are_those_of_the_code() -> None:
     assert list(rows()) == [
-        [c.code, c.severity.value, "both" if c.readings == BOTH else "draft", c.section, c.points,
-         c.title, c.fix]
+        [
+            c.code,
+            c.severity.value if c.readings == BOTH else f"{c.severity.value}, draft",
+            c.title,
+            c.fix,
+        ]
         for c in CHECKS.values()
-    ]  # fmt: skip
+    ]
 
 
 HAZARDS = ["A4", "A5", "A8", "B3", "B6", "B9", "B11", "B14", "B16", "C1", "C5", "C6"]
