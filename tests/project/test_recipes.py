@@ -185,13 +185,23 @@ async def test_a_site_that_is_deferred(crawl: Crawl, server: Server, tmp_path: P
     assert site.pages_asked == []
 
 
-async def test_wildcards(crawl: Crawl, server: Server) -> None:
+WILDCARDS = recipe("Obey wildcards, repeated records and misspelt lines")
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "said"),
+    [("Disallow: /*.pdf$", "/a.pdf", 0), ("Disalow: /private", "/private", 1)],
+)
+async def test_wildcards_and_misspelt_lines(
+    crawl: Crawl, server: Server, rule: str, path: str, said: int
+) -> None:
     site = server.site()
-    site.robots = "User-agent: *\nDisallow: /*.pdf$\n"
-    [block] = blocks_in(recipe("Obey wildcards and repeated records"), "python")
-    result = await crawl(urls=[site.url("/a.pdf")], settings=settings_of(block))
-    [quoted] = re.findall(r"`(line 2 .*?\))`", recipe("Obey wildcards and repeated records"))
-    assert [verdict.because() for verdict in result.verdicts] == [quoted]
+    site.robots = f"User-agent: *\n{rule}\n"
+    [block] = blocks_in(WILDCARDS, "python")
+    result = await crawl(urls=[site.url(path)], settings=settings_of(block))
+    quoted = re.findall(r"`(line 2 .*?\))`", WILDCARDS)
+    assert [verdict.because() for verdict in result.verdicts] == [quoted[said]]
+    assert site.pages_asked == []
     assert warnings(result) == []
 
 
@@ -216,16 +226,6 @@ async def test_several_names(crawl: Crawl, server: Server) -> None:
     [quoted] = re.findall(r"`(line 2 .*?)`", recipe("Several names in order"))
     assert [verdict.because() for verdict in result.verdicts] == [quoted]
     assert warnings(result) == []
-
-
-async def test_misspelt_lines(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = "User-agent: *\nDisalow: /private\n"
-    [block] = blocks_in(recipe("Obey misspelt lines"), "python")
-    result = await crawl(urls=site.urls(1, "/private"), settings=settings_of(block))
-    [quoted] = re.findall(r"`(line 2 .*?\))`", recipe("Obey misspelt lines"))
-    assert [verdict.because() for verdict in result.verdicts] == [quoted]
-    assert site.pages_asked == []
 
 
 async def test_a_site_without_a_robots_txt(crawl: Crawl, server: Server) -> None:
