@@ -12,14 +12,15 @@ from harness.documents import rows
 
 TESTS = Path(__file__).parent.parent
 PAGE = TESTS.parent / "docs/ecosystem.md"
-HEAD = "| Plugin | Tested with | Result | Test |\n|---|---|---|---|\n"
+HEAD = "| Plugin | Tested with | Result |\n|---|---|---|\n"
 
 
 class Row(NamedTuple):
     beside: str
     version: str
     holds: str
-    test: str
+    test: str = ""
+    """The name of its test, which the page does not show."""
 
 
 def expected() -> list[Row]:
@@ -36,8 +37,7 @@ def _rows_of(path: Path) -> Iterator[Row]:
             if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.beside":
                 names = [ast.literal_eval(name) for name in mark.args]
                 holds = (ast.get_docstring(node) or "").partition("\n\n")[0]
-                where = f"`{path.relative_to(TESTS).as_posix()}`"
-                yield Row(": ".join(names), "", " ".join(holds.split()), f"{where}: `{node.name}`")
+                yield Row(": ".join(names), "", " ".join(holds.split()), node.name)
 
 
 def written() -> list[Row]:
@@ -51,14 +51,13 @@ def write(versions: Mapping[str, str]) -> None:
 
     What did not run keeps the version that it has.
     """
-    known = {row.test: row.version for row in written()}
+    known = {row.beside: row.version for row in written()}
     table = [row._replace(version=_version(row, versions, known)) for row in expected()]
     before, _, rest = PAGE.read_text("utf-8").partition(HEAD)
     after = re.sub(r"\A(\|.*\n)*", "", rest)
-    lines = "".join(f"| {' | '.join(row)} |\n" for row in table)
+    lines = "".join(f"| {row.beside} | {row.version} | {row.holds} |\n" for row in table)
     PAGE.write_text(before + HEAD + lines + after, "utf-8")
 
 
 def _version(row: Row, versions: Mapping[str, str], known: Mapping[str, str]) -> str:
-    name = row.test.rpartition(": ")[2].strip("`")
-    return versions.get(name) or known.get(row.test) or "not yet"
+    return versions.get(row.test) or known.get(row.beside) or "not yet"

@@ -9,7 +9,7 @@ MEND = "the table is out of date: make ecosystem-page"
 
 def test_the_page_has_the_rows_of_the_tests() -> None:
     rows = [row._replace(version="") for row in written()]
-    assert rows == expected(), MEND
+    assert rows == [row._replace(test="") for row in expected()], MEND
 
 
 def test_each_row_has_been_seen() -> None:
@@ -18,5 +18,5 @@ def test_each_row_has_been_seen() -> None:
 
 def test_each_test_says_what_holds() -> None:
     assert [row.test for row in expected() if not row.holds] == []
-    names = [row.test for row in expected()]
-    assert len(set(names)) == len(names)
+    for names in ([row.test for row in expected()], [row.beside for row in expected()]):
+        assert len(set(names)) == len(names)
