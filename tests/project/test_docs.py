@@ -21,7 +21,6 @@ from harness.documents import (
     rows,
     section,
     settings_of,
-    spider_of,
     stats_of,
     text,
 )
@@ -291,14 +290,3 @@ def test_the_meta_keys_are_those_of_the_code() -> None:
 def test_the_table_of_signals() -> None:
     names = [code(row[0]) for row in rows(section(STATS, "## Signals"))]
     assert names == [name for name, value in vars(signals).items() if type(value) is object]
-
-
-async def test_the_spider_that_listens_to_robots_parsed(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    [block] = blocks(section(STATS, "## Signals"), "python")
-    site = server.site()
-    site.robots = "User-agent: figtree\nCrawl-delay: 2\nDisallow: /no\n"
-    listening = type("Listening", (spider_of(block, tmp_path, site), RecordingSpider), {})
-    result = await crawl(listening, urls=[site.url("/")])
-    assert vars(result.crawler.spider)["delay"] == 2
