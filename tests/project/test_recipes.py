@@ -230,7 +230,7 @@ async def test_several_names(crawl: Crawl, server: Server) -> None:
 
 async def test_a_site_without_a_robots_txt(crawl: Crawl, server: Server) -> None:
     site = server.site()
-    [block] = blocks_in(recipe("Skip sites without a robots.txt"), "python")
+    [block] = blocks_in(section(text("docs/settings.md"), "### KOSTER_MISSING"), "python")
     result = await crawl(urls=[site.url("/")], settings=settings_of(block))
     assert len(result.refused) == 1
     assert site.pages_asked == []
@@ -267,7 +267,7 @@ async def test_a_crawl_that_was_forbidden_everything(
 async def test_an_exception_for_one_site(crawl: Crawl, server: Server) -> None:
     site, other = server.site(), server.site()
     site.robots = other.robots = RULES
-    [block] = blocks_in(recipe("Make an exception for one site"), "python")
+    [block] = blocks_in(section(text("docs/settings.md"), "### KOSTER_OVERRIDES"), "python")
     settings = settings_of(block.replace(EXAMPLE, site.url("")))
     paths = ("/private/reports/1", "/private/1")
     urls = [each.url(path) for each in (site, other) for path in paths]
@@ -315,7 +315,7 @@ async def test_the_meta_keys_that_go_with_a_robots_txt(
 async def test_a_fleet_asks_a_site_once(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     site = server.site()
     site.robots = RULES
-    [block] = blocks_in(recipe("Fleets"), "python")
+    [block] = blocks_in(section(text("docs/fleet.md"), "## Set up Redis"), "python")
     settings = here(block, tmp_path)
     first, second = await crawl.together(
         *(crawl(urls=[site.url(f"/{n}")], settings=settings) for n in range(2))
