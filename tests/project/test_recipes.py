@@ -254,16 +254,6 @@ async def test_sitemaps(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     assert site.asked("/robots.txt") == 1
 
 
-async def test_a_crawl_that_was_forbidden_everything(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    site = server.site()
-    site.robots = RULES
-    result = await crawled(crawl, site, "seeded", tmp_path)
-    assert result.finish_reason == "robotstxt_forbidden"
-    assert "robots.txt forbids all start URLs of seeded" in result.logged(logging.ERROR)
-
-
 async def test_an_exception_for_one_site(crawl: Crawl, server: Server) -> None:
     site, other = server.site(), server.site()
     site.robots = other.robots = RULES
@@ -299,13 +289,11 @@ class Seen:
         self.meta[request.url] = set(request.meta)
 
 
-async def test_the_meta_keys_that_go_with_a_robots_txt(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
+async def test_the_meta_keys_that_go_with_a_robots_txt(crawl: Crawl, server: Server) -> None:
     site, own = server.site(), server.site()
     [block] = [b for b in blocks_in(recipe("Proxies and browsers"), "python") if "ADDONS" in b]
     seen = {"DOWNLOADER_MIDDLEWARES": {Seen: 950}}
-    await crawled(crawl, site, "rendered", tmp_path, settings=seen)
+    await crawl(urls=[site.url("/page")], meta={"playwright": True}, settings=seen)
     await crawl(urls=[own.url("/")], meta={"my_exit_node": "b"}, settings=settings_of(block) | seen)
     assert "playwright" in Seen.meta[site.url("/page")]
     assert "playwright" not in Seen.meta[site.url("/robots.txt")]

@@ -1,4 +1,4 @@
-"""docs/storage.md: its storages pass the contract and serve a crawl, as they stand there."""
+"""docs/storage.md: its storage passes the contract and serves a crawl, as it stands there."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from scrapy_koster.storage import contract
 from scrapy_koster.storage.contract import Check
 
 PAGE = text("docs/storage.md")
-STORAGE, SETTINGS, TEST, SHARED = blocks_in(PAGE, "python")
-NAMES = ("TableStorage", "SharedTableStorage")
+STORAGE, SETTINGS, TEST = blocks_in(PAGE, "python")
 RULES = "User-agent: *\nDisallow: /private\n"
 
 
@@ -26,8 +25,7 @@ RULES = "User-agent: *\nDisallow: /private\n"
 def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The module that a reader saves."""
     folder = tmp_path_factory.mktemp("project")
-    parts = (STORAGE, SHARED)
-    (folder / "robots_table.py").write_text("\n\n".join(parts), "utf-8")
+    (folder / "robots_table.py").write_text(STORAGE, "utf-8")
     sys.path.insert(0, str(folder))
     try:
         yield import_module("robots_table")
@@ -40,42 +38,32 @@ class _Plain:
     """Has what a storage has to have."""
 
 
-class _WithClaims(_Plain):
-    claim = release = put = None
+CHECKS = contract.checks(_Plain)
 
 
-CASES = [
-    pytest.param(name, check, id=f"{name}: {what}")
-    for name, like in zip(NAMES, (_Plain, _WithClaims), strict=True)
-    for what, check in contract.checks(like).items()
-]
-
-
-@pytest.mark.parametrize(("name", "check"), CASES)
-def test_it_passes_the_contract(module: Any, name: str, check: Check, tmp_path: Path) -> None:
-    storage = getattr(module, name)
-    check(lambda robot: storage(str(tmp_path / "new" / "project.sqlite3"), robot))
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+def test_it_passes_the_contract(module: Any, check: Check, tmp_path: Path) -> None:
+    path = str(tmp_path / "new" / "project.sqlite3")
+    check(lambda robot: module.TableStorage(path, robot))
 
 
 def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:
     shown: dict[str, Any] = {}
     exec(TEST, shown)
-    assert shown["CHECKS"].keys() == contract.checks(_Plain).keys()
+    assert shown["CHECKS"].keys() == CHECKS.keys()
     for n, check in enumerate(shown["CHECKS"].values()):
         shown["test_table_storage"](check, tmp_path / str(n))
 
 
 @pytest.mark.promise("docs/storage.md", "a storage of your own")
-@pytest.mark.parametrize("name", NAMES)
-async def test_a_crawl_with_it(
-    crawl: Crawl, server: Server, module: Any, name: str, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("module")
+async def test_a_crawl_with_it(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     site = server.site()
     site.robots = RULES
     settings: dict[str, Any] = {}
     exec(SETTINGS, settings)
     path = tmp_path / settings["PROJECT_DATABASE"]
-    mine = {"KOSTER_STORAGE": f"robots_table.{name}", "PROJECT_DATABASE": path}
+    mine = settings | {"PROJECT_DATABASE": path}
     for _ in range(2):
         result = await crawl(urls=[site.url("/"), site.url("/private")], settings=mine)
         assert result.fetched == (site.url("/"),)
