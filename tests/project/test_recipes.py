@@ -208,13 +208,12 @@ async def test_wildcards_and_misspelt_lines(
 async def test_sites_that_answer_with_a_page(crawl: Crawl, server: Server) -> None:
     site, asking = server.site(), server.site()
     site.robots, asking.robots = Reply(200, "<html><p>Home</p></html>"), Reply(200, ANUBIS)
-    [block] = blocks_in(recipe("Sites that answer with a web page"), "python")
+    told = section(text("docs/settings.md"), "### KOSTER_HTML_ROBOTSTXT")
+    [block] = blocks_in(told, "python")
     result = await crawl(urls=[site.url("/"), asking.url("/")], settings=settings_of(block))
     assert len(result.refused) == 2
     assert site.pages_asked == asking.pages_asked == []
-    [quoted] = re.findall(
-        r"`(cannot be.*?)`", recipe("Sites that answer with a web page"), re.DOTALL
-    )
+    [quoted] = re.findall(r"`(cannot be.*?)`", told, re.DOTALL)
     assert any(quoted.replace("\n", " ")[:-1] in line for line in result.logged())
 
 
