@@ -234,9 +234,9 @@ def _as_documented(line: str) -> str:
 def test_every_log_line_is_documented() -> None:
     log_lines = section(STATS, "## Log lines")
     table = [
-        (level, code(line).removesuffix(" ..."))
+        (level, start.removesuffix(" ..."))
         for level in dict.fromkeys(LEVELS.values())
-        for line, _meaning in rows(section(log_lines, f"### {level}"))
+        for start in re.findall("(?m)^- `(.+?)`", section(log_lines, f"### {level}"))
     ]
     code_lines = said()
     for level, line in code_lines:
