@@ -49,7 +49,7 @@ class Notes:
 
 def seen_with(package: str) -> str:
     scrapy = f"Scrapy {version('scrapy')}"
-    return scrapy if package == "Scrapy" else f"{package} {version(package)}, {scrapy}"
+    return scrapy if package == "Scrapy" else f"{version(package)}, {scrapy}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
