@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from scrapy_koster.audit.access_log import (
@@ -193,12 +193,13 @@ def audit(
     given: Format | None = None,
     site: Site | None = None,
     ranges: Ranges | None = None,
+    progress: Callable[..., None] = lambda **_: None,
 ) -> tuple[Auditor, list[AccessLog]]:
     """Return the findings in *logs*, each a name and a function that opens it.
 
     *given* is the format of their lines, if it is not to be detected. With *site*, requests to
     other hosts are skipped, if the log names hosts. Requests from outside of the *ranges* of a
-    robot are counted as another robot.
+    robot are counted as another robot. *progress* is called with the number of ``lines`` so far.
     """
     namer = Namer(version.body for version in files.versions)
     names = names_of(namer)
@@ -212,5 +213,6 @@ def audit(
             auditor.unseen_until = float("-inf") if began is None else began
         auditor.take(late, late=True)
         auditor.take(visits)
+        progress(lines=sum(log.lines for log in found))
     auditor.end()
     return auditor, found

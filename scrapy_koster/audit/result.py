@@ -25,9 +25,8 @@ from scrapy_koster.audit.ranges import Ranges
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.wording import utc
+from scrapy_koster.protocol.wording import STANDARD_KEYS, utc
 
-KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
 _NAME_CHARS = 60
 _UNKNOWN_SHOWN = 10
 _HOSTS_SHOWN = 10
@@ -55,7 +54,7 @@ class Result:
         found.sort(key=lambda each: (-each["violations"], -each["requests"], each["name"]))
         logs = self.logs
         return {
-            "reading": KEYS[self.reading],
+            "reading": STANDARD_KEYS[self.reading],
             "site": None if self.site is None else printable(str(self.site)),
             "lines": sum(log.lines for log in logs),
             "unread": sum(log.unread for log in logs),
@@ -140,8 +139,11 @@ class Result:
             "violations": robot.violations(self.reading),
             "violated_rules": self._violated_rules(robot.violated),
             "by_reading": {
-                **{key: robot.violations(reading) for reading, key in KEYS.items()},
-                **{f"only_{key}": _only_by(robot, reading) for reading, key in KEYS.items()},
+                **{key: robot.violations(reading) for reading, key in STANDARD_KEYS.items()},
+                **{
+                    f"only_{key}": _only_by(robot, reading)
+                    for reading, key in STANDARD_KEYS.items()
+                },
             },
             "in_grace": robot.excused[self.reading],
             "asked": self._asked(robot),

@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.archive.history import Version, changes, versions
 from scrapy_koster.commands.archive_lookup import folder_named
-from scrapy_koster.commands.subcommand import (
-    ARCHIVE,
-    Run,
-    Subcommand,
-    argument,
-    json_option,
-    sites_named,
-)
+from scrapy_koster.commands.style import bold, dim, green, red, table
+from scrapy_koster.commands.subcommand import ARCHIVE, JSON, Run, Subcommand, argument, sites_named
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import lines, narrow
 from scrapy_koster.protocol.printable import printable
@@ -25,7 +19,7 @@ from scrapy_koster.protocol.wording import shown, utc
 
 if TYPE_CHECKING:
     from scrapy_koster.archive.folder import Folder, Outcome
-    from scrapy_koster.commands.style import Line, Style
+    from scrapy_koster.commands.style import Line
 
 
 _NOTHING = 1
@@ -34,23 +28,21 @@ _COLUMNS = ("FIRST SEEN", "LAST SEEN", "SEEN", "HTTP", "BYTES", "DIGEST")
 
 
 class History(Subcommand):
-    """``scrapy robots history SITE``."""
+    """Show the versions of a site's robots.txt in an archive.
+
+    The archive is that of a crawl with KOSTER_ARCHIVE. You see when each version was first and
+    last seen, its HTTP status, its size and its digest, which names its records in the archive.
+    """
 
     name = "history"
-    brief = "show the versions of a site's robots.txt in an archive"
-    about = """\
-Show the versions of a site's robots.txt in an archive (KOSTER_ARCHIVE): when each was first and
-last seen, its HTTP status, its size and its digest, which names its records in the archive."""
     example = "scrapy robots history --archive evidence --diff https://example.com"
-    statuses = """\
-exit status: 0 done, 1 the archive has nothing about the site, 2 wrong usage, 3 the archive
-cannot be read, 4 the command failed"""
+    answers = "0 done, 1 the archive has nothing about the site"
     extra = "archive"
     arguments = (
         argument("site", metavar="SITE", help="URL of the site, or its host"),
         ARCHIVE,
         argument("--diff", action="store_true", help="show the lines that changed"),
-        json_option("one JSON object for each version"),
+        JSON,
     )
 
     def run(self, run: Run) -> Iterator[Line]:
@@ -72,8 +64,8 @@ def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> I
         for number, version in enumerate(found):
             yield json.dumps(_as_dict(site, version) | _changes_as_dict(bodies, number))
         return
-    yield run.style.bold(str(site))
-    yield from run.style.table(_COLUMNS, [_row(version) for version in found])
+    yield bold(str(site))
+    yield from table(_COLUMNS, [_row(version) for version in found])
     if failures:
         last = failures[-1]
         assert isinstance(last.known, Failure)
@@ -81,7 +73,7 @@ def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> I
         yield f"failures: {len(failures)}, the last at {utc(last.at)}: {reason}"
     for number, (old, new) in enumerate(pairwise(bodies)):
         yield ""
-        yield from _diff(found[number : number + 2], old, new, run.style)
+        yield from _diff(found[number : number + 2], old, new)
 
 
 def _row(version: Version) -> tuple[str | int, ...]:
@@ -124,10 +116,10 @@ def _body(folder: Folder, version: Version) -> list[bytes]:
     return lines(narrow(known.body).rstrip(b"\r\n")) if known.body else []
 
 
-def _diff(pair: list[Version], old: list[bytes], new: list[bytes], style: Style) -> Iterator[Line]:
-    """Yield the lines that changed, with their numbers in the old file and in the new one."""
-    yield style.dim(f"--- {utc(pair[0].last_seen)} HTTP {pair[0].copy.status}")
-    yield style.dim(f"+++ {utc(pair[1].copy.fetched)} HTTP {pair[1].copy.status}")
+def _diff(pair: list[Version], old: list[bytes], new: list[bytes]) -> Iterator[Line]:
+    """Yield the changed lines, with their numbers in the old and in the new file."""
+    yield dim(f"--- {utc(pair[0].last_seen)} HTTP {pair[0].copy.status}")
+    yield dim(f"+++ {utc(pair[1].copy.fetched)} HTTP {pair[1].copy.status}")
     for was, now, line in changes(old, new):
         text = shown(line, _LINE_CHARS)
-        yield style.red(f"-{was:>6}  {text}") if was else style.green(f"+{now:>6}  {text}")
+        yield red(f"-{was:>6}  {text}") if was else green(f"+{now:>6}  {text}")

@@ -13,18 +13,19 @@ from scrapy.exceptions import UsageError
 
 from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands.lookup import QUIET
-from scrapy_koster.commands.progress import progress_of
+from scrapy_koster.commands.output import opened, progress_of
 from scrapy_koster.commands.report import write_report
 from scrapy_koster.commands.seeds import Seeds
+from scrapy_koster.commands.style import table
 from scrapy_koster.commands.subcommand import (
     AGENT,
     FAILED,
+    JSON,
     NOT_RETRIEVED,
+    PAGE,
     Run,
     Subcommand,
     argument,
-    file_option,
-    json_option,
     robot_in,
 )
 from scrapy_koster.crawl.report import folder_of
@@ -37,7 +38,7 @@ from scrapy_koster.report.numbers import read
 from scrapy_koster.report.writing import whole
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.style import Line, Style
+    from scrapy_koster.commands.style import Line
     from scrapy_koster.protocol.verdict import Verdict
 
 _REFUSED = 1
@@ -46,25 +47,22 @@ _RULES_SHOWN = 10
 
 
 class Survey(Subcommand):
-    """``scrapy robots survey FILE|-``."""
+    """Show which URLs of a list would be refused.
+
+    No page is fetched. Each robots.txt is fetched once, with the settings of your crawl, and
+    stored. If you stop a survey, the same command continues it.
+    """
 
     name = "survey"
-    brief = "show which URLs of a list would be refused"
-    about = """\
-Show which URLs of a list your crawl would be refused, before you fetch any page of them. Each
-robots.txt is fetched once, with the settings of your crawl, and stored. If you stop a survey,
-the same command continues it."""
     example = "scrapy robots survey urls.txt -o survey.html --verdicts verdicts.csv"
-    statuses = """\
-exit status: 0 all URLs are allowed, 1 some would be refused, 2 wrong usage, 3 a robots.txt could
-not be retrieved, or you stopped the survey, 4 the command failed; the highest that applies"""
+    answers = "0 all URLs are allowed, 1 some would be refused"
     extra = "tools"
     arguments = (
         argument("file", metavar="FILE|-", help="URLs or hosts, one a line, also as gz, bz2 or xz"),
         AGENT,
-        file_option("-o", "--output", what="write a report, as HTML"),
-        file_option("--verdicts", what="write the verdicts, as CSV"),
-        json_option("one JSON object"),
+        PAGE,
+        argument("--verdicts", metavar="FILE", help="write the verdicts, as CSV"),
+        JSON,
     )
 
     def run(self, run: Run) -> Iterator[Line]:
@@ -77,17 +75,17 @@ not be retrieved, or you stopped the survey, 4 the command failed; the highest t
 def _read(run: Run, seeds: Seeds) -> None:
     """Read the list, and report its invalid lines."""
     name = run.opts.file
-    with run.output.opened(name) as file:
+    with opened(name) as file:
         try:
             for number, why in enumerate(seeds.read(file)):
                 if number < _BROKEN_SHOWN:
-                    run.output.warn(f"{name}: {why}")
+                    run.warn(f"{name}: {why}")
         except LogError as error:
             raise UsageError(f"cannot read {name!r}: {error}") from None
     if seeds.broken > _BROKEN_SHOWN:
-        run.output.warn(f"{name}: {seeds.broken} invalid lines in total")
+        run.warn(f"{name}: {seeds.broken} invalid lines in total")
     if seeds.hosts:
-        run.output.warn(f"{name}: {seeds.hosts} lines without a scheme; https is assumed")
+        run.warn(f"{name}: {seeds.hosts} lines without a scheme; https is assumed")
     if not len(seeds):
         raise UsageError(f"{name!r} has no URL; write one URL or host a line")
 
@@ -97,12 +95,11 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     robot = copies_of(given.crawler, given.config)  # the project's, whichever --agent names
     _set(run)
     worded = f"{{decided}} of {len(seeds)} URLs, {{sites}} sites; {{refused}} refused".format
-    shown = progress_of(len(seeds), run.output.warn, worded)
-    with _verdict_file(run.opts.verdicts) as verdicts, shown as progress:
+    with _verdict_file(run.opts.verdicts) as verdicts:
         crawler = run.crawl(
             SurveySpider,
             seeds=seeds,
-            progress=progress,
+            progress=progress_of(worded),
             verdicts=verdicts,
             robot_of_copies=robot,
         )
@@ -133,7 +130,7 @@ def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iter
     if run.opts.json:
         yield json.dumps({"given": given, **numbers})
     else:
-        yield from _as_text(given, numbers, run.style)
+        yield from _as_text(given, numbers)
     if run.opts.output is not None:
         write_report(spider.crawler, run.config, database, run.opts.output)
 
@@ -192,7 +189,7 @@ def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -
         run.warn(message, NOT_RETRIEVED)
 
 
-def _as_text(given: dict[str, int], numbers: dict[str, Any], style: Style) -> Iterator[Line]:
+def _as_text(given: dict[str, int], numbers: dict[str, Any]) -> Iterator[Line]:
     """Yield tables for people."""
     requests, undecided = numbers["requests"], given["urls"] - given["decided"]
     refused = ((n, f"would be refused: {ground}") for ground, n in requests["refused"].items())
@@ -200,16 +197,16 @@ def _as_text(given: dict[str, int], numbers: dict[str, Any], style: Style) -> It
     yield _given(given)
     yield ""
     sites = [(n, outcome) for outcome, n in numbers["outcomes"].items()]
-    yield from style.table(("SITES", ""), _counted(sites))
+    yield from table(("SITES", ""), _counted(sites))
     yield ""
-    yield from style.table(("URLS", ""), _counted(urls))
+    yield from table(("URLS", ""), _counted(urls))
     if usage := _usage_rows(numbers["usage"]):
         yield ""
-        yield from style.table(("SITES", "USAGE"), usage)
+        yield from table(("SITES", "USAGE"), usage)
     if rules := numbers["rules"][:_RULES_SHOWN]:
         yield ""
         rows = [(rule["refused"], rule["site"], rule["line"], rule["text"]) for rule in rules]
-        yield from style.table(("REFUSED", "SITE", "LINE", ""), rows)
+        yield from table(("REFUSED", "SITE", "LINE", ""), rows)
 
 
 def _given(given: dict[str, int]) -> str:

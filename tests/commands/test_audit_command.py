@@ -218,7 +218,7 @@ def test_fallbacks_that_a_robot_documents_are_told(robots: Robots, log: Path) ->
 def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
     """Also while it waits for more of a pipe."""
     code = (
-        "import sys\nfrom scrapy_koster.commands import progress\nprogress._LINE_EACH_SECS = 0\n"
+        "import sys\nfrom scrapy_koster.commands import output\noutput._PROGRESS_SECS = 0\n"
         "from scrapy.cmdline import execute\nsys.exit(execute())\n"
     )
     (tmp_path / "run.py").write_text(code)
@@ -237,7 +237,7 @@ def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
         assert process.stderr
         process.stdin.write(log.read_bytes())
         process.stdin.flush()
-        assert b"0 MB read" in process.stderr.readline()
+        assert b"5 lines read" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=forks.ENDS_SECS)
     assert process.returncode == 3

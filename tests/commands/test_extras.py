@@ -23,7 +23,7 @@ NEEDED = "needs packages that are not installed"
 @pytest.fixture
 def base(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment with the base alone: none of the packages of an extra can be imported."""
-    for module in ("crawleruseragents", "jinja2", "redis", "rich", "warcio"):
+    for module in ("crawleruseragents", "jinja2", "redis", "warcio"):
         monkeypatch.setitem(sys.modules, module, None)
 
 
@@ -46,7 +46,7 @@ def test_a_command_names_the_extra_in_one_line(
 
 
 def test_the_base_alone_imports_all_commands() -> None:
-    modules = ("crawleruseragents", "jinja2", "markupsafe", "redis", "rich", "warcio")
+    modules = ("crawleruseragents", "jinja2", "markupsafe", "redis", "warcio")
     code = f"import sys; sys.modules.update(dict.fromkeys({modules}))\n"
     code += "from scrapy_koster import Addon; import scrapy_koster.commands.subcommands"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=forks.ENDS_SECS)

@@ -28,10 +28,9 @@ from scrapy import cmdline
 from scrapy.settings import Settings
 
 from scrapy_koster.audit.logfile import LogError
-from scrapy_koster.commands import progress
-from scrapy_koster.commands.progress import progress_of
+from scrapy_koster.commands import output
 from scrapy_koster.commands.seeds import LINE_MAX_BYTES, Seeds, url_of
-from scrapy_koster.commands.style import Style, shown
+from scrapy_koster.commands.style import shown, table
 
 ROOT = Path(__file__).parents[2]
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -120,36 +119,23 @@ def test_a_list_that_is_compressed(compress: Callable[[bytes], bytes]) -> None:
 # Progress
 
 
-def test_a_line_each_five_seconds_where_there_is_no_terminal(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_line_each_five_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    now, said = 1000.0, list[str]()
-    monkeypatch.setattr(progress, "monotonic", lambda: now)
-    with progress_of(10, said.append, "{done} done, {more}".format) as show:
-        for now, done in ((1004.9, 1), (1005.0, 2), (1009.9, 3), (1010.1, 4)):  # noqa: B007
-            show(done=done, more=5)
-    assert said == ["2 done, 5", "4 done, 5"]
-
-
-def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
-    with progress_of(2, print, "{done} done, {more}".format) as show:
-        show(done=2, more=5)
-    assert "2 done, 5" in terminal.getvalue()
-    assert "━━━" in terminal.getvalue()
+    now = 1000.0
+    monkeypatch.setattr(output, "monotonic", lambda: now)
+    show = output.progress_of("{done} done, {more}".format)
+    for now, done in ((1004.9, 1), (1005.0, 2), (1009.9, 3), (1010.1, 4)):  # noqa: B007
+        show(done=done, more=5)
+        show(done=done, more=5)
+    assert capsys.readouterr().err == "scrapy robots: 2 done, 5\nscrapy robots: 4 done, 5\n"
 
 
 def test_tables() -> None:
     rows = [(1, "[b]a[/b]" * 10), (1000, "\x1b[2J\u202e :smile:")]
     for coloured in (False, True):
-        table = Style(coloured=coloured).table(("N", "TEXT"), rows)
-        assert re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(map(shown, table))) == (
+        lines = [shown(line, coloured=coloured) for line in table(("N", "TEXT"), rows)]
+        assert re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(lines)) == (
             f"   N  TEXT\n   1  {'[b]a[/b]' * 10}\n1000  \\x1b[2J\\u202e :smile:"
         )
 

@@ -13,7 +13,7 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 
 from scrapy_koster import RobotsForbidden
-from scrapy_koster.commands.explained import explain
+from scrapy_koster.commands.explained import Basis, explain
 from scrapy_koster.commands.lookup import Learnt
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.parsers.koster import KosterRobotParser
@@ -42,13 +42,9 @@ def explained(url: str, body: bytes, robot: str) -> Verdict:
     assert site is not None
     copy = Copy(site.robots_url, 200, body, None, None, time(), time())
     learnt = Learnt(Obey(copy, time()), Source.FILE, KosterRobotParser(body))
-    return explain(
-        Request(url).url,
-        robot,
-        learnt=learnt,
-        config=CONFIG,
-        failed=lambda error: pytest.fail(repr(error)),
-    ).verdict
+    basis = Basis(learnt, CONFIG, robot, time())
+    url = Request(url).url
+    return explain(url, robot, basis, failed=lambda error: pytest.fail(repr(error))).verdict
 
 
 @pytest.mark.long

@@ -15,12 +15,13 @@ from harness.audit_logs import (
 from scrapy_koster.audit.auditor import audit
 from scrapy_koster.audit.clients import masked
 from scrapy_koster.audit.judging import Files, Version
-from scrapy_koster.audit.result import KEYS, Result
+from scrapy_koster.audit.result import Result
+from scrapy_koster.protocol.wording import STANDARD_KEYS
 
 VERSIONS = (Version("new.txt", CHANGED, SECOND), Version("old.txt", float("-inf"), FIRST))
 
 
-STANDARDS = {key: standard for standard, key in KEYS.items()}
+STANDARDS = {key: standard for standard, key in STANDARD_KEYS.items()}
 
 
 def audited(
