@@ -25,6 +25,7 @@ def day_of(secs: int) -> str:
     return datetime.fromtimestamp(secs, timezone.utc).strftime("%Y-%m-%d")
 
 
+@pytest.mark.promise("docs/audit.md", "days: requests and violations")
 @pytest.mark.parametrize("reading", ["draft", "rfc9309"])
 def test_the_days_add_up(reading: str) -> None:
     robots = sinners()
@@ -37,6 +38,7 @@ def test_the_days_add_up(reading: str) -> None:
     assert sum(each["violations"] for each in found["days"]) == violations > 0
 
 
+@pytest.mark.promise("docs/audit.md", "day is null beyond 400 days")
 def test_days_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audited_robot, "DAYS_MOST", 3)
     hits = [Hit(BEGAN + n * DAY, RUDE, "/private/") for n in range(5)]
@@ -60,6 +62,7 @@ PUBLISHED = """{"creationTime": "2026-11-18T00:00:00.000000", "prefixes": [
   {"service": "x"}, 7, "198.51.100.1"]}"""
 
 
+@pytest.mark.promise("docs/audit.md", "googlebot (unverified); googlebot-image")
 @pytest.mark.parametrize(
     "text", [PUBLISHED, "# ours\n192.0.2.0/27 # a\n192.0.2.64/27\n2001:db8:1::/48\n198.51.100.1\n"]
 )
@@ -93,6 +96,7 @@ def test_no_ranges(text: str) -> None:
         networks_in(text)
 
 
+@pytest.mark.promise("docs/audit.md", "a log that shrinks while it is read")
 def test_a_log_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(written([Hit(BEGAN + n, RUDE, "/private/") for n in range(30_000)]))

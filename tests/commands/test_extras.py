@@ -27,6 +27,7 @@ def base(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, module, None)
 
 
+@pytest.mark.promise("docs/commands.md", "which command needs which extra")
 @pytest.mark.parametrize(
     ("command", "feature", "extra"),
     [
@@ -52,6 +53,7 @@ def test_the_base_alone_imports_all_commands() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=forks.ENDS_SECS)
 
 
+@pytest.mark.promise("docs/commands.md", "explain, check and cache need no extra")
 def test_commands_that_need_no_extra(base: None, robots: Robots) -> None:
     for status, *command in (
         (1, "check", "-"),
@@ -64,6 +66,7 @@ def test_commands_that_need_no_extra(base: None, robots: Robots) -> None:
         assert NEEDED not in ran.err
 
 
+@pytest.mark.promise("docs/commands.md", "explain --agent with a whole header needs tools")
 def test_the_robot_of_a_whole_header(base: None, robots: Robots) -> None:
     command = ["explain", "--robots", "-", "http://h/private", "--agent"]
     ran = robots(*command, "Mozilla/5.0 (compatible; GPTBot/1.2)", stdin=ROBOTS)
@@ -72,6 +75,7 @@ def test_the_robot_of_a_whole_header(base: None, robots: Robots) -> None:
     assert robots(*command, "GPTBot/1.2", stdin=ROBOTS).status == 1
 
 
+@pytest.mark.promise("docs/report.md", "a report needs tools")
 async def test_a_crawl_with_a_report_does_not_start(
     base: None, crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:

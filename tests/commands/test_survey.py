@@ -43,6 +43,7 @@ def buffered(octets: bytes) -> io.BufferedReader:
     return io.BufferedReader(io.BytesIO(octets))
 
 
+@pytest.mark.promise("docs/commands.md", "survey: a host means https; user:pw@ is removed")
 @pytest.mark.parametrize(
     ("line", "url"),
     [
@@ -83,6 +84,7 @@ BROKEN = {
 }  # fmt: skip
 
 
+@pytest.mark.promise("docs/commands.md", "survey: invalid lines are counted")
 @pytest.mark.parametrize("why", BROKEN)
 def test_broken_lines_are_named_and_counted(why: str) -> None:
     for line in BROKEN[why]:
@@ -106,6 +108,7 @@ def test_lists_as_they_come() -> None:
         assert rest == {"http://a/1": ["http://a/2"], "https://b/": []}
 
 
+@pytest.mark.promise("docs/commands.md", "survey: a list as gz, bz2 or xz")
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 def test_a_list_that_is_compressed(compress: Callable[[bytes], bytes]) -> None:
     packed = compress(b"http://a/\nhttp://b/\nftp://c/\nhttp://a/\n")
@@ -200,6 +203,7 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.promise("docs/commands.md", "survey: the tables, --json, -o; exit status 1")
 def test_it_tells_what_would_be_refused(survey: Survey, server: Server) -> None:
     ruled, closed, absent = (server.site() for _ in range(3))
     ruled.robots, closed.robots = RULES, Reply(403)
@@ -250,6 +254,7 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server) -> None:
     assert as_json.json["rules"] == [rule]
 
 
+@pytest.mark.promise("docs/commands.md", "survey: duplicate, blank and comment lines")
 def test_lines_that_are_repeated_or_broken_are_told(survey: Survey, server: Server) -> None:
     site = server.site()
     urls = [*site.urls(2), site.url("/0"), site.url("/0"), "ftp://a/", "", "# x"]
@@ -267,14 +272,20 @@ def test_lines_that_are_repeated_or_broken_are_told(survey: Survey, server: Serv
     assert (cut.status, "cannot read 'cut.gz': damaged" in cut.err) == (2, True)
 
 
+@pytest.mark.promise("docs/commands.md", "survey --verdicts; exit status 3")
+@pytest.mark.promise(
+    "docs/evidence.md", "a survey with KOSTER_ARCHIVE archives the sites of a list"
+)
 def test_the_verdict_on_each_url(survey: Survey, server: Server) -> None:
     site, closed, down = server.site(), server.site(), server.down()
     site.robots, closed.robots = RULES, Reply(403)
     file = survey.write(
         site.url("/=a"), site.url("/private,x"), closed.url("/"), down.url("/"), "ftp://a/"
     )
-    ran = survey(file, "--verdicts", "verdicts.csv")
+    ran = survey(file, "--verdicts", "verdicts.csv", "-s", "KOSTER_ARCHIVE=evidence")
     assert ran.status == 3
+    [index] = (survey.folder / "evidence").glob("*.cdxj")
+    assert f":{site.port})/robots.txt " in index.read_text()
     with (survey.folder / "verdicts.csv").open(newline="") as lines:
         found = {row["url"]: row for row in csv.DictReader(lines)}
     assert {url: (row["verdict"], row["line"]) for url, row in found.items()} == {
@@ -287,6 +298,7 @@ def test_the_verdict_on_each_url(survey: Survey, server: Server) -> None:
     assert "403" in found[closed.url("/")]["because"]
 
 
+@pytest.mark.promise("docs/commands.md", "survey: a URL that another middleware ends")
 def test_a_url_that_is_not_decided_on_has_no_verdict(survey: Survey, server: Server) -> None:
     site = server.site()
     middlewares = {"the_middleware.Answering": 50}
@@ -330,6 +342,7 @@ PROJECT = {
 }
 
 
+@pytest.mark.promise("docs/commands.md", "survey: sites by usage preference")
 def test_it_counts_sites_by_what_they_state(survey: Survey, server: Server) -> None:
     sites = [server.site() for _ in range(4)]
     for site, line in zip(
@@ -351,6 +364,7 @@ def test_it_counts_sites_by_what_they_state(survey: Survey, server: Server) -> N
     assert as_json.json["usage"] == {"search": {"y": 1, "n": 0}, "train-ai": {"y": 1, "n": 2}}
 
 
+@pytest.mark.promise("docs/commands.md", "survey: your settings, but no pipelines or feeds")
 def test_in_a_project(survey: Survey, server: Server) -> None:
     (survey.folder / "scrapy.cfg").write_text("[settings]\ndefault = the_settings\n")
     lines = [f"{name} = {value!r}" for name, value in PROJECT.items()]
@@ -367,6 +381,7 @@ def test_in_a_project(survey: Survey, server: Server) -> None:
     assert left.isdisjoint({"crawl.html", "job", "items.json"})
 
 
+@pytest.mark.promise("docs/commands.md", "survey: KOSTER_CRAWL_DELAY is ignored")
 def test_no_page_waits_for_its_turn(survey: Survey, server: Server) -> None:
     site = server.site()
     site.robots = "User-agent: *\nCrawl-delay: 50\nDisallow: /private\n"
@@ -383,6 +398,7 @@ def test_a_site_that_cannot_be_asked(survey: Survey, server: Server) -> None:
     assert "1  would be refused: unavailable" in ran.out
 
 
+@pytest.mark.promise("docs/commands.md", "survey: the first ten invalid lines are reported")
 def test_hostile_lines_are_harmless(survey: Survey, server: Server) -> None:
     site = server.site()
     site.robots = b"User-agent: *\nDisallow: /\x1b[2J\xe2\x80\xae\nDisallow: /[bold]\nDisallow: /\n"
@@ -479,6 +495,7 @@ class Many:
         return [asked.header("Host") for asked in self.site.requests]
 
 
+@pytest.mark.promise("docs/commands.md", "survey: continue with the same command")
 def test_interrupted_and_resumed(survey: Survey, server: Server) -> None:
     many = Many(server, 40, 4)
     file = survey.write(*many.urls())

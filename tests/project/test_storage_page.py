@@ -51,12 +51,14 @@ CASES = [
 ]
 
 
+@pytest.mark.promise("docs/storage.md", "the classes of the page pass the checks")
 @pytest.mark.parametrize(("name", "check"), CASES)
 def test_it_passes_the_contract(module: Any, name: str, check: Check, tmp_path: Path) -> None:
     storage = getattr(module, name)
     check(lambda robot: storage(str(tmp_path / "new" / "project.sqlite3"), robot))
 
 
+@pytest.mark.promise("docs/storage.md", "test it with contract.checks")
 def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:
     shown: dict[str, Any] = {}
     exec(TEST, shown)
@@ -84,6 +86,7 @@ async def test_a_crawl_with_it(
     assert path.is_file()
 
 
+@pytest.mark.promise("docs/storage.md", "the names of scrapy_koster.storage")
 def test_every_name_that_is_offered_is_on_the_page() -> None:
     from scrapy_koster import storage
 
