@@ -6,10 +6,10 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import sub
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from scrapy_koster.audit.judging import READINGS, Knowledge, method_and_path
-from scrapy_koster.audit.ranges import UNVERIFIED
+from scrapy_koster.audit.addresses import UNVERIFIED
+from scrapy_koster.audit.judging import Knowledge, method_and_path
 from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
@@ -73,9 +73,6 @@ class Violation:
         self.versions |= other.versions
         self.samples = list(dict.fromkeys(self.samples + other.samples))[:_SAMPLES]
         self.clients = list(dict.fromkeys(self.clients + other.clients))[:_SAMPLES]
-
-
-Violations: TypeAlias = "dict[Standard, dict[Rule, Violation]]"
 
 
 def number_in(text: Any) -> int:
@@ -205,17 +202,22 @@ class AuditedRobot:
         self.late = 0
         """Requests that are in the log long after their time; they do not count for the pace."""
         self.clients: set[Any] = set()
-        self.violated: Violations = {each: {} for each in READINGS}
-        self.excused: Counter[Standard] = Counter()
+        self.violated: dict[Rule, Violation] = {}
+        self.in_grace = 0
         """Requests that an older copy of the file allowed."""
-        self.first_violation: dict[Standard, int] = {}
-        self.days_violated = {each: Days() for each in READINGS}
+        self.first_violation: int | None = None
+        self.days_violated = Days()
+        self.by_reading: Counter[Standard] = Counter()
+        """Requests that disobeyed, by each standard."""
+        self.only_by: Counter[Standard] = Counter()
+        """Requests that disobeyed by this standard, and not by the other."""
 
     @property
     def requests(self) -> int:
         """The number of requests."""
         return self.pace.counted + len(self.times) + self.late
 
-    def violations(self, reading: Standard) -> int:
-        """Return the number of requests that disobeyed."""
-        return sum(violation.count for violation in self.violated[reading].values())
+    @property
+    def violations(self) -> int:
+        """The number of requests that disobeyed, by the reading of the audit."""
+        return sum(violation.count for violation in self.violated.values())

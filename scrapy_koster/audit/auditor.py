@@ -13,6 +13,7 @@ from scrapy_koster.audit.access_log import (
     Visit,
     names_of,
 )
+from scrapy_koster.audit.addresses import Ranges, Shown
 from scrapy_koster.audit.audited_robot import (
     CLIENTS_MOST,
     DAY_SECS,
@@ -20,7 +21,6 @@ from scrapy_koster.audit.audited_robot import (
     Violation,
     number_in,
 )
-from scrapy_koster.audit.clients import Shown
 from scrapy_koster.audit.judging import (
     READINGS,
     Decision,
@@ -32,7 +32,6 @@ from scrapy_koster.audit.judging import (
 from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.merged_logs import merged_logs
 from scrapy_koster.audit.naming import By, Namer
-from scrapy_koster.audit.ranges import Ranges
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
 
@@ -67,22 +66,22 @@ class Overflow(AuditedRobot):
         self.pace.counted += robot.requests
         self.asking.count += robot.asking.count
         self.pace.days.add(robot.pace.days)
-        for reading in READINGS:
-            self.days_violated[reading].add(robot.days_violated[reading])
-            for rule, violation in robot.violated[reading].items():
-                self.violated[reading].setdefault(rule, Violation()).merge(violation)
+        self.days_violated.add(robot.days_violated)
+        for rule, violation in robot.violated.items():
+            self.violated.setdefault(rule, Violation()).merge(violation)
 
 
 class Auditor(dict[str, AuditedRobot]):
     """The robots that came, by name."""
 
-    def __init__(self, files: Files, namer: Namer, show: Shown) -> None:
+    def __init__(self, files: Files, namer: Namer, show: Shown, reading: Standard) -> None:
         super().__init__()
         self.files = files
         self.unseen_until = float("-inf")
         """Time until which a robot may have fetched the file without a trace."""
         self._namer = namer
-        self._show = show
+        self.show = show
+        self.reading = reading
         self.judge = Judge(files)
         self.rest = Overflow(self.judge)
         self._askers: dict[Any, str] = {}
@@ -113,7 +112,7 @@ class Auditor(dict[str, AuditedRobot]):
             robot.pace.count()
             self.unseen_until = max(self.unseen_until, robot.pace.last or float("-inf"))
             self.rest.merge(robot, self.by(robot))
-            self._violations -= sum(map(len, robot.violated.values()))
+            self._violations -= len(robot.violated)
             del self[robot.name]
 
     def take(self, visits: Iterable[Visit], *, late: bool = False) -> None:
@@ -154,7 +153,7 @@ class Auditor(dict[str, AuditedRobot]):
         if len(self._askers) >= ASKERS_MOST:
             self.rest.nameless_clients += 1
             return self.nameless
-        name = self._askers[client] = f"client {self._show(client)}"
+        name = self._askers[client] = f"client {self.show(client)}"
         return self[name]
 
     def _judge(self, robot: AuditedRobot, decision: Decision, visit: Visit) -> None:
@@ -162,20 +161,23 @@ class Auditor(dict[str, AuditedRobot]):
         against = {}
         for reading in READINGS:
             if rule := decision.get((version, reading)):
-                if robot.knowledge.excuses(decision, reading, secs, self.files):
-                    robot.excused[reading] += 1
-                else:
+                if not robot.knowledge.excuses(decision, reading, secs, self.files):
                     against[reading] = rule
-        for reading, rule in against.items():
-            first = robot.first_violation.get(reading, secs)
-            robot.first_violation[reading] = min(first, secs)
-            robot.days_violated[reading].put(secs // DAY_SECS, 1)
-            violation = self._violation(robot, reading, rule)
+                elif reading is self.reading:
+                    robot.in_grace += 1
+        robot.by_reading.update(against.keys())
+        if len(against) == 1:
+            robot.only_by.update(against.keys())
+        if rule := against.get(self.reading):
+            first = robot.first_violation
+            robot.first_violation = secs if first is None else min(first, secs)
+            robot.days_violated.put(secs // DAY_SECS, 1)
+            violation = self._violation(robot, rule)
             violation.add(visit, version)
             violation.by_both += len(against) == len(READINGS)
 
-    def _violation(self, robot: AuditedRobot, reading: Standard, rule: Rule) -> Violation:
-        violations = robot.violated[reading]
+    def _violation(self, robot: AuditedRobot, rule: Rule) -> Violation:
+        violations = robot.violated
         if rule not in violations:
             if self._violations >= VIOLATIONS_MOST:
                 rule = OTHER_LINES
@@ -190,6 +192,7 @@ def audit(
     logs: Sequence[tuple[str, Opened]],
     show: Shown,
     *,
+    reading: Standard = Standard.DRAFT,
     given: Format | None = None,
     site: Site | None = None,
     ranges: Ranges | None = None,
@@ -204,7 +207,7 @@ def audit(
     namer = Namer(version.body for version in files.versions)
     names = names_of(namer)
     found = [AccessLog(name, opened, names, given=given, site=site) for name, opened in logs]
-    auditor = Auditor(files, namer, show)
+    auditor = Auditor(files, namer, show, reading)
     began: int | None = None
     for batch in merged_logs(found):
         visits, late = batch if ranges is None else map(ranges.marked, batch)

@@ -113,9 +113,6 @@ def _chosen(names: list[str]) -> dict[str, str]:
     for field, wanted in (("time", "$time_local"), ("request", "$request")):
         if field not in chosen.values():
             raise ValueError(f"the log format has no {field}: {wanted}")
-    repeated = [name for name in chosen if names.count(name) > 1]
-    if repeated:
-        raise ValueError(f"the log format has ${repeated[0]} twice")
     return chosen
 
 

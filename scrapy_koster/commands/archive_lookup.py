@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.utils.spider import DefaultSpider
 
-from scrapy_koster.commands.explained import Basis
-from scrapy_koster.commands.lookup import learnt_of
+from scrapy_koster.commands.lookup import Basis, basis_of
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.crawl.fetching.archiver import decisive
 from scrapy_koster.protocol.printable import printable
@@ -45,8 +45,9 @@ def archived_basis(folder: Folder, site: Site, time: float, *, settings: Setting
     is_current = not waits(next_step(known, now=time, policy=config.policy))
     at = time if is_current else outcome.at
     source = next((each for each in Source if each.value == outcome.source), Source.FETCHED)
-    learnt = learnt_of(known, source, at=at, config=config, crawler=crawler)
-    return Basis(learnt, config, info.get("koster-robot", ""), time, outcome, is_current)
+    basis = basis_of(known, source, at=at, config=config, crawler=crawler)
+    robot = info.get("koster-robot", "")
+    return replace(basis, robot=robot, time=time, outcome=outcome, is_current=is_current)
 
 
 def folder_named(name: str | None, config: Config) -> Folder:

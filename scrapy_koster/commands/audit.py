@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
+from scrapy_koster.audit.addresses import Ranges, masked, networks_in, whole
 from scrapy_koster.audit.auditor import audit
-from scrapy_koster.audit.clients import masked, whole
 from scrapy_koster.audit.judging import Files, Version
 from scrapy_koster.audit.kinds import Kind
-from scrapy_koster.audit.ranges import Ranges, networks_in
 from scrapy_koster.audit.result import Result
 from scrapy_koster.audit.textlines import nginx_format
 from scrapy_koster.commands.output import opened, progress_of
@@ -158,12 +157,13 @@ def _audited(run: Run) -> Result:
             files,
             [(name, partial(logs.opened, name)) for name in opts.logs],
             show,
+            reading=standards[opts.reading],
             given=given,
             site=site,
             ranges=ranges,
             progress=progress_of("{lines:,} lines read".format),
         )
-    return Result(auditor, found, standards[opts.reading], show, site, ranges, ended=logs.ended)
+    return Result(auditor, found, site, ranges, ended=logs.ended)
 
 
 def _ranges(run: Run) -> Ranges | None:

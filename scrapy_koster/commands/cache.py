@@ -19,7 +19,7 @@ from scrapy_koster.protocol.line import lines
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
 from scrapy_koster.protocol.sitemap import sitemaps_in
-from scrapy_koster.protocol.wording import shown, utc
+from scrapy_koster.protocol.wording import TEXT_CHARS, shown, utc
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.sqlite import SQLiteStorage
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from scrapy_koster.storage import Storage
 
 _NOT_STORED = 1
-_LINE_CHARS = 1000
 _COLUMNS = ("SITE", "ANSWER", "SIZE", "FETCHED", "FRESH UNTIL", "ROBOT")
 _SITE = "URL of the site, or its host; a host without a port means all its sites"
 _ANSWERS = "0 done, 1 a site is not stored"
@@ -187,12 +186,12 @@ def _show_as_text(site: Site, known: Known, robot: str) -> Iterator[Line]:
     facts += [("sitemap", sitemap) for sitemap in sitemaps_in(body)]
     for name, value in facts:
         if value is not None:
-            yield "  ", dim(f"{name:<13}"), f" {printable(str(value), _LINE_CHARS)}"
+            yield "  ", dim(f"{name:<13}"), f" {printable(str(value), TEXT_CHARS)}"
     if not body:
         return
     yield ""
     for number, line in enumerate(lines(body), 1):
-        text = f"  {shown(line, _LINE_CHARS)}".rstrip()
+        text = f"  {shown(line, TEXT_CHARS)}".rstrip()
         yield "  ", dim(f"{number:>7}"), text
 
 
@@ -216,7 +215,7 @@ def _as_dict(site: Site, known: Known, robot: str) -> dict[str, Any]:
         }
     else:
         facts = {
-            "url": printable(known.url, _LINE_CHARS),
+            "url": printable(known.url, TEXT_CHARS),
             "status": known.status,
             "size": len(known.body),
             "etag": known.etag,

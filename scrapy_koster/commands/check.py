@@ -24,10 +24,10 @@ from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.standing import Standing, standing_stated
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
-from scrapy_koster.protocol.wording import STANDARD_KEYS
+from scrapy_koster.protocol.wording import STANDARD_KEYS, TEXT_CHARS
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.lookup import Learnt
+    from scrapy_koster.commands.lookup import Basis
     from scrapy_koster.commands.style import Line, Part
 
 
@@ -35,7 +35,6 @@ _READINGS = {**{key: (standard,) for standard, key in STANDARD_KEYS.items()}, "b
 _PAINTS = {Severity.ERROR: red, Severity.WARNING: yellow, Severity.NOTE: cyan}
 _LEVELS = [severity.value for severity in Severity]
 _FINDINGS = 1
-_NAME_CHARS = 1000
 
 
 class Check(Subcommand):
@@ -80,24 +79,24 @@ class Check(Subcommand):
             if opts.json:
                 yield json.dumps({"name": name, "findings": [*map(_as_dict, findings)]})
             else:
-                yield from _as_text(printable(name, _NAME_CHARS), findings)
+                yield from _as_text(printable(name, TEXT_CHARS), findings)
 
 
 def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
-    """Yield the name of each file, the file or why there is none, and its Content-Type."""
+    """Yield the names of the files, their bodies or the reasons for none, and Content-Types."""
     names = {name: run.requested(name) for name in run.opts.files if is_url(name)}
-    learnt = run.learn([*names.values()], refresh=True)
+    found = run.look_up([*names.values()], refresh=True)
     for name in run.opts.files:
         if name in names:
-            known = learnt.get(names[name])
-            yield name, _body(known), known.content_type if known else None
+            basis = found.get(names[name])
+            yield name, _body(basis), basis.content_type if basis else None
         else:
             yield name, run.read(name), None
 
 
-def _body(learnt: Learnt | None) -> bytes | str:
-    """Return the file that a site has, or why there is none."""
-    match learnt.step if learnt else None:
+def _body(basis: Basis | None) -> bytes | str:
+    """Return the file of a site, or the reason why there is none."""
+    match basis.step if basis else None:
         case Obey(Copy(status=status, body=body)):
             standing = standing_stated(status)
             if standing is Standing.OBEYED:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from time import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
 from scrapy_koster.commands.archive_lookup import archived_basis, folder_named
-from scrapy_koster.commands.explained import Basis, Explained, explain
-from scrapy_koster.commands.lookup import NO_ANSWER, Learnt, learnt_of
+from scrapy_koster.commands.explained import Explained, explain
+from scrapy_koster.commands.lookup import NO_ANSWER, Basis, basis_of
 from scrapy_koster.commands.style import bold, dim, green, red, yellow
 from scrapy_koster.commands.subcommand import (
     AGENT,
@@ -25,7 +25,6 @@ from scrapy_koster.commands.subcommand import (
     site_named,
     time_of,
 )
-from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.extras import need_extra
 from scrapy_koster.protocol.access import Answer, Copy, after_answer, last_copy
 from scrapy_koster.protocol.line import lines, whole_lines
@@ -36,6 +35,7 @@ from scrapy_koster.protocol.usage import worded
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.protocol.wording import (
     STANDARD_KEYS,
+    TEXT_CHARS,
     because_of,
     delay_to_dict,
     ruling_to_dict,
@@ -91,9 +91,11 @@ class Explain(Subcommand):
             run.warn(_DELAY_NOT_READ.format(error_text(error)))
 
         robot, is_found = robot_in(opts.agent)
-        for url, basis in _archived(run) if opts.at is not None else _current(run):
-            if isinstance(basis, str):
-                run.warn(f"{printable(url)}: {basis}", NOT_RETRIEVED)
+        urls = [*map(run.requested, opts.urls)]
+        bases, missing = _bases(run, urls)
+        for url in urls:
+            if (basis := bases.get(url)) is None:
+                run.warn(f"{printable(url)}: {missing}", NOT_RETRIEVED)
                 continue
             explained = explain(url, robot or basis.robot, basis, failed=failed, is_found=is_found)
             run.worse(explained.status)
@@ -106,38 +108,25 @@ class Explain(Subcommand):
             is_first = False
 
 
-def _current(run: Run) -> Iterator[tuple[str, Basis | str]]:
-    """Yield the URLs, with the basis of a decision now, or the reason why there is none."""
+def _bases(run: Run, urls: list[str]) -> tuple[Mapping[str, Basis | None], str]:
+    """Return the basis of the decision on each URL, and the reason if there is none."""
     opts, config = run.opts, run.config
-    robot = config.robot or user_agent(run.crawler)
-    urls = [*map(run.requested, opts.urls)]
-    given = opts.robots is not None
-    learnt = _given(urls, run) if given else run.learn(urls, refresh=opts.refresh)
-    for url in urls:
-        yield url, Basis(learnt[url], config, robot, time()) if url in learnt else NO_ANSWER
-
-
-def _archived(run: Run) -> Iterator[tuple[str, Basis | str]]:
-    """Yield the URLs, with the basis of a decision in the past, or the reason why there is none."""
-    need_extra("archive", "scrapy robots explain --at")
-    at = time_of(run.opts.at)
-    urls = [*map(run.requested, run.opts.urls)]
-    folder = folder_named(run.opts.archive, run.config)
-    for url in urls:
-        basis = archived_basis(folder, site_named(url), at, settings=run.settings)
-        yield url, basis or "the archive has nothing about its site by then"
-
-
-def _given(urls: list[str], run: Run) -> dict[str, Learnt]:
-    """Return the base of the decisions if FILE is the robots.txt of the sites."""
-    config, now = run.config, time()
-    body = whole_lines(run.read(run.opts.robots), config.max_bytes)
-    learnt = {}
+    if opts.at is not None:
+        need_extra("archive", "scrapy robots explain --at")
+        at, folder = time_of(opts.at), folder_named(opts.archive, config)
+        archived = {
+            url: archived_basis(folder, site_named(url), at, settings=run.settings) for url in urls
+        }
+        return archived, "the archive has nothing about its site by then"
+    if opts.robots is None:
+        return run.look_up(urls, refresh=opts.refresh), NO_ANSWER
+    body, now = whole_lines(run.read(opts.robots), config.max_bytes), time()
+    bases = {}
     for url in urls:
         answer = Answer(site_named(url).robots_url, 200, {}, body)
         known = after_answer(answer, None, now=now, policy=config.policy, jitter=0.0)
-        learnt[url] = learnt_of(known, Source.FILE, at=now, config=config, crawler=run.crawler)
-    return learnt
+        bases[url] = basis_of(known, Source.FILE, at=now, config=config, crawler=run.crawler)
+    return bases, NO_ANSWER
 
 
 def _as_dict(explained: Explained) -> dict[str, Any]:
@@ -164,7 +153,7 @@ def _as_text(explained: Explained) -> Iterator[Line]:
     paint, may = green if verdict.allowed else red, _MAY[verdict.allowed]
     if explained.status == NOT_RETRIEVED:
         paint, may = yellow, "unavailable"
-    yield paint(may), " ", bold(printable(verdict.url, 1000))
+    yield paint(may), " ", bold(printable(verdict.url, TEXT_CHARS))
     yield ""
     if context := list(_context(explained)):
         yield from context
@@ -250,4 +239,4 @@ def _evidence(basis: Basis, outcome: Outcome) -> Iterator[tuple[str, str]]:
     if copy is not None:
         yield "digest", printable(copy.digest)
         yield "record", printable(copy.record_id or "")
-    yield "archive", printable(str(outcome.warc), 1000)
+    yield "archive", printable(str(outcome.warc), TEXT_CHARS)

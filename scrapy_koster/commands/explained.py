@@ -21,29 +21,12 @@ from scrapy_koster.protocol.usage import Usage
 from scrapy_koster.protocol.verdict import Verdict
 
 if TYPE_CHECKING:
-    from scrapy_koster.archive.folder import Outcome
-    from scrapy_koster.commands.lookup import Learnt
-    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.commands.lookup import Basis
     from scrapy_koster.protocol.delay import Delay
     from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.reading import Reading
 
 _ALLOWED, _FORBIDDEN = 0, 1
-
-
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """What a crawl decides by: a copy or a failure, settings, a robot and a time."""
-
-    learnt: Learnt
-    config: Config
-    robot: str
-    """The robot of the settings."""
-    time: float
-    outcome: Outcome | None = None
-    """The result in an archive that has the copy, with ``--at``."""
-    is_current: bool = True
-    """False if a crawl would have fetched the robots.txt again before it decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +102,23 @@ def explain(
 
     *failed* is called if the parser raises an error for the delay.
     """
-    learnt, config = basis.learnt, basis.config
-    delay = delay_or_limit(learnt.parser, robot, pace=config.pace, failed=failed)
+    config = basis.config
+    delay = delay_or_limit(basis.parser, robot, pace=config.pace, failed=failed)
     verdict, statements = decide(
         url,
         robot,
         site=site_named(url),
-        step=learnt.step,
-        parser=learnt.parser,
-        source=learnt.source,
-        usage=learnt.usage(config),
+        step=basis.step,
+        parser=basis.parser,
+        source=basis.source,
+        usage=basis.usage(),
         delay=delay,
         config=config,
         now=basis.time,
     )
     rulings, hazard = _rulings(verdict, robot), None
     if verdict.allowed and rulings:
-        watch = checked_watch(learnt.parser, robot)
+        watch = checked_watch(basis.parser, robot)
         hazard = watch.hazard(url) if watch else None
     usage = Usage(statements, labels=config.usage.labels)
     requested = delay if delay and delay.secs else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.archive.history import Version, changes, versions
@@ -15,7 +15,7 @@ from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import lines, narrow
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.wording import shown, utc
+from scrapy_koster.protocol.wording import TEXT_CHARS, shown, utc
 
 if TYPE_CHECKING:
     from scrapy_koster.archive.folder import Folder, Outcome
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 _NOTHING = 1
-_LINE_CHARS = 1000
 _COLUMNS = ("FIRST SEEN", "LAST SEEN", "SEEN", "HTTP", "BYTES", "DIGEST")
+_KEYS = ("first_seen", "last_seen", "seen", "status", "bytes", "digest")
 
 
 class History(Subcommand):
@@ -58,28 +58,29 @@ class History(Subcommand):
 
 def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> Iterator[Line]:
     found = versions(outcomes)
-    bodies = [_body(folder, version) for version in found] if run.opts.diff else []
-    failures = [outcome for outcome in outcomes if isinstance(outcome.known, Failure)]
+    facts = [_as_dict(site, version) for version in found]
+    changed: list[list[tuple[int, int, bytes]]] = []
+    if run.opts.diff:
+        bodies = [[], *(_body(folder, version) for version in found)]
+        changed = [list(changes(old, new)) for old, new in pairwise(bodies)]
     if run.opts.json:
-        for number, version in enumerate(found):
-            yield json.dumps(_as_dict(site, version) | _changes_as_dict(bodies, number))
+        for each, edits in zip_longest(facts, changed):
+            lines_changed = {} if edits is None else {"changes": [*map(_change_as_dict, edits)]}
+            yield json.dumps(each | lines_changed)
         return
     yield bold(str(site))
-    yield from table(_COLUMNS, [_row(version) for version in found])
+    yield from table(_COLUMNS, [[each[key] for key in _KEYS] for each in facts])
+    failures = [(each.at, each.known) for each in outcomes if isinstance(each.known, Failure)]
     if failures:
-        last = failures[-1]
-        assert isinstance(last.known, Failure)
-        reason = printable(last.known.reason)
-        yield f"failures: {len(failures)}, the last at {utc(last.at)}: {reason}"
-    for number, (old, new) in enumerate(pairwise(bodies)):
+        at, last = failures[-1]
+        yield f"failures: {len(failures)}, the last at {utc(at)}: {printable(last.reason)}"
+    for (old, new), edits in zip(pairwise(facts), changed[1:], strict=False):
         yield ""
-        yield from _diff(found[number : number + 2], old, new)
-
-
-def _row(version: Version) -> tuple[str | int, ...]:
-    copy, size = version.copy, version.first.body_bytes
-    seen = utc(copy.fetched), utc(version.last_seen), version.seen
-    return *seen, copy.status, size, printable(copy.digest)
+        yield dim(f"--- {old['last_seen']} HTTP {old['status']}")
+        yield dim(f"+++ {new['first_seen']} HTTP {new['status']}")
+        for was, now, line in edits:
+            text = shown(line, TEXT_CHARS)
+            yield red(f"-{was:>6}  {text}") if was else green(f"+{now:>6}  {text}")
 
 
 def _as_dict(site: Site, version: Version) -> dict[str, Any]:
@@ -97,29 +98,12 @@ def _as_dict(site: Site, version: Version) -> dict[str, Any]:
     }
 
 
-def _changes_as_dict(bodies: list[list[bytes]], number: int) -> dict[str, Any]:
-    """Return the lines that the version *number* has changed; nothing without --diff."""
-    if not bodies:
-        return {}
-    changed = changes(bodies[number - 1] if number else [], bodies[number])
-    return {
-        "changes": [
-            {"removed" if old else "added": old or new, "text": shown(line, _LINE_CHARS)}
-            for old, new, line in changed
-        ]
-    }
+def _change_as_dict(change: tuple[int, int, bytes]) -> dict[str, Any]:
+    was, now, line = change
+    return {"removed" if was else "added": was or now, "text": shown(line, TEXT_CHARS)}
 
 
 def _body(folder: Folder, version: Version) -> list[bytes]:
     known = folder.whole(version.first)
     assert isinstance(known, Copy)
     return lines(narrow(known.body).rstrip(b"\r\n")) if known.body else []
-
-
-def _diff(pair: list[Version], old: list[bytes], new: list[bytes]) -> Iterator[Line]:
-    """Yield the changed lines, with their numbers in the old and in the new file."""
-    yield dim(f"--- {utc(pair[0].last_seen)} HTTP {pair[0].copy.status}")
-    yield dim(f"+++ {utc(pair[1].copy.fetched)} HTTP {pair[1].copy.status}")
-    for was, now, line in changes(old, new):
-        text = shown(line, _LINE_CHARS)
-        yield red(f"-{was:>6}  {text}") if was else green(f"+{now:>6}  {text}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
@@ -16,6 +17,7 @@ from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Answer, Copy, standing_of
 from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.site import Site
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
 
+    from scrapy_koster.archive.folder import Outcome
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.access import Known, NoAnswer
 
@@ -47,37 +50,48 @@ NO_ANSWER = "the crawl ended before robots.txt was fetched"
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
-    """The copy or the failure by which a crawl decides."""
+class Basis:
+    """What a crawl decides by: a copy or a failure, settings, a robot and a time."""
 
     step: Obey | Pass | Refuse
     source: Source
     parser: RobotParser | None
     """The parser of the copy; None if access is not by rules."""
+    config: Config
+    robot: str
+    """The robot of the settings."""
+    time: float
     content_type: str | None = None
     """The Content-Type of the site's answer, "" if it had none; None if the site was not asked."""
+    outcome: Outcome | None = None
+    """The result in an archive that has the copy, with ``--at``."""
+    is_current: bool = True
+    """False if a crawl would have fetched the robots.txt again before it decided."""
 
-    def usage(self, config: Config) -> UsageLines | None:
+    def usage(self) -> UsageLines | None:
         """Return the usage statements of the copy that is obeyed."""
         match self.step:
             case Obey(copy) if self.parser is not None:
-                body, labels = copy.in_utf8, config.usage.labels
+                body, labels = copy.in_utf8, self.config.usage.labels
                 return usage_lines(body, self.parser, labels=labels, digest=copy.digest)
             case _:
                 return None
 
 
-def learnt_of(
-    known: Known, source: Source, *, at: float, config: Config, crawler: Crawler
-) -> Learnt:
-    """Return the decision base of a request that waited for *known*, at the time *at*."""
+def basis_of(known: Known, source: Source, *, at: float, config: Config, crawler: Crawler) -> Basis:
+    """Return the basis for a request that waited for *known*, at the time *at*."""
     step = next_step(known, now=at, policy=config.policy)
     if waits(step):
         step = Obey(known, known.expires) if isinstance(known, Copy) else Refuse(known, known.retry)
     parser = None
     if isinstance(step, Obey) and standing_of(step.copy, config.policy).access is Access.BY_RULES:
         parser = build_from_crawler(config.parser, crawler, step.copy.in_utf8)
-    return Learnt(step, source, parser)
+    return Basis(step, source, parser, config, robot_of(config, crawler), at)
+
+
+def robot_of(config: Config, crawler: Crawler) -> str:
+    """Return the robot of the settings."""
+    return config.robot or user_agent(crawler)
 
 
 class LookupSpider(Spider):
@@ -89,18 +103,19 @@ class LookupSpider(Spider):
     name = "scrapy-koster"
 
     def __init__(
-        self, *, urls: Iterable[str], learnt: dict[str, Learnt], refresh: bool, **kwargs: Any
+        self, *, urls: Iterable[str], found: dict[str, Basis], refresh: bool, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self._urls = urls
         self._kind = _Refreshed if refresh else StorageCalls
-        self._learnt = learnt
+        self._found = found
         self._types: dict[Site, str] = {}
 
     async def start(self) -> AsyncIterator[Any]:
         """Fetch. There are no start_urls: a generator has to yield something."""
         crawler, config = self.crawler, config_of(self.crawler)
         crawler.signals.connect(self._retrieved, robots_retrieved)
+        robot = robot_of(config, crawler)
         if config.policy.defers:  # a site that failed is asked again when its retry is due
             policy = replace(config.policy, unavailable=Unavailable.DISALLOW)
             config = replace(config, policy=policy)
@@ -118,8 +133,10 @@ class LookupSpider(Spider):
                 step = await sites.wait(state, Request(url))
                 if waits(state.step):
                     return  # the crawl was told to end
-                sent = self._types.get(state.site)
-                self._learnt[url] = Learnt(step, state.source, state.parser, sent)
+                kind = self._types.get(state.site)
+                self._found[url] = Basis(
+                    step, state.source, state.parser, config, robot, time(), content_type=kind
+                )
         finally:
             await sites.close()
         for request in self.start_urls:

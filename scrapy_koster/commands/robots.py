@@ -19,9 +19,9 @@ from scrapy_koster.commands.subcommand import (
 )
 from scrapy_koster.extras import MissingExtraError, need_extra
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.wording import TEXT_CHARS
 
 _EXAMPLE = "scrapy robots check robots.txt"
-_MESSAGE_CHARS = 1000
 
 
 class RobotsCommand(ScrapyCommand):
@@ -63,7 +63,7 @@ class RobotsCommand(ScrapyCommand):
     def process_options(self, args: list[str], opts: Namespace) -> None:
         """Take the settings from the options, before and after the name of the command."""
         if args:
-            what = printable(" ".join(args), _MESSAGE_CHARS)
+            what = printable(" ".join(args), TEXT_CHARS)
             raise UsageError(f"not understood: {what}; see scrapy robots {opts.subcommand} -h")
         opts.set = [*opts.set, *getattr(opts, "set_behind", ())]
         super().process_options(args, opts)
@@ -81,9 +81,9 @@ class RobotsCommand(ScrapyCommand):
                 output.write(line)
             output.flush()
         except UsageError as error:
-            raise UsageError(printable(str(error), _MESSAGE_CHARS)) from None
+            raise UsageError(printable(str(error), TEXT_CHARS)) from None
         except self._not_read as error:
-            run.warn(printable(str(error), _MESSAGE_CHARS), NOT_RETRIEVED)
+            run.warn(printable(str(error), TEXT_CHARS), NOT_RETRIEVED)
         except (MissingExtraError, OSError) as error:
             run.warn(str(error), FAILED)
         except Exception:  # noqa: BLE001  # Python's own status, 1, would be an answer

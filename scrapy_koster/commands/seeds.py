@@ -30,8 +30,10 @@ class Seeds:
     """
 
     def __init__(self) -> None:
-        self.lines = self.skipped = self.repeated = self.broken = self.hosts = 0
-        """Lines, of which there were blank or a comment, there already, no URL, and a host."""
+        self.counts = {"lines": 0, "skipped": 0, "broken": 0, "repeated": 0}
+        """Numbers of lines; of blank lines and comments, invalid lines, and duplicate URLs."""
+        self.hosts = 0
+        """Number of hosts without a scheme."""
         self._count = 0
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -49,28 +51,28 @@ class Seeds:
         Raises LogError if it is compressed and damaged.
         """
         for line in _lines(file):
-            self.lines += 1
+            self.counts["lines"] += 1
             try:
                 self._add(line)
             except ValueError as error:
-                self.broken += 1
-                yield f"line {self.lines}: {error}"
+                self.counts["broken"] += 1
+                yield f"line {self.counts['lines']}: {error}"
 
     def _add(self, line: bytes) -> None:
         if len(line) > LINE_MAX_BYTES:
             raise ValueError(f"longer than {LINE_MAX_BYTES} bytes")
         try:
-            text = line.decode("utf-8-sig" if self.lines == 1 else "utf-8").strip()
+            text = line.decode("utf-8-sig" if self.counts["lines"] == 1 else "utf-8").strip()
         except UnicodeDecodeError:
             raise ValueError("not UTF-8") from None
         if not text or text.startswith("#"):
-            self.skipped += 1
+            self.counts["skipped"] += 1
             return
         site, url = url_of(text)
         self.hosts += not HAS_SCHEME.match(text)
         added = self._db.execute("INSERT OR IGNORE INTO seeds VALUES (?, ?)", (_number(site), url))
         self._count += added.rowcount
-        self.repeated += not added.rowcount
+        self.counts["repeated"] += not added.rowcount
 
     def firsts(self) -> Iterator[tuple[int, str]]:
         """Return a number for each site, and its first URL."""

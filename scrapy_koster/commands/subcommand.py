@@ -19,7 +19,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from scrapy.utils.spider import DefaultSpider
 
-from scrapy_koster.commands.lookup import QUIET, Learnt, LookupSpider
+from scrapy_koster.commands.lookup import QUIET, Basis, LookupSpider
 from scrapy_koster.commands.output import opened, warn
 from scrapy_koster.commands.style import Line
 from scrapy_koster.crawl.config import Config, config_of
@@ -27,6 +27,7 @@ from scrapy_koster.extras import need_extra
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.wording import TEXT_CHARS
 from scrapy_koster.report.writing import try_writing
 
 NOT_RETRIEVED = 3
@@ -62,7 +63,6 @@ DOCS = "https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/"
 _STATUSES = """\
 2 wrong usage,
 3 something could not be retrieved or read, 4 the command failed; the highest that applies"""
-_MESSAGE_CHARS = 1000
 _READ_MAX_BYTES = 10_000_000
 _ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
@@ -115,7 +115,7 @@ class SubcommandParser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with the status for wrong usage."""
-        super().error(printable(message, _MESSAGE_CHARS))
+        super().error(printable(message, TEXT_CHARS))
 
 
 @dataclass
@@ -176,17 +176,17 @@ class Run:
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"cannot write {name!r}: {reason}") from None
 
-    def learn(self, urls: Collection[str], *, refresh: bool = False) -> dict[str, Learnt]:
-        """Return what a crawl would obey for each of *urls*. Can be called once.
+    def look_up(self, urls: Collection[str], *, refresh: bool = False) -> dict[str, Basis]:
+        """Return what a crawl would decide by for each of *urls*. Can be called once.
 
         With *refresh*, a fresh copy is not used. A URL is missing in the result if the crawl
         ended before its robots.txt was fetched.
         """
-        learnt: dict[str, Learnt] = {}
+        found: dict[str, Basis] = {}
         if urls:
             self.settings.setdict(QUIET, priority="cmdline")
-            self.crawl(LookupSpider, urls=urls, learnt=learnt, refresh=refresh)
-        return learnt
+            self.crawl(LookupSpider, urls=urls, found=found, refresh=refresh)
+        return found
 
     def crawl(self, spider: type[Spider], **arguments: Any) -> Crawler:
         """Run a crawl with the settings to its end. Can be called once."""

@@ -19,8 +19,8 @@ from harness.doubling import MOST, Reader, growth
 from scrapy_koster.audit import access_log as audit_log
 from scrapy_koster.audit import auditor as audit_auditor
 from scrapy_koster.audit import judging, merged_logs
+from scrapy_koster.audit.addresses import masked, whole
 from scrapy_koster.audit.auditor import audit
-from scrapy_koster.audit.clients import masked, whole
 from scrapy_koster.audit.jsonlines import JsonFormat
 from scrapy_koster.audit.judging import Files, Version, method_and_path
 from scrapy_koster.audit.naming import By, Namer
@@ -169,7 +169,6 @@ def test_no_times(time: str | float) -> None:
         ("$remote_addr", "no time"),
         ("$time_local", "no request"),
         ('[$time_local] "$request" $remote_user$http_user_agent', "where \\$remote_user ends"),
-        ('[$time_local] [$time_local] "$request"', "twice"),
     ],
 )
 def test_a_log_format_that_cannot_be_read(text: str, why: str) -> None:

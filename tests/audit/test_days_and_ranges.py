@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from harness.audit_logs import BEGAN, DAY, FIRST, Hit, log_of, sinners, written
-from harness.audits import STANDARDS, audited
+from harness.audits import audited
 
 from scrapy_koster.audit import audited_robot, auditor
+from scrapy_koster.audit.addresses import Ranges, masked, networks_in
 from scrapy_koster.audit.auditor import audit
-from scrapy_koster.audit.clients import masked
 from scrapy_koster.audit.judging import Files, Version
-from scrapy_koster.audit.ranges import Ranges, networks_in
 from scrapy_koster.audit.result import Result
 
 ONE = (Version("robots.txt", float("-inf"), FIRST),)
@@ -77,7 +76,7 @@ def test_what_is_not_from_the_published_ranges_is_another_robot(text: str) -> No
     ended = audit(
         Files(ONE), [("log", lambda: BufferedReader(BytesIO(log)))], masked, ranges=ranges
     )
-    found = Result(*ended, STANDARDS["draft"], masked, ranges=ranges).to_dict()
+    found = Result(*ended, ranges=ranges).to_dict()
     by_name = {robot["name"]: robot for robot in found["robots"]}
     keys = ("requests", "violations", "verified")
     assert {name: tuple(map(robot.get, keys)) for name, robot in by_name.items()} == {
@@ -108,6 +107,6 @@ def test_a_log_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
             return super().read1(size)
 
     ended = audit(Files(ONE), [(str(path), lambda: Cutting(path.open("rb", buffering=0)))], masked)
-    found = Result(*ended, STANDARDS["draft"], masked).to_dict()
+    found = Result(*ended).to_dict()
     assert found["damaged"][0]["why"] == "it was cut while it was read: lines are missing"
     assert 0 < found["robots"][0]["requests"] < 30_000

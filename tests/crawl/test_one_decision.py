@@ -18,8 +18,8 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 import scrapy_koster
 from scrapy_koster import KosterMiddleware
-from scrapy_koster.commands.explained import Basis, explain
-from scrapy_koster.commands.lookup import Learnt
+from scrapy_koster.commands.explained import explain
+from scrapy_koster.commands.lookup import Basis
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
 from scrapy_koster.crawl.decision import is_plainly_allowed
 from scrapy_koster.protocol.access import Answer, Copy
@@ -122,8 +122,7 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
     state = parts.sites.state_of(url)
     assert state is not None
     assert not waits(state.step)
-    learnt = Learnt(state.step, state.source, state.parser)
-    basis = Basis(learnt, parts.config, "figtree", time())
+    basis = Basis(state.step, state.source, state.parser, parts.config, "figtree", time())
     explained = explain(url, "figtree", basis, failed=lambda error: pytest.fail(repr(error)))
     found: dict[str, Any] = {
         "explain": None if explained.verdict.allowed else said(explained.verdict)
