@@ -1,4 +1,4 @@
-"""Addresses of clients: masked, and compared with the ranges that robots publish."""
+"""Addresses of clients: masked, and compared with the published ranges of robots."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def _text(client: bytes | str) -> str:
 
 
 def networks_in(text: str) -> list[Any]:
-    """Return the networks of a file of address ranges. Raises ValueError if it has none.
+    """Return the networks of a file of address ranges. Raises ValueError if there are no ranges.
 
-    Either JSON with a list of ``prefixes``, as Google, Bing, Apple and OpenAI publish it, or a
+    The file is JSON with a list of ``prefixes``, as of Google, Bing, Apple and OpenAI, or has a
     network or an address a line, where ``#`` begins a comment.
     """
     try:
@@ -107,7 +107,7 @@ class Ranges:
         return any(address in network for network in networks)
 
     def marked(self, visits: Iterable[Visit]) -> list[Visit]:
-        """Return *visits*, with those from other addresses as visits of an unverified robot."""
+        """Return *visits*. From other addresses, the robot of a visit is unverified."""
         return [
             (visit[0], visit[1] + UNVERIFIED, *visit[2:])
             if self._is_inside(visit[1], visit[2]) is False

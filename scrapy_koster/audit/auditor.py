@@ -1,4 +1,4 @@
-"""The audit itself: visits in, robots out. Its memory is bounded, whatever the log contains."""
+"""The audit: from visits to robots, in bounded memory."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
 
 ROBOTS_MOST = 1000
-"""Number of names that are counted separately: the most frequent ones."""
+"""Number of names with separate counts: the most frequent."""
 VIOLATIONS_MOST = 20_000
-"""Number of pairs of a robot and a line that are counted separately."""
+"""Number of pairs of a robot and a line with separate counts."""
 
 MERGED_AT_ONCE = 250
 ASKERS_MOST = 1000
@@ -47,7 +47,7 @@ OTHER_LINES = Rule(0, "(lines that were not kept apart)", 0)
 
 
 class Overflow(AuditedRobot):
-    """The robots that are not counted separately, as one."""
+    """The counts of the other robots together."""
 
     def __init__(self, judge: Judge) -> None:
         super().__init__("(others)", judge, float("-inf"))
@@ -72,13 +72,13 @@ class Overflow(AuditedRobot):
 
 
 class Auditor(dict[str, AuditedRobot]):
-    """The robots that came, by name."""
+    """The robots by name."""
 
     def __init__(self, files: Files, namer: Namer, show: Shown, reading: Standard) -> None:
         super().__init__()
         self.files = files
         self.unseen_until = float("-inf")
-        """Time until which a robot may have fetched the file without a trace."""
+        """Time until which a fetch is not seen: of the first line, or of the last merge."""
         self._namer = namer
         self.show = show
         self.reading = reading
@@ -96,7 +96,7 @@ class Auditor(dict[str, AuditedRobot]):
         return robot
 
     def by(self, robot: AuditedRobot) -> By:
-        """Return how it is known that this is a robot."""
+        """Return the reason why this is a robot."""
         by = self._namer.by(robot.token)
         return By.ASKED if by is By.NOTHING and robot.asking.count else by
 
@@ -116,7 +116,7 @@ class Auditor(dict[str, AuditedRobot]):
             del self[robot.name]
 
     def take(self, visits: Iterable[Visit], *, late: bool = False) -> None:
-        """Count visits in their order. *late* ones do not count for the speed of a robot."""
+        """Count visits in their order. Late visits do not count for the speed of a robot."""
         answer_to = self.judge.answer
         for visit in visits:
             secs, name, client, request, status, _ = visit
@@ -145,7 +145,7 @@ class Auditor(dict[str, AuditedRobot]):
             robot.pace.count()
 
     def _client(self, client: Any, request: Any) -> AuditedRobot:
-        """Return the robot of a nameless client: its address, if it has requested /robots.txt."""
+        """Return the robot of a nameless client, by its address after a request for /robots.txt."""
         if client in self._askers:
             return self[self._askers[client]]
         if type(self.judge.answer(self.nameless.judged_as, request)) is not RobotsRequest:
@@ -198,9 +198,9 @@ def audit(
     ranges: Ranges | None = None,
     progress: Callable[..., None] = lambda **_: None,
 ) -> tuple[Auditor, list[AccessLog]]:
-    """Return the findings in *logs*, each a name and a function that opens it.
+    """Return the findings in *logs*, which are pairs of a name and a function to open the log.
 
-    *given* is the format of their lines, if it is not to be detected. With *site*, requests to
+    *given* is the format of the lines. By default the format is detected. With *site*, requests to
     other hosts are skipped, if the log names hosts. Requests from outside of the *ranges* of a
     robot are counted as another robot. *progress* is called with the number of ``lines`` so far.
     """

@@ -1,4 +1,4 @@
-"""What an audit has found: as one object for JSON, out of which the tables are made too."""
+"""The result of an audit as one object, for JSON, tables and the page."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _GAPS = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
 
 @dataclass(frozen=True)
 class Result:
-    """An audit that has come to its end."""
+    """A finished audit."""
 
     auditor: Auditor
     logs: Sequence[AccessLog]
     site: Site | None = None
     ranges: Ranges | None = None
     ended: bool = False
-    """Whether the user ended it before the logs did."""
+    """Whether the user pressed Ctrl-C."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``scrapy robots audit --json`` prints."""
+        """Return the object of ``scrapy robots audit --json``."""
         robots = [robot for robot in self.auditor.values() if self._is_one(robot)]
         unknown = [robot for robot in self.auditor.values() if not self._is_one(robot)]
         found = [self._robot(robot) for robot in robots]
@@ -76,7 +76,7 @@ class Result:
                 yield {"log": printable(log.name), "why": why}
 
     def _days(self, robots: Sequence[AuditedRobot]) -> list[dict[str, Any]]:
-        """Return what the robots did on each day on which one came."""
+        """Return the requests and violations of robots by day."""
         requests, violations = Counter[int](), Counter[int]()
         for robot in (self.auditor.rest, *robots):
             requests.update(robot.pace.days)
@@ -157,7 +157,7 @@ class Result:
         }
 
     def _is_verified(self, robot: AuditedRobot) -> bool | None:
-        """Return whether its addresses are those published; None if they are not known."""
+        """Return whether the robot has its published addresses; None without ranges."""
         if robot.name != robot.token:
             return False
         return True if self.ranges is not None and self.ranges.has(robot.name) else None
@@ -204,7 +204,7 @@ class Result:
 
 
 def _kinds(robots: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the sums of the robots of each kind."""
+    """Return the sums for the kinds of robots."""
     found = []
     for kind in Kind:
         if of_it := [robot for robot in robots if robot["kind"] == kind.value]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scrapy_koster.archive.folder import Folder
 
 _TRUSTED = ("scrapy_koster.", "scrapy.robotstxt.")
-"""Modules that are imported because an archive names a parser in them."""
+"""Beginnings of parsers that an archive can name. Another class is not imported."""
 
 
 def archived_basis(folder: Folder, site: Site, time: float, *, settings: Settings) -> Basis | None:

@@ -1,4 +1,4 @@
-"""``scrapy robots audit``: which robots disobeyed a robots.txt, by the log of its server."""
+"""``scrapy robots audit``: the robots that disobeyed a robots.txt, by the log of its server."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Audit(Subcommand):
     )  # fmt: skip
 
     def run(self, run: Run) -> Iterator[Line]:
-        """Yield what the robots did."""
+        """Yield the findings about the robots."""
         run.try_output(run.opts.output)  # before a log of hours is read
         result = _audited(run)
         found = result.to_dict()
@@ -107,11 +107,11 @@ class Audit(Subcommand):
 
 
 class _Logs:
-    """The open logs. They end when the user presses Ctrl-C; a second time ends the program."""
+    """The open logs. Ctrl-C ends the logs, and a second Ctrl-C the program."""
 
     def __init__(self) -> None:
         self.ended = False
-        """Whether the user has ended them."""
+        """Whether the user has pressed Ctrl-C."""
         self._open: list[BufferedReader] = []
 
     @contextmanager
@@ -135,7 +135,7 @@ class _Logs:
         if self.ended:
             raise KeyboardInterrupt
         self.ended = True
-        # Python repeats an interrupted read: a pipe that waits for more is at its end now, too.
+        # Python repeats an interrupted read, so the end of a waiting pipe is reached, too.
         null = os.open(os.devnull, os.O_RDONLY)
         for file in self._open:
             os.dup2(null, file.fileno())
@@ -167,7 +167,7 @@ def _audited(run: Run) -> Result:
 
 
 def _ranges(run: Run) -> Ranges | None:
-    """Read [NAME=]FILE; UsageError where one of them cannot be read."""
+    """Read [NAME=]FILE. Raises UsageError if a file cannot be read."""
     networks: dict[str, list[Any]] = {}
     for text in run.opts.ranges:
         name, given, file = text.partition("=")
@@ -185,7 +185,7 @@ def _ranges(run: Run) -> Ranges | None:
 
 
 def _version(run: Run, text: str) -> Version:
-    """Read FILE or FILE@DATE; UsageError where one of them cannot be read."""
+    """Read FILE or FILE@DATE. Raises UsageError if FILE or DATE cannot be read."""
     name, at, date = text.rpartition("@")
     if not at or Path(text).is_file():
         name, since = text, float("-inf")

@@ -44,7 +44,7 @@ class List(Subcommand):
     arguments = (JSON,)
 
     def run(self, run: Run) -> Iterator[Line]:
-        """Yield a line for each site and robot."""
+        """Yield the sites of the robots."""
         with _storages(run) as storages:
             known = [
                 (*each, name) for name, storage in storages.items() for each in storage.sites()
@@ -128,7 +128,7 @@ class Cache(Subcommand):
     answers = _ANSWERS
 
     def add_to(self, subparsers: Any) -> ArgumentParser:
-        """Add a parser with a parser for each action."""
+        """Add a parser with parsers of the actions."""
         parser = super().add_to(subparsers)
         actions = parser.add_subparsers(
             title="actions", dest="action", metavar="|".join(_ACTIONS), required=True
@@ -147,7 +147,7 @@ _ACTIONS = {action.name: action for action in (List(), Show(), Forget())}
 
 @contextmanager
 def _storages(run: Run) -> Iterator[dict[str, Storage]]:
-    """Open the storage of each robot that has copies, by its name. No file is made."""
+    """Open the storages of robots with copies, by robot. No file is made."""
     config, own = run.config, copies_of(run.crawler, run.config)
     if issubclass(config.storage, SQLiteStorage) and not Path(config.sqlite_path).exists():
         yield {own: MemoryStorage(1)}

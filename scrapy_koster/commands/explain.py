@@ -109,7 +109,7 @@ class Explain(Subcommand):
 
 
 def _bases(run: Run, urls: list[str]) -> tuple[Mapping[str, Basis | None], str]:
-    """Return the basis of the decision on each URL, and the reason if there is none."""
+    """Return the bases of the decisions by URL, and the reason for a missing basis."""
     opts, config = run.opts, run.config
     if opts.at is not None:
         need_extra("archive", "scrapy robots explain --at")

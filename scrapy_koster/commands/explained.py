@@ -1,4 +1,4 @@
-"""The decision of a crawl about a URL, with the decision of each standard, for ``explain``."""
+"""The decision of a crawl about a URL, with the rulings of both standards, for ``explain``."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Explained:
 
     @property
     def paced(self) -> str | None:
-        """The requested delay and its effect in words; None if none is requested."""
+        """The requested delay and its effect in words, or None."""
         if self.delay is None:
             return None
         where = f" (line {self.delay.line.number})" if self.delay.line else ""
@@ -126,7 +126,7 @@ def explain(
 
 
 def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
-    """Return the ruling of each standard, None if access is not by rules."""
+    """Return the rulings of both standards, None if access is not by rules."""
     by_rules = (Ground.RULE, Ground.DELAY, Ground.OVERRIDE, Ground.USAGE)
     if verdict.ground not in by_rules or not isinstance(verdict.known, Copy):
         return None

@@ -129,7 +129,7 @@ class LookupSpider(Spider):
         try:
             for url in self._urls:
                 state = sites.state_of(url)
-                assert state is not None  # it is an http or https URL
+                assert state is not None  # an http or https URL
                 step = await sites.wait(state, Request(url))
                 if waits(state.step):
                     return  # the crawl was told to end

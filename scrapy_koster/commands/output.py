@@ -28,7 +28,7 @@ class Output:
     def __init__(self) -> None:
         self._written = True
         self.failure: str | None = None
-        """The reason why standard output fails. None if a pipe's reader has seen enough, too."""
+        """The reason why standard output fails. None if the reader of a pipe has ended, too."""
 
     def write(self, line: Line) -> None:
         """Print *line*, unless standard output has failed."""

@@ -48,7 +48,7 @@ class RobotsCommand(ScrapyCommand):
         super().add_options(parser)
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = f"example:\n  {_EXAMPLE}\n\nmore: {DOCS}commands.md"
-        parser.allow_abbrev = False  # its message shows an ambiguous argument as it is
+        parser.allow_abbrev = False  # the message would show an unescaped argument
         subparsers = parser.add_subparsers(
             title="commands",
             dest="subcommand",

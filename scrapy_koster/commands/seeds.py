@@ -1,4 +1,4 @@
-"""A list of seeds: URLs and hosts, a line each, as long and as broken as they come."""
+"""A list of URLs and hosts, one a line, of any length and with any errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scrapy_koster.commands.subcommand import HAS_SCHEME
 from scrapy_koster.protocol.site import site_of
 
 LINE_MAX_BYTES = 8192
-"""A line that is longer is no URL."""
+"""A longer line is invalid."""
 
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 _BEFORE_PATH = re.compile(r"[a-z]+://[^/?#]*")
@@ -23,10 +23,10 @@ _CACHE_KIB = 20_000
 
 
 class Seeds:
-    """The URLs of a list, each once, by site, in an order that is nobody's.
+    """The URLs of a list without duplicates, by site, in a random order.
 
-    They are in a temporary file: memory is bounded. Sites that stand together
-    in the list, of one owner as like as not, are not asked together.
+    The URLs are in a temporary file, so memory is bounded. Neighbors in the list often have the
+    same owner, so the sites are mixed.
     """
 
     def __init__(self) -> None:
@@ -46,9 +46,9 @@ class Seeds:
         return self._count
 
     def read(self, file: BufferedReader) -> Iterator[str]:
-        """Add the lines of *file*; yield, safe to print, which of them are broken, and why.
+        """Add the lines of *file*. Yield messages about invalid lines, as printable text.
 
-        Raises LogError if it is compressed and damaged.
+        Raises LogError for damaged compressed data.
         """
         for line in _lines(file):
             self.counts["lines"] += 1
@@ -75,7 +75,7 @@ class Seeds:
         self.counts["repeated"] += not added.rowcount
 
     def firsts(self) -> Iterator[tuple[int, str]]:
-        """Return a number for each site, and its first URL."""
+        """Return the numbers and the first URLs of the sites."""
         return self._db.execute("SELECT site, MIN(url) FROM seeds GROUP BY site ORDER BY site")
 
     def rest(self, site: int, first: str) -> Iterator[str]:
@@ -106,11 +106,10 @@ def _lines(file: BufferedReader) -> Iterator[bytes]:
 
 
 def url_of(text: str) -> tuple[str, str]:
-    """Return the site of a line, and the URL that a crawl would request.
+    """Return the site of a line, and the URL for a request.
 
-    A host stands for its https site. User information is left out: it is no
-    part of a site, and nobody's to see. Raises ValueError, whose text has
-    nothing of the line, where that is no http or https URL.
+    A host means https. User names and passwords are removed. Raises ValueError without text of
+    the line for an invalid URL.
     """
     if not text.isprintable():
         raise ValueError("contains unprintable characters")

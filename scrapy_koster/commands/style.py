@@ -1,4 +1,4 @@
-"""Lines of an answer, with the colours that they have on a terminal."""
+"""Lines of an answer, with colours for a terminal."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ dim = partial(Painted, "2")
 
 Part: TypeAlias = "str | Painted"
 Line: TypeAlias = "Part | tuple[Part, ...]"
-"""A line of an answer. The text may be from anywhere: ``shown`` escapes it."""
+"""A line of an answer. Its text can be from the network: ``shown`` escapes the text."""
 
 
 def shown(line: Line, *, coloured: bool) -> str:
-    """Return *line* as printable text, which has escape sequences if it is *coloured*."""
+    """Return *line* as printable text, with escape sequences if *coloured*."""
     return "".join(
         f"\x1b[{part.colour}m{escaped(part.text)}\x1b[0m"
         if coloured and isinstance(part, Painted)
@@ -56,7 +56,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> Iterat
 
 
 def takes_colours(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether *stream* takes colours, in the order of precedence that CPython has."""
+    """Return whether *stream* takes colours, with the precedence of CPython."""
     if environ.get("NO_COLOR"):
         return False
     return bool(environ.get("FORCE_COLOR")) or (environ.get("TERM") != "dumb" and stream.isatty())

@@ -1,4 +1,4 @@
-"""A command of ``scrapy robots``, one run of it, and the arguments that commands have in common."""
+"""The base of the commands of ``scrapy robots``, their common arguments, and a run."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ class Subcommand(ABC):
     answers: ClassVar[str]
     """The meaning of the exit statuses 0 and 1."""
     extra: ClassVar[str | None] = None
-    """The extra of the package that the command needs."""
+    """The extra that the command needs."""
 
     def add_to(self, subparsers: Any) -> ArgumentParser:
-        """Add a parser with the options of the command to *subparsers*, and return it."""
+        """Add a parser with the options of the command to *subparsers*. Return the parser."""
         about = cleandoc(self.__doc__ or "")
         statuses = f"exit status: {self.answers}, {_STATUSES}"
         parser: ArgumentParser = subparsers.add_parser(
@@ -177,7 +177,7 @@ class Run:
             raise UsageError(f"cannot write {name!r}: {reason}") from None
 
     def look_up(self, urls: Collection[str], *, refresh: bool = False) -> dict[str, Basis]:
-        """Return what a crawl would decide by for each of *urls*. Can be called once.
+        """Return the bases of a crawl's decisions on *urls*. Can be called once.
 
         With *refresh*, a fresh copy is not used. A URL is missing in the result if the crawl
         ended before its robots.txt was fetched.

@@ -1,4 +1,4 @@
-"""``scrapy robots survey``: what a crawl of a list would be refused, before its first page."""
+"""``scrapy robots survey``: the URLs of a list that would be refused."""
 
 from __future__ import annotations
 
