@@ -116,15 +116,15 @@ class LookupSpider(Spider):
         crawler, config = self.crawler, config_of(self.crawler)
         crawler.signals.connect(self._retrieved, robots_retrieved)
         robot = robot_of(config, crawler)
+        once = config
         if config.policy.defers:  # a site that failed is asked again when its retry is due
-            policy = replace(config.policy, unavailable=Unavailable.DISALLOW)
-            config = replace(config, policy=policy)
+            once = replace(config, policy=replace(config.policy, unavailable=Unavailable.DISALLOW))
         sites = build_sites(
             crawler,
-            config,
-            Announcer(crawler, config),
-            fetcher=Fetcher(crawler, config, Stats(crawler.stats), clock_of(crawler)),
-            store=storage_of(crawler, config, kind=self._kind),
+            once,
+            Announcer(crawler, once),
+            fetcher=Fetcher(crawler, once, Stats(crawler.stats), clock_of(crawler)),
+            store=storage_of(crawler, once, kind=self._kind),
         )
         try:
             for url in self._urls:
