@@ -209,13 +209,14 @@ def audit(
     found = [AccessLog(name, opened, names, given=given, site=site) for name, opened in logs]
     auditor = Auditor(files, namer, show, reading)
     began: int | None = None
-    for batch in merged_logs(found):
+    for number, batch in enumerate(merged_logs(found)):
         visits, late = batch if ranges is None else map(ranges.marked, batch)
         if began is None:
             began = min((log.first for log in found if log.first is not None), default=None)
             auditor.unseen_until = float("-inf") if began is None else began
         auditor.take(late, late=True)
         auditor.take(visits)
-        progress(lines=sum(log.lines for log in found))
+        if number % len(found) == 0:
+            progress(lines=sum(log.lines for log in found))
     auditor.end()
     return auditor, found
