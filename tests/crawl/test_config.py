@@ -414,6 +414,7 @@ def test_they_override_any_priority() -> None:
     assert storage.read[1] == 6
 
 
+@pytest.mark.promise("docs/storage.md", "an invalid value of your setting stops the crawl")
 @pytest.mark.parametrize(
     ("name", "value", "wrong"),
     [

@@ -124,9 +124,7 @@ SOURCE = Path(__file__).parents[2] / "scrapy_koster"
 WAYS_OUT = {
     "crawl/messages/log.py": {"import logging", "logging.getLogger"},
     "commands/output.py": {"print", "sys.stdout", "sys.stderr"},
-    "commands/style.py": {"import rich.console"},  # it makes text, which output.py prints
-    "commands/progress.py": {"import rich.console", "sys.stderr"},  # numbers alone
-    "commands/robots.py": {"import traceback", "sys.stdout"},  # to know whether it is a terminal
+    "commands/robots.py": {"import traceback"},
 }
 """The modules that text may leave by, and how."""
 
@@ -151,8 +149,6 @@ def ways_out(module: ast.Module) -> Iterator[str]:
 WRITERS = (
     "logging",
     "pprint",
-    "rich",
-    "rich.console",
     "scrapy.utils.log",
     "traceback",
     "twisted.logger",

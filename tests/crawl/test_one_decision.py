@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from time import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -18,7 +19,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 import scrapy_koster
 from scrapy_koster import KosterMiddleware
 from scrapy_koster.commands.explained import explain
-from scrapy_koster.commands.lookup import Learnt
+from scrapy_koster.commands.lookup import Basis
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
 from scrapy_koster.crawl.decision import is_plainly_allowed
 from scrapy_koster.protocol.access import Answer, Copy
@@ -121,14 +122,8 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
     state = parts.sites.state_of(url)
     assert state is not None
     assert not waits(state.step)
-    learnt = Learnt(state.step, state.source, state.parser)
-    explained = explain(
-        url,
-        "figtree",
-        learnt=learnt,
-        config=parts.config,
-        failed=lambda error: pytest.fail(repr(error)),
-    )
+    basis = Basis(state.step, state.source, state.parser, parts.config, "figtree", time())
+    explained = explain(url, "figtree", basis, failed=lambda error: pytest.fail(repr(error)))
     found: dict[str, Any] = {
         "explain": None if explained.verdict.allowed else said(explained.verdict)
     }
