@@ -293,7 +293,7 @@ class Watch:
                 process.overdue.pop(state, None)
         if self._history.paced:
             pacer: Any = process.parts.pacer
-            for host in pacer._hosts:
+            for host in pacer._hosts.values():
                 self._waits_for_visit(process, host)
 
     def _has_requests(self, process: Process) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scrapy.utils.datatypes import LocalCache
+
 from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.delay import Delay, LinesParser, delay_or_limit, names_delay
 
@@ -26,12 +28,11 @@ class Delays:
 
     def __init__(self, config: Config, stats: Stats, robot: Robot, log: Log) -> None:
         self._log = log
-        self._sites_kept = config.memory_sites
         self._pace = config.pace
         self._dry_run = config.dry_run
         self._stats = stats
         self._robot = robot
-        self._logged: dict[Site, None] = {}
+        self._logged: LocalCache[Site, None] = LocalCache(config.memory_sites)
 
     def secs_of(self, state: SiteState, robot: str) -> float:
         """Return the delay of a site in seconds, 0 if it has none.
@@ -76,12 +77,9 @@ class Delays:
 
     def _is_new(self, site: Site) -> bool:
         """Return whether the delay of the site has not been logged before."""
-        if site in self._logged:
-            return False
-        if len(self._logged) >= self._sites_kept:
-            del self._logged[next(iter(self._logged))]
+        is_new = site not in self._logged
         self._logged[site] = None
-        return True
+        return is_new
 
     def _tell(self, site: Site, delay: Delay) -> None:
         secs = min(self._pace.kept(delay.secs), _LONGEST_SECS)

@@ -2,23 +2,23 @@
 
 A delay applies to a host, whatever the scheme and the port: the longest that its sites request. A
 request that has to wait is parked in the scheduler, or waits in place if it did not come from
-there. It uses no place of the downloader meanwhile. See docs/pacing.md.
+there. Neither uses a place of the downloader. See docs/pacing.md.
 
-A visit begins when a request is sent. A site sees the request later than that, so the next visit
-may begin a delay after the answer, or after half a second if the answer takes longer.
-
-When the time of a host has come (``next_visit``) and requests wait, the visit is claimed in the
-storage, since other processes may visit the host as well. It is then open for half a delay. One
-request takes it, and is sent: its visit is under way until the answer. Before a request is sent
-its time is checked again, because it may have waited in its slot.
+A host has one time of its next visit, and one turn. When the time has come and requests wait, the
+visit is claimed in the storage, because other processes may visit the host as well. Then one
+request gets the turn, for half a delay. It visits the host when it is sent. If it is sent later
+than that, for example because it waited in its slot, it claims the visit again. A site sees a
+request later than it was sent, so the next visit may begin a delay after the answer, or after half
+a second if the answer takes longer.
 """
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
@@ -27,17 +27,13 @@ from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.fetching.fetcher import TurnNeededError
-from scrapy_koster.crawl.pacing.hosts import LATE_MOST_SECS, Hosts
-from scrapy_koster.crawl.states import State
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import Copy, last_copy
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
-
-    from scrapy import Request
 
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
@@ -46,7 +42,6 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.pacing.delays import Delays
-    from scrapy_koster.crawl.pacing.hosts import Host
     from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.site_records import SiteRecords
@@ -54,8 +49,12 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.access import Known
 
     Waiting: TypeAlias = Callable[[Request], AbstractContextManager[None]]
+    Visitor: TypeAlias = Request | SiteState
+    """A request for a page, or a site whose robots.txt is fetched."""
 
-_OPEN_LEAST_SECS = 0.05
+# How much later than it was sent a site may see a request.
+_LATE_MOST_SECS = 0.5
+_TURN_LEAST_SECS = 0.05
 _RETRY_SECS = 1.0
 # Some loops cannot set a timer for longer.
 _TIMER_MOST_SECS = 86400.0
@@ -66,11 +65,34 @@ _TELL_SECS = 60.0
 _VISITS = 10
 # The delay by which a visit is noted before it is known whether the host requests one.
 _FIRST_SECS = 1.0
-_LOOK_SECS = 0.1
+_PARKED = object()
+
+
+@dataclass(eq=False, slots=True)
+class Host:
+    """A host that requests a delay, and its next visit."""
+
+    name: str
+    delays: dict[str, float] = field(default_factory=dict)
+    """The delay of each of its sites, in seconds."""
+    gap: float = 0.0
+    """The seconds from one visit to the next. 0 if no site requests a delay any more."""
+    next_visit: Instant = LONG_AGO
+    turn: object | None = None
+    """The visitor whose turn it is, or ``_PARKED`` for the next parked request that comes out."""
+    turn_until: Instant = LONG_AGO
+    under_way: int = 0
+    """How many requests were sent and not answered yet."""
+    is_giving: bool = False
+    """Whether ``Pacer._give_turns`` runs for it."""
+    giving: Deferred[Any] | None = None
+    """The last call of ``Pacer._give_turns``."""
+    waiters: dict[Deferred[bool], Visitor] = field(default_factory=dict)
+    """The visitors that wait in place."""
 
 
 class Pacer:
-    """Knows the hosts that request a delay, and gives their visits to one request at a time."""
+    """Knows the hosts that request a delay, and gives their turns to one request at a time."""
 
     def __init__(
         self,
@@ -96,18 +118,11 @@ class Pacer:
         self._robot = robot
         self._records = records
         self._store = store
+        self._delays = delays
         self._parked = parked
-        self._hosts = Hosts(
-            clock,
-            engine=engine,
-            records=records,
-            delays=delays,
-            own_secs=own_secs,
-            most=config.memory_sites,
-            is_idle=self._is_idle,
-        )
-        self._redirected: set[SiteState] = set()
-        """Sites whose redirect waits until it is known if the other host requests a delay."""
+        self._own_secs = own_secs
+        self._hosts: dict[str, Host] = {}
+        self._prune_at = config.memory_sites
         self._tell_at = LONG_AGO
         self._is_closed = False
         self.too_long = delays.too_long
@@ -122,19 +137,14 @@ class Pacer:
         self._engine.hooks.send_within(self._sent_within)
 
     def close(self) -> None:
-        """Give no more visits. The requests that wait in place are told."""
+        """Give no more turns. The requests that wait in place are told."""
         self._is_closed = True
-        for host in self._hosts:
-            self._stop_timer(host)
-            if host.claim is not None:
-                host.claim.cancel()
+        for host in self._hosts.values():
+            if host.giving is not None:
+                host.giving.cancel()
             self._end_waits(host, may_visit=False)
 
     # The hosts.
-
-    def _is_idle(self, host: Host) -> bool:
-        is_busy = host.under_way or host.claim or host.timer or self._is_awaited(host)
-        return not is_busy and max(host.next_visit, host.taken_until) <= self._clock.now()
 
     def _host_of(self, url: str) -> Host | None:
         """Return the host of *url* if its visits have to be apart, else None."""
@@ -143,14 +153,54 @@ class Pacer:
         except ValueError:  # the errback of the request gets the error of the middleware
             return None
         # A page may have waited in its slot since before the delay was known.
-        return None if state is None else self._hosts.of(state, self._robot.name)
+        return None if state is None else self._host_of_site(state, self._robot.name)
+
+    def _host_of_site(self, state: SiteState, robot: str) -> Host | None:
+        secs, site = self._delays.secs_of(state, robot), str(state.site)
+        host = self._hosts.get(state.site.host)
+        if host is None:
+            if not secs:
+                return None
+            self._make_room()
+            host = self._hosts[state.site.host] = Host(state.site.host)
+        if secs and site not in host.delays:
+            host.next_visit = max(host.next_visit, self._first_visit(state, secs))
+        # A site that has left the memory requests its delay until it is known again.
+        if state.known is not None and secs != host.delays.get(site):
+            host.delays[site] = secs
+            longest = max(host.delays.values())
+            host.gap = max(longest, self._own_secs) if longest else 0.0
+        return host if host.gap else None
+
+    def _make_room(self) -> None:
+        if len(self._hosts) >= self._prune_at:
+            busy = {name: host for name, host in self._hosts.items() if self._is_busy(host)}
+            self._hosts = busy
+            self._prune_at = max(self._config.memory_sites, 2 * len(busy))
+
+    def _is_busy(self, host: Host) -> bool:
+        is_used = host.under_way or host.is_giving or self._is_awaited(host)
+        return bool(is_used) or max(host.next_visit, host.turn_until) > self._clock.now()
+
+    def _first_visit(self, state: SiteState, secs: float) -> Instant:
+        """Return when a site may be visited whose delay has become known.
+
+        The last visit was to its robots.txt, or the downloader has pages of another site of its
+        host.
+        """
+        now, copy = self._clock.now(), last_copy(state.known)
+        others = {self._records.met(request.url) for request in self._engine.under_way} - {state}
+        if any(other and other.site.host == state.site.host for other in others):
+            return now + max(secs, self._own_secs) + _LATE_MOST_SECS
+        passed = secs if copy is None else self._clock.epoch() - copy.fetched - _LATE_MOST_SECS
+        return now + min(max(secs - passed, 0.0), secs)
 
     # Which requests have to wait.
 
     def host_to_wait_for(self, request: Request) -> Host | None:
         """Return the host for whose next visit *request* has to wait, or None.
 
-        If a visit is open *request* takes it.
+        The turn of parked requests goes to the first *request* that is asked about.
         """
         try:
             state = self._records.state_of(request.url)
@@ -159,15 +209,15 @@ class Pacer:
             host = self.held(request, state, self._robot.name_of(request))
         except Exception:  # noqa: BLE001  # the errback of the request gets it from the middleware
             return None
-        if host is not None and self._is_open(host):
-            self._take(host, request)
+        if host is not None and host.turn is _PARKED and self._clock.now() < host.turn_until:
+            host.turn = request
             return None
         return host
 
     def held(self, request: Request, state: SiteState, robot: str) -> Host | None:
-        """Return the host that *request* may visit only when it has taken a visit, or None."""
-        host = self._hosts.of(state, robot)
-        if host is None or host.taken_by is request or request.meta.get("dont_obey_robotstxt"):
+        """Return the host that *request* may visit only when it has the turn, or None."""
+        host = self._host_of_site(state, robot)
+        if host is None or host.turn is request or request.meta.get("dont_obey_robotstxt"):
             return None
         # A forbidden request does not wait: it is refused at once.
         is_sent = is_robots_txt(request.url) or (
@@ -177,11 +227,11 @@ class Pacer:
 
     def concerns(self, state: SiteState, robot: str) -> bool:
         """Return whether a site requests a delay, or another site of its host does."""
-        return bool(self._hosts.of(state, robot) or self.too_long(state, robot))
+        return bool(self._host_of_site(state, robot) or self.too_long(state, robot))
 
     def has_waiting(self) -> bool:
         """Return whether requests wait for a host. The crawl has nothing else to do: log it."""
-        waiting = [host for host in self._hosts if self._is_awaited(host)]
+        waiting = [host for host in self._hosts.values() if self._is_awaited(host)]
         now = self._clock.now()
         if waiting and now >= self._tell_at:
             first = min(waiting, key=lambda host: host.next_visit)
@@ -196,91 +246,80 @@ class Pacer:
                 )
         return bool(waiting)
 
-    # Requests wait for the next visit.
+    # Requests wait for their turn.
 
     def _is_awaited(self, host: Host) -> bool:
         return bool(host.waiters) or self._parked.waiting_in(host.name) > 0
 
-    def _is_taken(self, host: Host) -> bool:
-        """Return whether a request has taken the next visit, and may still be sent."""
-        by = host.taken_by
-        is_under_way = by is not None and by in self._engine.under_way
-        return is_under_way or self._clock.now() < host.taken_until
-
-    def _is_open(self, host: Host) -> bool:
-        """Return whether a request may take the next visit now."""
-        is_over = self._clock.now() >= host.open_until
-        return not (is_over or host.under_way or self._is_taken(host))
-
-    async def wait(self, host: Host, request: Request | None = None) -> bool:
-        """Wait in place for a visit to *host*; return False if the crawl closes first."""
+    async def wait(self, host: Host, visitor: Visitor) -> bool:
+        """Wait in place for the turn of *visitor*; return False if the crawl closes first."""
         if self._is_closed:
             return False
         given: Deferred[bool] = Deferred(host.waiters.__delitem__)
-        host.waiters[given] = request
+        host.waiters[given] = visitor
         self.want(host)
         return await maybe_deferred_to_future(given)
 
     def want(self, host: Host) -> None:
-        """Have the next visit given to a request that waits for it, when its time has come."""
-        is_busy = host.under_way or host.claim or host.timer
-        if self._is_closed or is_busy or not self._is_awaited(host):
-            return
-        if self._is_open(host):
-            self._give(host)
-        else:
-            self._set_timer(host, host.next_visit)
+        """Have the next turn given to a request that waits for it, when its time has come."""
+        if not (self._is_closed or host.under_way or host.is_giving) and self._is_awaited(host):
+            host.is_giving = True
+            host.giving = deferred_from_coro(self._give_turns(host))
+            host.giving.addErrback(lambda failure: failure.trap(*CANCELLED))
 
-    def _set_timer(self, host: Host, when: Instant) -> None:
+    async def _give_turns(self, host: Host) -> None:
+        """Give a turn when its time has come, and the next one if it is not used.
+
+        The end of a visit calls ``want`` again.
+        """
+        try:
+            while self._is_awaited(host) and not host.under_way:
+                if not host.gap:
+                    self._end_waits(host, may_visit=True)
+                    self._parked.let_out(host.name)
+                    self._engine.wake()
+                elif (secs := self._secs_left(host)) > 0:
+                    await self._pause(secs)
+                else:
+                    await self._claim(host)
+        finally:
+            host.is_giving = False
+
+    def _secs_left(self, host: Host) -> float:
+        """Return for how long no turn is given. 0 or less if it may be given now."""
         now = self._clock.now()
-        secs = min(max(0.0, when - now), _TIMER_MOST_SECS)
-        host.timer, host.timer_since = self._clock.call_later(secs, self._look, host), now
+        left = host.next_visit - now
+        if now < host.turn_until:
+            return max(left, host.turn_until - now)
+        if host.turn in self._engine.under_way:  # it is sent later, and claims the visit then
+            return max(left, min(host.gap, _RETRY_SECS), _TURN_LEAST_SECS)
+        return left
 
-    def _stop_timer(self, host: Host) -> None:
-        if host.timer is not None:
-            host.timer.cancel()
-            host.timer = None
-            self._stats.paced(self._clock.now() - host.timer_since)
+    async def _pause(self, secs: float) -> None:
+        began = self._clock.now()
+        try:
+            await self._clock.sleep(min(secs, _TIMER_MOST_SECS))
+        finally:
+            self._stats.paced(self._clock.now() - began)
 
-    def _look(self, host: Host) -> None:
-        self._stop_timer(host)
+    async def _claim(self, host: Host) -> None:
+        """Claim a visit, and give the turn to the first request that waits."""
+        asked_at = self._clock.now()
+        left = await self._store.visit(host.name, host.gap)
         now = self._clock.now()
-        if not host.gap:
-            self._end_waits(host, may_visit=True)
-            self._parked.let_out(host.name)
-            self._engine.wake()
-        elif self._is_taken(host):
-            self._set_timer(host, max(host.taken_until, now + _RETRY_SECS))
-        elif host.next_visit > now:
-            self._set_timer(host, host.next_visit)
-        elif self._is_awaited(host):
-            claim: Deferred[Any] = deferred_from_coro(self._store.visit(host.name, host.gap))
-            claim.addCallback(self._claimed, host, now)
-            claim.addErrback(lambda failure: failure.trap(*CANCELLED))
-            host.claim = None if claim.called else claim
-
-    def _claimed(self, left: float, host: Host, asked_at: Instant) -> None:
-        host.claim, now = None, self._clock.now()
         host.next_visit = max(host.next_visit, now + left)
-        # A visit without a claim may have begun meanwhile.
-        if host.next_visit <= now and not host.under_way:
-            host.open_until = max(asked_at + host.gap / 2, now + _OPEN_LEAST_SECS)
-        self.want(host)
-
-    def _give(self, host: Host) -> None:
-        """Give the next visit to the first request that waits in place, or else to a parked one."""
-        self._set_timer(host, host.open_until)  # in case it is not sent
+        # A visit without a turn may have begun meanwhile.
+        if host.next_visit > now or host.under_way or not self._is_awaited(host):
+            return
+        host.turn_until = max(asked_at + host.gap / 2, now + _TURN_LEAST_SECS)
         if host.waiters:
             given = next(iter(host.waiters))
-            self._take(host, host.waiters.pop(given))
+            host.turn = host.waiters.pop(given)
             given.callback(True)  # noqa: FBT003
         else:
+            host.turn = _PARKED
             self._parked.let_one_out(host.name)
             self._engine.wake()
-
-    def _take(self, host: Host, request: Request | None) -> None:
-        """Have *request*, or a robots.txt, take the next visit."""
-        host.taken_by, host.taken_until = request, self._clock.now() + host.gap
 
     @staticmethod
     def _end_waits(host: Host, *, may_visit: bool) -> None:
@@ -297,67 +336,57 @@ class Pacer:
         return None if host is None else self._visit(host, request)
 
     @asynccontextmanager
-    async def _visit(self, host: Host, request: Request | None) -> AsyncIterator[None]:
-        """Have *request*, or a robots.txt, sent within this, as soon as it may be.
+    async def _visit(self, host: Host, visitor: Visitor) -> AsyncIterator[None]:
+        """Have *visitor* visit the host within this, as soon as it may.
 
         A visit with ``dont_obey_robotstxt`` is only noted.
         """
-        if request is not None and request.meta.get("dont_obey_robotstxt"):
+        is_page = isinstance(visitor, Request)
+        if is_page and visitor.meta.get("dont_obey_robotstxt"):
             await self._store.visit(host.name, host.gap, begun=True)
         else:
-            await self._begin(host, request)
-        self._stop_timer(host)
+            await self._begin(host, visitor)
         host.under_way += 1
-        host.open_until, began = LONG_AGO, self._clock.now()
+        began = self._clock.now()
         host.next_visit = began + host.gap
         try:
             yield
         finally:
             host.under_way -= 1
             answered = self._clock.now()
-            if request is not None:  # it is not known when exactly a robots.txt was sent
-                answered = min(answered, began + LATE_MOST_SECS)
+            if is_page:  # it is not known when exactly a robots.txt was sent
+                answered = min(answered, began + _LATE_MOST_SECS)
             host.next_visit = max(host.next_visit, answered + host.gap)
             self.want(host)
 
-    async def _begin(self, host: Host, request: Request | None) -> None:
-        """Return when a visit may begin. The time of *request* may have passed in its slot.
+    async def _begin(self, host: Host, visitor: Visitor) -> None:
+        """Return when *visitor* may begin. Its turn may have passed in its slot.
 
         A robots.txt does not wait here, but raises TurnNeededError.
         """
-        if request is None and host.under_way:
-            raise TurnNeededError
         while host.gap:
-            if host.taken_by is request:
-                host.taken_by, host.taken_until = None, LONG_AGO
-            left = host.next_visit - self._clock.now()
-            if left <= 0:
-                is_claimed = self._clock.now() < host.open_until
-                host.open_until = LONG_AGO
-                left = await self._store.visit(host.name, host.gap, begun=is_claimed)
-                left = max(left, host.next_visit - self._clock.now())  # others may have begun
-            if left <= 0:
+            now = self._clock.now()
+            has_turn = host.turn is visitor and now < host.turn_until
+            if host.turn is visitor:
+                host.turn, host.turn_until = None, LONG_AGO
+            if host.next_visit <= now and not host.under_way:
+                left = await self._store.visit(host.name, host.gap, begun=has_turn)
+                now = self._clock.now()
+                host.next_visit = max(host.next_visit, now + left)
+            if host.next_visit <= now and not host.under_way:
                 return
-            host.next_visit = max(host.next_visit, self._clock.now() + left)
-            if request is None:
+            if not isinstance(visitor, Request):
                 raise TurnNeededError
-            with self._waiting(request):
-                if not await self.wait(host, request):
-                    self._refuse(request)
+            with self._waiting(visitor):
+                if not await self.wait(host, visitor):
+                    self._refuse(visitor)
                     raise IgnoreRequest("the crawl is closing")
 
     # A robots.txt is a visit, too.
 
     def holds_redirect(self, url: str) -> bool:
-        """Return whether a redirect to *url* needs a turn, or it is not known yet if it does."""
-        return self._host_of(url) is not None or self._is_first_fetched(url)
-
-    def _is_first_fetched(self, url: str) -> bool:
-        """Return whether the robots.txt of the site of *url* is on its way for the first time."""
-        state = self._records.met(url)
-        if state is None or state in self._redirected:
-            return False
-        return state.known is None and state.state is State.FETCHING
+        """Return whether a redirect to *url* needs a turn."""
+        return self._host_of(url) is not None
 
     def _host_asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
         url = after.url if after is not None and after.url else state.site.robots_url
@@ -365,16 +394,9 @@ class Pacer:
 
     async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> None:
         """Wait until /robots.txt may be fetched. *after* says where it redirects to, if it does."""
-        if after is not None and after.url is not None:
-            # Two sites that redirect to each other do not wait for each other.
-            self._redirected.add(state)
-            until = self._clock.now() + self._config.timeout_secs
-            while self._is_first_fetched(after.url) and self._clock.now() < until:
-                await self._clock.sleep(_LOOK_SECS)
-            self._redirected.discard(state)
         host = self._host_asked(state, after)
         if host is not None:
-            await self.wait(host)
+            await self.wait(host, state)
 
     def asking(
         self, state: SiteState, after: TurnNeededError | None
@@ -384,7 +406,7 @@ class Pacer:
         Raises TurnNeededError without a URL if it may not begin now.
         """
         host = self._host_asked(state, after)
-        return nullcontext() if host is None else self._visit(host, None)
+        return nullcontext() if host is None else self._visit(host, state)
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
         """Return *known*, fresh for some visits at least: else each visit would be to renew it.
