@@ -7,7 +7,7 @@ the first of them has everything built, and the others find it by their crawler.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -31,14 +31,7 @@ from scrapy_koster.crawl.pages.stated import Stated
 from scrapy_koster.crawl.parking.inner import folder_of
 from scrapy_koster.crawl.parking.parked_file import ParkedFile
 from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
-from scrapy_koster.crawl.replaying.replay import (
-    LastCopies,
-    NoFetch,
-    QuietAnnouncer,
-    Replay,
-    is_replay,
-    policy_of_replay,
-)
+from scrapy_koster.crawl.replaying.replay import Replay, is_replay
 from scrapy_koster.crawl.robot import Robot, copies_of
 from scrapy_koster.crawl.site_records import SiteRecords
 from scrapy_koster.crawl.sites import Sites
@@ -118,7 +111,10 @@ class Assembly:
             pacer=self.pacer,
             engine=self.engine,
         )
-        self.replay = _replay(crawler, config) if is_replay(crawler.settings) else None
+        self.replay: Replay | None = None
+        if is_replay(crawler.settings):
+            log = _log(crawler, Replay)
+            self.replay = Replay(crawler, config, self.stats, log, clock=self.clock, store=store)
 
     @property
     def is_replay(self) -> bool:
@@ -203,25 +199,11 @@ def build_sites(
     return sites
 
 
-def _replay(crawler: Crawler, config: Config) -> Replay:
-    """Return the replay of a crawl, with sites of its own, of which none is asked."""
-    clock = clock_of(crawler)
-    config = replace(config, policy=policy_of_replay(config.policy))
-    announcer = QuietAnnouncer(crawler, config)
-    fetcher = NoFetch(crawler, config, Stats(crawler.stats), clock)
-    store = storage_of(crawler, config, kind=LastCopies)
-    sites = build_sites(crawler, config, announcer, fetcher=fetcher, store=store)
-    log = _log(crawler, Replay)
-    return Replay(crawler, log, clock, policy=config.policy, sites=sites)
-
-
-def storage_of(
-    crawler: Crawler, config: Config, *, kind: type[StorageCalls] = StorageCalls
-) -> StorageCalls:
+def storage_of(crawler: Crawler, config: Config) -> StorageCalls:
     """Return the storage of the settings, which is not open yet."""
     log = ServerLog(StorageCalls.__module__, crawler, _server_of(crawler, config.storage))
     robot, stats = copies_of(crawler, config), Stats(crawler.stats)
-    return kind(config, robot, stats, log, clock_of(crawler))
+    return StorageCalls(config, robot, stats, log, clock_of(crawler))
 
 
 def _server_of(crawler: Crawler, storage: type[Storage]) -> str:

@@ -183,7 +183,7 @@ class Enforcement:
             return response
         ended, step, replay = request.replace(url=response.url), state.step, self._parts.replay
         if replay is not None and replay.is_on:  # no site is asked
-            state, step = await replay.last_known(state, ended)
+            state, step = await replay.last_known(state)
         elif self._epoch() >= state.until_epoch:
             step = await self._sites.wait(state, request)
         try:

@@ -103,7 +103,7 @@ class KosterMiddleware:
             self._enforcement.note_allowed(request, state, robot)
             return None
         if self._replay is not None and (page := self._replay.answer(request)):
-            last, step = await self._replay.last_known(state, request)
+            last, step = await self._replay.last_known(state)
             self._enforcement.enforce(request, last, robot, step)
             return page
         if failure := self._parts.parked.given_up.pop(request, None):
@@ -185,7 +185,7 @@ class KosterMiddleware:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(state.origin)
         if self._replay is not None and self._replay.is_on:  # no site is asked
-            state, step = await self._replay.last_known(state, request)
+            state, step = await self._replay.last_known(state)
         else:
             step = await self._sites.wait(state, request)
         if isinstance(step, Pass):  # the sitemaps are unknown, whatever KOSTER_UNAVAILABLE is
@@ -265,8 +265,6 @@ class KosterMiddleware:
 
     async def _spider_closed(self) -> None:
         await self._sites.close()
-        if self._replay is not None:
-            await self._replay.close()
         self._parts.announcer.summary.write()
 
 

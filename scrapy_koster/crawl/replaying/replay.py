@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.http import Response
+from scrapy.utils.misc import build_from_crawler
 
-from scrapy_koster.crawl.fetching.fetcher import Fetcher
-from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
-from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.states import SiteState
-from scrapy_koster.protocol.access import Answer, Copy, NoAnswer, last_copy
+from scrapy_koster.crawl.site_records import SiteRecords
+from scrapy_koster.crawl.states import Facts
+from scrapy_koster.protocol.access import Failure, last_copy, standing_of, why_not_obeyed
+from scrapy_koster.protocol.defect import checked_parser, guarded
 from scrapy_koster.protocol.policy import Unavailable
-from scrapy_koster.protocol.step import Pass
-from scrapy_koster.storage.port import Claimed
+from scrapy_koster.protocol.standing import Access
+from scrapy_koster.protocol.step import standing_by, waits
+from scrapy_koster.protocol.usage_lines import usage_lines
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -32,11 +34,11 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
     from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.sites import Sites
-    from scrapy_koster.protocol.access import Known
-    from scrapy_koster.protocol.policy import Policy
-    from scrapy_koster.protocol.site import Site
+    from scrapy_koster.crawl.messages.stats import Stats
+    from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
 
 
@@ -44,14 +46,25 @@ class Replay:
     """Answers requests out of the HTTP cache, and knows the last copies."""
 
     def __init__(
-        self, crawler: Crawler, log: Log, clock: Clock, *, policy: Policy, sites: Sites
+        self,
+        crawler: Crawler,
+        config: Config,
+        stats: Stats,
+        log: Log,
+        *,
+        clock: Clock,
+        store: StorageCalls,
     ) -> None:
-        """*policy* and *sites* are as ``policy_of_replay`` and ``LastCopies`` have them."""
         self._crawler = crawler
+        self._config = config
+        self._stats = stats
         self._log = log
         self._clock = clock
-        self._policy = policy
-        self._sites = sites
+        self._store = store
+        self._policy = replace(config.policy, unavailable=Unavailable.ALLOW)
+        """Without a copy a page passes."""
+        self._records = SiteRecords(config.memory_sites, lambda _: True)
+        """The sites of pages that came out of the cache."""
         self._said = False
 
     @property
@@ -61,16 +74,16 @@ class Replay:
 
     @property
     def cache(self) -> HttpCacheMiddleware | None:
-        """The HTTP cache, None where it is not in the crawl, or another in its place."""
+        """The HTTP cache, None if it is not in the crawl, or another is in its place."""
         cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
         if cache is None or type(cache).process_request is not HttpCacheMiddleware.process_request:
             return None
         return cache
 
     def answer(self, request: Request) -> Response | None:
-        """Return the page out of the cache, None where the network would be asked for it.
+        """Return the page out of the cache, None if the network would be asked for it.
 
-        Raises IgnoreRequest where it is not there.
+        Raises IgnoreRequest if it is not there.
         """
         cache = self.cache
         found = None if cache is None else cache.process_request(request)
@@ -85,74 +98,48 @@ class Replay:
             )
         return found
 
-    async def last_known(self, state: SiteState, request: Request) -> tuple[SiteState, Step]:
-        """Return what *request* is decided by: the last copy for the site of *state*."""
-        now = self._clock.epoch()
-        if (copy := last_copy(state.known)) is not None:
-            last = SiteState(state.site)
-            last.learn(state.facts._replace(known=_without_end(copy, now), watch=None))
-            return last, last.take_step(now=now, policy=self._policy)
-        stored = self._sites.state_of(request.url)
-        assert stored is not None  # it has a site
-        if now < stored.until_epoch:
-            return stored, stored.step
-        return stored, await self._sites.wait(stored, request)
+    async def last_known(self, state: SiteState) -> tuple[SiteState, Step]:
+        """Return the last copy for the site of *state*, as a state of its own, and its step.
 
-    async def close(self) -> None:
-        """Close the storage."""
-        await self._sites.close()
+        The copy is that in memory, or else that in the storage. Raises ParserDefectError if
+        KOSTER_PARSER fails to read it.
+        """
+        last = self._records.state_of(state.origin)
+        assert last is not None  # it has a site
+        now = self._clock.epoch()
+        if last_copy(state.known) is not None:
+            last.learn(self._without_end(state.facts, now))
+        elif last.known is None:
+            last.learn(self._without_end(await self._stored(state), now))
+        step = last.take_step(now=now, policy=self._policy)
+        assert not waits(step)  # it does not expire
+        last.standing = standing_by(step, self._policy)
+        return last, step
+
+    def _without_end(self, facts: Facts, now: float) -> Facts:
+        """Return *facts* whose copy decides from now on."""
+        copy = last_copy(facts.known)
+        if copy is None or why_not_obeyed(copy, self._policy):
+            why = "HTTPCACHE_IGNORE_MISSING: no site is asked"
+            return Facts(Failure(why, 1, since=now, asked=now, retry=math.inf, stale=None))
+        known = replace(copy, fetched=min(copy.fetched, now), expires=math.inf)
+        return facts._replace(known=known, watch=None)
+
+    async def _stored(self, state: SiteState) -> Facts:
+        copy, source = last_copy(await self._store.get(state.site)), self._store.source
+        if copy is None:
+            return Facts()
+        self._stats.storage_hit()
+        if standing_of(copy, self._policy).access is not Access.BY_RULES:
+            return Facts(copy, source)
+        kind, body, usage = self._config.parser, copy.in_utf8, self._config.usage
+        build = partial(build_from_crawler, kind, self._crawler, body)
+        parser = checked_parser(kind, guarded(kind, "from_crawler", build))
+        lines = usage_lines(body, parser, labels=usage.labels) if usage.is_on else None
+        return Facts(copy, source, parser, usage=lines)
 
 
 def is_replay(settings: BaseSettings) -> bool:
     """Return whether the settings say that what is not cached is ignored."""
     get = settings.getbool
     return get("HTTPCACHE_ENABLED") and get("HTTPCACHE_IGNORE_MISSING")
-
-
-def policy_of_replay(policy: Policy) -> Policy:
-    """Return *policy* for a crawl that asks no site: without a copy a page passes."""
-    return replace(
-        policy, unavailable=Unavailable.ALLOW, defer_first_secs=math.inf, defer_max_secs=math.inf
-    )
-
-
-def _without_end(copy: Copy, now: float) -> Copy:
-    return replace(copy, fetched=min(copy.fetched, now), expires=math.inf)
-
-
-class QuietAnnouncer(Announcer):
-    """Does not say of each site that it was not asked: that is said once, of all."""
-
-    def send(self, signal: object, **named: object) -> None:
-        """Send nothing: these sites are not those of the crawl."""
-
-    def announce(self, state: SiteState, step: Step, waiting: int) -> None:
-        if not isinstance(step, Pass):
-            super().announce(state, step, waiting)
-
-
-class NoFetch(Fetcher):
-    """Requests no robots.txt."""
-
-    async def fetch(self, *_: object, **__: object) -> Answer | NoAnswer:
-        """Return that no site is asked."""
-        return NoAnswer("HTTPCACHE_IGNORE_MISSING: no site is asked")
-
-
-class LastCopies(StorageCalls):
-    """The last copies in a storage, which never expire. Nothing is claimed or written."""
-
-    async def get(self, site: Site) -> Known | None:
-        """Return the last copy of *site*."""
-        copy = last_copy(await super().get(site))
-        return None if copy is None else _without_end(copy, self._clock.epoch())
-
-    async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:  # noqa: ARG002
-        """Return the last copy of *site*. Nothing is claimed."""
-        known = await self.get(site)
-        if unless_known and known is not None:
-            self._stats.storage_hit()
-        return Claimed(known if unless_known else None, 0.0)
-
-    async def put(self, site: Site, known: Known) -> None:
-        """Write nothing."""
