@@ -3,7 +3,8 @@
 A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. For requests that are
 parked in the scheduler Scrapy says when the crawl is idle (``spider_idle``). It does not say so
 while a request waits in place, inside the downloader: those of media pipelines and of
-``engine.download_async`` never pass the scheduler. So while there are some ``InPlace`` looks.
+``engine.download_async`` never pass the scheduler. So while there are some the downloader is looked
+at twice a second: the crawl is idle if it has no other requests.
 """
 
 from __future__ import annotations
@@ -46,21 +47,37 @@ class Crawl(Enum):
 
 
 class IdleTimeout:
-    """Knows what the crawl has to do: OVER once it was idle for KOSTER_IDLE_LIMIT_SECS.
+    """Knows what the crawl has to do, and the requests that wait in place.
 
-    ``idle`` and ``busy`` may be called at any time. When there is something else to do, the time
-    begins anew.
+    The crawl is OVER once it was idle for KOSTER_IDLE_LIMIT_SECS. ``idle`` and ``busy`` may be
+    called at any time. When there is something else to do, the time begins anew.
     """
 
-    def __init__(self, clock: Clock, limit_secs: float, over: Callable[[], None]) -> None:
-        """*over* is called when the time is over."""
+    def __init__(
+        self,
+        clock: Clock,
+        engine: Engine,
+        limit_secs: float,
+        *,
+        over: Callable[[], object],
+        closing: Callable[[], object],
+    ) -> None:
+        """*over* is called when the time is over.
+
+        *closing* is called if the crawl begins to close while requests wait in place.
+        """
         self._clock = clock
+        self._engine = engine
         self._limit_secs = limit_secs
         self._over = over
+        self._closing = closing
         self._timer: CallLaterResult | None = None
+        self._ticks: Ticks | None = None
         self.crawl = Crawl.BUSY
         self.is_by_hand = False
         """Whether a command fetches one page for a person who waits for it."""
+        self.in_place: Counter[Request] = Counter()
+        """How many times each request waits in place: it may be downloaded twice at once."""
 
     def given_up(self, failure: Failure) -> Failure:
         """Return *failure* with the reason why its site is given up."""
@@ -84,7 +101,7 @@ class IdleTimeout:
 
     def busy(self) -> None:
         """Stop the time: there is something else to do."""
-        if self.crawl in (Crawl.IDLE, Crawl.OVER):
+        if self.crawl is not Crawl.CLOSING:
             self._stop()
             self.crawl = Crawl.OVER if self.is_by_hand else Crawl.BUSY
 
@@ -109,77 +126,35 @@ class IdleTimeout:
         self.crawl = Crawl.OVER
         self._over()
 
-
-class InPlace:
-    """The requests that wait in the downloader. The crawl can go on, be idle and close meanwhile.
-
-    The crawl is idle when the downloader has no other requests, and none was scheduled, fetched or
-    scraped since the last look. A callback that runs for longer than KOSTER_IDLE_LIMIT_SECS without
-    a request or an item does not keep the crawl busy.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        clock: Clock,
-        *,
-        timeout: IdleTimeout,
-        close: Callable[[], None],
-    ) -> None:
-        """*close* is called when the crawl has begun to close."""
-        self._engine = engine
-        self._clock = clock
-        self._timeout = timeout
-        self._close = close
-        self._requests: Counter[Request] = Counter()
-        """How many times each waits: the same one may be downloaded twice at once."""
-        self._ticks: Ticks | None = None
-        self._end_watch: Callable[[], None] | None = None
-        self._has_moved = True
-        """Whether a request has moved since the last look."""
-
-    def __len__(self) -> int:
-        return len(self._requests)
-
-    def __iter__(self) -> Iterator[Request]:
-        return iter(self._requests)
+    def is_work(self, request: Request) -> bool:
+        """Return whether the downloader has more than *request*, and requests that wait."""
+        return not self._engine.has_only({*self.in_place, request})
 
     @contextmanager
-    def waiting(self, request: Request, *, gives_place: bool) -> Iterator[None]:
-        """Have *request* wait meanwhile.
+    def waiting(self, request: Request, *, gives_place: bool = True) -> Iterator[None]:
+        """Have *request* wait in place meanwhile. The crawl can go on, be idle and close.
 
         With *gives_place* it holds no place of CONCURRENT_REQUESTS. In a crawl whose scheduler
         holds nothing back those places are all that bounds how many requests wait.
         """
-        self._requests[request] += 1
+        self.in_place[request] += 1
         if self._ticks is None:
             self._ticks = self._clock.every(_LOOK_SECS, self._look)
-            self._end_watch = self._engine.when_moving(self._moved)
-            self._moved()
         try:
             with self._engine.place_given_up(request) if gives_place else nullcontext():
                 yield
         finally:
-            self._requests[request] -= 1
-            if not self._requests[request]:
-                del self._requests[request]
-            if not self._requests:
-                self._end()
-
-    def _end(self) -> None:
-        if self._ticks is not None and self._end_watch is not None:
-            self._ticks.stop()
-            self._end_watch()
-            self._ticks = self._end_watch = None
+            self.in_place[request] -= 1
+            if not self.in_place[request]:
+                del self.in_place[request]
+            if not self.in_place and self._ticks is not None:
+                self._ticks.stop()
+                self._ticks = None
 
     def _look(self) -> None:
         if self._engine.is_closing:
-            self._close()
-        elif self._has_moved or not self._engine.has_only(self._requests):
-            self._timeout.busy()
+            self._closing()
+        elif self._engine.has_only(self.in_place):
+            self.idle()
         else:
-            self._timeout.idle()
-        self._has_moved = False
-
-    def _moved(self) -> None:
-        self._has_moved = True
+            self.busy()

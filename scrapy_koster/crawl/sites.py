@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_koster.crawl.idle import Crawl, IdleTimeout, InPlace
+from scrapy_koster.crawl.idle import Crawl, IdleTimeout
 from scrapy_koster.crawl.states import FATES, TABLE, Action, Event, Fate, State, event_of
 from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.step import Defer, Refuse, waits
@@ -64,12 +64,12 @@ class Sites:
         self.ahead = ahead
         self.state_of = records.state_of
         self.in_memory = records.in_memory
-        self.idle_timeout = IdleTimeout(clock, config.idle_limit_secs, self._give_up_waiting)
-        self.in_place = InPlace(
-            engine,
+        self.idle_timeout = IdleTimeout(
             clock,
-            timeout=self.idle_timeout,
-            close=self._close,
+            engine,
+            config.idle_limit_secs,
+            over=self._give_up_waiting,
+            closing=self._close,
         )
 
     def prepare(self) -> None:
@@ -124,8 +124,8 @@ class Sites:
         At the latest until KOSTER_DEFER_LIMIT_SECS have passed since it first failed, or until the
         crawl closes.
         """
-        if self.idle_timeout.crawl is not Crawl.OVER or not isinstance(state.known, Failure):
-            self.idle_timeout.busy()  # else nothing was fetched since the site was given up
+        if not isinstance(state.known, Failure) or self.idle_timeout.is_work(request):
+            self.idle_timeout.busy()
         self.ask_for(state, request)
         step = self.current_step(state)
         if (ending := self._ending(state, step)) is not None:
@@ -137,13 +137,9 @@ class Sites:
             state.page = request
             state.waiters = (*state.waiters, told)
             self._need(state, step)
-            with self.in_place.waiting(request, gives_place=gives_place):
+            with self.idle_timeout.waiting(request, gives_place=gives_place):
                 step = await maybe_deferred_to_future(told)
         return step
-
-    def renew(self, state: SiteState) -> None:
-        """Have a site retrieved for which requests wait, or set the time of its next attempt."""
-        self._need(state, self.current_step(state))
 
     def _need(self, state: SiteState, step: Step) -> None:
         """Start an attempt or a timer for the requests that wait because of *step*.
@@ -250,7 +246,6 @@ class Sites:
         return Refuse(Failure("the crawl is closing", 0, now, now, now, None), now)
 
     def _give_up_waiting(self) -> None:
-        self._engine.when_fetching(self.idle_timeout.busy)
         for state in self._records:
             if self.waiting_for(state):
                 self.look(state)
@@ -278,20 +273,12 @@ class Sites:
 
         Later the site has another state, for which requests may wait.
         """
-        if self._is_busy(state):
+        if state.state is State.FETCHING or self.waiting_for(state):
+            return False
+        # A request in the downloader is checked once more, when it is sent.
+        requests = (*self._engine.under_way, *self.idle_timeout.in_place)
+        if any(self._records.met(request.url) is state for request in requests):
             return False
         state.page = None
         self._stop_timer(state)
         return True
-
-    def _is_busy(self, state: SiteState) -> bool:
-        return (
-            state.state is State.FETCHING
-            or self.waiting_for(state) > 0
-            or self._is_under_way(state)
-        )
-
-    def _is_under_way(self, state: SiteState) -> bool:
-        """Return whether the downloader has a request to the site, which is checked once more."""
-        requests = (*self._engine.under_way, *self.in_place)
-        return any(self._records.met(request.url) is state for request in requests)

@@ -135,36 +135,25 @@ class Fates(NamedTuple):
 
 
 _S, _E, _A = State, Event, Action
+_FROM_STEPS = {
+    _E.ANSWERED: (_S.SETTLED, _A.LET_GO),
+    _E.FAILED: (_S.DEFERRED, _A.NOTHING),
+    _E.LIMIT: (_S.GIVEN_UP, _A.REFUSE),
+    _E.DUE: (_S.UNKNOWN, _A.NOTHING),
+}
+"""The same from each state: the step decides, whatever the state was."""
+
 TABLE: dict[tuple[State, Event], tuple[State, Action]] = {
+    **{(state, event): then for state in State for event, then in _FROM_STEPS.items()},
     (_S.UNKNOWN, _E.NEEDED): (_S.FETCHING, _A.FETCH),
-    (_S.UNKNOWN, _E.ANSWERED): (_S.SETTLED, _A.LET_GO),
-    (_S.UNKNOWN, _E.FAILED): (_S.DEFERRED, _A.NOTHING),
-    (_S.UNKNOWN, _E.LIMIT): (_S.GIVEN_UP, _A.REFUSE),
-    (_S.UNKNOWN, _E.DUE): (_S.UNKNOWN, _A.NOTHING),
     (_S.UNKNOWN, _E.IDLE): (_S.UNKNOWN, _A.GIVE_UP),
     (_S.UNKNOWN, _E.CLOSING): (_S.UNKNOWN, _A.HOLD),
     (_S.FETCHING, _E.NEEDED): (_S.FETCHING, _A.NOTHING),
-    (_S.FETCHING, _E.ANSWERED): (_S.SETTLED, _A.LET_GO),
-    (_S.FETCHING, _E.FAILED): (_S.DEFERRED, _A.NOTHING),
-    (_S.FETCHING, _E.LIMIT): (_S.GIVEN_UP, _A.REFUSE),
-    (_S.FETCHING, _E.DUE): (_S.UNKNOWN, _A.NOTHING),
     (_S.FETCHING, _E.IDLE): (_S.FETCHING, _A.GIVE_UP),
     (_S.FETCHING, _E.CLOSING): (_S.FETCHING, _A.HOLD),
     (_S.DEFERRED, _E.NEEDED): (_S.DEFERRED, _A.SET_TIMER),
-    (_S.DEFERRED, _E.ANSWERED): (_S.SETTLED, _A.LET_GO),
-    (_S.DEFERRED, _E.FAILED): (_S.DEFERRED, _A.NOTHING),
-    (_S.DEFERRED, _E.LIMIT): (_S.GIVEN_UP, _A.REFUSE),
-    (_S.DEFERRED, _E.DUE): (_S.UNKNOWN, _A.NOTHING),
     (_S.DEFERRED, _E.IDLE): (_S.DEFERRED, _A.GIVE_UP),
     (_S.DEFERRED, _E.CLOSING): (_S.DEFERRED, _A.HOLD),
-    (_S.SETTLED, _E.ANSWERED): (_S.SETTLED, _A.LET_GO),
-    (_S.SETTLED, _E.FAILED): (_S.DEFERRED, _A.NOTHING),
-    (_S.SETTLED, _E.LIMIT): (_S.GIVEN_UP, _A.REFUSE),
-    (_S.SETTLED, _E.DUE): (_S.UNKNOWN, _A.NOTHING),
-    (_S.GIVEN_UP, _E.ANSWERED): (_S.SETTLED, _A.LET_GO),
-    (_S.GIVEN_UP, _E.FAILED): (_S.DEFERRED, _A.NOTHING),
-    (_S.GIVEN_UP, _E.LIMIT): (_S.GIVEN_UP, _A.REFUSE),
-    (_S.GIVEN_UP, _E.DUE): (_S.UNKNOWN, _A.NOTHING),
 }
 """The next state, and what is done. Whatever is not in it cannot happen: a KeyError is a defect."""
 

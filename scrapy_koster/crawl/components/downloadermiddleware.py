@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
@@ -122,7 +122,7 @@ class KosterMiddleware:
         if pacer is None:
             return step
         while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
-            with self._sites.in_place.waiting(request, gives_place=True):
+            with self._sites.idle_timeout.waiting(request):
                 if not await pacer.wait(host, request):
                     return self._sites.closing()
             if self._epoch() >= state.until_epoch and not is_robots_txt(request.url):
@@ -246,8 +246,7 @@ class KosterMiddleware:
         if self._parts.parked.is_open and self._hooks.are_called:
             self._pacer = self._parts.pacer
             self._enforcement.keep_delays(self._pacer)
-            waiting = partial(self._sites.in_place.waiting, gives_place=True)
-            self._pacer.open(waiting, self._refuse_closing)
+            self._pacer.open(self._sites.idle_timeout.waiting, self._refuse_closing)
             return
         self._log.warning(
             'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'

@@ -180,7 +180,7 @@ class DeferringScheduler(BaseScheduler):
         if not self._parked.is_open:
             return
         sites, idle_timeout = self._sites, self._sites.idle_timeout
-        if len(self._parked) or len(sites.in_place):
+        if len(self._parked) or idle_timeout.in_place:
             idle_timeout.idle()
             is_paced = self._pacer is not None and self._pacer.has_waiting()
             is_over = (

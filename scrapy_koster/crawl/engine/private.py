@@ -7,10 +7,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scrapy import signals
 from twisted.internet.defer import CancelledError
-
-from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -44,27 +41,6 @@ def belonging(crawler: Crawler, kind: type[_T], make: Callable[[], _T]) -> _T:
 def dupefilter_of(scheduler: BaseScheduler) -> BaseDupeFilter | None:
     """Return what *scheduler* filters duplicates by, None if it has nothing that is known."""
     return getattr(scheduler, "df", None)
-
-
-_FETCHING = signals.request_reached_downloader
-_MOVING = (
-    signals.request_scheduled,
-    signals.response_received,
-    signals.item_scraped,
-    signals.item_dropped,
-    signals.item_error,
-    signals.spider_error,
-)
-
-
-def _of_the_crawl(call: Callable[[], object]) -> Callable[[Request], None]:
-    """Return *call* as the receiver of a signal that is also sent for a robots.txt."""
-
-    def receive(request: Request) -> None:
-        if not is_for_robots_txt(request):
-            call()
-
-    return receive
 
 
 class SendingHooks:
@@ -113,8 +89,6 @@ class Engine:
         self._crawler = crawler
         self.hooks = belonging(crawler, SendingHooks, SendingHooks)
         """What its downloader does with each request that it sends."""
-        self._receivers: list[Callable[[Request], None]] = []
-        """A signal keeps none of them alive."""
 
     @property
     def _slot(self) -> Any:
@@ -152,28 +126,6 @@ class Engine:
         slot = self._slot
         if slot is not None:
             slot.nextcall.schedule()
-
-    def when_moving(self, call: Callable[[], object]) -> Callable[[], None]:
-        """Call *call* at each signal that something was scheduled, fetched or scraped.
-
-        That costs something at each of them. Return what ends it.
-        """
-        send = self._crawler.signals
-        calls = dict.fromkeys(_MOVING, call) | {_FETCHING: _of_the_crawl(call)}
-        for signal, called in calls.items():
-            send.connect(called, signal=signal)
-
-        def end() -> None:
-            for signal, called in calls.items():
-                send.disconnect(called, signal=signal)
-
-        return end
-
-    def when_fetching(self, call: Callable[[], object]) -> None:
-        """Call *call* for each request of the crawl that reaches the downloader, from now on."""
-        receiver = _of_the_crawl(call)
-        self._receivers.append(receiver)
-        self._crawler.signals.connect(receiver, signal=_FETCHING)
 
     def has_only(self, waiting: Collection[Request]) -> bool:
         """Return whether the downloader has no other requests than those that are *waiting*."""
