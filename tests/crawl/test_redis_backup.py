@@ -323,7 +323,7 @@ def test_a_redis_that_fails_is_said_once_and_left_alone(
             backup._tick()
         assert [call - calls[0] for call in calls] == [0, 5, 10, 15, 20]
         assert backup.remove((0, 3)) is None
-        assert backup.close(parked[1:], keep=True) is None
+        assert backup.close(parked[1:], keep=True) == 1
     [record] = caplog.records
     assert record.getMessage() == (
         "Waiting requests cannot be written to the Redis of scrapy-redis (ConnectionError). They"

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 # as that of Scrapy does with 10,000 hosts in it.
 _LOOK_SECS = 0.025
 _SITES_NAMED = 10
-_UNWRITTEN = "What of them is not in Redis is lost: it cannot be written to"
-_LOST = "Those that cannot be written to Redis are lost"
 
 
 class DeferringScheduler(BaseScheduler):
@@ -130,7 +128,7 @@ class DeferringScheduler(BaseScheduler):
         file; with scrapy-redis the backup moves its requests to the queue.
         """
         waiting = self._parked.by_name()
-        becomes = self._hand_back()
+        becomes = self._inner.fate(self._hand_back())
         if count := waiting.total():
             most = waiting.most_common(_SITES_NAMED)
             self._parts.stats.parked(count)
@@ -145,18 +143,14 @@ class DeferringScheduler(BaseScheduler):
         self._parked.close()
         return self._scheduler.close(reason) if hasattr(self._scheduler, "close") else None
 
-    def _hand_back(self) -> str:
-        """Return what becomes of the requests that still wait."""
+    def _hand_back(self) -> int:
+        """Hand back the requests that still wait. Return how many could not be written."""
+        unwritten = list(self._parked.unwritten())
         if self._backup is not None:
-            keep = self._inner.keeps_requests
-            lost = self._backup.close(self._parked.unwritten(), keep=keep)
-            if keep and lost is None:
-                return _UNWRITTEN
-            becomes = self._inner.fate
-            return f"{becomes}. {_LOST}: {lost}" if keep and lost else becomes
+            return self._backup.close(unwritten, keep=self._inner.keeps_requests)
         if self._inner.takes_back:
-            return self._inner.take_back(request for _, request in self._parked.unwritten())
-        return self._inner.fate
+            self._inner.take_back(request for _, request in unwritten)
+        return len(unwritten)
 
     # What the engine asks.
 

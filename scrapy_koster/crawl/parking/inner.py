@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-_RETURNED = "koster_returned"
 _KEPT = "They are kept for the next run: start the same crawl again to go on"
+_LOST = ". Those that cannot be written there: {}"
 _GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep them"
 _DROPPED = "They are dropped: set {} to keep them for the next run"
 
@@ -42,11 +42,13 @@ class InnerScheduler:
         self.takes_back = self.keeps_requests or (persist is None and not self._is_scrapys)
         """Whether the next run may find the requests that it gets when the crawl ends."""
 
-    @property
-    def fate(self) -> str:
-        """What becomes of requests that still wait when the crawl ends, for the log."""
+    def fate(self, unwritten: int) -> str:
+        """Return what becomes of requests that still wait when the crawl ends, for the log.
+
+        *unwritten* is how many requests could not be written.
+        """
         if self.keeps_requests:
-            return _KEPT
+            return f"{_KEPT}{_LOST.format(unwritten) if unwritten else ''}"
         if self.takes_back:
             return _GIVEN_BACK
         return _DROPPED.format("JOBDIR" if self._is_scrapys else "SCHEDULER_PERSIST = True")
@@ -57,41 +59,29 @@ class InnerScheduler:
         if dupefilter is not None and not request.dont_filter:
             dupefilter.request_seen(request)
 
-    def take_back(self, requests: Iterable[Request]) -> str:
-        """Have the scheduler take *requests* that it has seen; return what becomes of them."""
-        count = 0
-        for count, request in enumerate(requests, 1):  # noqa: B007  # how many there were
-            self._scheduler.enqueue_request(_returned(request))
-        if count and self._folder is not None:  # only those that the file did not take
-            return f"{self.fate}. Those that cannot be written there: {count}"
-        return self.fate
+    def take_back(self, requests: Iterable[Request]) -> None:
+        """Have the scheduler take *requests*, although its dupefilter has seen them."""
+        for request in requests:
+            self._scheduler.enqueue_request(request.replace(dont_filter=True))
 
     def has_pending_requests(self) -> bool:
         """Return whether it has requests that can be read, or cannot say."""
         return not self._is_broken and self._scheduler.has_pending_requests()
 
     def next_request(self) -> Request | None:
-        """Return its next request, None if it has none now."""
-        if self._folder is None:
-            request = self._scheduler.next_request()
-        else:
-            request = self._next_that_can_be_read()
-        if request is not None and request.meta.pop(_RETURNED, False):
-            # A redirect of this request must meet the dupefilter again.
-            request = request.replace(dont_filter=False)
-        return request
+        """Return its next request, None if it has none now.
 
-    def _next_that_can_be_read(self) -> Request | None:
-        """Return the next request, without those for which the disk queues of Scrapy raise.
-
-        A disk queue stores the number of its requests when it is closed. In the JOBDIR of a crawl
-        that was killed there may be fewer, and the queue raises for each that is missing.
+        A request in a JOBDIR for which the disk queue of Scrapy raises is left out. The queue
+        stores the number of its requests when it is closed. If the crawl was killed, there may be
+        fewer, and the queue raises for each that is missing.
         """
         left = math.inf
         while True:
             try:
                 request = self._scheduler.next_request()
-            except Exception as error:  # noqa: BLE001  # a queue may be of any class
+            except Exception as error:
+                if self._folder is None:
+                    raise
                 self._tell(error)
                 # Not before there is an error: len() sums over all queues.
                 before, left = left, len(self._scheduler)  # type: ignore[arg-type]
@@ -122,10 +112,3 @@ def folder_of(scheduler: type, settings: BaseSettings) -> Path | None:
     """Return the JOBDIR, None if the inner *scheduler* keeps no requests there."""
     folder = job_dir(settings)
     return Path(folder) if folder and is_scrapys(scheduler) else None
-
-
-def _returned(request: Request) -> Request:
-    """Return a copy that the scheduler takes although it has seen it."""
-    if request.dont_filter:
-        return request
-    return request.replace(dont_filter=True, meta={**request.meta, _RETURNED: True})

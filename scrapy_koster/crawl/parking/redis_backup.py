@@ -109,17 +109,17 @@ class RedisBackup:
             return self.is_holding
         return bool(self._try(self._look))
 
-    def close(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int | None:
+    def close(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
         """Move the requests that are still *parked* into the queue, or drop them.
 
-        Return how many requests could not be written, and are lost; None if Redis fails, so that
-        all requests are lost that it does not have.
+        Return how many requests could not be written, and are lost.
         """
         if self._ticking is not None:
             self._ticking.stop()
         self._rests_until = LONG_AGO
         try:
-            return self._try(partial(self._hand_back, parked) if keep else self._leases.forget)
+            lost = self._try(partial(self._hand_back, parked) if keep else self._leases.forget)
+            return len(self._unwritten) if lost is None else lost
         finally:
             self._leases.close()
 
