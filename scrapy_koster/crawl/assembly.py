@@ -164,6 +164,9 @@ def build_sites(
 ) -> Sites:
     """Build the sites of a crawl. By default nothing defers requests and no delays apply."""
     clock, engine = clock_of(crawler), engine or Engine(crawler)
+    if parked is None:  # and no scheduler opens it
+        file = ParkedFile(crawler)
+        parked = ParkedRequests(crawler, file=file, engine=engine, ask_for=lambda *_: None)
     places = crawler.settings.getint("CONCURRENT_REQUESTS")
     limited = partial(LookaheadLimit.of_crawl, places=places, memory=config.memory_sites)
     limit = (lookahead or limited)(clock, engine.wake)
@@ -199,11 +202,13 @@ def build_sites(
     return sites
 
 
-def storage_of(crawler: Crawler, config: Config) -> StorageCalls:
+def storage_of(
+    crawler: Crawler, config: Config, *, kind: type[StorageCalls] = StorageCalls
+) -> StorageCalls:
     """Return the storage of the settings, which is not open yet."""
     log = ServerLog(StorageCalls.__module__, crawler, _server_of(crawler, config.storage))
     robot, stats = copies_of(crawler, config), Stats(crawler.stats)
-    return StorageCalls(config, robot, stats, log, clock_of(crawler))
+    return kind(config, robot, stats, log, clock_of(crawler))
 
 
 def _server_of(crawler: Crawler, storage: type[Storage]) -> str:

@@ -45,7 +45,14 @@ class SiteRecords:
         origin = url if end < 0 else url[:end]
         state = self._states.get(origin)
         if state is None:
-            return self._found(origin)
+            site = _site_of(origin) if len(origin) <= _SPELLING_CHARS else site_of(origin)
+            if site is None:
+                return None
+            origin = str(site)
+            state = self._states.get(origin)
+        if state is None:
+            self._make_room()
+            state = self._states[origin] = SiteState(site)
         self._states.move_to_end(origin)
         return state
 
@@ -61,18 +68,6 @@ class SiteRecords:
             return self.in_memory(url)
         except ValueError:
             return None
-
-    def _found(self, origin: str) -> SiteState | None:
-        site = _site_of(origin) if len(origin) <= _SPELLING_CHARS else site_of(origin)
-        if site is None:
-            return None
-        name = str(site)
-        state = self._states.get(name)
-        if state is None:
-            self._make_room()
-            state = self._states[name] = SiteState(site)
-        self._states.move_to_end(name)
-        return state
 
     def _make_room(self) -> None:
         for _ in range(_EVICTED_AT_ONCE):

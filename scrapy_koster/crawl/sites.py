@@ -46,13 +46,11 @@ class Sites:
         records: SiteRecords,
         retriever: Retriever,
         announcer: Announcer,
-        parked: ParkedRequests | None,
+        parked: ParkedRequests,
         pacer: Pacer | None,
         ahead: LookaheadLimit,
     ) -> None:
-        """*parked* has the requests that wait in the scheduler, if any do. *pacer* is closed with
-        the sites.
-        """
+        """*parked* has the requests in the scheduler. *pacer* is closed with the sites."""
         self._policy = config.policy
         self._clock = clock
         self._engine = engine
@@ -87,8 +85,7 @@ class Sites:
         # Parked requests are counted by site: one that left the memory may have a new state.
         if state.page is None:
             return 0
-        parked = 0 if self._parked is None else self._parked.waiting_in(str(state.site))
-        return parked + len(state.waiters)
+        return self._parked.waiting_in(str(state.site)) + len(state.waiters)
 
     def is_awaited(self, state: SiteState) -> bool:
         """Return whether requests wait for the site, or have since it was last looked at."""
@@ -129,15 +126,14 @@ class Sites:
         self.ask_for(state, request)
         step = self.current_step(state)
         if (ending := self._ending(state, step)) is not None:
-            step = self._refusal(state, ending)
-        gives_place = self._parked is not None and self._parked.is_open
+            step = ending[1]
         while waits(step):
             told: Deferred[Step] = Deferred()
             # Again: what it waited for may have ended meanwhile, with no request that waited.
             state.page = request
             state.waiters = (*state.waiters, told)
             self._need(state, step)
-            with self.idle_timeout.waiting(request, gives_place=gives_place):
+            with self.idle_timeout.waiting(request, gives_place=self._parked.is_open):
                 step = await maybe_deferred_to_future(told)
         return step
 
@@ -202,18 +198,17 @@ class Sites:
     def _look(self, state: SiteState, action: Action) -> None:
         step = told = state.step
         if (ending := self._ending(state, step)) is not None:
-            action = self.happens(state, ending)
-            told = self._refusal(state, ending)
+            event, told = ending
+            action = self.happens(state, event)
         fates = FATES[action]
-        is_kept = self._parked is not None and self._parked.is_kept
-        parked = fates.kept if is_kept else fates.parked
+        parked = fates.kept if self._parked.is_kept else fates.parked
         announced = step if parked is Fate.KEEP else told
         self._announcer.announce(state, announced, self.waiting_for(state))
         if fates.in_place is not Fate.WAIT:
             waiters, state.waiters = state.waiters, ()
             for waiter in waiters:
                 waiter.callback(told)
-        if self._parked is not None and self.idle_timeout.crawl is not Crawl.CLOSING:
+        if self.idle_timeout.crawl is not Crawl.CLOSING:
             self._parked.settled(state, parked, told)
         if self.waiting_for(state):
             # A failure is tried again in its time, which may have come already.
@@ -223,22 +218,19 @@ class Sites:
 
     # The end of waiting.
 
-    def _ending(self, state: SiteState, step: Step) -> Event | None:
-        """Return the event by which the crawl ends the wait for the site, if it does."""
+    def _ending(self, state: SiteState, step: Step) -> tuple[Event, Refuse] | None:
+        """Return the event by which the crawl ends the wait for the site, and the step then.
+
+        None if the wait goes on, or has ended by itself.
+        """
+        crawl, known = self.idle_timeout.crawl, state.known
         if not waits(step):
             return None
-        if self.idle_timeout.crawl is Crawl.CLOSING:
-            return Event.CLOSING
-        if self.idle_timeout.crawl is Crawl.OVER and self._has_failed(state):
-            return Event.IDLE
+        if crawl is Crawl.CLOSING:
+            return Event.CLOSING, self.closing()
+        if crawl is Crawl.OVER and isinstance(known, Failure) and self._has_failed(state):
+            return Event.IDLE, Refuse(self.idle_timeout.given_up(known), self._clock.epoch())
         return None
-
-    def _refusal(self, state: SiteState, ending: Event) -> Refuse:
-        """Return the step of the requests that do not wait any longer."""
-        if ending is Event.CLOSING:
-            return self.closing()
-        assert isinstance(state.known, Failure)  # it has failed
-        return Refuse(self.idle_timeout.given_up(state.known), self._clock.epoch())
 
     def closing(self) -> Refuse:
         """Return the step of a site that is not known when the crawl closes."""
