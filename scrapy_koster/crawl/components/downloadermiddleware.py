@@ -86,16 +86,16 @@ class KosterMiddleware:
         robot = self._robot.name_of(request)
         if not self._hooks.are_called:  # nobody checks it when it is sent
             self._enforcement.check_host(request, state, robot)
-        if self._epoch() >= state.until_epoch or self._has_to_wait(state, robot):
+        if self._epoch() >= state.until_epoch or self._has_to_wait(request, state, robot):
             return self._wait(request, state, robot)
         self._enforcement.enforce_now(request, state, robot)
         return None
 
-    def _has_to_wait(self, state: SiteState, robot: str) -> bool:
+    def _has_to_wait(self, request: Request, state: SiteState, robot: str) -> bool:
         """Whether a request to a known site may wait for a turn, or for the HTTP cache."""
         if isinstance(state.step, Refuse) and self._parts.is_replay:
             return True
-        return self._pacer is not None and self._pacer.concerns(state, robot)
+        return self._pacer is not None and bool(self._pacer.held(request, state, robot))
 
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Response | None:
         if is_robots_txt(request.url):

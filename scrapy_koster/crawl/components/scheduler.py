@@ -232,24 +232,16 @@ class DeferringScheduler(BaseScheduler):
         if not parked.is_open or request in parked.given_up:
             return True
         self._sites.idle_timeout.busy()
-        if (state := self._unknown_site(request)) is not None:
-            parked.park(state, request)
-            return False
-        if self._pacer is None or (host := self._pacer.host_to_wait_for(request)) is None:
-            return True
-        parked.push(host.name, request)
-        self._pacer.want(host)
-        return False
-
-    def _unknown_site(self, request: Request) -> SiteState | None:
-        """Return the site for which *request* has to wait, or None."""
-        if request.meta.get("dont_obey_robotstxt"):
-            return None
         try:
             state = self._sites.state_of(request.url)
         except ValueError:  # the errback of the request gets the error of the middleware
-            return None
-        # In this order: most requests are to a site that is open.
-        if state is None or self._clock.epoch() < state.until_epoch or is_robots_txt(request.url):
-            return None
-        return state if waits(self._sites.current_step(state)) else None
+            return True
+        if state is None or request.meta.get("dont_obey_robotstxt"):
+            return True
+        if self._is_unknown(state) and not is_robots_txt(request.url):
+            parked.park(state, request)
+            return False
+        return self._pacer is None or not self._pacer.parks(request, state)
+
+    def _is_unknown(self, state: SiteState) -> bool:
+        return self._clock.epoch() >= state.until_epoch and waits(self._sites.current_step(state))

@@ -197,22 +197,23 @@ class Pacer:
 
     # Which requests have to wait.
 
-    def host_to_wait_for(self, request: Request) -> Host | None:
-        """Return the host for whose next visit *request* has to wait, or None.
+    def parks(self, request: Request, state: SiteState) -> bool:
+        """Return whether *request* has to wait for its host. Then it is parked.
 
         The turn of parked requests goes to the first *request* that is asked about.
         """
         try:
-            state = self._records.state_of(request.url)
-            if state is None:
-                return None
             host = self.held(request, state, self._robot.name_of(request))
         except Exception:  # noqa: BLE001  # the errback of the request gets it from the middleware
-            return None
-        if host is not None and host.turn is _PARKED and self._clock.now() < host.turn_until:
+            return False
+        if host is None:
+            return False
+        if host.turn is _PARKED and self._clock.now() < host.turn_until:
             host.turn = request
-            return None
-        return host
+            return False
+        self._parked.push(host.name, request)
+        self.want(host)
+        return True
 
     def held(self, request: Request, state: SiteState, robot: str) -> Host | None:
         """Return the host that *request* may visit only when it has the turn, or None."""
@@ -224,10 +225,6 @@ class Pacer:
             state.allows(request.url, robot) and not self.too_long(state, robot)
         )
         return host if is_sent or self._config.dry_run else None
-
-    def concerns(self, state: SiteState, robot: str) -> bool:
-        """Return whether a site requests a delay, or another site of its host does."""
-        return bool(self._host_of_site(state, robot) or self.too_long(state, robot))
 
     def has_waiting(self) -> bool:
         """Return whether requests wait for a host. The crawl has nothing else to do: log it."""
