@@ -50,9 +50,9 @@ class SiteRecords:
                 return None
             origin = str(site)
             state = self._states.get(origin)
-        if state is None:
-            self._make_room()
-            state = self._states[origin] = SiteState(site)
+            if state is None:
+                self._make_room()
+                state = self._states[origin] = SiteState(site)
         self._states.move_to_end(origin)
         return state
 

@@ -505,8 +505,7 @@ def test_a_crawl_that_begins_anew_drops_what_others_have(queue: Any) -> None:
     others = [dead(queue, fields(2)), worker(queue, fields(3))]
     own = worker(queue, fields(1))
     queue.server.sadd(others[0]._key("taken", others[0]._me), "0 9")
-    for other in own._others():
-        own._forget(other)
+    own._forget(*own._others())
     keys = {key.decode() for key in queue.server.keys(f"{queue.key}:*")}
     assert keys == {
         own._key("workers"), own._key("lease", own._me), own._key("parked", own._me)

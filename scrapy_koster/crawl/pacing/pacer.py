@@ -338,8 +338,7 @@ class Pacer:
 
         A visit with ``dont_obey_robotstxt`` is only noted.
         """
-        is_page = isinstance(visitor, Request)
-        if is_page and visitor.meta.get("dont_obey_robotstxt"):
+        if isinstance(visitor, Request) and visitor.meta.get("dont_obey_robotstxt"):
             await self._store.visit(host.name, host.gap, begun=True)
         else:
             await self._begin(host, visitor)
@@ -351,7 +350,7 @@ class Pacer:
         finally:
             host.under_way -= 1
             answered = self._clock.now()
-            if is_page:  # it is not known when exactly a robots.txt was sent
+            if isinstance(visitor, Request):  # it is not known when exactly a robots.txt was sent
                 answered = min(answered, began + _LATE_MOST_SECS)
             host.next_visit = max(host.next_visit, answered + host.gap)
             self.want(host)

@@ -126,7 +126,7 @@ class RedisBackup:
     def open(self, *, anew: bool) -> None:
         """Take over what other workers have left, or drop it if the crawl begins *anew*."""
         if anew:
-            self._try(lambda: [self._forget(worker) for worker in self._others()])
+            self._try(lambda: self._forget(*self._others()))
         self._tick()
         self._ticking = self._clock.every(TICK_SECS, self._tick)
 
@@ -284,11 +284,12 @@ class RedisBackup:
         moved, left = self._take_over(keys=keys, args=args)
         return moved, left
 
-    def _forget(self, worker: str) -> None:
-        """Drop what is parked in a worker."""
+    def _forget(self, *workers: str) -> None:
+        """Drop the requests that are parked in *workers*."""
         with self._server.pipeline() as pipe:
-            pipe.delete(*(self._key(name, worker) for name in ("parked", "lease", "taken")))
-            pipe.srem(self._key("workers"), worker)
+            for worker in workers:
+                pipe.delete(*(self._key(name, worker) for name in ("parked", "lease", "taken")))
+                pipe.srem(self._key("workers"), worker)
             pipe.execute()
 
     def _key(self, *names: str) -> str:
