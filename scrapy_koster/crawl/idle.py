@@ -1,10 +1,10 @@
 """When a crawl has nothing else to do but wait for sites, and when it closes.
 
-A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. For requests that are
-parked in the scheduler Scrapy says when the crawl is idle (``spider_idle``). It does not say so
-while a request waits in place, inside the downloader: those of media pipelines and of
-``engine.download_async`` never pass the scheduler. So while there are some the downloader is looked
-at twice a second: the crawl is idle if it has no other requests.
+A crawl that only waits for failing sites ends after KOSTER_IDLE_LIMIT_SECS. While requests are
+parked in the scheduler, Scrapy sends ``spider_idle`` when the crawl is idle. This signal is not
+sent while a request waits in place, inside the downloader: requests of media pipelines and of
+``engine.download_async`` never pass the scheduler. So the downloader is checked twice a second. The
+crawl is idle if the downloader has no other requests.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.protocol.access import Failure
 
-# Of the reason of a failure, so that there is room for the reason why it is given up.
+# The part of the reason of a failure that is kept in front of the reason for giving up.
 _REASON_CHARS = 100
-# Scrapy sends no signal when a crawl begins to close, either.
+# Scrapy sends no signal when a crawl begins to close either.
 _LOOK_SECS = 0.5
 
 
 class Crawl(Enum):
-    """What a crawl has to do besides waiting for sites."""
+    """Whether a crawl has other work than waiting for sites."""
 
     BUSY = "busy"
     """There are requests to download, or pages to scrape."""
     IDLE = "idle"
-    """There is nothing else to do, for less than KOSTER_IDLE_LIMIT_SECS."""
+    """There has been no other work for less than KOSTER_IDLE_LIMIT_SECS."""
     OVER = "over"
-    """There has been nothing else to do for KOSTER_IDLE_LIMIT_SECS."""
+    """There has been no other work for KOSTER_IDLE_LIMIT_SECS."""
     CLOSING = "closing"
     """The crawl has begun to close."""
 
 
 class IdleTimeout:
-    """Knows what the crawl has to do, and the requests that wait in place.
+    """The time without other work, and the requests that wait in place.
 
-    The crawl is OVER once it was idle for KOSTER_IDLE_LIMIT_SECS. ``idle`` and ``busy`` may be
-    called at any time. When there is something else to do, the time begins anew.
+    The crawl is OVER after KOSTER_IDLE_LIMIT_SECS. ``idle`` and ``busy`` can be called at any time.
+    Other work restarts the time.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class IdleTimeout:
         over: Callable[[], object],
         closing: Callable[[], object],
     ) -> None:
-        """*over* is called when the time is over.
+        """*over* is called when the time is over, *closing* if the crawl begins to close.
 
-        *closing* is called if the crawl begins to close while requests wait in place.
+        *closing* is only called while requests wait in place.
         """
         self._clock = clock
         self._engine = engine
@@ -77,10 +77,10 @@ class IdleTimeout:
         self.is_by_hand = False
         """Whether a command fetches one page for a person who waits for it."""
         self.in_place: Counter[Request] = Counter()
-        """How many times each request waits in place: it may be downloaded twice at once."""
+        """The requests in place. A request can be downloaded twice at the same time."""
 
     def given_up(self, failure: Failure) -> Failure:
-        """Return *failure* with the reason why its site is given up."""
+        """Return *failure* with the reason for giving up its site."""
         if self.is_by_hand:
             why = "scrapy fetch, shell, view and parse do not wait for a site to recover"
         else:
@@ -89,30 +89,30 @@ class IdleTimeout:
         return replace(failure, reason=f"{printable(failure.reason, _REASON_CHARS)}; {why}")
 
     def have_none(self) -> None:
-        """Be over from the start: a person waits for one page, and may ask again."""
+        """Be over from the start, because a person waits for one page, and can try again."""
         self.is_by_hand = True
         self.crawl = Crawl.OVER
 
     def idle(self) -> None:
-        """Start the time: there is nothing else to do."""
+        """Start the time, because there is no other work."""
         if self.crawl is Crawl.BUSY:
             self.crawl = Crawl.IDLE
             self._timer = self._clock.call_later(self._limit_secs, self._end)
 
     def busy(self) -> None:
-        """Stop the time: there is something else to do."""
+        """Stop the time, because there is other work."""
         if self.crawl is not Crawl.CLOSING:
             self._stop()
             self.crawl = Crawl.OVER if self.is_by_hand else Crawl.BUSY
 
     def begin_anew(self) -> None:
-        """Start the time again if it runs or is over: a site has failed for the first time."""
+        """Restart the time if it runs or is over, because a site failed for the first time."""
         if self.crawl is not Crawl.BUSY:
             self.busy()
             self.idle()
 
     def close(self) -> None:
-        """Stop the time for good: the crawl has begun to close."""
+        """Stop the time for good, because the crawl closes."""
         self._stop()
         self.crawl = Crawl.CLOSING
 
@@ -127,15 +127,15 @@ class IdleTimeout:
         self._over()
 
     def is_work(self, request: Request) -> bool:
-        """Return whether the downloader has more than *request*, and requests that wait."""
+        """Return whether the downloader has requests other than *request* that do not wait."""
         return not self._engine.has_only({*self.in_place, request})
 
     @contextmanager
     def waiting(self, request: Request, *, gives_place: bool = True) -> Iterator[None]:
-        """Have *request* wait in place meanwhile. The crawl can go on, be idle and close.
+        """Return the context in which *request* waits in place.
 
-        With *gives_place* it holds no place of CONCURRENT_REQUESTS. In a crawl whose scheduler
-        holds nothing back those places are all that bounds how many requests wait.
+        With *gives_place* the request uses no place of CONCURRENT_REQUESTS meanwhile. If the
+        scheduler parks no requests, only these places limit the number of waiting requests.
         """
         self.in_place[request] += 1
         if self._ticks is None:

@@ -1,15 +1,16 @@
-"""Crawl-delay: visits to a host that are as far apart as it requests (KOSTER_CRAWL_DELAY).
+"""Crawl-delay: visits to a host are at least its delay apart (KOSTER_CRAWL_DELAY).
 
-A delay applies to a host, whatever the scheme and the port: the longest that its sites request. A
-request that has to wait is parked in the scheduler, or waits in place if it did not come from
-there. Neither uses a place of the downloader. See docs/pacing.md.
+The sites of a host share the longest of their delays, whatever the scheme and the port. A request
+that has to wait is parked in the scheduler, or waits in place if another part of the crawl has sent
+it to the downloader. Neither uses a place of the downloader. See docs/pacing.md.
 
 A host has one time of its next visit, and one turn. When the time has come and requests wait, the
-visit is claimed in the storage, because other processes may visit the host as well. Then one
-request gets the turn, for half a delay. It visits the host when it is sent. If it is sent later
-than that, for example because it waited in its slot, it claims the visit again. A site sees a
-request later than it was sent, so the next visit may begin a delay after the answer, or after half
-a second if the answer takes longer.
+visit is claimed in the storage, because other processes can visit the host as well. Then one
+request gets the turn, for half a delay. The visit begins when the request is sent. If the turn is
+over by then, for example because the request waited in its slot, the visit is claimed again.
+
+A site receives a request some time after the crawl sends the request. So the next visit can begin
+a delay after the response, or after half a second if the response takes longer.
 """
 
 from __future__ import annotations
@@ -52,18 +53,18 @@ if TYPE_CHECKING:
     Visitor: TypeAlias = Request | SiteState
     """A request for a page, or a site whose robots.txt is fetched."""
 
-# How much later than it was sent a site may see a request.
+# The longest time that a request is assumed to need to its site.
 _LATE_MOST_SECS = 0.5
 _TURN_LEAST_SECS = 0.05
 _RETRY_SECS = 1.0
-# Some loops cannot set a timer for longer.
+# Some event loops have no longer timers.
 _TIMER_MOST_SECS = 86400.0
-# A crawl that only waits for so long logs it, and again after so many seconds.
+# A crawl that only waits, for at least so many seconds, logs this once in so many seconds.
 _LONG_SECS = 5.0
 _TELL_SECS = 60.0
-# A copy is fresh for so many visits at least.
+# A copy is fresh for at least so many visits.
 _VISITS = 10
-# The delay by which a visit is noted before it is known whether the host requests one.
+# The gap of a visit that is recorded before the delay of its host is known.
 _FIRST_SECS = 1.0
 _PARKED = object()
 
@@ -74,25 +75,25 @@ class Host:
 
     name: str
     delays: dict[str, float] = field(default_factory=dict)
-    """The delay of each of its sites, in seconds."""
+    """The delays of the sites, in seconds."""
     gap: float = 0.0
-    """The seconds from one visit to the next. 0 if no site requests a delay any more."""
+    """The seconds from one visit to the next. 0 if no site requests a delay now."""
     next_visit: Instant = LONG_AGO
     turn: object | None = None
-    """The visitor whose turn it is, or ``_PARKED`` for the next parked request that comes out."""
+    """The visitor with the turn. ``_PARKED``: the next parked request that comes out gets it."""
     turn_until: Instant = LONG_AGO
     under_way: int = 0
-    """How many requests were sent and not answered yet."""
+    """Number of requests without a response."""
     is_giving: bool = False
-    """Whether ``Pacer._give_turns`` runs for it."""
+    """Whether ``Pacer._give_turns`` is running for the host."""
     giving: Deferred[Any] | None = None
     """The last call of ``Pacer._give_turns``."""
     waiters: dict[Deferred[bool], Visitor] = field(default_factory=dict)
-    """The visitors that wait in place."""
+    """The visitors in place."""
 
 
 class Pacer:
-    """Knows the hosts that request a delay, and gives their turns to one request at a time."""
+    """The hosts that request a delay. Their turns go to one request at a time."""
 
     def __init__(
         self,
@@ -128,16 +129,16 @@ class Pacer:
         self.too_long = delays.too_long
 
     def open(self, waiting: Waiting, refuse: Callable[[Request], None]) -> None:
-        """Begin: from now on each request that is sent is a visit.
+        """Pace requests from now on.
 
-        A request that has to wait then is *waiting* in place. If the crawl closes first, *refuse*
-        is called with it.
+        Requests wait within the context *waiting* before the download handler sends them. If the
+        crawl closes first, *refuse* is called with the request.
         """
         self._waiting, self._refuse = waiting, refuse
         self._engine.hooks.send_within(self._sent_within)
 
     def close(self) -> None:
-        """Give no more turns. The requests that wait in place are told."""
+        """Give no more turns, and end the waits in place."""
         self._is_closed = True
         for host in self._hosts.values():
             if host.giving is not None:
@@ -147,12 +148,12 @@ class Pacer:
     # The hosts.
 
     def _host_of(self, url: str) -> Host | None:
-        """Return the host of *url* if its visits have to be apart, else None."""
+        """Return the host of *url* if the host requests a delay, else None."""
         try:
             state = self._records.state_of(url)
-        except ValueError:  # the errback of the request gets the error of the middleware
+        except ValueError:  # the middleware raises it again, for the errback of the request
             return None
-        # A page may have waited in its slot since before the delay was known.
+        # The delay may have become known while the page waited in its slot.
         return None if state is None else self._host_of_site(state, self._robot.name)
 
     def _host_of_site(self, state: SiteState, robot: str) -> Host | None:
@@ -165,7 +166,7 @@ class Pacer:
             host = self._hosts[state.site.host] = Host(state.site.host)
         if secs and site not in host.delays:
             host.next_visit = max(host.next_visit, self._first_visit(state, secs))
-        # A site that has left the memory requests its delay until it is known again.
+        # The delay of a site that was evicted applies until the site is known again.
         if state.known is not None and secs != host.delays.get(site):
             host.delays[site] = secs
             longest = max(host.delays.values())
@@ -183,9 +184,9 @@ class Pacer:
         return bool(is_used) or max(host.next_visit, host.turn_until) > self._clock.now()
 
     def _first_visit(self, state: SiteState, secs: float) -> Instant:
-        """Return when a site may be visited whose delay has become known.
+        """Return the time of the first visit to a site after its delay has become known.
 
-        The last visit was to its robots.txt, or the downloader has pages of another site of its
+        The last visit was to the robots.txt, or the downloader has pages of another site of the
         host.
         """
         now, copy = self._clock.now(), last_copy(state.known)
@@ -198,13 +199,13 @@ class Pacer:
     # Which requests have to wait.
 
     def parks(self, request: Request, state: SiteState) -> bool:
-        """Return whether *request* has to wait for its host. Then it is parked.
+        """Park *request* if its host is not to be visited now, and return whether it is parked.
 
-        The turn of parked requests goes to the first *request* that is asked about.
+        If it is the turn of parked requests, *request* gets the turn.
         """
         try:
             host = self.held(request, state, self._robot.name_of(request))
-        except Exception:  # noqa: BLE001  # the errback of the request gets it from the middleware
+        except Exception:  # noqa: BLE001  # the middleware raises it again, for the errback
             return False
         if host is None:
             return False
@@ -216,18 +217,18 @@ class Pacer:
         return True
 
     def held(self, request: Request, state: SiteState, robot: str) -> Host | None:
-        """Return the host that *request* may visit only when it has the turn, or None."""
+        """Return the host for whose turn *request* has to wait, or None."""
         host = self._host_of_site(state, robot)
         if host is None or host.turn is request or request.meta.get("dont_obey_robotstxt"):
             return None
-        # A forbidden request does not wait: it is refused at once.
+        # A forbidden request is refused at once.
         is_sent = is_robots_txt(request.url) or (
             state.allows(request.url, robot) and not self.too_long(state, robot)
         )
         return host if is_sent or self._config.dry_run else None
 
     def has_waiting(self) -> bool:
-        """Return whether requests wait for a host. The crawl has nothing else to do: log it."""
+        """Return whether requests wait for a host. Log so, if the crawl has no other work."""
         waiting = [host for host in self._hosts.values() if self._is_awaited(host)]
         now = self._clock.now()
         if waiting and now >= self._tell_at:
@@ -249,7 +250,7 @@ class Pacer:
         return bool(host.waiters) or self._parked.waiting_in(host.name) > 0
 
     async def wait(self, host: Host, visitor: Visitor) -> bool:
-        """Wait in place for the turn of *visitor*; return False if the crawl closes first."""
+        """Wait in place until *visitor* has the turn. Return False if the crawl closes first."""
         if self._is_closed:
             return False
         given: Deferred[bool] = Deferred(host.waiters.__delitem__)
@@ -258,14 +259,14 @@ class Pacer:
         return await maybe_deferred_to_future(given)
 
     def want(self, host: Host) -> None:
-        """Have the next turn given to a request that waits for it, when its time has come."""
+        """Give turns to the waiting requests of *host* when their time has come."""
         if not (self._is_closed or host.under_way or host.is_giving) and self._is_awaited(host):
             host.is_giving = True
             host.giving = deferred_from_coro(self._give_turns(host))
             host.giving.addErrback(lambda failure: failure.trap(*CANCELLED))
 
     async def _give_turns(self, host: Host) -> None:
-        """Give a turn when its time has come, and the next one if it is not used.
+        """Give a turn when its time has come, and another turn if the first is not used.
 
         The end of a visit calls ``want`` again.
         """
@@ -283,12 +284,12 @@ class Pacer:
             host.is_giving = False
 
     def _secs_left(self, host: Host) -> float:
-        """Return for how long no turn is given. 0 or less if it may be given now."""
+        """Return the seconds until a turn can be given. 0 or less: it can be given now."""
         now = self._clock.now()
         left = host.next_visit - now
         if now < host.turn_until:
             return max(left, host.turn_until - now)
-        if host.turn in self._engine.under_way:  # it is sent later, and claims the visit then
+        if host.turn in self._engine.under_way:  # this request will claim the visit again
             return max(left, min(host.gap, _RETRY_SECS), _TURN_LEAST_SECS)
         return left
 
@@ -305,7 +306,7 @@ class Pacer:
         left = await self._store.visit(host.name, host.gap)
         now = self._clock.now()
         host.next_visit = max(host.next_visit, now + left)
-        # A visit without a turn may have begun meanwhile.
+        # A visit may have begun without a turn meanwhile.
         if host.next_visit > now or host.under_way or not self._is_awaited(host):
             return
         host.turn_until = max(asked_at + host.gap / 2, now + _TURN_LEAST_SECS)
@@ -328,15 +329,15 @@ class Pacer:
     # A visit.
 
     def _sent_within(self, request: Request) -> AbstractAsyncContextManager[None] | None:
-        # A robots.txt is sent within ``asking``.
+        # Within ``asking`` if it is for a robots.txt.
         host = None if is_for_robots_txt(request) else self._host_of(request.url)
         return None if host is None else self._visit(host, request)
 
     @asynccontextmanager
     async def _visit(self, host: Host, visitor: Visitor) -> AsyncIterator[None]:
-        """Have *visitor* visit the host within this, as soon as it may.
+        """Return the context of one visit, which is entered when the visit can begin.
 
-        A visit with ``dont_obey_robotstxt`` is only noted.
+        A request with ``dont_obey_robotstxt`` does not wait. Its visit is recorded.
         """
         if isinstance(visitor, Request) and visitor.meta.get("dont_obey_robotstxt"):
             await self._store.visit(host.name, host.gap, begun=True)
@@ -350,15 +351,15 @@ class Pacer:
         finally:
             host.under_way -= 1
             answered = self._clock.now()
-            if isinstance(visitor, Request):  # it is not known when exactly a robots.txt was sent
+            if isinstance(visitor, Request):  # when a robots.txt was sent is not known exactly
                 answered = min(answered, began + _LATE_MOST_SECS)
             host.next_visit = max(host.next_visit, answered + host.gap)
             self.want(host)
 
     async def _begin(self, host: Host, visitor: Visitor) -> None:
-        """Return when *visitor* may begin. Its turn may have passed in its slot.
+        """Claim the visit of *visitor*, after waiting for another turn if necessary.
 
-        A robots.txt does not wait here, but raises TurnNeededError.
+        Raises TurnNeededError instead of waiting if the visit is to a robots.txt.
         """
         while host.gap:
             now = self._clock.now()
@@ -381,15 +382,15 @@ class Pacer:
     # A robots.txt is a visit, too.
 
     def holds_redirect(self, url: str) -> bool:
-        """Return whether a redirect to *url* needs a turn."""
+        """Return whether a redirect of a robots.txt to *url* needs a turn."""
         return self._host_of(url) is not None
 
     def _host_asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
         url = after.url if after is not None and after.url else state.site.robots_url
-        return self._host_of(url)  # an old copy may name a delay
+        return self._host_of(url)  # the delay may be in an expired copy
 
     async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> None:
-        """Wait until /robots.txt may be fetched. *after* says where it redirects to, if it does."""
+        """Wait for the turn of a robots.txt. *after* has the target if it redirects."""
         host = self._host_asked(state, after)
         if host is not None:
             await self.wait(host, state)
@@ -397,18 +398,18 @@ class Pacer:
     def asking(
         self, state: SiteState, after: TurnNeededError | None
     ) -> AbstractAsyncContextManager[None]:
-        """Have a robots.txt fetched within this: that is one visit.
+        """Return the context in which a robots.txt is fetched, which is one visit.
 
-        Raises TurnNeededError without a URL if it may not begin now.
+        Entering raises TurnNeededError without a URL if the visit cannot begin now.
         """
         host = self._host_asked(state, after)
         return nullcontext() if host is None else self._visit(host, state)
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
-        """Return *known*, fresh for some visits at least: else each visit would be to renew it.
+        """Return *known*, fresh for at least ten visits, so that not every visit renews the copy.
 
-        If it may be the first that names a delay, the visit is noted. To be awaited before it is
-        stored: other processes obey it at once.
+        If *known* may be the first copy with a delay, the visit is recorded. Await this before the
+        copy is stored, because other processes obey the copy at once.
         """
         host = self._hosts.get(state.site.host)
         if isinstance(known, Copy) and host is not None and host.gap:

@@ -1,4 +1,4 @@
-"""The inner scheduler: the one that DeferringScheduler wraps (KOSTER_FALLBACK_SCHEDULER)."""
+"""The inner scheduler, which DeferringScheduler wraps (KOSTER_FALLBACK_SCHEDULER)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _DROPPED = "They are dropped: set {} to keep them for the next run"
 
 
 class InnerScheduler:
-    """Takes requests from the inner scheduler, and gives some back when the crawl ends."""
+    """The inner scheduler: requests come from it, and some return to it when the crawl ends."""
 
     def __init__(self, crawler: Crawler, scheduler: BaseScheduler, *, folder: Path | None) -> None:
-        """*folder* is the JOBDIR, if the scheduler keeps its requests there."""
+        """*folder* is the JOBDIR if the scheduler keeps its requests there, else None."""
         self._scheduler = scheduler
         self._log = Log(__name__, crawler)
         self._is_broken = False
@@ -38,14 +38,14 @@ class InnerScheduler:
         self._folder = folder
         persist = getattr(scheduler, "persist", None)  # of scrapy-redis
         self.keeps_requests = folder is not None if persist is None else bool(persist)
-        """Whether the next run finds the requests that it has when the crawl ends."""
+        """Whether the next run finds the requests in the scheduler."""
         self.takes_back = self.keeps_requests or (persist is None and not self._is_scrapys)
-        """Whether the next run may find the requests that it gets when the crawl ends."""
+        """Whether the next run may find requests that are given back when the crawl ends."""
 
     def fate(self, unwritten: int) -> str:
-        """Return what becomes of requests that still wait when the crawl ends, for the log.
+        """Return the words of the log about requests that still wait when the crawl ends.
 
-        *unwritten* is how many requests could not be written.
+        *unwritten* is the number of requests that could not be written.
         """
         if self.keeps_requests:
             return f"{_KEPT}{_LOST.format(unwritten) if unwritten else ''}"
@@ -54,26 +54,25 @@ class InnerScheduler:
         return _DROPPED.format("JOBDIR" if self._is_scrapys else "SCHEDULER_PERSIST = True")
 
     def mark_seen(self, request: Request) -> None:
-        """Tell the dupefilter of *request*: a process that was killed may not have written it."""
+        """Add *request* to the dupefilter. A process that was killed may not have saved it."""
         dupefilter = dupefilter_of(self._scheduler)
         if dupefilter is not None and not request.dont_filter:
             dupefilter.request_seen(request)
 
     def take_back(self, requests: Iterable[Request]) -> None:
-        """Have the scheduler take *requests*, although its dupefilter has seen them."""
+        """Enqueue *requests* again, although the dupefilter has seen them."""
         for request in requests:
             self._scheduler.enqueue_request(request.replace(dont_filter=True))
 
     def has_pending_requests(self) -> bool:
-        """Return whether it has requests that can be read, or cannot say."""
+        """Return whether there are requests that can be read."""
         return not self._is_broken and self._scheduler.has_pending_requests()
 
     def next_request(self) -> Request | None:
-        """Return its next request, None if it has none now.
+        """Return the next request, or None.
 
-        A request in a JOBDIR for which the disk queue of Scrapy raises is left out. The queue
-        stores the number of its requests when it is closed. If the crawl was killed, there may be
-        fewer, and the queue raises for each that is missing.
+        In a JOBDIR the disk queue of Scrapy stores the number of its requests when it is closed. If
+        a crawl was killed, requests may be missing. The queue raises, and the request is skipped.
         """
         left = math.inf
         while True:
@@ -83,7 +82,7 @@ class InnerScheduler:
                 if self._folder is None:
                     raise
                 self._tell(error)
-                # Not before there is an error: len() sums over all queues.
+                # Only after an error: len() adds up all queues.
                 before, left = left, len(self._scheduler)  # type: ignore[arg-type]
                 self._is_broken = left >= before
                 if self._is_broken:
@@ -103,12 +102,12 @@ class InnerScheduler:
 
 
 def is_scrapys(scheduler: type) -> bool:
-    """Return whether it is Scrapy's scheduler, or a subclass."""
-    # Not issubclass(), which is true of any class with the methods of a scheduler.
+    """Return whether *scheduler* is Scrapy's scheduler, or a subclass."""
+    # issubclass() is true for any class with the methods of a scheduler.
     return Scheduler in scheduler.__mro__
 
 
 def folder_of(scheduler: type, settings: BaseSettings) -> Path | None:
-    """Return the JOBDIR, None if the inner *scheduler* keeps no requests there."""
+    """Return the JOBDIR, or None if the inner *scheduler* keeps no requests there."""
     folder = job_dir(settings)
     return Path(folder) if folder and is_scrapys(scheduler) else None

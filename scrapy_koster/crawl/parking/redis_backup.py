@@ -1,13 +1,13 @@
 """A copy of each parked request in the Redis of scrapy-redis, in case this worker is killed.
 
-There is a set of the names of workers. For each worker there are a lease and two more keys:
+There is a set of the names of workers. A worker has a lease and two more keys:
 
-- ``parked``: a hash of the requests that wait in the worker, as the queue would have them.
+- ``parked``: a hash of the requests that wait in the worker, encoded as in the queue.
 - ``taken``: a set of the fields that another worker has moved into the queue after the lease
-  expired. A worker that was only suspended finds them, and drops these requests.
+  expired. A worker that was only suspended drops these requests.
 
-Requests are written by the serializer of scrapy-redis, and read only by it. Calls are synchronous,
-like those of scrapy-redis. They use connections to its server that wait for a second at most.
+Only the serializer of scrapy-redis writes and reads requests. Calls are synchronous, as the calls
+of scrapy-redis are. Their connections wait for a second at most.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ T = TypeVar("T")
 
 LEASE_SECS = 30.0
 TICK_SECS = 0.25
-# Each request to a new site is parked for a moment. One that comes out sooner is not written.
+# A request to a new site is usually parked for a shorter time. Then it is not written.
 YOUNG_SECS = 0.5
 _AT_ONCE = 500
-# The time without calls after one that was not answered. A call holds the loop for a second.
+# The time without calls after a call without an answer, which blocks the loop for a second.
 REST_SECS = 5.0
 _TIMEOUT_SECS = 1.0
-# The most that one look takes, and moves of each.
+# The most workers of one look, and the most requests that are moved for one worker.
 _WORKERS = 1_000
 MOVED_AT_ONCE = 10_000
-# How long a worker that was suspended can learn which of its requests others have taken over.
+# A worker that was suspended for longer does not notice that its requests were taken over.
 _REMEMBERED_SECS = 7 * 24 * 3600
 _NAME = re.compile(r"[0-9a-f]{16}", re.ASCII)
-# Redis keeps scores as floats: integers are exact up to here.
+# Redis keeps scores as floats, which are exact for integers up to this one.
 _SCORE = 2**53
 
-# How the queues of scrapy-redis push, by the names of their classes: it need not be installed.
+# How the queues of scrapy-redis push, by class name, because it may not be installed.
 _PUSHES = {"PriorityQueue": "ZADD", "FifoQueue": "LPUSH", "LifoQueue": "LPUSH"}
 
-# Moves the parked requests of a worker into the queue, unless it holds its lease. Returns how many
-# requests were moved, and for how many another worker has to stay. A request that cannot be pushed
-# stays parked, so at any moment it is in one of the two. Redis 5 or later.
+# Moves the parked requests of a worker into the queue, unless its lease is valid. Returns the
+# number of moved requests, and of requests for which other workers have to stay. A request that
+# cannot be pushed stays parked, so a request is always in one of the two. Redis 5 or later.
 _TAKE_OVER = """
 local parked, lease, taken, workers, queue = unpack(KEYS)
 local worker, push, at_once, remembered = unpack(ARGV)
@@ -95,15 +95,15 @@ return {moved, left}
 class RedisBackup:
     """Writes requests that are parked for longer than a moment to the Redis of the queue.
 
-    Each worker has a lease that it renews. When the lease has expired, another worker moves the
-    parked requests into the queue.
+    A worker renews its lease. If a lease has expired, another worker moves the parked requests of
+    the worker into the queue.
 
-    While Redis does not answer, another worker may take over requests. So none of them comes out
-    until it answers, and Redis is only called from time to time.
+    While Redis does not answer, another worker may take over requests. So no request comes out
+    until Redis answers, and Redis is called every few seconds.
     """
 
     def __init__(self, log: Log, engine: Engine, clock: Clock, queue: Any, push: str) -> None:
-        """*queue* is that of scrapy-redis, *push* the command by which it pushes."""
+        """*queue* is a queue of scrapy-redis, *push* the command with which it pushes."""
         self._log = log
         self._engine = engine
         self._clock = clock
@@ -113,35 +113,37 @@ class RedisBackup:
         self._take_over = self._server.register_script(_TAKE_OVER)
         self._me = token_hex(8)
         self._unwritten: dict[Place, tuple[Instant, Request]] = {}
-        """The requests of which Redis has no copy, and when they were parked: oldest first."""
+        """The requests without a copy in Redis, and when they were parked. Oldest first."""
         self._waits = True
-        """Whether requests may wait in this worker, so that others wait for it."""
+        """Whether requests may wait in this worker, so that other workers have to stay."""
         self._look_at = LONG_AGO
         self._rests_until = LONG_AGO
         self.is_holding = False
-        """Whether no request may come out: Redis does not answer."""
+        """Whether no request can come out, because Redis does not answer."""
         self._has_warned = self._has_told = False
         self._ticking: Ticks | None = None
 
     def open(self, *, anew: bool) -> None:
-        """Take over what other workers have left, or drop it if the crawl begins *anew*."""
+        """Take over the requests of dead workers. Drop them if the crawl begins *anew*."""
         if anew:
             self._try(lambda: self._forget(*self._others()))
         self._tick()
         self._ticking = self._clock.every(TICK_SECS, self._tick)
 
     def add(self, place: Place, request: Request) -> None:
-        """Write *request*, which waits at *place*, if it still does after a moment."""
+        """Write *request* if it still waits at *place* after ``YOUNG_SECS``."""
         self._waits = True
         self._unwritten[place] = (self._clock.now(), request)
 
     def remove(self, place: Place) -> bool | None:
-        """Note that the request at *place* comes out. Return False if another worker has taken it
-        over, and None if Redis does not answer: then it must not come out yet.
+        """Remove the copy of the request at *place*, which is to come out.
+
+        Return False if another worker has taken the request over, and None if Redis does not
+        answer. Then the request must not come out yet.
         """
         self._waits = True
         parked_at, _ = self._unwritten.get(place, (LONG_AGO, None))
-        # An older one may have been written although no answer came.
+        # An older request may have been written although no answer came.
         is_written = parked_at <= self._clock.now() - YOUNG_SECS
         is_taken = self._try(partial(self._removed, _field(place))) if is_written else False
         if is_taken is None:
@@ -157,10 +159,10 @@ class RedisBackup:
         return not is_taken
 
     def _removed(self, field: str) -> bool:
-        """Remove a request that came out; return whether another worker has taken it over.
+        """Remove the copy of a request. Return whether another worker has taken the request over.
 
-        It asks for what was left behind, not for what is gone: neither a Redis that has lost its
-        data nor a call that was repeated makes a request another's.
+        Only the set ``taken`` says so. A missing copy does not, because Redis may have lost its
+        data, or the call may be the second one.
         """
         with self._server.pipeline() as pipe:
             pipe.hdel(self._key("parked", self._me), field)
@@ -168,10 +170,10 @@ class RedisBackup:
             return bool(pipe.execute()[-1])
 
     def others_wait(self) -> bool:
-        """Return whether requests wait in other workers. This worker has nothing left to do.
+        """Return whether requests wait in other workers. This worker has no more work.
 
-        Workers that are done as well do not count: their parked requests go back into the queue
-        when they end. While Redis is silent requests may wait.
+        Requests in workers without more work do not count, because they return to the queue when
+        these workers end. While Redis does not answer, requests may wait.
         """
         self._waits = False
         if self._try(self._renew) is None:
@@ -179,9 +181,9 @@ class RedisBackup:
         return any(self._try(self._look) or ())
 
     def close(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
-        """Move the requests that are still *parked* into the queue, or drop them.
+        """Move the requests that are still *parked* into the queue with *keep*, else drop them.
 
-        Return how many requests could not be written, and are lost.
+        Return the number of requests that could not be written, and are lost.
         """
         if self._ticking is not None:
             self._ticking.stop()
@@ -194,16 +196,16 @@ class RedisBackup:
                 self._server.connection_pool.disconnect()
 
     def _hand_back(self, parked: Iterable[tuple[Place, Request]], *, keep: bool) -> int:
-        """Move what is parked in this worker into the queue; return how much is lost.
+        """Move the requests of this worker into the queue. Return how many are lost.
 
-        In an order in which a kill loses nothing and doubles nothing: what was not moved is
-        moved by another worker or in the next run.
+        The order matters. If the process is killed here, another worker or the next run moves the
+        rest, and no request is lost or crawled twice.
         """
         lost = 0
         if keep:
-            self._renew()  # while the lease is held no other worker takes them
+            self._renew()  # while the lease is valid, no other worker takes requests over
             taken = {_text(each) for each in self._server.smembers(self._key("taken", self._me))}
-            # All of them: Redis may have lost some.
+            # Write them again, because Redis may have lost some.
             own = ((place, request) for place, request in parked if _field(place) not in taken)
             while chunk := dict(islice(own, _AT_ONCE)):
                 lost += len(chunk) - self._renew(chunk)
@@ -219,7 +221,7 @@ class RedisBackup:
         now = self._clock.now()
         old = takewhile(lambda item: item[1][0] <= now - YOUNG_SECS, self._unwritten.items())
         due = iter([(place, request) for place, (_, request) in old])
-        while True:  # once at least: a Redis that does not answer is noticed soon
+        while True:  # at least once, to notice a Redis that does not answer
             chunk = dict(islice(due, _AT_ONCE))
             if self._try(partial(self._renew, chunk)) is None:
                 return
@@ -232,9 +234,9 @@ class RedisBackup:
             self._try(self._look)
 
     def _renew(self, chunk: Mapping[Place, Request] = MappingProxyType({})) -> int:
-        """Renew the lease, and write *chunk*; return how many of its requests can be written.
+        """Renew the lease, and write *chunk*. Return how many requests were written.
 
-        The lease is "waits", or "done" if other workers need not wait for this one.
+        The lease is "waits", or "done" if other workers need not stay for this worker.
         """
         encoded = {_field(place): self._encoded(request) for place, request in chunk.items()}
         parked = {field: data for field, data in encoded.items() if data is not None}
@@ -257,9 +259,9 @@ class RedisBackup:
     # The workers.
 
     def _look(self) -> tuple[int, int]:
-        """Move what the dead have parked into the queue.
+        """Move the requests of dead workers into the queue.
 
-        Return how many requests were moved, and how many wait in workers that are not done.
+        Return the number of moved requests, and of requests in workers that are not done.
         """
         seen = [self._move(worker) for worker in self._others()]
         moved = sum(each for each, _ in seen)
@@ -277,7 +279,7 @@ class RedisBackup:
         return [name for name in map(_text, found) if name != self._me and _NAME.fullmatch(name)]
 
     def _move(self, worker: str) -> tuple[int, int]:
-        """Move what a worker without a lease has parked, or a part of it, into the queue."""
+        """Move requests of *worker* into the queue, unless its lease is valid."""
         keys = [self._key(name, worker) for name in ("parked", "lease", "taken")]
         keys += [self._key("workers"), self._queue.key]
         args = [worker, self._push, MOVED_AT_ONCE, _REMEMBERED_SECS]
@@ -305,11 +307,10 @@ class RedisBackup:
         try:
             result = call()
         except Exception as error:  # noqa: BLE001  # the client may be of any class
-            # A server that refuses a call does answer. It lets no worker take over requests,
-            # either.
+            # A server that refuses a call does answer, and no worker can take over requests.
             if not any(kind.__name__ == "ResponseError" for kind in type(error).__mro__):
                 self._rests_until, self.is_holding = self._clock.now() + REST_SECS, True
-            # Without its text: a server may quote the password.
+            # Without the text, in which a server may quote the password.
             self._warn(type(error).__name__)
             return None
         if self.is_holding:
@@ -329,7 +330,7 @@ class RedisBackup:
 
 
 def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) -> RedisBackup | None:
-    """Return the backup for a *scheduler* of scrapy-redis, None for any other."""
+    """Return the backup for a *scheduler* of scrapy-redis, or None for another scheduler."""
     queue = getattr(scheduler, "queue", None)
     push = push_of(queue)
     if push is None:
@@ -339,22 +340,22 @@ def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) ->
 
 
 def _field(place: Place) -> str:
-    """Return the field of a request in Redis: the score that its queue gives it, and its number."""
+    """Return the field of a request in Redis: the score in its queue, and the number."""
     score, number = place
     return f"{max(-_SCORE, min(_SCORE, score))} {number}"
 
 
 def _prompt(server: Any) -> Any:
-    """Return a client of the same server that does not wait for long and tries once.
+    """Return a client of the same server with a short timeout and without retries.
 
-    That of scrapy-redis waits for 30 seconds, and may try ten times. Where it is no plain client
-    (of a Sentinel, of a Cluster) it is used itself.
+    The client of scrapy-redis waits for 30 seconds, and may retry ten times. A client of a Sentinel
+    or a Cluster is returned unchanged.
     """
     pool: Any = getattr(server, "connection_pool", None)
     if type(pool).__name__ != "ConnectionPool":
         return server
     options = {**pool.connection_kwargs, "socket_timeout": _TIMEOUT_SECS}
-    if "path" not in options:  # a socket on this machine takes none
+    if "path" not in options:  # a Unix socket takes no such option
         options["socket_connect_timeout"] = _TIMEOUT_SECS
     options |= {"retry": None, "retry_on_timeout": False, "retry_on_error": []}
     own = type(pool)(connection_class=pool.connection_class, **options)
@@ -362,7 +363,7 @@ def _prompt(server: Any) -> Any:
 
 
 def _server_of(queue: Any) -> str:
-    """Return where the server of *queue* is, "" if that is not known."""
+    """Return the address of the server of *queue*, or "" if it is unknown."""
     pool = getattr(getattr(queue, "server", None), "connection_pool", None)
     options = getattr(pool, "connection_kwargs", {})
     if "path" in options:
@@ -375,7 +376,7 @@ def _text(name: str | bytes) -> str:
 
 
 def push_of(queue: Any) -> str | None:
-    """Return the command by which *queue* pushes, None if it is not one of scrapy-redis."""
+    """Return the command with which *queue* pushes, or None for other queues."""
     if not all(hasattr(queue, name) for name in ("_encode_request", "server", "key")):
         return None
     pushes = (_PUSHES.get(kind.__name__) for kind in type(queue).__mro__)
