@@ -1,11 +1,11 @@
-"""A crawl out of Scrapy's HTTP cache alone, which asks no site for its robots.txt either.
+"""A crawl that reads pages from Scrapy's HTTP cache only, and fetches no robots.txt either.
 
-With HTTPCACHE_IGNORE_MISSING a page that is not in the cache is not fetched. Of one that is there
-nothing is fetched from its site, so the last copy of its robots.txt decides, however old it is.
+With HTTPCACHE_IGNORE_MISSING a page that is not in the cache is not fetched. For a page in the
+cache no request is sent to the site, so the last copy of the robots.txt decides, even if expired.
 
-What the cache passes on to the network (dont_cache in the meta, HTTPCACHE_IGNORE_SCHEMES, a page
-that its policy wants to validate) is subject to robots.txt as always. So nothing is foretold: the
-cache is asked for the answer, before any other middleware can see a request that was not decided.
+Requests that the cache passes on to the network (dont_cache in the meta, HTTPCACHE_IGNORE_SCHEMES,
+pages that the policy validates) obey robots.txt as always. To know them, the cache is read before
+another middleware can see a request that was not decided.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Replay:
-    """Answers requests out of the HTTP cache, and knows the last copies."""
+    """Reads pages from the HTTP cache, and the last copies from the storage."""
 
     def __init__(
         self,
@@ -64,26 +64,26 @@ class Replay:
         self._policy = replace(config.policy, unavailable=Unavailable.ALLOW)
         """Without a copy a page passes."""
         self._records = SiteRecords(config.memory_sites, lambda _: True)
-        """The sites of pages that came out of the cache."""
+        """The sites of pages in the cache."""
         self._said = False
 
     @property
     def is_on(self) -> bool:
-        """Whether pages come out of the HTTP cache alone, and no site need be asked."""
+        """Whether pages come from the HTTP cache only."""
         return self.cache is not None
 
     @property
     def cache(self) -> HttpCacheMiddleware | None:
-        """The HTTP cache, None if it is not in the crawl, or another is in its place."""
+        """Scrapy's HTTP cache, or None if the crawl uses another cache or no cache."""
         cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
         if cache is None or type(cache).process_request is not HttpCacheMiddleware.process_request:
             return None
         return cache
 
     def answer(self, request: Request) -> Response | None:
-        """Return the page out of the cache, None if the network would be asked for it.
+        """Return the page in the cache, or None if the cache would send *request*.
 
-        Raises IgnoreRequest if it is not there.
+        Raises IgnoreRequest if the page is missing.
         """
         cache = self.cache
         found = None if cache is None else cache.process_request(request)
@@ -99,20 +99,19 @@ class Replay:
         return found
 
     async def last_known(self, state: SiteState) -> tuple[SiteState, Step]:
-        """Return the last copy for the site of *state*, as a state of its own, and its step.
+        """Return a state with the last copy for the site of *state*, and its step.
 
-        The copy is that in memory, or else that in the storage. Raises ParserDefectError if
-        KOSTER_PARSER fails to read it.
+        The copy is in memory or in the storage. Raises ParserDefectError if KOSTER_PARSER fails.
         """
         last = self._records.state_of(state.origin)
-        assert last is not None  # it has a site
+        assert last is not None  # the origin is a site
         now = self._clock.epoch()
         if last_copy(state.known) is not None:
             last.learn(self._without_end(state.facts, now))
         elif last.known is None:
             last.learn(self._without_end(await self._stored(state), now))
         step = last.take_step(now=now, policy=self._policy)
-        assert not waits(step)  # it does not expire
+        assert not waits(step)  # the copy does not expire
         last.standing = standing_by(step, self._policy)
         return last, step
 
@@ -140,6 +139,6 @@ class Replay:
 
 
 def is_replay(settings: BaseSettings) -> bool:
-    """Return whether the settings say that what is not cached is ignored."""
+    """Return whether the settings let the crawl ignore pages that are not in the cache."""
     get = settings.getbool
     return get("HTTPCACHE_ENABLED") and get("HTTPCACHE_IGNORE_MISSING")
