@@ -246,7 +246,7 @@ class KosterMiddleware:
         if self._parts.parked.is_open and self._hooks.are_called:
             self._pacer = self._parts.pacer
             self._enforcement.keep_delays(self._pacer)
-            self._pacer.open(self._sites.idle_timeout.waiting, self._refuse_closing)
+            self._pacer.open(self._sites.idle_timeout.waiting)
             return
         self._log.warning(
             'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'
@@ -254,13 +254,6 @@ class KosterMiddleware:
             ' DOWNLOADER = "scrapy_koster.RobotsDownloader", or use the add-on.',
             choice=self._config.pace.choice.value,
         )
-
-    def _refuse_closing(self, request: Request) -> None:
-        """Refuse *request*, which waits to be sent when the crawl closes."""
-        state = self._sites.state_of(request.url)
-        assert state is not None  # its host has a turn
-        robot = self._robot.decided_by(request)
-        self._enforcement.enforce(request, state, robot, self._sites.closing())
 
     async def _spider_closed(self) -> None:
         await self._sites.close()

@@ -74,10 +74,8 @@ class Host:
     """A host that requests a delay, and its next visit."""
 
     name: str
-    delays: dict[str, float] = field(default_factory=dict)
-    """The delays of the sites, in seconds."""
     gap: float = 0.0
-    """The seconds from one visit to the next. 0 if no site requests a delay now."""
+    """The seconds from one visit to the next: the longest delay that a site has requested."""
     next_visit: Instant = LONG_AGO
     turn: object | None = None
     """The visitor with the turn. ``_PARKED``: the next parked request that comes out gets it."""
@@ -128,13 +126,12 @@ class Pacer:
         self._is_closed = False
         self.too_long = delays.too_long
 
-    def open(self, waiting: Waiting, refuse: Callable[[Request], None]) -> None:
+    def open(self, waiting: Waiting) -> None:
         """Pace requests from now on.
 
-        Requests wait within the context *waiting* before the download handler sends them. If the
-        crawl closes first, *refuse* is called with the request.
+        Requests wait within the context *waiting* before the download handler sends them.
         """
-        self._waiting, self._refuse = waiting, refuse
+        self._waiting = waiting
         self._engine.hooks.send_within(self._sent_within)
 
     def close(self) -> None:
@@ -143,7 +140,8 @@ class Pacer:
         for host in self._hosts.values():
             if host.giving is not None:
                 host.giving.cancel()
-            self._end_waits(host, may_visit=False)
+            while host.waiters:
+                host.waiters.popitem()[0].callback(False)  # noqa: FBT003
 
     # The hosts.
 
@@ -157,21 +155,17 @@ class Pacer:
         return None if state is None else self._host_of_site(state, self._robot.name)
 
     def _host_of_site(self, state: SiteState, robot: str) -> Host | None:
-        secs, site = self._delays.secs_of(state, robot), str(state.site)
-        host = self._hosts.get(state.site.host)
+        secs, host = self._delays.secs_of(state, robot), self._hosts.get(state.site.host)
+        if not secs:
+            return host
         if host is None:
-            if not secs:
-                return None
             self._make_room()
             host = self._hosts[state.site.host] = Host(state.site.host)
-        if secs and site not in host.delays:
+        gap = max(secs, self._own_secs)
+        if gap > host.gap:
+            host.gap = gap
             host.next_visit = max(host.next_visit, self._first_visit(state, secs))
-        # The delay of a site that was evicted applies until the site is known again.
-        if state.known is not None and secs != host.delays.get(site):
-            host.delays[site] = secs
-            longest = max(host.delays.values())
-            host.gap = max(longest, self._own_secs) if longest else 0.0
-        return host if host.gap else None
+        return host
 
     def _make_room(self) -> None:
         if len(self._hosts) >= self._prune_at:
@@ -272,11 +266,7 @@ class Pacer:
         """
         try:
             while self._is_awaited(host) and not host.under_way:
-                if not host.gap:
-                    self._end_waits(host, may_visit=True)
-                    self._parked.let_out(host.name)
-                    self._engine.wake()
-                elif (secs := self._secs_left(host)) > 0:
+                if (secs := self._secs_left(host)) > 0:
                     await self._pause(secs)
                 else:
                     await self._claim(host)
@@ -319,13 +309,6 @@ class Pacer:
             self._parked.let_one_out(host.name)
             self._engine.wake()
 
-    @staticmethod
-    def _end_waits(host: Host, *, may_visit: bool) -> None:
-        while host.waiters:
-            given = next(iter(host.waiters))
-            del host.waiters[given]
-            given.callback(may_visit)
-
     # A visit.
 
     def _sent_within(self, request: Request) -> AbstractAsyncContextManager[None] | None:
@@ -361,7 +344,7 @@ class Pacer:
 
         Raises TurnNeededError instead of waiting if the visit is to a robots.txt.
         """
-        while host.gap:
+        while True:
             now = self._clock.now()
             has_turn = host.turn is visitor and now < host.turn_until
             if host.turn is visitor:
@@ -376,7 +359,6 @@ class Pacer:
                 raise TurnNeededError
             with self._waiting(visitor):
                 if not await self.wait(host, visitor):
-                    self._refuse(visitor)
                     raise IgnoreRequest("the crawl is closing")
 
     # A robots.txt is a visit, too.
@@ -412,7 +394,7 @@ class Pacer:
         copy is stored, because other processes obey the copy at once.
         """
         host = self._hosts.get(state.site.host)
-        if isinstance(known, Copy) and host is not None and host.gap:
+        if isinstance(known, Copy) and host is not None:
             return replace(known, expires=max(known.expires, known.fetched + _VISITS * host.gap))
         if isinstance(known, Copy) and names_delay(known.body):
             await self._store.visit(state.site.host, _FIRST_SECS, begun=True)
