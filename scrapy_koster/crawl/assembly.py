@@ -74,7 +74,7 @@ class Assembly:
         self.stats, self.robot = Stats(crawler.stats), Robot(crawler, config)
         self.events = Events(crawler)
         self.announcer = Announcer(crawler, config)
-        self.finish = Finish(crawler, config)
+        self.finish = Finish(crawler)
         self.stated = Stated()
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
         """The JOBDIR, if the inner scheduler keeps its requests there."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from scrapy_koster.crawl.config import Config
-
 FORBIDDEN = "robotstxt_forbidden"
 """The finish reason instead of "finished" if every request was forbidden."""
 WAITING = "robotstxt_waiting"
@@ -31,17 +29,15 @@ class Finish:
     The signals are disconnected as soon as a request is sent, or ends in another way.
     """
 
-    def __init__(self, crawler: Crawler, config: Config) -> None:
+    def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._forbidden = False
-        self._handlers: dict[object, Callable[..., None]] = {}
-        if not config.dry_run:
-            self._handlers = {
-                signals.request_reached_downloader: self._fetches,
-                signals.response_received: self._fetches,  # a page may come out of a cache
-                signals.spider_error: self._spider_error,
-                signals.spider_idle: self._spider_idle,
-            }
+        self._handlers: dict[object, Callable[..., None]] = {
+            signals.request_reached_downloader: self._fetches,
+            signals.response_received: self._fetches,  # a page may come out of a cache
+            signals.spider_error: self._spider_error,
+            signals.spider_idle: self._spider_idle,
+        }
         for signal, handler in self._handlers.items():
             crawler.signals.connect(handler, signal=signal)
 

@@ -55,7 +55,7 @@ def worker(queue: Any, names: list[str], *, lease: str = "waits") -> RedisBackup
     """One that has these parked."""
     one = RedisBackup(LOG, Woken(), StillClock(), queue, push_of(queue) or "")
     one._waits = lease == "waits"
-    one._renew(placed(names))
+    one._renew(placed(names).items())
     return one
 
 
@@ -111,7 +111,7 @@ def test_several_take_over_at_once(queue: Any) -> None:
 def test_who_goes_on_after_its_lease_is_told_what_it_has_no_more(queue: Any) -> None:
     stopped = dead(queue, fields(3))
     worker(queue, [])._look()
-    stopped._renew(placed(["0 7"]))
+    stopped._renew(placed(["0 7"]).items())
     assert [stopped._removed(field) for field in [*fields(3), "0 7", "0 8"]] == [
         *[True] * 3,
         *[False] * 2,

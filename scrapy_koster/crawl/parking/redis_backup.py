@@ -16,7 +16,6 @@ import re
 from functools import partial
 from itertools import islice, takewhile
 from secrets import token_hex
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy_koster.crawl.clock import LONG_AGO
@@ -24,7 +23,7 @@ from scrapy_koster.crawl.messages.log import ServerLog
 from scrapy_koster.protocol.printable import error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -206,9 +205,7 @@ class RedisBackup:
             self._renew()  # while the lease is valid, no other worker takes requests over
             taken = {_text(each) for each in self._server.smembers(self._key("taken", self._me))}
             # Write them again, because Redis may have lost some.
-            own = ((place, request) for place, request in parked if _field(place) not in taken)
-            while chunk := dict(islice(own, _AT_ONCE)):
-                lost += len(chunk) - self._renew(chunk)
+            lost = self._renew(each for each in parked if _field(each[0]) not in taken)
             self._server.delete(self._key("lease", self._me))
             while self._move(self._me)[0]:
                 pass
@@ -220,34 +217,32 @@ class RedisBackup:
     def _tick(self) -> None:
         now = self._clock.now()
         old = takewhile(lambda item: item[1][0] <= now - YOUNG_SECS, self._unwritten.items())
-        due = iter([(place, request) for place, (_, request) in old])
-        while True:  # at least once, to notice a Redis that does not answer
-            chunk = dict(islice(due, _AT_ONCE))
-            if self._try(partial(self._renew, chunk)) is None:
-                return
-            for place in chunk:
-                del self._unwritten[place]
-            if len(chunk) < _AT_ONCE:
-                break
-        if now >= self._look_at:
+        due = [(place, request) for place, (_, request) in old]
+        if self._try(partial(self._renew, due)) is not None and now >= self._look_at:
             self._look_at = now + LEASE_SECS / 3
             self._try(self._look)
 
-    def _renew(self, chunk: Mapping[Place, Request] = MappingProxyType({})) -> int:
-        """Renew the lease, and write *chunk*. Return how many requests were written.
+    def _renew(self, parked: Iterable[tuple[Place, Request]] = ()) -> int:
+        """Renew the lease, and write *parked*. Return how many requests cannot be written.
 
         The lease is "waits", or "done" if other workers need not stay for this worker.
         """
-        encoded = {_field(place): self._encoded(request) for place, request in chunk.items()}
-        parked = {field: data for field, data in encoded.items() if data is not None}
-        lease = "waits" if self._waits else "done"
-        with self._server.pipeline() as pipe:
-            pipe.set(self._key("lease", self._me), lease, px=int(LEASE_SECS * 1000))
-            pipe.sadd(self._key("workers"), self._me)
-            if parked:
-                pipe.hset(self._key("parked", self._me), mapping=parked)
-            pipe.execute()
-        return len(parked)
+        lease, left, lost = "waits" if self._waits else "done", iter(parked), 0
+        while True:  # at least once, to notice a Redis that does not answer
+            chunk = dict(islice(left, _AT_ONCE))
+            encoded = {_field(place): self._encoded(request) for place, request in chunk.items()}
+            written = {field: data for field, data in encoded.items() if data is not None}
+            with self._server.pipeline() as pipe:
+                pipe.set(self._key("lease", self._me), lease, px=int(LEASE_SECS * 1000))
+                pipe.sadd(self._key("workers"), self._me)
+                if written:
+                    pipe.hset(self._key("parked", self._me), mapping=written)
+                pipe.execute()
+            for place in chunk:
+                self._unwritten.pop(place, None)
+            lost += len(chunk) - len(written)
+            if len(chunk) < _AT_ONCE:
+                return lost
 
     def _encoded(self, request: Request) -> Any:
         try:
