@@ -210,7 +210,7 @@ class SiteState:
     - ``step``, ``allows``, ``until_epoch``: ``take_step``, from the facts, the policy and the time;
     - ``state``, ``page``, ``waiters``, ``timer``: ``Sites``;
     - ``delays``: ``pacing.delays``;
-    - ``standing``, ``is_deferred``, ``hazards``: the announcer.
+    - ``standing``, ``is_deferred``, ``hazards``: the announcer; ``standing`` also ``Replay``.
     """
 
     __slots__ = (

@@ -54,8 +54,9 @@ def placed(names: list[str]) -> dict[tuple[int, int], Request]:
 def worker(queue: Any, names: list[str], *, lease: str = "waits") -> RedisBackup:
     """One that has these parked."""
     one = RedisBackup(LOG, Woken(), StillClock(), queue, push_of(queue) or "")
-    one._waits = lease == "waits"
     one._renew(placed(names).items())
+    if lease == "done":
+        one.others_wait()
     return one
 
 
@@ -360,8 +361,15 @@ def test_what_is_refused_is_asked_for_all_the_same(
     """Redis is out of memory: whether another worker has a request can be read."""
     park(backup, (0, 1))
     write(backup)
+    pipeline = backup._server.pipeline
+
+    def full() -> Any:
+        pipe = pipeline()
+        pipe.set = refused
+        return pipe
+
     with monkeypatch.context() as patched:
-        patched.setattr(backup, "_renew", refused)
+        patched.setattr(backup._server, "pipeline", full)
         park(backup, (0, 2))
         write(backup)
         assert backup.remove((0, 1))
@@ -427,16 +435,23 @@ def test_what_was_written_although_no_answer_came(
     backup: RedisBackup, clock: StillClock, queue: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may have been taken over as what is known to be written may."""
-    renew = backup._renew
+    pipeline = backup._server.pipeline
 
-    def answer_is_lost(*arguments: Any, **options: Any) -> bool:
-        renew(*arguments, **options)
-        raise redis.ConnectionError
+    def answer_is_lost() -> Any:
+        pipe = pipeline()
+        execute = pipe.execute
+
+        def lost() -> None:
+            execute()
+            raise redis.ConnectionError
+
+        pipe.execute = lost
+        return pipe
 
     backup.add((0, 1), asked(1))
     backup.add((0, 2), asked(2))
     with monkeypatch.context() as patched:
-        patched.setattr(backup, "_renew", answer_is_lost)
+        patched.setattr(backup._server, "pipeline", answer_is_lost)
         write(backup)
     queue.server.delete(backup._key("lease", backup._me))
     assert worker(queue, [])._look() == (2, 0)
@@ -452,8 +467,7 @@ def test_others_that_wait_are_waited_for(backup: RedisBackup, queue: Any) -> Non
     assert worker(queue, [], lease="done")._look() == (0, 0)
     other = worker(queue, fields(2))
     assert backup.others_wait()
-    other._waits = False
-    other._renew()
+    other.others_wait()
     assert not backup.others_wait()
 
 

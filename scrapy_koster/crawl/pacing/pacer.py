@@ -9,8 +9,8 @@ visit is claimed in the storage, because other processes can visit the host as w
 request gets the turn, for half a delay. The visit begins when the request is sent. If the turn is
 over by then, for example because the request waited in its slot, the visit is claimed again.
 
-A site receives a request some time after the crawl sends the request. So the next visit can begin
-a delay after the response, or after half a second if the response takes longer.
+A site receives a request later than it is sent. So the next visit can begin a delay after the
+response, or after half a second if the response takes longer.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Pacer:
         self._engine.hooks.send_within(self._sent_within)
 
     def close(self) -> None:
-        """Give no more turns, and end the waits in place."""
+        """End the waits in place. There are no more turns."""
         self._is_closed = True
         for host in self._hosts.values():
             if host.giving is not None:
@@ -260,10 +260,7 @@ class Pacer:
             host.giving.addErrback(lambda failure: failure.trap(*CANCELLED))
 
     async def _give_turns(self, host: Host) -> None:
-        """Give a turn when its time has come, and another turn if the first is not used.
-
-        The end of a visit calls ``want`` again.
-        """
+        """Give turns until a visit begins, whose end calls ``want`` again."""
         try:
             while self._is_awaited(host) and not host.under_way:
                 if (secs := self._secs_left(host)) > 0:
@@ -368,8 +365,8 @@ class Pacer:
         return self._host_of(url) is not None
 
     def _host_asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
-        url = after.url if after is not None and after.url else state.site.robots_url
-        return self._host_of(url)  # the delay may be in an expired copy
+        # The delay may be in an expired copy.
+        return self._host_of((after and after.url) or state.site.robots_url)
 
     async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> None:
         """Wait for the turn of a robots.txt. *after* has the target if it redirects."""

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _KEPT = "They are kept for the next run: start the same crawl again to go on"
-_BROKEN = (
-    "Part of the queue in the JOBDIR cannot be read, probably because a run was killed. These"
-    " requests are not crawled, the others are"
-)
 _LOST = ". Those that cannot be written there: {}"
 _GIVEN_BACK = "They go back to the scheduler that is wrapped, which may keep them"
 _DROPPED = "They are dropped: set {} to keep them for the next run"
@@ -85,9 +81,7 @@ class InnerScheduler:
             except Exception as error:
                 if self._folder is None:
                     raise
-                if not self._has_told:
-                    self._has_told = True
-                    self._log.defect(_BROKEN, error)
+                self._tell(error)
                 # Only after an error: len() adds up all queues.
                 before, left = left, len(self._scheduler)  # type: ignore[arg-type]
                 self._is_broken = left >= before
@@ -96,6 +90,15 @@ class InnerScheduler:
             else:
                 self._is_broken = False
                 return request
+
+    def _tell(self, error: Exception) -> None:
+        if not self._has_told:
+            self._has_told = True
+            self._log.defect(
+                "Part of the queue in the JOBDIR cannot be read, probably because a run was killed."
+                " These requests are not crawled, the others are",
+                error,
+            )
 
 
 def is_scrapys(scheduler: type) -> bool:
