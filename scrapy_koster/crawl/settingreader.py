@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -59,46 +59,40 @@ def flag() -> Setting:
     return _setting(False, "True or False", lambda value: flags[str(value)])  # noqa: FBT003
 
 
+def choices(kind: type[Enum]) -> str:
+    """Return the values of the members of *kind*, as an error message has them."""
+    return ", ".join(repr(member.value) for member in kind)
+
+
 def one_of(kind: type[Enum], default: str) -> Setting:
     """Return the setting of a member of *kind*, by its value."""
-    return _setting(default, f"one of {_choices(kind)}", kind)
+    return _setting(default, f"one of {choices(kind)}", kind)
 
 
-def some_of(kind: type[Enum]) -> Setting:
-    """Return the setting of a set of members of *kind*; the default is all."""
-    default = tuple(member.value for member in kind)
-    return _setting(
-        default, f"a list of {_choices(kind)}", lambda value: frozenset(map(kind, _listed(value)))
-    )
+def list_of(
+    wanted: str, read_item: Callable[[Any], object], default: Sequence[str] = ()
+) -> Setting:
+    """Return the setting of a list, or of a text with commas, as on the command line."""
+
+    def read(value: Any) -> tuple[object, ...]:
+        if isinstance(value, str):
+            value = [] if value in ("", "[]") else value.split(",")
+        return tuple(dict.fromkeys(map(read_item, value)))
+
+    return _setting(default, f"a list of {wanted}", read)
 
 
-def keys(*default: str) -> Setting:
-    """Return the setting of a list of keys of request.meta."""
-
-    def read(value: Any) -> tuple[str, ...]:
-        found = tuple(_listed(value))
-        _must(all(isinstance(key, str) and key for key in found))
-        return found
-
-    return _setting(default, "a list of meta keys", read)
+def key(value: Any) -> str:
+    """Return *value*, a key of request.meta."""
+    _must(isinstance(value, str) and value != "")
+    return str(value)
 
 
-def labels() -> Setting:
-    """Return the setting of a list of usage categories; each label is read once."""
-
-    def read(value: Any) -> tuple[str, ...]:
-        found = dict.fromkeys(label.strip() for label in _listed(value))
-        _must(all(map(_LABEL.fullmatch, found)))
-        return tuple(found)
-
-    return _setting((), "a list of labels in lower case", read)
-
-
-def _listed(value: Any) -> list[Any]:
-    """Return the items of a list, or of a text with commas, as on the command line."""
-    if isinstance(value, str):
-        return [] if value in ("", "[]") else value.split(",")
-    return list(value)
+def label(value: Any) -> str:
+    """Return *value*, the label of a usage category, without the space around it."""
+    found: str = value.strip()
+    _must(_LABEL.fullmatch(found) is not None)
+    return found
 
 
 def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting:
@@ -145,7 +139,3 @@ def class_with(*has: str, default: str, is_not: str = "") -> Setting:
         return loaded
 
     return Setting(default, read)
-
-
-def _choices(kind: type[Enum]) -> str:
-    return ", ".join(repr(member.value) for member in kind)
