@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
-from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.hazard import Watch
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import is_plain
-from scrapy_koster.protocol.step import Obey, Refuse
+from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.verdict import Verdict, forbidden_spelling, permission, verdict_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.defect import Permission
     from scrapy_koster.protocol.delay import Delay
@@ -125,17 +121,3 @@ def checked_watch(parser: object, robot: str) -> Watch | None:
     if watch is None or isinstance(watch, Watch):
         return watch
     raise returned(parser, "watch", watch, "a Watch or None")
-
-
-def host_refusal(hosts: Iterable[bytes], site: Site, now: float) -> Refuse | None:
-    """Return the step of a request whose Host header names a site other than its URL, or None."""
-    for host in hosts:
-        name = host.decode("latin-1")
-        if not site.is_named_by(name):
-            reason = (
-                f"the Host header of the request names {printable(name)}, a site with a robots.txt"
-                " of its own: put that name into the URL, and the address that it is to go to into"
-                " a proxy or the DNS"
-            )
-            return Refuse(Failure(reason, 0, now, now, now, None), now)
-    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial, wraps
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from scrapy_koster.crawl.assembly import Assembly
-    from scrapy_koster.crawl.pacing.pacer import Pacer
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
-    from scrapy_koster.protocol.verdict import Verdict
 
 
 class KosterMiddleware:
@@ -55,15 +53,14 @@ class KosterMiddleware:
         self._robot = parts.robot
         self._replay = parts.replay
         self._hooks = parts.engine.hooks
-        self._pacer: Pacer | None = None
-        self._has_told_of_parser = False
-        self._enforcement = Enforcement(crawler, parts)
-        own = getattr(self, "process_response", None)  # of a subclass
-        if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
-            self.process_response = _after(self._enforcement.check_final_url, own)
+        self.enforcement = Enforcement(crawler, parts)
+        self._own: Callable[..., Any] | None = getattr(self, "process_response", None)
+        """The method of a subclass."""
+        if may_end_elsewhere(crawler):  # else Scrapy need not call this for each response
+            self.process_response = self._check_final_url
         self._check_settings(crawler)
         if not parts.config.dry_run:  # which stops nothing
-            self._hooks.check_by(self._enforcement.check_before_sending)
+            self._hooks.check_by(self.enforcement.check_before_sending)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
@@ -78,47 +75,49 @@ class KosterMiddleware:
     def process_request(self, request: Request) -> Coroutine[None, None, Response | None] | None:
         """Allow or refuse *request*, after waiting for its robots.txt if necessary."""
         if request.meta.get("dont_obey_robotstxt"):
-            self._enforcement.note_exempt(request)
+            self.enforcement.note_exempt(request)
             return None
         state = self._sites.state_of(request.url)
         if state is None:
             return None
         robot = self._robot.name_of(request)
         if not self._hooks.are_called:  # nobody checks it when it is sent
-            self._enforcement.check_host(request, state, robot)
+            self.enforcement.check_host(request, state, robot)
         if self._epoch() >= state.until_epoch or self._has_to_wait(state, robot):
             return self._wait(request, state, robot)
-        self._enforcement.enforce_now(request, state, robot)
+        if self.enforcement.is_plainly_allowed(request, state, robot):
+            self.enforcement.allow(request, state, robot)
+        else:
+            self.enforcement.enforce(request, state, robot, state.step)
         return None
 
     def _has_to_wait(self, state: SiteState, robot: str) -> bool:
         """Whether a request to a known site may wait for a turn, or for the HTTP cache."""
         if isinstance(state.step, Refuse) and self._parts.is_replay:
             return True
-        return self._pacer is not None and self._pacer.concerns(state, robot)
+        pacer = self.enforcement.pacer
+        return pacer is not None and pacer.concerns(state, robot)
 
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Response | None:
         if is_robots_txt(request.url):
             await self._take_turn(request, state, robot, state.step)
-            self._enforcement.note_allowed(request, state, robot)
+            self.enforcement.allow(request, state, robot)
             return None
+        page, step = None, state.step
         if self._replay is not None and (page := self._replay.answer(request)):
-            last, step = await self._replay.last_known(state, request)
-            self._enforcement.enforce(request, last, robot, step)
-            return page
-        if failure := self._parts.parked.given_up.pop(request, None):
+            state, step = await self.enforcement.settled(state, request)
+        elif failure := self._parts.parked.given_up.pop(request, None):
             step = Refuse(failure, 0.0)
-        elif self._epoch() < state.until_epoch:
-            step = state.step
-        else:
+        elif self._epoch() >= state.until_epoch:
             step = await self._sites.wait(state, request)
-        step = await self._take_turn(request, state, robot, step)
-        self._enforcement.enforce(request, state, robot, step)
-        return None
+        if page is None:
+            step = await self._take_turn(request, state, robot, step)
+        self.enforcement.enforce(request, state, robot, step)
+        return page
 
     async def _take_turn(self, request: Request, state: SiteState, robot: str, step: Step) -> Step:
         """Wait in place until *request* has the turn of its host; return the step then."""
-        pacer = self._pacer
+        pacer = self.enforcement.pacer
         if pacer is None:
             return step
         while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
@@ -129,6 +128,13 @@ class KosterMiddleware:
                 step = await self._sites.wait(state, request)
         return step
 
+    async def _check_final_url(self, request: Request, response: Response) -> Any:
+        """Check the URL of *response*, before a ``process_response`` of a subclass."""
+        response = await self.enforcement.check_final_url(request, response)
+        if self._own is None:
+            return response
+        return await ensure_awaitable(self._own(request=request, response=response))
+
     def process_exception(
         self,
         request: Request,  # noqa: ARG002  # Scrapy gives it by name
@@ -136,8 +142,7 @@ class KosterMiddleware:
     ) -> None:
         """Log once that the parser returned a wrong type. The errback gets the error, too."""
         self._parts.finish.ended_with(exception)
-        if isinstance(exception, ParserDefectError) and not self._has_told_of_parser:
-            self._has_told_of_parser = True
+        if isinstance(exception, ParserDefectError) and self._log.is_first("defect"):
             self._log.defect(
                 "KOSTER_PARSER = %(parser)s has a defect. Requests whose robots.txt it cannot"
                 " answer for are not sent, and this is not logged again",
@@ -159,19 +164,8 @@ class KosterMiddleware:
         url = request.url
         if request.meta.get("dont_obey_robotstxt") or site_of(url) is None or is_robots_txt(url):
             return True
-        verdict = self._enforcement.known_verdict(request, checked_robot(robot, "robot"))
+        verdict = self.enforcement.known_verdict(request, checked_robot(robot, "robot"))
         return None if verdict is None else verdict.allowed
-
-    def refusal(self, request: Request) -> Verdict | None:
-        """Return the verdict on a *request* that is known to be forbidden, None for any other."""
-        if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
-            return None
-        verdict = self._enforcement.known_verdict(request)
-        return None if verdict is None or verdict.allowed else verdict
-
-    def filtered(self, request: Request, verdict: Verdict) -> None:
-        """Count a request that was dropped before it was queued; each URL once as refused."""
-        self._enforcement.drop_link(request, verdict)
 
     async def sitemaps(self, url: str) -> list[str]:
         """Return the URLs of the sitemaps in the robots.txt of the site of *url*.
@@ -184,15 +178,12 @@ class KosterMiddleware:
         if state is None:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(state.origin)
-        if self._replay is not None and self._replay.is_on:  # no site is asked
-            state, step = await self._replay.last_known(state, request)
-        else:
-            step = await self._sites.wait(state, request)
+        state, step = await self.enforcement.settled(state, request)
         if isinstance(step, Pass):  # the sitemaps are unknown, whatever KOSTER_UNAVAILABLE is
             step = Refuse(step.failure, 0.0)
         if not isinstance(step, Obey):
-            verdict = self._enforcement.decide(request, state, self._robot.name, step).verdict
-            raise RobotsUnavailable(verdict)
+            decision = self.enforcement.decide(request, state, self._robot.name, step)
+            raise RobotsUnavailable(decision.verdict)
         copy = step.copy
         if copy.cut_bytes is not None:
             self._log.warning(
@@ -237,47 +228,39 @@ class KosterMiddleware:
             )
 
     def _spider_opened(self) -> None:
-        self._parts.announcer.summary.begin(self._robot.name)
-        if not self._parts.is_replay:
-            self._sites.prepare()
-        self._enforcement.warn_of_expired_overrides()
-        if self._parts.pacer is None or self._parts.is_replay:
+        parts = self._parts
+        parts.announcer.summary.begin(self._robot.name)
+        for override in self._config.policy.overrides.expired(self._epoch()):
+            self._log.warning(
+                "An entry of KOSTER_OVERRIDES has expired and is void: %(site)s (%(override)s)."
+                " Remove it, or give it a later date if the reason still holds",
+                site=override.site,
+                override=override,
+            )
+        if parts.is_replay:
             return
-        if self._parts.parked.is_open and self._hooks.are_called:
-            self._pacer = self._parts.pacer
-            self._enforcement.keep_delays(self._pacer)
+        self._sites.prepare()
+        if parts.pacer is not None and parts.parked.is_open and self._hooks.are_called:
+            self.enforcement.keep_delays(parts.pacer)
             waiting = partial(self._sites.in_place.waiting, gives_place=True)
-            self._pacer.open(waiting, self._refuse_closing)
-            return
-        self._log.warning(
-            'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'
-            ' RobotsDownloader. Set SCHEDULER = "scrapy_koster.DeferringScheduler" and'
-            ' DOWNLOADER = "scrapy_koster.RobotsDownloader", or use the add-on.',
-            choice=self._config.pace.choice.value,
-        )
+            parts.pacer.open(waiting, self._refuse_closing)
+        elif parts.pacer is not None:
+            self._log.warning(
+                'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'
+                ' RobotsDownloader. Set SCHEDULER = "scrapy_koster.DeferringScheduler" and'
+                ' DOWNLOADER = "scrapy_koster.RobotsDownloader", or use the add-on.',
+                choice=self._config.pace.choice.value,
+            )
 
     def _refuse_closing(self, request: Request) -> None:
         """Refuse *request*, which waits to be sent when the crawl closes."""
         state = self._sites.state_of(request.url)
         assert state is not None  # its host has a turn
         robot = self._robot.decided_by(request)
-        self._enforcement.enforce(request, state, robot, self._sites.closing())
+        self.enforcement.enforce(request, state, robot, self._sites.closing())
 
     async def _spider_closed(self) -> None:
         await self._sites.close()
         if self._replay is not None:
             await self._replay.close()
         self._parts.announcer.summary.write()
-
-
-def _after(check: Callable[..., Any], own: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return *check*, a ``process_response``, followed by the *own* one of a subclass, if any."""
-    if own is None:
-        return check
-
-    @wraps(own)  # Scrapy gives it the arguments that *own* takes
-    async def both(request: Request, response: Response, **named: Any) -> Any:
-        response = await check(request, response)
-        return await ensure_awaitable(own(request=request, response=response, **named))
-
-    return both

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from scrapy_koster.protocol.verdict import Verdict
-
 
 class LinkFilterMiddleware:
     """Drops forbidden requests of callbacks before they are queued, and calls their errbacks.
@@ -55,12 +53,10 @@ class LinkFilterMiddleware:
         """Yield all output except forbidden requests, and the output of errbacks, in order."""
         middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
         async for output in result:
-            if middleware is None or (verdict := _refusal(middleware, output)) is None:
+            if middleware is None or (error := _refusal(middleware, output)) is None:
                 yield output
-                continue
-            middleware.filtered(output, verdict)
-            if output.errback is not None:
-                async for each in self._errback(output, RobotsForbidden(verdict)):
+            elif output.errback is not None:
+                async for each in self._errback(output, error):
                     yield each
 
     async def _errback(self, request: Request, error: RobotsForbidden) -> AsyncIterator[Any]:
@@ -97,10 +93,11 @@ class LinkFilterMiddleware:
             crawler.stats.inc_value(f"spider_exceptions/{name}")
 
 
-def _refusal(middleware: KosterMiddleware, output: Any) -> Verdict | None:
+def _refusal(middleware: KosterMiddleware, output: Any) -> RobotsForbidden | None:
+    """Return the error of a request that is known to be forbidden, None for other output."""
     if not isinstance(output, Request):
         return None
     try:
-        return middleware.refusal(output)
-    except Exception:  # noqa: BLE001  # it is queued, and its errback is told
+        return middleware.enforcement.drop_link(output)
+    except Exception:  # noqa: BLE001  # the request is queued, and its errback gets the error
         return None

@@ -114,7 +114,7 @@ class RobotsMetaMiddleware:
             word, said = "noindex", directives.noindex
         if said is None or output is None:
             return True
-        self._stats.dropped(word)
+        self._stats.inc(f"koster/meta/{word}")
         self._events.send(
             robots_signals.output_dropped, response=response, output=output, reason=word
         )

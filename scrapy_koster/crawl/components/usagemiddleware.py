@@ -90,7 +90,7 @@ class UsageMiddleware:
         assert request is not None  # the engine sets it
         usage = Usage(self._statements(response, request), labels=self._choice.labels)
         for label, preference in usage.preferences().items():
-            self._stats.usage_stated(label, preference)
+            self._stats.inc(f"koster/usage/{label}/{preference.name.lower()}")
         decides = self._choice.drops and not request.meta.get("dont_obey_robotstxt")
         # A callback may write to its meta: what is decided by is kept apart.
         self._found[response] = usage, self._choice.unfit(usage) if decides else None
@@ -133,7 +133,7 @@ class UsageMiddleware:
         self, item: Any, response: Response, purpose: str, statement: Statement | None
     ) -> bool:
         """Count, log and drop an item; return False in a dry run, which drops nothing."""
-        self._stats.usage_dropped()
+        self._stats.inc("koster/usage/dropped")
         self._events.send(
             robots_signals.output_dropped, response=response, output=item, reason="usage_dropped"
         )

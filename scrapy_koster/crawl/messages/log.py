@@ -48,6 +48,11 @@ class Log:
         level = logging.INFO if self._logged[kind] <= count else logging.DEBUG
         self._write(level, message, values)
 
+    def is_first(self, kind: object) -> bool:
+        """Return True at the first call with *kind* in a crawl: its line is logged once."""
+        self._logged[kind] += 1
+        return self._logged[kind] == 1
+
     def warning(self, message: str, **values: object) -> None:
         """Tell of what the user should do something about."""
         self._write(logging.WARNING, message, values)

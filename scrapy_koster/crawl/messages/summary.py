@@ -54,7 +54,7 @@ class Summary:
         self._sites: Counter[Standing] = Counter()
         self._closed: dict[Standing, dict[Site, None]] = {standing: {} for standing in _CLOSED}
         """The first closed sites of each kind."""
-        self._copies: Counter[Retrieval] = Counter()
+        self.copies: Counter[Retrieval] = Counter()
         self._hazards: Counter[Cause] = Counter()
         self._examples: dict[Cause, str] = {}
 
@@ -82,10 +82,6 @@ class Summary:
         self._sites[now] += 1
         if len(named := self._closed.get(now, {})) < _SITES_NAMED:
             named[site] = None
-
-    def learnt(self, how: Retrieval) -> None:
-        """Count a copy."""
-        self._copies[how] += 1
 
     def hazard_met(self, url: str, robot: str, hazard: Hazard) -> None:
         """Count a page that was let through and that is a *hazard*; keep one of each cause."""
@@ -124,7 +120,7 @@ class Summary:
             refused=refused,
             waiting=f", still waiting: {parked}" if parked else "",
             hint=_WHICH if refused and not is_told else "",
-            **{learnt.value: self._copies[learnt] for learnt in Retrieval},
+            **{learnt.value: self.copies[learnt] for learnt in Retrieval},
         )
 
     def _listed(self, standing: Standing) -> str:

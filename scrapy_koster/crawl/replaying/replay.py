@@ -86,13 +86,13 @@ class Replay:
         return found
 
     async def last_known(self, state: SiteState, request: Request) -> tuple[SiteState, Step]:
-        """Return what *request* is decided by: the last copy for the site of *state*."""
+        """Return what decides on *request*: the last copy for the site of *state*."""
         now = self._clock.epoch()
         if (copy := last_copy(state.known)) is not None:
             last = SiteState(state.site)
             last.learn(state.facts._replace(known=_without_end(copy, now), watch=None))
             return last, last.take_step(now=now, policy=self._policy)
-        stored = self._sites.state_of(request.url)
+        stored = self._sites.state_of(state.origin)
         assert stored is not None  # it has a site
         if now < stored.until_epoch:
             return stored, stored.step
