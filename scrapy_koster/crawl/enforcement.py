@@ -9,13 +9,16 @@ makes a request of each redirect, but a browser follows redirects by itself.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster import signals
+from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.decision import checked_watch, decide, is_plainly_allowed
+from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.fetching.room import is_of_scrapy
@@ -43,6 +46,12 @@ if TYPE_CHECKING:
 _URLS_COUNTED = 100_000
 _REFUSED = {Ground.DELAY: "crawl_delay", Ground.USAGE: "usage"}
 """Grounds with a stat of their own, which counts in a dry run, too."""
+
+
+def enforcement_of(crawler: Crawler) -> Enforcement:
+    """Return what decides about the requests of *crawler*; ValueError if a setting is wrong."""
+    made = partial(Enforcement, crawler, assembly_of(crawler))
+    return belonging(crawler, Enforcement, made)
 
 
 def may_end_elsewhere(crawler: Crawler) -> bool:

@@ -12,9 +12,10 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
-from scrapy_koster.crawl.enforcement import Enforcement, may_end_elsewhere
+from scrapy_koster.crawl.enforcement import enforcement_of, may_end_elsewhere
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
@@ -53,7 +54,7 @@ class KosterMiddleware:
         self._robot = parts.robot
         self._replay = parts.replay
         self._hooks = parts.engine.hooks
-        self.enforcement = Enforcement(crawler, parts)
+        self.enforcement = enforcement_of(crawler)
         self._own: Callable[..., Any] | None = getattr(self, "process_response", None)
         """The method of a subclass."""
         if may_end_elsewhere(crawler):  # else Scrapy need not call this for each response
@@ -220,7 +221,17 @@ class KosterMiddleware:
                 ' = {"scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,'
                 " ...}, or use the add-on."
             )
-        if self._config.usage.is_on and not any(issubclass(c, UsageMiddleware) for c in enabled):
+        usage, links = (
+            kind.is_on(self._config) and not any(issubclass(each, kind) for each in enabled)
+            for kind in (UsageMiddleware, LinkFilterMiddleware)
+        )
+        if links:
+            raise RuntimeError(
+                "KOSTER_FILTER_LINKS is True, but LinkFilterMiddleware is not in the crawl. Add"
+                ' "scrapy_koster.LinkFilterMiddleware": 1000 to SPIDER_MIDDLEWARES, or use the'
+                " add-on."
+            )
+        if usage:
             raise ValueError(
                 "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD have no effect without"
                 ' UsageMiddleware. Add "scrapy_koster.UsageMiddleware": 90 to SPIDER_MIDDLEWARES,'
@@ -264,3 +275,18 @@ class KosterMiddleware:
         if self._replay is not None:
             await self._replay.close()
         self._parts.announcer.summary.write()
+
+
+def check_built(crawler: Crawler) -> None:
+    """Raise RuntimeError if a crawl that is to obey robots.txt has no middleware that does.
+
+    Another add-on, the settings or a subclass may have removed it. Scrapy's own middleware obeys,
+    too.
+    """
+    for kind in (KosterMiddleware, RobotsTxtMiddleware):
+        if crawler.get_downloader_middleware(kind) is not None:
+            return
+    raise RuntimeError(
+        "ROBOTSTXT_OBEY is True, but there is no KosterMiddleware in the crawl. Enable it in"
+        " DOWNLOADER_MIDDLEWARES, or set ROBOTSTXT_OBEY = False."
+    )

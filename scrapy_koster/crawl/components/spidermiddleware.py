@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
-from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from scrapy_koster import signals as robots_signals
-from scrapy_koster.crawl.config import PageSource, config_of
-from scrapy_koster.crawl.engine.notconfigured import not_disabled
-from scrapy_koster.crawl.events import Events
+from scrapy_koster.crawl.components.optional import OptionalMiddleware
+from scrapy_koster.crawl.config import PageSource
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.messages.stats import Stats
-from scrapy_koster.crawl.pages.page import (
-    may_have_metas,
-    octets_of,
-    syntax_of,
-    tokens_of,
-)
+from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, syntax_of, tokens_of
 from scrapy_koster.protocol.robotsmeta import (
     NO_DIRECTIVES,
     Directives,
@@ -40,30 +30,21 @@ PAGE_DIRECTIVES = "koster_page_directives"
 """The key of request.meta with the words that forbid something, such as ["noindex"]."""
 
 
-class RobotsMetaMiddleware:
+class RobotsMetaMiddleware(OptionalMiddleware):
     """Drops requests of pages with nofollow, and items of pages with noindex."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
+        super().__init__(crawler, config)
         self._log = Log(__name__, crawler)
-        self._stats = Stats(crawler.stats)
-        self._events = Events(crawler)
-        self._config = config
         self._reads_headers = PageSource.HEADER in config.page_directives
         self._reads_metas = PageSource.META in config.page_directives
         self._found: WeakKeyDictionary[Response, Directives] = WeakKeyDictionary()
-        self._dropped: Counter[str] = Counter()
         crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> RobotsMetaMiddleware:
-        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
-        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured
-        with not_disabled(cls.__name__):
-            config = config_of(crawler)
-            if config.page_directives:
-                return cls(crawler, config)
-        raise NotConfigured  # without a word: it is the user's
+    @staticmethod
+    def is_on(config: Config) -> bool:
+        """Return whether a source of directives is set."""
+        return bool(config.page_directives)
 
     def process_spider_input(self, response: Response) -> None:
         """Read the page's directives, so that its callback can see them."""
@@ -85,12 +66,8 @@ class RobotsMetaMiddleware:
     ) -> AsyncIterator[Any]:
         """Yield the output that the page does not forbid, in order."""
         directives = self._found.get(response)
-        if directives is None:
-            async for output in result:
-                yield output
-            return
         async for output in result:
-            if self._passes(output, response, directives):
+            if directives is None or self._passes(output, response, directives):
                 yield output
 
     def _directives(self, response: Response, request: Request) -> Directives:
@@ -115,19 +92,16 @@ class RobotsMetaMiddleware:
         if said is None or output is None:
             return True
         self._stats.inc(f"koster/meta/{word}")
-        self._events.send(
-            robots_signals.output_dropped, response=response, output=output, reason=word
-        )
-        self._dropped[word] += 1
+        is_first = self._count_dropped(response, output, word, word)
         self._log.info_first(
             1,
             word,
             "%(dropped)s %(what)s from %(page)s, which says %(said)s.%(more)s",
-            dropped="Would drop" if self._config.dry_run else "Dropped",
+            dropped=self._verb,
             what=output if isinstance(output, Request) else f"an item ({type(output).__name__})",
             page=response.url,
             said=said,
-            more=_HOW_TO_SWITCH_OFF if self._dropped[word] == 1 else "",
+            more=_HOW_TO_SWITCH_OFF if is_first else "",
         )
         return self._config.dry_run
 
@@ -137,7 +111,7 @@ class RobotsMetaMiddleware:
                 "%(dropped)s because their pages say so: items (noindex): %(noindex)d, requests"
                 " (nofollow): %(nofollow)d. KOSTER_PAGE_DIRECTIVES = [] in the settings switches"
                 " this off",
-                dropped="Would be dropped" if self._config.dry_run else "Dropped",
+                dropped=self._sum_verb,
                 noindex=self._dropped["noindex"],
                 nofollow=self._dropped["nofollow"],
             )
