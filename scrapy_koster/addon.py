@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.core.downloader import Downloader
@@ -16,15 +15,13 @@ from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
-from scrapy_koster.crawl.config import FALLBACK_SCHEDULER, SCHEDULER_METHODS
+from scrapy_koster.crawl.config import FALLBACK_SCHEDULER
 from scrapy_koster.crawl.engine.downloader import checking_downloader
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.fetching.room import make_room
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.parking.parked_file import NAME
 from scrapy_koster.crawl.report import RobotsReport
 from scrapy_koster.protocol.nametoken import joined
-from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
 
 _SCHEDULER = "scrapy_koster.DeferringScheduler"
 _DOWNLOADER = "scrapy_koster.RobotsDownloader"
-_WAITING = f". Requests that wait in {NAME} in your JOBDIR stay there"
 
 
 class Addon:
@@ -62,11 +58,8 @@ class Addon:
             if settings.getbool("ROBOTSTXT_OBEY"):
                 _enable(settings)
             elif self._crawler is not None:
-                folder = settings["JOBDIR"]
                 Log(__name__, self._crawler).info(
                     "scrapy-koster is off: ROBOTSTXT_OBEY is False, so robots.txt is not obeyed"
-                    "%(waiting)s",
-                    waiting=_WAITING if folder and Path(folder, NAME).exists() else "",
                 )
 
 
@@ -75,14 +68,21 @@ def from_crawler(crawler: Crawler) -> Addon:
     return Addon(crawler)
 
 
+_COMPONENTS = (
+    ("DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100),
+    ("SPIDER_MIDDLEWARES", RobotsMetaMiddleware, 100),
+    ("SPIDER_MIDDLEWARES", LinkFilterMiddleware, 1000),
+    ("SPIDER_MIDDLEWARES", UsageMiddleware, 90),
+    ("EXTENSIONS", RobotsReport, 100),
+)
+"""Settings, components and their orders."""
+
+
 def _enable(settings: BaseSettings) -> None:
     # Its place is in ..._BASE: there is nothing to replace (KeyError).
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
-    settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100)
-    settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", RobotsMetaMiddleware, 100)
-    settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", LinkFilterMiddleware, 1000)
-    settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UsageMiddleware, 90)
-    settings.setdefault_in_component_priority_dict("EXTENSIONS", RobotsReport, 100)
+    for name, component, order in _COMPONENTS:
+        settings.setdefault_in_component_priority_dict(name, component, order)
     _join_names(settings)
     _wrap_scheduler(settings)
     _extend_downloader(settings)
@@ -102,19 +102,8 @@ def _wrap_scheduler(settings: BaseSettings) -> None:
     if DeferringScheduler in getattr(scheduler, "__mro__", ()):
         return
     if not settings.get(FALLBACK_SCHEDULER):
-        _check_scheduler(settings, scheduler)
         settings.set(FALLBACK_SCHEDULER, settings["SCHEDULER"], "addon")
     _set(settings, "SCHEDULER", _SCHEDULER)
-
-
-def _check_scheduler(settings: BaseSettings, scheduler: object) -> None:
-    """Raise TypeError, as Scrapy's engine does, if SCHEDULER is not a scheduler."""
-    missing = [name for name in SCHEDULER_METHODS if not hasattr(scheduler, name)]
-    if missing or not isinstance(scheduler, type):
-        raise TypeError(
-            f"Invalid SCHEDULER: {printable(repr(settings['SCHEDULER']))} does not fully implement"
-            " the scheduler interface. Use a subclass of scrapy.core.scheduler.BaseScheduler."
-        )
 
 
 def _extend_downloader(settings: BaseSettings) -> None:

@@ -10,7 +10,6 @@ import random
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
@@ -23,7 +22,7 @@ from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.messages.log import Log, ServerLog
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.pacing.pacer import Pacer
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.storage.port import Storage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +68,9 @@ class Parts:
     """Given the function to call when there is room for more sites."""
     parked: Callable[..., ParkedRequests] = ParkedRequests
     parked_file: Callable[[Crawler, Path | None], ParkedFile] = ParkedFile
+
+
+PARTS = Parts()
 
 
 class Assembly:
@@ -97,23 +98,18 @@ class Assembly:
         self.pacer = self._pacer(crawler, records, store) if config.pace.obeys else None
         """None if the crawl keeps no delays."""
         turns = None if self.pacer is None else self.pacer.holds_redirect
-        fetcher = parts.fetch or parts.fetcher(
-            crawler, config, self.stats, self.clock, needs_turn=turns
-        )
-        archiver = None
-        if config.archive is not None:
-            archiver = Archiver(crawler, config.archive, self.robot.name)
+        archive = config.archive
         self.sites: Sites = build_sites(
             crawler,
             config,
             self.announcer,
-            fetcher=fetcher,
+            fetcher=parts.fetch
+            or parts.fetcher(crawler, config, self.stats, self.clock, needs_turn=turns),
             store=store,
+            parts=parts,
             records=records,
-            chance=parts.chance,
-            lookahead=parts.lookahead,
             robot=self.robot,
-            archiver=archiver,
+            archiver=None if archive is None else Archiver(crawler, archive, self.robot.name),
             parked=self.parked,
             pacer=self.pacer,
             engine=self.engine,
@@ -142,12 +138,12 @@ class Assembly:
         )
 
 
-def assembly_of(crawler: Crawler, parts: Parts | None = None) -> Assembly:
+def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:
     """Return the objects of the crawl of *crawler*; ValueError if a setting is wrong.
 
     They are built when they are first asked for. *parts* are of no effect later.
     """
-    return belonging(crawler, Assembly, lambda: Assembly(crawler, parts or Parts()))
+    return belonging(crawler, Assembly, lambda: Assembly(crawler, parts))
 
 
 def build_sites(
@@ -157,9 +153,8 @@ def build_sites(
     *,
     fetcher: Fetcher,
     store: StorageCalls,
-    chance: Callable[[], float] = random.random,
+    parts: Parts = PARTS,
     records: SiteRecords | None = None,
-    lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None,
     robot: Robot | None = None,
     archiver: Archiver | None = None,
     parked: ParkedRequests | None = None,
@@ -170,14 +165,13 @@ def build_sites(
     clock, engine = clock_of(crawler), engine or Engine(crawler)
     places = crawler.settings.getint("CONCURRENT_REQUESTS")
     limited = partial(LookaheadLimit.of_crawl, places=places, memory=config.memory_sites)
-    limit = (lookahead or limited)(clock, engine.wake)
-
+    limit = (parts.lookahead or limited)(clock, engine.wake)
     retriever = Retriever(
         crawler,
         config,
         announcer,
         clock=clock,
-        chance=chance,
+        chance=parts.chance,
         fetcher=fetcher,
         store=store,
         limit=limit,
@@ -207,30 +201,22 @@ def _replay(crawler: Crawler, config: Config) -> Replay:
     """Return the replay of a crawl, with sites of its own, of which none is asked."""
     clock = clock_of(crawler)
     config = replace(config, policy=policy_of_replay(config.policy))
-    announcer = QuietAnnouncer(crawler, config)
-    fetcher = NoFetch(crawler, config, Stats(crawler.stats), clock)
-    store = storage_of(crawler, config, kind=LastCopies)
-    sites = build_sites(crawler, config, announcer, fetcher=fetcher, store=store)
-    log = _log(crawler, Replay)
-    return Replay(crawler, log, clock, policy=config.policy, sites=sites)
+    sites = build_sites(
+        crawler,
+        config,
+        QuietAnnouncer(crawler, config),
+        fetcher=NoFetch(crawler, config, Stats(crawler.stats), clock),
+        store=storage_of(crawler, config, kind=LastCopies),
+    )
+    return Replay(crawler, _log(crawler, Replay), clock, policy=config.policy, sites=sites)
 
 
 def storage_of(
     crawler: Crawler, config: Config, *, kind: type[StorageCalls] = StorageCalls
 ) -> StorageCalls:
     """Return the storage of the settings, which is not open yet."""
-    log = ServerLog(StorageCalls.__module__, crawler, _server_of(crawler, config.storage))
     robot, stats = copies_of(crawler, config), Stats(crawler.stats)
-    return kind(config, robot, stats, log, clock_of(crawler))
-
-
-def _server_of(crawler: Crawler, storage: type[Storage]) -> str:
-    """Return where the Redis of *storage* is, "" if it has none."""
-    setting = getattr(storage, "SETTINGS", {}).get("KOSTER_REDIS_URL")
-    if setting is None:
-        return ""
-    url = urlsplit(crawler.settings.get("KOSTER_REDIS_URL") or setting.default)
-    return f"{url.hostname}:{url.port or 6379}" if url.hostname else url.path
+    return kind(config, robot, stats, _log(crawler, StorageCalls), clock_of(crawler))
 
 
 def _log(crawler: Crawler, part: type) -> Log:

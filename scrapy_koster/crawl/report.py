@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import CallLaterResult
     from typing_extensions import Self
 
-    from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.clock import Clock, Ticks
     from scrapy_koster.protocol.access import Copy
     from scrapy_koster.report.files import CopyOf
     from scrapy_koster.storage import Storage
@@ -64,8 +63,7 @@ class RobotsReport:
         self._config = config
         self._page = page
         self._log = Log(__name__, crawler)
-        self._warned = False
-        self._timer: CallLaterResult | None = None
+        self._ticks: Ticks | None = None
         self.counts = Counts(clock.epoch)
         for signal, handler in self.counts.handlers():
             crawler.signals.connect(handler, signal=signal)
@@ -86,25 +84,20 @@ class RobotsReport:
     def _spider_opened(self) -> None:
         with suppress(OSError):
             _remove_oldest(Path(self.database), self._clock.epoch())
-        self._write_each()
-
-    def _write_each(self) -> None:
-        """Write what was counted, now and every two seconds."""
         self._write()
-        self._timer = self._clock.call_later(_BATCH_SECS, self._write_each)
+        self._ticks = self._clock.every(_BATCH_SECS, self._write)
 
     def _write(self) -> None:
         """Write what was counted since. What cannot be written is written with the next batch."""
         try:
-            for name, value in self._about():
+            for name, value in self._about().items():
                 self.counts.tally.put("about", name, value=value)
             self._writer.write(self.counts.tally)
         except Exception as error:  # noqa: BLE001  # a report is no reason for a crawl to fail
             self._warn(error)
 
     def _warn(self, error: Exception) -> None:
-        if not self._warned:
-            self._warned = True
+        if self._log.is_first("data"):
             self._log.warning(
                 "The data of the report cannot be written to %(path)s: %(error)s. The crawl goes"
                 " on and tries again. Until then, counts are kept in memory, for 10,000 sites at"
@@ -113,29 +106,32 @@ class RobotsReport:
                 error=error,
             )
 
-    def _about(self) -> Iterator[tuple[str, object]]:
-        """Yield what the page says of the crawl."""
+    def _about(self) -> dict[str, object]:
+        """Return what the page says of the crawl."""
         crawler, config = self._crawler, self._config
         spider, stats = crawler.spider, crawler.stats
         assert spider is not None
         assert stats is not None
-        yield "title", printable(str(getattr(spider, "report_title", f"Crawl of {spider.name}")))
-        yield "spider", printable(spider.name)
-        yield "robot", printable(", ".join(names_of(config.robot or user_agent(crawler))))
-        yield "dry_run", int(config.dry_run)
-        yield "survey", int(self.is_survey)
-        yield "parser", config.parser.__name__
-        yield "version", version("scrapy-koster")
+        about: dict[str, object] = {
+            "title": printable(str(getattr(spider, "report_title", f"Crawl of {spider.name}"))),
+            "spider": printable(spider.name),
+            "robot": printable(", ".join(names_of(config.robot or user_agent(crawler)))),
+            "dry_run": int(config.dry_run),
+            "survey": int(self.is_survey),
+            "parser": config.parser.__name__,
+            "version": version("scrapy-koster"),
+            "written": int(self._clock.epoch()),
+        }
         if (started := stats.get_value("start_time")) is not None:
-            yield "started", int(started.timestamp())
-        yield "written", int(self._clock.epoch())
+            about["started"] = int(started.timestamp())
         if (reason := stats.get_value("finish_reason")) is not None:
-            yield "finished", printable(str(reason))
+            about["finished"] = printable(str(reason))
+        return about
 
     async def _engine_stopped(self) -> None:
         # By now all is decided: what waited was refused when the spider was closed.
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._ticks is not None:
+            self._ticks.stop()
         self._write()
         self._writer.close()
         if self._page is None:
@@ -171,7 +167,7 @@ class RobotsReport:
 def stored_copies(config: Config, robot: str) -> Iterator[CopyOf]:
     """Open the storage of *robot*, and give a function that returns the copy for a site.
 
-    Where the storage fails it returns None.
+    The function returns None if the storage fails.
     """
     with ExitStack() as stack:
         storage: Storage | None = None
@@ -180,8 +176,7 @@ def stored_copies(config: Config, robot: str) -> Iterator[CopyOf]:
 
         def copy_of(name: str) -> Copy | None:
             with suppress(Exception):
-                site = site_of(name)
-                if storage is not None and site is not None:
+                if storage is not None and (site := site_of(name)) is not None:
                     return last_copy(storage.get(site))
             return None
 
@@ -192,13 +187,10 @@ def _try_page(page: str) -> None:
     """Raise ValueError now, and not at the end of the crawl, if *page* cannot be written."""
     try:
         need_extra("tools", "KOSTER_REPORT")
+        Path(page).absolute().parent.mkdir(parents=True, exist_ok=True)
+        try_writing(page)
     except MissingExtraError as error:
         raise ValueError(str(error)) from None
-    try:
-        Path(page).absolute().parent.mkdir(parents=True, exist_ok=True)
-        if Path(page).is_fifo():
-            raise ValueError("it is a pipe, and nobody may read it when the crawl ends")  # noqa: TRY301
-        try_writing(page)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ValueError(

@@ -84,7 +84,6 @@ class Robot:
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
         """Of requests that have another name."""
         self._left = _COMPARED
-        self._has_warned_of_header = self._has_warned_of_words = False
         crawler.signals.connect(self._compare, signals.request_reached_downloader)
 
     def name_of(self, request: Request) -> str:
@@ -120,51 +119,39 @@ class Robot:
         self._left -= 1
         header, robot = sent_user_agent(request.headers), self.decided_by(request)
         names = names_of(robot)
-        if _WORDS.match(robot) and not self._has_warned_of_words:
-            self._has_warned_of_words = True
-            self._warn_of_words(robot, names[0])
+        if _WORDS.match(robot) and self._log.is_first("words"):
+            self._log.warning(
+                "The robot's name '%(name)s' is used as '%(token)s': a name is one word (section"
+                ' 3.2.1). Set ROBOTSTXT_USER_AGENT to one word, for example "%(joined)s".',
+                name=robot,
+                token=names[0],
+                joined="".join(robot.partition("/")[0].split()),
+            )
         if not any(_is_known(name, header) for name in names):
-            self._warn(", ".join(names), header)
+            # 3.2.1: "The name token a robot chooses for itself should be sent as part of the HTTP
+            # User-agent header, and must be well documented."
+            self._log.warning(
+                "Sites cannot recognize your robot: rules are selected by the name token"
+                " '%(token)s', and the User-Agent header is '%(header)s' (section 3.2.1). Set"
+                ' ROBOTSTXT_USER_AGENT to the robot\'s name, for example "figtree", and USER_AGENT'
+                ' to a header that begins with it, for example "FigTree/0.1'
+                ' (+https://example.com/robot)". If a downloader middleware sets the header, give'
+                " it a lower order than KosterMiddleware.",
+                token=", ".join(names),
+                header=header,
+            )
             self._left = 0
-        elif not self._has_warned_of_header and not _PAGE_OR_ADDRESS.search(header):
-            self._has_warned_of_header = True
-            self._warn_of_header(header)
+        elif not _PAGE_OR_ADDRESS.search(header) and self._log.is_first("header"):
+            self._log.warning(
+                "The User-Agent header '%(header)s' contains neither a URL nor a mail address, so"
+                " the owner of a site cannot look up your robot or contact you. A robot must be"
+                " well documented (section 3.2.1). Add the URL of a page about it to USER_AGENT,"
+                ' for example "FigTree/0.1 (+https://example.com/robot)", or a mail address.',
+                header=header,
+            )
         if self._left <= 0:
             connected = signals.request_reached_downloader
             self._crawler.signals.disconnect(self._compare, connected)
-
-    def _warn(self, token: str, header: str) -> None:
-        """3.2.1: "The name token a robot chooses for itself should be sent as
-        part of the HTTP User-agent header, and must be well documented."
-        """
-        self._log.warning(
-            "Sites cannot recognize your robot: rules are selected by the name token '%(token)s',"
-            " and the User-Agent header is '%(header)s' (section 3.2.1). Set ROBOTSTXT_USER_AGENT"
-            ' to the robot\'s name, for example "figtree", and USER_AGENT to a header that begins'
-            ' with it, for example "FigTree/0.1 (+https://example.com/robot)". If a downloader'
-            " middleware sets the header, give it a lower order than KosterMiddleware.",
-            token=token,
-            header=header,
-        )
-
-    def _warn_of_words(self, name: str, token: str) -> None:
-        self._log.warning(
-            "The robot's name '%(name)s' is used as '%(token)s': a name is one word (section"
-            ' 3.2.1). Set ROBOTSTXT_USER_AGENT to one word, for example "%(joined)s".',
-            name=name,
-            token=token,
-            joined="".join(name.partition("/")[0].split()),
-        )
-
-    def _warn_of_header(self, header: str) -> None:
-        """3.2.1: "and must be well documented"."""
-        self._log.warning(
-            "The User-Agent header '%(header)s' contains neither a URL nor a mail address, so the"
-            " owner of a site cannot look up your robot or contact you. A robot must be well"
-            " documented (section 3.2.1). Add the URL of a page about it to USER_AGENT, for example"
-            ' "FigTree/0.1 (+https://example.com/robot)", or a mail address.',
-            header=header,
-        )
 
 
 def _is_known(token: str, header: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import load_object
@@ -18,7 +18,6 @@ from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
-from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.report import RobotsReport
 
 if TYPE_CHECKING:
@@ -160,8 +159,7 @@ class SurveySpider(Spider):
         self._seeds = seeds
         self._progress = progress
         self._verdicts = verdicts
-        self._sites = self._refused = self._under_way = 0
-        self._asked: set[int] = set()
+        self._sites = self._refused = self._under_way = self._asked = 0
         self._settled: list[tuple[int, str]] = []
         self._changed: Deferred[None] | None = None
         self._ticks: Ticks | None = None
@@ -178,8 +176,6 @@ class SurveySpider(Spider):
     async def start(self) -> AsyncIterator[Request]:
         """Yield the requests, so many at a time that memory is bounded."""
         self.began = True
-        # The engine drops what a project's handler ignores, and tells nobody.
-        self.crawler.signals.disconnect_all(signals.request_scheduled)
         self._ticks = clock_of(self.crawler).every(_SHOWN_EACH_SECS, self._show)
         # The crawl is told to end. Where there is no asyncio the engine takes that for an error.
         with suppress(CancelledError):
@@ -189,39 +185,30 @@ class SurveySpider(Spider):
     async def _requests(self) -> AsyncIterator[Request]:
         firsts = self._seeds.firsts()
         while True:
-            if self._settled:
-                async for request in self._rest():
-                    yield request
-            elif len(self._asked) < SITES_AT_ONCE and (first := next(firsts, None)) is not None:
-                self._asked.add(first[0])
-                yield self.request_of(first[1], site=first[0])
+            while self._settled:
+                site, first = self._settled.pop()
+                for url in self._seeds.rest(site, first):
+                    while self._under_way >= URLS_AT_ONCE:
+                        await self._change()
+                    yield self.request_of(url)
+            if self._asked < SITES_AT_ONCE and (seed := next(firsts, None)) is not None:
+                self._asked += 1
+                yield self.request_of(seed[1], site=seed[0], first=seed[1])
             elif self._asked:
                 await self._change()
             else:
                 return
-
-    async def _rest(self) -> AsyncIterator[Request]:
-        """Yield the other URLs of the sites whose first is decided."""
-        while self._settled:
-            site, first = self._settled.pop()
-            for url in self._seeds.rest(site, first):
-                while self._under_way >= URLS_AT_ONCE:
-                    await self._change()
-                yield self.request_of(url)
 
     async def _change(self) -> None:
         """Wait until a URL is decided."""
         self._changed = Deferred()
         await maybe_deferred_to_future(self._changed)
 
-    def request_of(self, url: str, *, site: int | None = None) -> Request:
-        """Return the request that has *url* decided on; with *site* it is the first of that."""
+    def request_of(self, url: str, **first: object) -> Request:
+        """Return the request for the decision on *url*; *first* is of the first of a site."""
         self._under_way += 1
-        arguments = {} if site is None else {"site": site, "first": url}
         # Each is there once: no filter has to remember it.
-        return Request(
-            url, self.parse, errback=self.not_fetched, cb_kwargs=arguments, dont_filter=True
-        )
+        return Request(url, self.parse, errback=self.not_fetched, cb_kwargs=first, dont_filter=True)
 
     def parse(self, response: Response, **_: Any) -> None:
         """Count a URL that a middleware of the project answered before robots.txt was met."""
@@ -231,13 +218,9 @@ class SurveySpider(Spider):
     def not_fetched(self, failure: Failure) -> None:
         """Count a URL that was decided, or could not be."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy
-        match failure.value:
-            case PageNotFetched():
-                self._ended(request, None)
-            case RobotsForbidden() | RobotsUnavailable() as refusal:
-                self._ended(request, refusal.verdict)
-            case error:
-                self._ended(request, type(error).__name__)
+        error = failure.value
+        decided = None if isinstance(error, PageNotFetched) else type(error).__name__
+        self._ended(request, getattr(error, "verdict", decided))
 
     def _ended(self, request: Request, outcome: Verdict | str | None) -> None:
         """Count a URL by its *outcome*: as for ``verdicts``."""
@@ -251,9 +234,8 @@ class SurveySpider(Spider):
             self._refused += outcome is not None
         if "site" in request.cb_kwargs:
             self._sites += 1
-            site, first = request.cb_kwargs["site"], request.cb_kwargs["first"]
-            self._asked.remove(site)
-            self._settled.append((site, first))
+            self._asked -= 1
+            self._settled.append((request.cb_kwargs["site"], request.cb_kwargs["first"]))
         if self._changed is not None:
             changed, self._changed = self._changed, None
             changed.callback(None)

@@ -6,7 +6,6 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.protocol.printable import error_text, printable
 
 if TYPE_CHECKING:
@@ -91,30 +90,6 @@ class Log:
             logger = logger.parent if logger.propagate else None
         # Without any there is one of last resort.
         return not handlers or any(level >= handler.level for handler in handlers)
-
-
-class ServerLog(Log):
-    """A log of a part that uses a server: one that fails is warned of once in a crawl.
-
-    Of the parts that use the same server the first that notices warns; the others say at INFO
-    what that means for them.
-    """
-
-    def __init__(self, name: str, crawler: Crawler, server: str) -> None:
-        """*server* is where it is, such as its host and port; empty if that is not known."""
-        super().__init__(name, crawler)
-        self._server = server
-
-    def warning(self, message: str, **values: object) -> None:
-        """Tell that the server fails."""
-        warned = belonging(self._crawler, _Warned, _Warned)
-        level = logging.INFO if self._server in warned else logging.WARNING
-        warned.update(filter(None, [self._server]))
-        self._write(level, message, values)
-
-
-class _Warned(set[str]):
-    """The servers of which a crawl has warned."""
 
 
 def _harmless(value: object) -> object:

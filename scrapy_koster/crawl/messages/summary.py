@@ -92,17 +92,13 @@ class Summary:
             )
 
     def write(self) -> None:
-        """Say what became of all sites."""
-        if hidden := self._hazards.pop(Cause.HIDDEN, 0):
-            self._tell_of_hidden_rules(hidden)
-        if self._hazards:
-            self._tell_of_hazards()
-        is_listed = getattr(self._crawler.spider, "lists_closed_sites", False)
-        if any(self._closed.values()) and not is_listed:
-            kinds = (self._listed(standing) for standing, sites in self._closed.items() if sites)
+        """Log the hazards, the closed sites, and the numbers of sites, requests and copies."""
+        self._write_hazards()
+        closed = [self._listed(standing) for standing, sites in self._closed.items() if sites]
+        if closed and not getattr(self._crawler.spider, "lists_closed_sites", False):
             self._log.warning(
                 "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
-                kinds=", ".join(kinds),
+                kinds=", ".join(closed),
             )
         dry_run = self._config.dry_run
         stat = "koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden"
@@ -129,37 +125,39 @@ class Summary:
         more = ", ..." if count > len(named) else ""
         return f"{count} {standing.words} ({', '.join(named)}{more})"
 
-    def _tell_of_hazards(self) -> None:
-        [(cause, _), *_] = self._hazards.most_common(1)
-        pages = self._hazards.total()
-        values = {
-            "pages": "1 page" if pages == 1 else f"{pages} pages",
-            "causes": ", ".join(f"{each.value} {n}" for each, n in self._hazards.most_common()),
-            "example": self._examples[cause],
-            "strictest": '"scrapy_koster.StrictestRobotParser"',
-        }
-        if self._config.parser_is_chosen:
-            self._log.info(
-                "Fetched %(pages)s that RFC 9309 disallows (%(causes)s). For example %(example)s."
-                " Set KOSTER_PARSER = %(strictest)s to refuse them",
-                **values,
+    def _write_hazards(self) -> None:
+        if hidden := self._hazards.pop(Cause.HIDDEN, 0):
+            self._log.warning(
+                "Fetched %(pages)s that rules disallow which neither standard reads, because markup"
+                " or unusual space hides them. For example %(example)s. Set KOSTER_PARSER ="
+                ' "scrapy_koster.StrictestRobotParser" to refuse them',
+                pages=_pages(hidden),
+                example=self._examples[Cause.HIDDEN],
             )
-            return
-        self._log.warning(
-            "Fetched %(pages)s that RFC 9309, today's standard, disallows (%(causes)s). For example"
-            " %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them, or to"
-            ' "scrapy_koster.KosterRobotParser" to obey the draft without this warning',
-            **values,
-        )
+        for cause, _ in self._hazards.most_common(1):
+            values = {
+                "pages": _pages(self._hazards.total()),
+                "causes": ", ".join(f"{each.value} {n}" for each, n in self._hazards.most_common()),
+                "example": self._examples[cause],
+                "strictest": '"scrapy_koster.StrictestRobotParser"',
+            }
+            if self._config.parser_is_chosen:
+                self._log.info(
+                    "Fetched %(pages)s that RFC 9309 disallows (%(causes)s). For example"
+                    " %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them",
+                    **values,
+                )
+            else:
+                self._log.warning(
+                    "Fetched %(pages)s that RFC 9309, today's standard, disallows (%(causes)s). For"
+                    " example %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them, or to"
+                    ' "scrapy_koster.KosterRobotParser" to obey the draft without this warning',
+                    **values,
+                )
 
-    def _tell_of_hidden_rules(self, pages: int) -> None:
-        self._log.warning(
-            "Fetched %(pages)s that rules disallow which neither standard reads, because markup or"
-            " unusual space hides them. For example %(example)s. Set KOSTER_PARSER ="
-            ' "scrapy_koster.StrictestRobotParser" to refuse them',
-            pages="1 page" if pages == 1 else f"{pages} pages",
-            example=self._examples[Cause.HIDDEN],
-        )
+
+def _pages(count: int) -> str:
+    return "1 page" if count == 1 else f"{count} pages"
 
 
 def _place_of(config: Config) -> str:
