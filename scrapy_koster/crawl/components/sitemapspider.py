@@ -34,35 +34,22 @@ class RobotsSitemapMixin(_Base):
     async def start(self) -> AsyncIterator[Any]:
         """Yield a request for each sitemap as soon as the robots.txt of its site is known."""
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
-        if middleware is None:
-            async for request in super().start():
-                yield request
-            return
-        asked = [url for url in self.sitemap_urls if is_robots_txt(url)]
-        async for request in self._start_with(
-            [url for url in self.sitemap_urls if not is_robots_txt(url)]
-        ):
-            yield request
         found: DeferredQueue[list[str]] = DeferredQueue()
+        asked = [] if middleware is None else list(filter(is_robots_txt, self.sitemap_urls))
+        found.put([url for url in self.sitemap_urls if url not in asked])
         for url in asked:  # one that hangs holds up none of the others
-            deferred_from_coro(self._look_up(middleware, url, found))
+            deferred_from_coro(self._look_up(url, found))
         # The crawl is told to end. Where there is no asyncio the engine takes that for an error.
         with suppress(CancelledError):
-            for _ in asked:
-                for sitemap in await maybe_deferred_to_future(found.get()):
-                    async for request in self._start_with([sitemap]):
-                        yield request
+            for _ in range(1 + len(asked)):
+                self.sitemap_urls = await maybe_deferred_to_future(found.get())
+                async for request in super().start():
+                    yield request
 
-    async def _start_with(self, urls: list[str]) -> AsyncIterator[Any]:
-        """Yield the requests of SitemapSpider for *urls*."""
-        self.sitemap_urls = urls
-        async for request in super().start():
-            yield request
-
-    async def _look_up(
-        self, middleware: KosterMiddleware, url: str, found: DeferredQueue[list[str]]
-    ) -> None:
+    async def _look_up(self, url: str, found: DeferredQueue[list[str]]) -> None:
         """Put the sitemaps of the site of *url* into *found*; none if they are unknown."""
+        middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
+        assert middleware is not None
         log, sitemaps = Log(__name__, self.crawler), []
         try:
             sitemaps = await middleware.sitemaps(url)
