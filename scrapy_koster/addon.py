@@ -44,11 +44,11 @@ class Addon:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create it, for a crawl whose log it can write to."""
+        """Return the add-on, which writes to the log of *crawler*."""
         return cls(crawler)
 
     def __repr__(self) -> str:
-        """Return its path: Scrapy logs the add-ons that are enabled."""
+        """Return the path of the class, for Scrapy's log of enabled add-ons."""
         return "scrapy_koster.Addon"
 
     def update_settings(self, settings: BaseSettings) -> None:
@@ -79,7 +79,7 @@ _COMPONENTS = (
 
 
 def _enable(settings: BaseSettings) -> None:
-    # Its place is in ..._BASE: there is nothing to replace (KeyError).
+    # Not replace_in_...: Scrapy's own middleware is in ..._BASE (KeyError).
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
     for name, component, order in _COMPONENTS:
         settings.setdefault_in_component_priority_dict(name, component, order)
@@ -90,7 +90,7 @@ def _enable(settings: BaseSettings) -> None:
 
 
 def _join_names(settings: BaseSettings) -> None:
-    """Leave text to whoever else reads the setting, such as Scrapy's own middleware."""
+    """Set the name as text, for other readers of the setting such as Scrapy's middleware."""
     name = "ROBOTSTXT_USER_AGENT"
     with suppress(ValueError):  # the crawl ends with the error of KosterMiddleware
         settings.set(name, joined(settings[name]), settings.getpriority(name) or 0)
@@ -114,6 +114,6 @@ def _extend_downloader(settings: BaseSettings) -> None:
 
 
 def _set(settings: BaseSettings, name: str, value: object) -> None:
-    """Set *value* at the user's own priority: it wraps or extends the user's class."""
+    """Set *value*, which wraps or extends the user's class, at the user's own priority."""
     priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["addon"])
     settings.set(name, value, priority)

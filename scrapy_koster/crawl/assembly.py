@@ -1,7 +1,7 @@
-"""The one place that builds the objects of a crawl, and hands each of them its collaborators.
+"""Builds the objects of a crawl, and gives them their collaborators.
 
-Scrapy builds components one by one, in an order of its own, and gives each the crawler alone. So
-the first of them has everything built, and the others find it by their crawler.
+Scrapy builds components one by one, in an order of its own, and gives them only the crawler. The
+first component builds the other objects, and later components find them by the crawler.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.messages.announcer import Announcer
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.pages.stated import Stated
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What a crawl is to have in place of what is built for it: a test or a benchmark says so."""
+    """Replacements for parts of a crawl, used by tests and benchmarks."""
 
     config: Config | None = None
     chance: Callable[[], float] = random.random
@@ -63,9 +62,9 @@ class Parts:
     records: Callable[[int, Callable[[SiteState], bool]], SiteRecords] = SiteRecords
     fetch: Fetcher | None = None
     fetcher: type[Fetcher] = Fetcher
-    """The class of it, where *fetch* is None."""
+    """The class of the fetcher if *fetch* is None."""
     lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None
-    """Given the function to call when there is room for more sites."""
+    """Takes the function to call when there is room for more sites."""
     parked: Callable[..., ParkedRequests] = ParkedRequests
     parked_file: Callable[[Crawler, Path | None], ParkedFile] = ParkedFile
 
@@ -74,19 +73,19 @@ PARTS = Parts()
 
 
 class Assembly:
-    """The objects of one crawl that Scrapy's components are made of."""
+    """The objects of one crawl, used by its Scrapy components."""
 
     def __init__(self, crawler: Crawler, parts: Parts) -> None:
         self.config = config = parts.config or config_of(crawler)
         self.clock, self.engine = clock_of(crawler), Engine(crawler)
-        self.stats, self.robot = Stats(crawler.stats), Robot(crawler, config)
+        self.stats, self.robot = crawler.stats, Robot(crawler, config)
         self.events = Events(crawler)
         self.announcer = Announcer(crawler, config)
         self.finish = Finish(crawler, config)
         self.stated = Stated()
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
         """The JOBDIR, if the inner scheduler keeps its requests there."""
-        # Sites and those whom it tells know each other: these find it when they are called.
+        # Sites and parked requests know each other: the lambdas find Sites when they are called.
         self.parked = parts.parked(
             crawler,
             file=parts.parked_file(crawler, self.folder),
@@ -118,7 +117,7 @@ class Assembly:
 
     @property
     def is_replay(self) -> bool:
-        """Whether pages come out of the HTTP cache alone, and no site is asked."""
+        """Whether pages come only from the HTTP cache, and no robots.txt is fetched."""
         return self.replay is not None and self.replay.is_on
 
     def _pacer(self, crawler: Crawler, records: SiteRecords, store: StorageCalls) -> Pacer:
@@ -139,9 +138,9 @@ class Assembly:
 
 
 def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:
-    """Return the objects of the crawl of *crawler*; ValueError if a setting is wrong.
+    """Return the objects of the crawl of *crawler*. Raises ValueError if a setting is invalid.
 
-    They are built when they are first asked for. *parts* are of no effect later.
+    The first call builds the objects; *parts* have no effect later.
     """
     return belonging(crawler, Assembly, lambda: Assembly(crawler, parts))
 
@@ -198,14 +197,14 @@ def build_sites(
 
 
 def _replay(crawler: Crawler, config: Config) -> Replay:
-    """Return the replay of a crawl, with sites of its own, of which none is asked."""
+    """Return the replay of a crawl, with its own sites, for which no robots.txt is fetched."""
     clock = clock_of(crawler)
     config = replace(config, policy=policy_of_replay(config.policy))
     sites = build_sites(
         crawler,
         config,
         QuietAnnouncer(crawler, config),
-        fetcher=NoFetch(crawler, config, Stats(crawler.stats), clock),
+        fetcher=NoFetch(crawler, config, crawler.stats, clock),
         store=storage_of(crawler, config, kind=LastCopies),
     )
     return Replay(crawler, _log(crawler, Replay), clock, policy=config.policy, sites=sites)
@@ -214,9 +213,9 @@ def _replay(crawler: Crawler, config: Config) -> Replay:
 def storage_of(
     crawler: Crawler, config: Config, *, kind: type[StorageCalls] = StorageCalls
 ) -> StorageCalls:
-    """Return the storage of the settings, which is not open yet."""
-    robot, stats = copies_of(crawler, config), Stats(crawler.stats)
-    return kind(config, robot, stats, _log(crawler, StorageCalls), clock_of(crawler))
+    """Return the calls of the configured storage, which is not open yet."""
+    robot, log = copies_of(crawler, config), _log(crawler, StorageCalls)
+    return kind(config, robot, crawler.stats, log, clock_of(crawler))
 
 
 def _log(crawler: Crawler, part: type) -> Log:

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 FALLBACK_SCHEDULER = "KOSTER_FALLBACK_SCHEDULER"
 SCHEDULER_METHODS = ("has_pending_requests", "enqueue_request", "next_request")
-"""Those of Scrapy's scheduler interface that are not optional."""
+"""The required methods of Scrapy's scheduler interface."""
 
 STORAGE_SETTINGS: Mapping[str, Setting] = {
     **MemoryStorage.SETTINGS,
     **SQLiteStorage.SETTINGS,
     **REDIS_SETTINGS,
 }
-"""Of the storages of the package: each is known, whichever storage a crawl has."""
+"""Settings of the package's storages, valid whichever storage a crawl uses."""
 
 
 class PageSource(Enum):
@@ -141,20 +141,20 @@ _WRONG_CHARS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What the settings of a crawl say. See docs/settings.md."""
+    """The settings of a crawl. See docs/settings.md."""
 
     robot: str | None
-    """Begins with the name token (A10), or is several names with commas; None: each request's
-    User-Agent header begins with it."""
+    """A text that begins with the name token (A10), or several names with commas. If None, the
+    User-Agent header of a request begins with the name."""
     policy: Policy
     pace: Pace
     fallback_scheduler: type[BaseScheduler]
     parser: type[RobotParser]
     parser_is_chosen: bool
-    """Whether the settings name it."""
+    """Whether KOSTER_PARSER is set."""
     storage: type[Storage]
     storage_settings: BaseSettings = field(repr=False, compare=False)
-    """The settings as the storage gets them; a password may be in it."""
+    """The settings for the storage, which may contain a password."""
     sqlite_path: str
     memory_sites: int
     idle_limit_secs: float
@@ -167,15 +167,15 @@ class Config:
     page_directives: tuple[PageSource, ...]
     usage: UsageChoice
     report: str | None
-    """The path of the page of the report, None where there is to be none."""
+    """The path of the page of the report, None for no report."""
     archive: str | None
-    """The folder of the archive, None if there is to be none."""
+    """The folder of the archive, None for no archive."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Config:
         """Return the settings of *crawler*, with the name token of its spider.
 
-        Raises ValueError if one is invalid: the message has its name and a valid value.
+        Raises ValueError for an invalid setting, with its name and a valid value in the message.
         """
         settings = crawler.settings
         storage = _valid("KOSTER_STORAGE", SETTINGS["KOSTER_STORAGE"], settings)
@@ -207,9 +207,9 @@ class Config:
         )
 
     def open_storage(self, robot: str) -> Storage:
-        """Open the storage with the copies of *robot*; it may take its time if it is ``blocking``.
+        """Return an open storage with the copies of *robot*. A ``blocking`` storage may take time.
 
-        Sites may send each robot a file of its own, so each has its own copies.
+        Sites may send robots different files, so a robot has its own copies.
         """
         settings = BaseSettings(self.storage_settings)
         settings.set("ROBOTSTXT_USER_AGENT", robot, settings.maxpriority())
@@ -223,7 +223,7 @@ def _those_of(kind: Any, values: Mapping[str, Any], prefix: str = "") -> dict[st
 
 
 def config_of(crawler: Crawler) -> Config:
-    """Return the settings of *crawler*, which are read once; ValueError if one is wrong."""
+    """Return the settings of *crawler*, read once. Raises ValueError if a setting is invalid."""
     return belonging(crawler, Config, lambda: Config.from_crawler(crawler))
 
 
@@ -271,12 +271,11 @@ def _check_order(settings: BaseSettings, read: Mapping[str, Any]) -> None:
 
 
 def _below_data_dir(path: str) -> str:
-    """Return where data_path of Scrapy puts *path*, and raise nothing.
+    """Return *path* below the data folder of the project.
 
-    It raises NotConfigured where there are settings of a project, but no
-    scrapy.cfg at or above the working folder (scrapyd, scripts): that is
-    taken as outside of a project. A folder that it could not make is one that
-    the storage cannot make either, and says so when it is opened.
+    Scrapy's data_path raises NotConfigured if a project has settings, but no scrapy.cfg at or above
+    the working folder (scrapyd, scripts): then the folder is the one outside of a project. If the
+    folder cannot be created, the storage reports the error when it is opened.
     """
     try:
         return data_path(path)
@@ -287,9 +286,9 @@ def _below_data_dir(path: str) -> str:
 
 
 def _valid(name: str, setting: Setting, settings: BaseSettings) -> Any:
-    """Return the value of a setting as it is read; ValueError names it if it is invalid."""
+    """Return the value of the setting *name*. Raises ValueError if it is invalid."""
     value = settings.get(name)
-    # No traceback shows the value, and no message that of a storage: it may be a password.
+    # The value may be a password: it is raised outside of the except block, for the traceback.
     try:
         valid = setting.read(setting.default if value is None else value)
     except (TypeError, ValueError, OverflowError) as error:

@@ -1,11 +1,11 @@
-"""May a robot fetch a URL, and why? One function decides, whoever asks: ``decide``.
+"""May a robot fetch a URL, and why? One function decides: ``decide``.
 
-``enforcement`` asks before a request is downloaded, before it is sent, and when a page has come
-from another URL. ``KosterMiddleware.is_allowed``, the link filter, ``scrapy robots explain`` and
-``survey``, and a crawl from the HTTP cache ask as well.
+``enforcement`` uses it before a request is downloaded, before a request is sent, and when a page
+has come from another URL. So do ``KosterMiddleware.is_allowed``, the link filter, ``scrapy robots
+explain`` and ``survey``, and a crawl from the HTTP cache.
 
-One shortcut is in front of it, for the usual request: ``is_plainly_allowed`` says yes only if
-``decide`` would. No other module evaluates rules: ``tests/crawl/test_one_decision.py``.
+``is_plainly_allowed`` is a shortcut for usual requests: it returns True only if ``decide`` would
+allow the URL. No other module evaluates rules: ``tests/crawl/test_one_decision.py``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Decision(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The permission that a site gives, and the time until which it is valid."""
+    """The permission of a site, and the end of its validity in seconds since the epoch."""
 
     allows: Permission
     until_epoch: float
@@ -63,8 +63,8 @@ def decide(
 ) -> Decision:
     """Return the decision on *url*, a URL of *site*, at the time *now*.
 
-    *step* says what is obeyed; *parser* has read the file, *usage* has its usage statements, and
-    *delay* is the delay that it requests. Raises ParserDefectError if the parser has a defect.
+    *step* is the step of the site, *parser* has read its file, *usage* has the usage statements and
+    *delay* the delay of the file. Raises ParserDefectError if the parser has a defect.
     """
     policy = config.policy
     overrides = policy.overrides.of(site, now)
@@ -93,9 +93,9 @@ def decide(
 def rules_of(
     site: Site, step: Settled, parser: Parser | None, *, policy: Policy, now: float
 ) -> Rules:
-    """Return the permission by which ``is_plainly_allowed`` answers for *site*.
+    """Return the permission of *site* for ``is_plainly_allowed``.
 
-    Valid until the step is over, or an override expires.
+    The permission is valid until the step is over, or an override expires.
     """
     overrides = policy.overrides.of(site, now)
     until = min([step.until, *(override.ends for override in overrides)])
@@ -103,7 +103,7 @@ def rules_of(
 
 
 def is_plainly_allowed(url: str, robot: str, *, origin: str, allows: Permission) -> bool:
-    """Return whether *url* has one spelling, which the rules allow. Runs for each request.
+    """Return whether *url* has only one spelling, and the rules allow it. Runs for each request.
 
     *origin* is the site with a slash at its end.
     """
@@ -111,7 +111,7 @@ def is_plainly_allowed(url: str, robot: str, *, origin: str, allows: Permission)
 
 
 def checked_watch(parser: object, robot: str) -> Watch | None:
-    """Return what finds the hazards of a file for *robot*, None if neither standard decides.
+    """Return the watch for hazards of a file for *robot*, None if neither standard decides.
 
     Raises ParserDefectError if the parser's own method raises, or returns another type.
     """

@@ -1,9 +1,9 @@
-"""Has requests decided at each point of their way, and acts: counts, logs, refuses.
+"""Acts on decisions about requests: counts, logs, refuses.
 
-A request is decided before it is downloaded (``enforce``). It is checked again when it is sent,
-which may be long after that: it has waited for the delay of its slot, and all downloader
-middlewares have seen it. And it is decided once more if its page has come from another URL: Scrapy
-makes a request of each redirect, but a browser follows redirects by itself.
+A request is decided before the download (``enforce``), and checked again when it is sent: by then
+it has waited for the delay of its slot, and other downloader middlewares may have changed it. If
+the page comes from another URL, that URL is decided, too. Scrapy makes a request of each redirect,
+but a browser follows redirects by itself.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 
 _URLS_COUNTED = 100_000
 _REFUSED = {Ground.DELAY: "crawl_delay", Ground.USAGE: "usage"}
-"""Grounds with a stat of their own, which counts in a dry run, too."""
+"""Grounds with another stat, which also counts in a dry run."""
 
 
 def enforcement_of(crawler: Crawler) -> Enforcement:
-    """Return what decides about the requests of *crawler*; ValueError if a setting is wrong."""
+    """Return the enforcement of *crawler*. Raises ValueError if a setting is invalid."""
     made = partial(Enforcement, crawler, assembly_of(crawler))
     return belonging(crawler, Enforcement, made)
 
@@ -64,20 +64,21 @@ def may_end_elsewhere(crawler: Crawler) -> bool:
 
 
 class Enforcement:
-    """Asks ``decide`` about requests, and acts on the verdict."""
+    """Calls ``decide`` for requests, and acts on the verdict."""
 
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
         self._log = Log(__name__, crawler)
         self._parts = parts
         self._config = parts.config
         self._events = parts.events
+        self._stats = crawler.stats
         self._epoch = parts.clock.epoch
         self._sites = parts.sites
         self._robot = parts.robot
         self.pacer: Pacer | None = None
-        """The pacer by which sites with a long delay are refused; None until delays are kept."""
+        """The pacer that refuses sites with a long delay; None until delays are kept."""
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
-        """Hashes of the refused URLs that were counted last; only with KOSTER_FILTER_LINKS."""
+        """Hashes of the last refused URLs; only with KOSTER_FILTER_LINKS."""
 
     def keep_delays(self, pacer: Pacer | None) -> None:
         """Refuse sites by the delays of *pacer* from now on, or by no delay."""
@@ -120,9 +121,9 @@ class Enforcement:
         return state, await self._sites.wait(state, request)
 
     def is_plainly_allowed(self, request: Request, state: SiteState, robot: str) -> bool:
-        """Return whether ``decide`` would allow *request*, and say nothing about its page.
+        """Return whether ``decide`` would allow *request* without a statement about the page.
 
-        Valid while the state is.
+        The answer is valid as long as the state.
         """
         return (
             is_plainly_allowed(request.url, robot, origin=state.origin, allows=state.allows)
@@ -158,8 +159,7 @@ class Enforcement:
             return
         robot, step = self._robot.decided_by(request), self._sites.current_step(state)
         self.check_host(request, state, robot)
-        # A file that has expired since decides no more: it was valid at the decision. A site that
-        # has failed since was open then.
+        # A copy that has expired, and a site that has failed, since the decision change nothing.
         if waits(step) or not isinstance(state.known, Copy):
             return
         if self._parts.stated.has_any or not self.is_plainly_allowed(request, state, robot):
@@ -175,7 +175,7 @@ class Enforcement:
                 self.enforce(request, state, robot, _refusal_of_host(name, self._epoch()))
 
     async def check_final_url(self, request: Request, response: Response) -> Response:
-        """Return *response* if the robot may visit its URL; ask its site first if need be.
+        """Return *response* if the robot may visit the URL; fetch the robots.txt if necessary.
 
         The page has been fetched by then: the first refusal is logged as a warning.
         """
@@ -222,7 +222,7 @@ class Enforcement:
             verdict=None if override is None else verdict,
         )
         if override is not None:
-            self._parts.stats.inc("koster/override/allowed")
+            self._stats.inc_value("koster/override/allowed")
             self._log.debug("%(request)s passes, %(verdict)s", request=request, verdict=verdict)
         elif isinstance(state.step, Obey) and "retry_times" not in request.meta:
             is_own = robot == self._robot.name
@@ -235,7 +235,7 @@ class Enforcement:
     def note_exempt(self, request: Request) -> None:
         """Send the signal of a request with ``dont_obey_robotstxt``.
 
-        Nothing is fetched for that, and no error of it reaches the request.
+        The verdict comes from memory, and its errors do not reach the request.
         """
         if is_for_robots_txt(request) or not self._events.has_receivers(signals.request_exempt):
             return
@@ -246,46 +246,46 @@ class Enforcement:
 
     def _refuse(self, request: Request, verdict: Verdict, state: SiteState) -> None:
         """Log, count and refuse *request*, unless KOSTER_DRY_RUN is set."""
-        stats, ground, known = self._parts.stats, verdict.ground, verdict.known
+        ground, known = verdict.ground, verdict.known
         if self._config.filter_links:
-            self._is_new(request.url)  # a link to it is not counted again
+            self._is_new(request.url)  # a link to this URL is not counted again
         self._count_refused(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
-            stats.inc("koster/dry_run/forbidden")
+            self._stats.inc_value("koster/dry_run/forbidden")
             request.meta["koster_verdict"] = verdict
             return
         self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
-        stats.forbidden(ground)
+        self._count_forbidden(ground)
         if ground is not Ground.UNAVAILABLE:
             raise RobotsForbidden(verdict)
         if self._config.policy.defers:
-            stats.inc("koster/deferred/dropped")
+            self._stats.inc_value("koster/deferred/dropped")
         defect = state.facts.defect if isinstance(known, Failure) and known.is_defect else None
         if defect is not None and defect.value is not None:
-            # Without the traceback of the request before, which raised the same exception.
+            # Without the traceback of an earlier request with the same exception.
             raise defect.value.with_traceback(defect.tb)
         raise RobotsUnavailable(verdict)
 
     def drop_link(self, request: Request) -> RobotsForbidden | None:
-        """Return the error of *request* if it is known to be forbidden: it need not be queued.
+        """Return the error of a *request* that need not be queued, None if it may be allowed.
 
-        It is counted, each URL once as refused.
+        Counts the link, and each URL once as refused.
         """
         if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
             return None
         verdict = self.known_verdict(request)
         if verdict is None or verdict.allowed:
             return None
-        self._parts.stats.inc("koster/links/filtered")
+        self._stats.inc_value("koster/links/filtered")
         self._log.debug("Not queued: %(request)s is %(verdict)s", request=request, verdict=verdict)
         if self._is_new(request.url):
             self._count_refused(request, verdict)
-            self._parts.stats.forbidden(verdict.ground)
+            self._count_forbidden(verdict.ground)
         return RobotsForbidden(verdict)
 
     def _is_new(self, url: str) -> bool:
-        """Return whether *url* was not counted yet, and remember it."""
+        """Return whether *url* was not counted yet, and remember the URL."""
         found = hash(url)
         is_new = found not in self._counted
         self._counted[found] = None
@@ -293,12 +293,16 @@ class Enforcement:
 
     def _count_refused(self, request: Request, verdict: Verdict) -> None:
         if kind := _REFUSED.get(verdict.ground):
-            self._parts.stats.inc(f"koster/{kind}/refused")
+            self._stats.inc_value(f"koster/{kind}/refused")
         self._events.send(signals.request_refused, request=request, verdict=verdict)
+
+    def _count_forbidden(self, ground: Ground) -> None:
+        self._stats.inc_value("robotstxt/forbidden")
+        self._stats.inc_value(f"koster/forbidden/{ground.value}")
 
 
 def _refusal_of_host(name: str, now: float) -> Refuse:
-    """Return the step of a request whose Host header has *name*, which is another site's."""
+    """Return the step of a request with the *name* of another site in its Host header."""
     reason = (
         f"the Host header of the request names {printable(name)}, a site with a robots.txt of its"
         " own: put that name into the URL, and the address that it is to go to into a proxy or the"

@@ -1,4 +1,4 @@
-"""The extension that collects the report of a crawl, and writes it at the end (KOSTER_REPORT)."""
+"""The extension that collects and writes the report of a crawl (KOSTER_REPORT)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _BATCH_SECS = 2.0
 _FOLDER = "reports"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-# Of one spider. One that was written to within a day may be that of a crawl that runs.
+# Of one spider. A file with changes within a day may belong to a running crawl.
 _FILES_KEPT = 10
 _MAY_RUN_SECS = 86400.0
 
@@ -57,7 +57,7 @@ class RobotsReport:
     """Whether no page is fetched."""
 
     def __init__(self, crawler: Crawler, config: Config, clock: Clock, page: str | None) -> None:
-        """*page* is the path of the page, None where there is to be none."""
+        """*page* is the path of the page, None for no page."""
         self._crawler = crawler
         self._clock = clock
         self._config = config
@@ -74,10 +74,10 @@ class RobotsReport:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
+        """Return the extension. Raises ValueError, which stops the crawl, for a wrong setting."""
         config = config_of(crawler)
         if config.report is None or not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured  # without a word: it is the user's
+            raise NotConfigured  # without a message: no report is configured
         _try_page(config.report)
         return cls(crawler, config, clock_of(crawler), config.report)
 
@@ -88,7 +88,7 @@ class RobotsReport:
         self._ticks = self._clock.every(_BATCH_SECS, self._write)
 
     def _write(self) -> None:
-        """Write what was counted since. What cannot be written is written with the next batch."""
+        """Write the new counts. After an error the next batch contains them."""
         try:
             for name, value in self._about().items():
                 self.counts.tally.put("about", name, value=value)
@@ -107,7 +107,7 @@ class RobotsReport:
             )
 
     def _about(self) -> dict[str, object]:
-        """Return what the page says of the crawl."""
+        """Return the facts about the crawl on the page, by name."""
         crawler, config = self._crawler, self._config
         spider, stats = crawler.spider, crawler.stats
         assert spider is not None
@@ -129,7 +129,7 @@ class RobotsReport:
         return about
 
     async def _engine_stopped(self) -> None:
-        # By now all is decided: what waited was refused when the spider was closed.
+        # By now waiting requests were refused, when the spider was closed.
         if self._ticks is not None:
             self._ticks.stop()
         self._write()
@@ -156,7 +156,7 @@ class RobotsReport:
             )
 
     def _make_page(self, page: str) -> None:
-        # Here: who wants no report need not wait for Jinja2.
+        # Here, because importing Jinja2 takes time.
         from scrapy_koster.report.page import write_page  # noqa: PLC0415
 
         with stored_copies(self._config, copies_of(self._crawler, self._config)) as copies:
@@ -209,12 +209,12 @@ def _new_file(config: Config, crawler: Crawler, clock: Clock) -> Path:
 
 
 def folder_of(config: Config) -> Path:
-    """Return where the files of reports are: beside the storage."""
+    """Return the folder for the files of reports, next to the file of the storage."""
     return Path(config.sqlite_path).absolute().parent / _FOLDER
 
 
 def files_of(folder: Path, spider: str = "*") -> Iterable[Path]:
-    """Return the files of reports below *folder*, that of a storage, the newest first."""
+    """Return the files of reports below the *folder* of a storage, newest first."""
     stamped = f"{spider}-????????T??????-*.sqlite3"
     return sorted((folder / _FOLDER).glob(stamped), key=_last_written, reverse=True)
 
@@ -225,7 +225,7 @@ def _last_written(path: Path) -> float:
 
 
 def _remove_oldest(own: Path, now: float) -> None:
-    """Remove all files of the spider but the newest ten, and those of a day."""
+    """Remove old files of the spider: not the newest ten, and not the files of the last day."""
     spider = own.name.rsplit("-", 2)[0]
     for old in list(files_of(own.parent.parent, spider))[_FILES_KEPT:]:
         if now - _last_written(old) > _MAY_RUN_SECS:

@@ -1,7 +1,7 @@
-"""How the value of a setting is read and checked, by kind of value.
+"""Read and check the values of settings, by kind of value.
 
-Each function returns a ``Setting``: a default, and a function that reads a value and raises
-ValueError for an invalid one.
+The functions return a ``Setting``: a default, and a function that returns the value to use or
+raises ValueError.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LABEL = re.compile(r"[a-z*][a-z0-9_.*-]{0,63}")  # RFC 9651, 3.1.2: a key
 
 
 def _setting(default: object, wanted: str, read: Callable[[Any], object]) -> Setting:
-    """Return a setting whose error says what is *wanted*."""
+    """Return a setting with *wanted* in its error message."""
 
     def checked(value: Any) -> object:
         try:
@@ -60,7 +60,7 @@ def flag() -> Setting:
 
 
 def choices(kind: type[Enum]) -> str:
-    """Return the values of the members of *kind*, as an error message has them."""
+    """Return the values of the members of *kind*, for an error message."""
     return ", ".join(repr(member.value) for member in kind)
 
 
@@ -96,7 +96,7 @@ def label(value: Any) -> str:
 
 
 def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting:
-    """Return the setting of a text, or of a path. None, the default, and "" are none."""
+    """Return the setting of a text or a path. The default is None; "" is read as None."""
 
     def read(value: Any) -> str | None:
         if value is None or value == "":  # as on the command line
@@ -108,7 +108,7 @@ def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting
 
 
 def overrides() -> Setting:
-    """Return the setting of a list of overrides, or of its JSON."""
+    """Return the setting of a list of overrides, or of a list as JSON."""
 
     def read(value: Any) -> Overrides:
         if isinstance(value, str):  # as on the command line

@@ -163,7 +163,7 @@ def literal(node: ast.expr) -> str | None:
 
 def counted() -> set[str]:
     """The names of stats in the code, with {} for what varies, but for those of Scrapy."""
-    names = {literal(call.args[0]) for call in calls("inc", "inc_value", "set_value", "max_value")}
+    names = {literal(call.args[0]) for call in calls("inc_value", "set_value", "max_value")}
     return {name for name in names if name and not name.startswith("spider_exceptions/")}
 
 

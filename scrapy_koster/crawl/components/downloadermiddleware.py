@@ -1,4 +1,4 @@
-"""The downloader middleware, which has every request decided."""
+"""The downloader middleware, which allows or refuses requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class KosterMiddleware:
     """
 
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
-        """See ``from_crawler``, which has the parts built."""
+        """*parts* are the objects of the crawl, from ``assembly_of``."""
         self._log = Log(__name__, crawler)
         self._parts = parts
         self._epoch = parts.clock.epoch
@@ -57,17 +57,17 @@ class KosterMiddleware:
         self.enforcement = enforcement_of(crawler)
         self._own: Callable[..., Any] | None = getattr(self, "process_response", None)
         """The method of a subclass."""
-        if may_end_elsewhere(crawler):  # else Scrapy need not call this for each response
+        if may_end_elsewhere(crawler):  # otherwise Scrapy calls nothing for responses
             self.process_response = self._check_final_url
         self._check_settings(crawler)
-        if not parts.config.dry_run:  # which stops nothing
+        if not parts.config.dry_run:  # a dry run stops no request
             self._hooks.check_by(self.enforcement.check_before_sending)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
+        """Return the middleware. Raises ValueError, which stops the crawl, for a wrong setting."""
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):
@@ -82,7 +82,7 @@ class KosterMiddleware:
         if state is None:
             return None
         robot = self._robot.name_of(request)
-        if not self._hooks.are_called:  # nobody checks it when it is sent
+        if not self._hooks.are_called:  # the request is not checked when it is sent
             self.enforcement.check_host(request, state, robot)
         if self._epoch() >= state.until_epoch or self._has_to_wait(state, robot):
             return self._wait(request, state, robot)
@@ -117,7 +117,7 @@ class KosterMiddleware:
         return page
 
     async def _take_turn(self, request: Request, state: SiteState, robot: str, step: Step) -> Step:
-        """Wait in place until *request* has the turn of its host; return the step then."""
+        """Return the step of the site after *request* has waited for the turn of its host."""
         pacer = self.enforcement.pacer
         if pacer is None:
             return step
@@ -141,7 +141,7 @@ class KosterMiddleware:
         request: Request,  # noqa: ARG002  # Scrapy gives it by name
         exception: Exception,
     ) -> None:
-        """Log once that the parser returned a wrong type. The errback gets the error, too."""
+        """Log the defect of a parser once. The errback gets the error, too."""
         self._parts.finish.ended_with(exception)
         if isinstance(exception, ParserDefectError) and self._log.is_first("defect"):
             self._log.defect(
@@ -151,14 +151,14 @@ class KosterMiddleware:
                 parser=self._config.parser.__qualname__,
             )
 
-    # What is known, for whoever asks before a request is made.
+    # Answers without a request.
 
     def is_allowed(self, request: Request | str, robot: str | None = None) -> bool | None:
-        """Return whether a *request* or URL may be fetched now; answers from memory.
+        """Return whether a *request* or URL may be fetched now, from memory.
 
         Returns None if the robots.txt is not in memory or could not be retrieved. *robot* is a
-        name token or a User-Agent header; the default is that of the request. Raises ValueError if
-        the URL or the robot is invalid, and TypeError if KOSTER_PARSER has a defect.
+        name token or a User-Agent header; the default is the name in the request. Raises ValueError
+        if the URL or the robot is invalid, and TypeError if KOSTER_PARSER has a defect.
         """
         if isinstance(request, str):
             request = Request(request)
@@ -171,7 +171,7 @@ class KosterMiddleware:
     async def sitemaps(self, url: str) -> list[str]:
         """Return the URLs of the sitemaps in the robots.txt of the site of *url*.
 
-        Uses the copy that the crawl obeys, and fetches it if necessary. Raises RobotsUnavailable
+        Uses the copy of the crawl, and fetches the file if necessary. Raises RobotsUnavailable
         if the robots.txt cannot be retrieved, and ValueError if *url* is not an http or https URL.
         Logs a warning if the file was cut.
         """
@@ -264,7 +264,7 @@ class KosterMiddleware:
             )
 
     def _refuse_closing(self, request: Request) -> None:
-        """Refuse *request*, which waits to be sent when the crawl closes."""
+        """Refuse *request*, which waits for a turn when the crawl closes."""
         state = self._sites.state_of(request.url)
         assert state is not None  # its host has a turn
         robot = self._robot.decided_by(request)
@@ -278,10 +278,10 @@ class KosterMiddleware:
 
 
 def check_built(crawler: Crawler) -> None:
-    """Raise RuntimeError if a crawl that is to obey robots.txt has no middleware that does.
+    """Raise RuntimeError if the crawl has no middleware for robots.txt.
 
-    Another add-on, the settings or a subclass may have removed it. Scrapy's own middleware obeys,
-    too.
+    Another add-on, the settings or a subclass may have removed KosterMiddleware. Scrapy's own
+    middleware is accepted.
     """
     for kind in (KosterMiddleware, RobotsTxtMiddleware):
         if crawler.get_downloader_middleware(kind) is not None:

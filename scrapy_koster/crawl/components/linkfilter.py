@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class LinkFilterMiddleware(OptionalMiddleware):
     """Drops forbidden requests of callbacks before they are queued, and calls their errbacks.
 
-    Enabled by KOSTER_FILTER_LINKS. It needs the highest order of all spider middlewares, so that
-    requests and items from errbacks pass through the others.
+    Enabled by KOSTER_FILTER_LINKS. This middleware needs the highest order of the spider
+    middlewares, so that requests and items from errbacks pass through the others.
     """
 
     @staticmethod
@@ -42,7 +42,7 @@ class LinkFilterMiddleware(OptionalMiddleware):
         response: Response,  # noqa: ARG002  # Scrapy gives it by name
         result: AsyncIterator[Any],
     ) -> AsyncIterator[Any]:
-        """Yield all output except forbidden requests, and the output of errbacks, in order."""
+        """Yield the output without forbidden requests, and the output of errbacks, in order."""
         enforcement = enforcement_of(self._crawler)
         async for output in result:
             error = None
@@ -56,7 +56,7 @@ class LinkFilterMiddleware(OptionalMiddleware):
                     yield each
 
     async def _errback(self, request: Request, error: RobotsForbidden) -> AsyncIterator[Any]:
-        """Call the errback of *request* as Scrapy does, and yield its output.
+        """Yield the output of the errback of *request*, called as by Scrapy.
 
         An error of the errback is logged and counted as an error of the spider.
         """

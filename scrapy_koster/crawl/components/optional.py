@@ -1,4 +1,4 @@
-"""The spider middlewares, each of which is in a crawl only if the settings ask for it."""
+"""The base of the spider middlewares, which depend on settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from scrapy.exceptions import NotConfigured
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.events import Events
-from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.signals import output_dropped
 
 if TYPE_CHECKING:
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class OptionalMiddleware:
-    """A spider middleware that nothing calls unless its settings are set."""
+    """A spider middleware that is in a crawl only if its settings are set."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         self._crawler = crawler
         self._config = config
-        self._stats = Stats(crawler.stats)
+        self._stats = crawler.stats
         self._events = Events(crawler)
         self._verb = "Would drop" if config.dry_run else "Dropped"
         self._sum_verb = "Would be dropped" if config.dry_run else "Dropped"
@@ -42,11 +41,11 @@ class OptionalMiddleware:
             config = config_of(crawler)
             if cls.is_on(config):
                 return cls(crawler, config)
-        raise NotConfigured  # without a word: the settings say so
+        raise NotConfigured  # without a message: the settings disable the middleware
 
     @staticmethod
     def is_on(config: Config) -> bool:
-        """Return whether the settings ask for this middleware."""
+        """Return whether the settings enable this middleware."""
         raise NotImplementedError
 
     def _count_dropped(self, response: Response, output: Any, kind: str, reason: str) -> bool:

@@ -132,7 +132,7 @@ class DeferringScheduler(BaseScheduler):
         becomes = self._hand_back()
         if count := waiting.total():
             most = waiting.most_common(_SITES_NAMED)
-            self._parts.stats.parked(count)
+            self._crawler.stats.inc_value("koster/parked", count)
             self._log.info(
                 "Requests that still wait for their site: %(waiting)d, of %(sites)d sites."
                 " %(becomes)s. Sites with the most: %(most)s",

@@ -1,4 +1,4 @@
-"""The spider middleware: what a page says about itself is obeyed here."""
+"""The spider middleware that obeys the directives of pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
 
 PAGE_DIRECTIVES = "koster_page_directives"
-"""The key of request.meta with the words that forbid something, such as ["noindex"]."""
+"""The key of request.meta with the directives of the page, for example ["noindex"]."""
 
 
 class RobotsMetaMiddleware(OptionalMiddleware):
@@ -47,12 +47,12 @@ class RobotsMetaMiddleware(OptionalMiddleware):
         return bool(config.page_directives)
 
     def process_spider_input(self, response: Response) -> None:
-        """Read the page's directives, so that its callback can see them."""
+        """Set the directives of the page in the meta, for its callback."""
         request = response.request
         assert request is not None  # the engine sets it
         meta = request.meta
         if meta.get("dont_obey_robotstxt"):
-            # Requests are made with the meta of the page they are on: this may be another's.
+            # A spider may copy the meta of another page to its requests.
             meta.pop(PAGE_DIRECTIVES, None)
             return
         meta[PAGE_DIRECTIVES] = []
@@ -64,7 +64,7 @@ class RobotsMetaMiddleware(OptionalMiddleware):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Yield the output that the page does not forbid, in order."""
+        """Yield the output in order, without forbidden requests and items."""
         directives = self._found.get(response)
         async for output in result:
             if directives is None or self._passes(output, response, directives):
@@ -72,7 +72,7 @@ class RobotsMetaMiddleware(OptionalMiddleware):
 
     def _directives(self, response: Response, request: Request) -> Directives:
         found = NO_DIRECTIVES
-        # Not "in response.headers", which folds the case of the name each time.
+        # Not "in response.headers", which folds the case of the name.
         if self._reads_headers and dict.__contains__(response.headers, b"X-Robots-Tag"):
             values = response.headers.getlist(b"X-Robots-Tag")
             said = [value.decode("latin-1") for value in values]
@@ -91,7 +91,7 @@ class RobotsMetaMiddleware(OptionalMiddleware):
             word, said = "noindex", directives.noindex
         if said is None or output is None:
             return True
-        self._stats.inc(f"koster/meta/{word}")
+        self._stats.inc_value(f"koster/meta/{word}")
         is_first = self._count_dropped(response, output, word, word)
         self._log.info_first(
             1,

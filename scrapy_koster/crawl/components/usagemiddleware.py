@@ -1,4 +1,4 @@
-"""The spider middleware that tells callbacks what a page may be used for."""
+"""The spider middleware for usage preferences of pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ USAGE = "koster_usage"
 """The key of response.meta with the Usage of the page."""
 
 _Unfit: TypeAlias = "tuple[str, Statement | None]"
-"""A purpose that items may not serve, and the statement that says so."""
+"""A disallowed purpose, and the statement that disallows it."""
 
 _HEADERS = {
     "content_usage": b"Content-Usage",
@@ -63,25 +63,25 @@ class UsageMiddleware(OptionalMiddleware):
         return config.usage.is_on
 
     def process_spider_input(self, response: Response) -> None:
-        """Set the usage of the page, so that its callback can see it."""
+        """Set the usage of the page in the meta, for its callback."""
         request = response.request
         assert request is not None  # the engine sets it
         usage = Usage(self._statements(response, request), labels=self._choice.labels)
         for label, preference in usage.preferences().items():
-            self._stats.inc(f"koster/usage/{label}/{preference.name.lower()}")
+            self._stats.inc_value(f"koster/usage/{label}/{preference.name.lower()}")
         decides = self._choice.drops and not request.meta.get("dont_obey_robotstxt")
-        # A callback may write to its meta: what is decided by is kept apart.
+        # A callback may change its meta, so the decision uses another object.
         self._found[response] = usage, self._choice.unfit(usage) if decides else None
         request.meta[USAGE] = usage
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Pass on requests without the usage of this page, and items that it may serve."""
+        """Yield requests without the usage of this page, and items that are not dropped."""
         usage, unfit = self._found.get(response, (None, None))
         async for output in result:
             if isinstance(output, Request):
-                # People pass meta=response.meta on: it is another page's there, and in no queue.
+                # A spider may use meta=response.meta, with the usage of this page.
                 output.meta.pop(USAGE, None)
             elif output is not None:
                 if unfit is not None and await self._drops(output, response, *unfit):
@@ -91,7 +91,7 @@ class UsageMiddleware(OptionalMiddleware):
             yield output
 
     def _statements(self, response: Response, request: Request) -> tuple[Statement, ...]:
-        """Return all statements about the page: of its robots.txt, its headers and META tags."""
+        """Return the statements about the page in its robots.txt, headers and META tags."""
         fields, labels = _fields(response.headers), self._choice.labels
         is_page = may_have_metas(response)
         page = octets_of(response) if is_page else b""
@@ -102,7 +102,7 @@ class UsageMiddleware(OptionalMiddleware):
                 return header_statements(fields, token, labels=labels)
             return page_statements(fields, page, token, syntax=syntax, labels=labels)
 
-        # What is stated to each name of a robot of several names counts once.
+        # A statement for several names of the robot counts once.
         tokens = tokens_of(request, self._config.robot)
         of_page = dict.fromkeys(each for token in tokens for each in read(token))
         return self._stated.about(request) + tuple(of_page)
@@ -111,7 +111,7 @@ class UsageMiddleware(OptionalMiddleware):
         self, item: Any, response: Response, purpose: str, statement: Statement | None
     ) -> bool:
         """Count, log and drop an item; return False in a dry run, which drops nothing."""
-        self._stats.inc("koster/usage/dropped")
+        self._stats.inc_value("koster/usage/dropped")
         is_first = self._count_dropped(response, item, purpose, "usage_dropped")
         why = f"disallowed by {statement}" if statement else "unknown (KOSTER_USAGE_UNKNOWN)"
         because = f"{purpose} is {why}"
@@ -172,13 +172,13 @@ _HOW_TO_KEEP = (
 
 
 def _fields(headers: Headers) -> HeaderFields:
-    """Return the fields that may state preferences."""
+    """Return the header fields with preferences."""
     lines = {field: dict.get(headers, name) or () for field, name in _HEADERS.items()}
     return HeaderFields(**lines)
 
 
 def _fill(item: Any, field: str, usage: Usage) -> None:
-    """Set *field* of *item* if the item can hold it and it has no value."""
+    """Set *field* of *item* if the item has this field, without a value."""
     try:
         adapter = ItemAdapter(item)
         value = adapter.get(field)

@@ -1,4 +1,4 @@
-"""What a crawl says of its sites, while it runs."""
+"""Logs and counts what happens to sites."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from scrapy_koster import signals
 from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 _ANYWAY = '. To fetch its pages anyway, set KOSTER_UNAVAILABLE = "allow"'
 _TO_GO_ON = ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS" + _ANYWAY
 _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
-# Of each kind; the summary has how many there are.
+# By kind of message; the summary has the total.
 _SITES_NAMED = 20
 LINES = {
     "restricted": "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may"
@@ -51,15 +50,15 @@ LINES = {
     "let through": "Letting requests to %(site)s through (KOSTER_UNAVAILABLE): its robots.txt"
     " cannot be retrieved (%(reason)s)",
 }
-"""What is said of a site: the first sites of each kind at INFO, further ones at DEBUG."""
+"""Messages about sites: the first sites of a kind at INFO, further sites at DEBUG."""
 
 
 class Announcer:
-    """Says once what becomes of each site, and counts it."""
+    """Logs and counts changes of sites, once each."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         self._policy = config.policy
-        self._stats = Stats(crawler.stats)
+        self._stats = crawler.stats
         self._log = Log(__name__, crawler)
         self.summary = Summary(crawler, config)
         self._events = Events(crawler)
@@ -74,19 +73,19 @@ class Announcer:
         return self._events.has_receivers(signal)
 
     def from_storage(self, site: Site, copy: Copy) -> None:
-        """A copy was found in the storage, and is fresh."""
+        """Log a fresh copy from the storage."""
         self._learnt(site, copy, Retrieval.FROM_STORAGE)
 
     def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
-        """A site was asked, and *known* is what is known now."""
+        """Log and count the *result* of a request for a robots.txt; *known* follows from it."""
         how = Retrieval.FETCHED
         if isinstance(result, Answer) and 200 <= result.status <= 299:
             if page := page_in_place(result.body):
-                self._stats.inc("koster/html/pages")
+                self._stats.inc_value("koster/html/pages")
                 if page.challenge:
-                    self._stats.inc("koster/html/challenges")
+                    self._stats.inc_value("koster/html/challenges")
         elif isinstance(result, Answer) and result.status == 304 and isinstance(known, Copy):
-            self._stats.inc("koster/revalidated")
+            self._stats.inc_value("koster/revalidated")
             how = Retrieval.REVALIDATED
         self._learnt(site, known, how, result)
 
@@ -117,13 +116,13 @@ class Announcer:
         )
 
     def hazard_met(self, state: SiteState, request: Request, robot: str, hazard: Hazard) -> None:
-        """A page of the site was let through that RFC 9309 or a hidden line forbids."""
+        """Log and count an allowed page that RFC 9309 or a hidden line forbids."""
         cause = hazard.cause
-        self._stats.inc("koster/hazard/urls")
-        self._stats.inc(f"koster/hazard/urls/{cause.value}")
+        self._stats.inc_value("koster/hazard/urls")
+        self._stats.inc_value(f"koster/hazard/urls/{cause.value}")
         if cause not in state.hazards:
             state.hazards |= {cause}
-            self._stats.inc(f"koster/hazard/sites/{cause.value}")
+            self._stats.inc_value(f"koster/hazard/sites/{cause.value}")
         self.send(signals.standards_conflict, request=request, site=state.site, conflict=hazard)
         self.summary.hazard_met(request.url, robot, hazard)
         self._log.debug(
@@ -136,12 +135,12 @@ class Announcer:
         )
 
     def cut(self, state: SiteState, cut_bytes: int) -> None:
-        """Only the first *cut_bytes* octets of the site's file are read."""
-        self._stats.inc("koster/cut")
+        """Log and count a file of which only the first *cut_bytes* bytes are read."""
+        self._stats.inc_value("koster/cut")
         self._name("cut", state, cut_bytes=cut_bytes)
 
     def odd(self, state: SiteState, copy: Copy) -> None:
-        """Name a file that is obeyed and is not what a robots.txt should be."""
+        """Log a file with rules that is also HTML, in UTF-16, or the page of a viewer."""
         if is_viewer_page(copy.body):
             if self._log.is_first("viewer"):
                 self._log.warning(
@@ -158,7 +157,7 @@ class Announcer:
             self._name("odd", state, what=what)
 
     def failed(self, state: SiteState, error: BaseException) -> None:
-        """Something that is ours went wrong."""
+        """Log the *error* of a component of the crawl."""
         self._log.defect(
             "Error while fetching or reading the robots.txt of %(site)s: a component of this crawl"
             " failed (%(cause)s). The site stays closed until an attempt succeeds. Fix the"
@@ -169,17 +168,17 @@ class Announcer:
         )
 
     def awaited(self, state: SiteState) -> None:
-        """Somebody waits for a page of the site, which is being asked: a command fetches one."""
+        """Log that a command of Scrapy for one page waits for a robots.txt."""
         self._to_go_on = _BY_HAND
         self._log.info("Waiting for the robots.txt of %(site)s", site=state.site)
 
     def begins_to_wait(self, state: SiteState) -> None:
-        """Count a request that waits for a site which is deferred already.
+        """Count a request that begins to wait for a deferred site.
 
-        Those from before are counted when that is announced.
+        Earlier requests are counted when the site is deferred.
         """
         if state.is_deferred:
-            self._stats.inc("koster/deferred/requests")
+            self._stats.inc_value("koster/deferred/requests")
 
     def announce(self, state: SiteState, step: Step, waiting: int) -> None:
         """Log and count what *step* changes for a site for which requests are *waiting*."""
@@ -202,10 +201,10 @@ class Announcer:
                     what = _without_what(now, copy)
                     self._name("no rules", state, status=copy.status, what=what)
             case Defer(failure):
-                self._stats.inc("koster/deferred/sites")
+                self._stats.inc_value("koster/deferred/sites")
                 self.send(signals.site_deferred, site=state.site)
                 if waiting:
-                    self._stats.inc("koster/deferred/requests", waiting)
+                    self._stats.inc_value("koster/deferred/requests", waiting)
                 secs = failure.retry - failure.asked
                 self._name("deferred", state, reason=failure.reason, waiting=waiting, secs=secs)
             case Pass(failure) if before is not now:

@@ -15,30 +15,29 @@ _VALUE_CHARS = 1000
 
 
 class UnexpectedError(Exception):
-    """Stands in a traceback for an error whose own text may be anybody's."""
+    """Replaces an error in a traceback, since its text may come from the network."""
 
 
 class Log:
     """Writes the lines of one module into the log of one crawl.
 
-    A message is %-formatted with named values, as ``logging`` does it.
-    Whatever is no number is made printable and cut, whoever wrote it: hosts,
-    URLs and reasons come from the network, and so does what a storage or a
-    parser says of them.
+    Messages are %-formatted with named values, as in ``logging``. Values other than numbers are
+    made printable and cut: hosts, URLs and reasons come from the network, also in the errors of
+    storages and parsers.
     """
 
     def __init__(self, name: str, crawler: Crawler) -> None:
-        """*name* is that of the logger: the module's ``__name__``."""
+        """*name* is the name of the logger: the ``__name__`` of the module."""
         self._logger = logging.getLogger(name)
         self._crawler = crawler
         self._logged: Counter[object] = Counter()
 
     def debug(self, message: str, **values: object) -> None:
-        """Tell of one request."""
+        """Log a message about one request."""
         self._write(logging.DEBUG, message, values)
 
     def info(self, message: str, **values: object) -> None:
-        """Tell of one site, or of the whole crawl."""
+        """Log a message about one site, or about the whole crawl."""
         self._write(logging.INFO, message, values)
 
     def info_first(self, count: int, kind: object, message: str, **values: object) -> None:
@@ -48,16 +47,16 @@ class Log:
         self._write(level, message, values)
 
     def is_first(self, kind: object) -> bool:
-        """Return True at the first call with *kind* in a crawl: its line is logged once."""
+        """Return whether this is the first call with *kind*, for a message that is logged once."""
         self._logged[kind] += 1
         return self._logged[kind] == 1
 
     def warning(self, message: str, **values: object) -> None:
-        """Tell of what the user should do something about."""
+        """Log a problem that the user should fix."""
         self._write(logging.WARNING, message, values)
 
     def defect(self, message: str, error: BaseException, **values: object) -> None:
-        """Tell, at ERROR, of what should not have happened, with the traceback of *error*."""
+        """Log *error* with its traceback, as an error of the crawl's own code."""
         shown = UnexpectedError(error_text(error)).with_traceback(error.__traceback__)
         self._write(logging.ERROR, message, values, shown)
 
@@ -73,14 +72,14 @@ class Log:
             self._logger.log(
                 level,
                 message,
-                *([shown] if shown else []),  # without values a message is taken as it stands
+                *([shown] if shown else []),  # without values a message is not formatted
                 exc_info=error,
                 extra={"spider": self._crawler.spider},
                 stacklevel=3,
             )
 
     def _is_shown(self, level: int) -> bool:
-        """Whether a line is kept by anything: Scrapy sets LOG_LEVEL on its handler, not here."""
+        """Whether a handler writes the message: Scrapy sets LOG_LEVEL on its handler."""
         if not self._logger.isEnabledFor(level):
             return False
         handlers: list[logging.Handler] = []

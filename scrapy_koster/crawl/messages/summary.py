@@ -1,4 +1,4 @@
-"""The first and the last lines of a crawl: which settings are in force, and what became of it."""
+"""The first and the last messages of a crawl: the settings in force, and the results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WHICH = (
 
 
 class Retrieval(Enum):
-    """How a copy came to be known."""
+    """The way in which a copy was retrieved."""
 
     FETCHED = "fetched"
     FROM_STORAGE = "from storage"
@@ -45,7 +45,7 @@ class Retrieval(Enum):
 
 
 class Summary:
-    """Counts sites and copies; what the stats have it takes from there."""
+    """Counts sites and copies, and logs them with some stats of the crawl."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         self._crawler = crawler
@@ -53,13 +53,13 @@ class Summary:
         self._log = Log(__name__, crawler)
         self._sites: Counter[Standing] = Counter()
         self._closed: dict[Standing, dict[Site, None]] = {standing: {} for standing in _CLOSED}
-        """The first closed sites of each kind."""
+        """The first closed sites, by kind."""
         self.copies: Counter[Retrieval] = Counter()
         self._hazards: Counter[Cause] = Counter()
         self._examples: dict[Cause, str] = {}
 
     def begin(self, robot: str) -> None:
-        """Log the settings that are in force: *robot*, reading, copies, Crawl-delay."""
+        """Log the settings in force: *robot*, reading, copies, Crawl-delay."""
         config = self._config
         unset = "" if config.parser_is_chosen else " (the 1996 draft: KOSTER_PARSER is not set)"
         self._log.info(
@@ -75,7 +75,7 @@ class Summary:
         )
 
     def stands(self, site: Site, now: Standing, before: Standing | None) -> None:
-        """Count *site* as what it is *now*, and no longer as what it was *before*."""
+        """Count *site* with the status *now*, and no longer with the status *before*."""
         if before is not None:
             self._sites[before] -= 1
             self._closed.get(before, {}).pop(site, None)
@@ -84,7 +84,7 @@ class Summary:
             named[site] = None
 
     def hazard_met(self, url: str, robot: str, hazard: Hazard) -> None:
-        """Count a page that was let through and that is a *hazard*; keep one of each cause."""
+        """Count an allowed page that is a *hazard*; keep one example for a cause."""
         self._hazards[hazard.cause] += 1
         if hazard.cause not in self._examples:
             self._examples[hazard.cause] = (
@@ -120,7 +120,7 @@ class Summary:
         )
 
     def _listed(self, standing: Standing) -> str:
-        """Return how many sites are closed for one reason, with the first of them."""
+        """Return the number of sites with this status, and the first sites."""
         count, named = self._sites[standing], sorted(map(str, self._closed[standing]))
         more = ", ..." if count > len(named) else ""
         return f"{count} {standing.words} ({', '.join(named)}{more})"

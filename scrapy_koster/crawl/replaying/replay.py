@@ -151,7 +151,7 @@ class LastCopies(StorageCalls):
         """Return the last copy of *site*. Nothing is claimed."""
         known = await self.get(site)
         if unless_known and known is not None:
-            self._stats.storage_hit()
+            self._stats.inc_value("koster/storage/hit")
         return Claimed(known if unless_known else None, 0.0)
 
     async def put(self, site: Site, known: Known) -> None:
