@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scrapy.core.downloader import Downloader
@@ -21,7 +20,6 @@ from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.fetching.room import make_room
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.report import RobotsReport
-from scrapy_koster.protocol.nametoken import joined
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -83,17 +81,9 @@ def _enable(settings: BaseSettings) -> None:
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
     for name, component, order in _COMPONENTS:
         settings.setdefault_in_component_priority_dict(name, component, order)
-    _join_names(settings)
     _wrap_scheduler(settings)
     _extend_downloader(settings)
     make_room(settings)
-
-
-def _join_names(settings: BaseSettings) -> None:
-    """Set the name as text, for other readers of the setting such as Scrapy's middleware."""
-    name = "ROBOTSTXT_USER_AGENT"
-    with suppress(ValueError):  # the crawl ends with the error of KosterMiddleware
-        settings.set(name, joined(settings[name]), settings.getpriority(name) or 0)
 
 
 def _wrap_scheduler(settings: BaseSettings) -> None:

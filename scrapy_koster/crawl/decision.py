@@ -41,13 +41,6 @@ class Decision(NamedTuple):
     """The usage statements in the robots.txt about the URL; empty if its rules forbid the URL."""
 
 
-class Rules(NamedTuple):
-    """The permission of a site, and the end of its validity in seconds since the epoch."""
-
-    allows: Permission
-    until_epoch: float
-
-
 def decide(
     url: str,
     robot: str,
@@ -92,14 +85,14 @@ def decide(
 
 def rules_of(
     site: Site, step: Settled, parser: Parser | None, *, policy: Policy, now: float
-) -> Rules:
-    """Return the permission of *site* for ``is_plainly_allowed``.
+) -> tuple[Permission, float]:
+    """Return the permission of *site* for ``is_plainly_allowed``, and when it ends.
 
-    The permission is valid until the step is over, or an override expires.
+    It ends when the step is over, or an override expires.
     """
     overrides = policy.overrides.of(site, now)
     until = min([step.until, *(override.ends for override in overrides)])
-    return Rules(permission(step, parser, policy, overrides), until)
+    return permission(step, parser, policy, overrides), until
 
 
 def is_plainly_allowed(url: str, robot: str, *, origin: str, allows: Permission) -> bool:

@@ -165,19 +165,6 @@ def test_a_scheduler_cannot_fall_back_to_itself() -> None:
         DeferringScheduler.from_crawler(crawler)
 
 
-@pytest.mark.parametrize("priority", ["project", "spider"])
-def test_others_find_several_names_as_text(priority: str) -> None:
-    settings = updated(**{priority: {"ROBOTSTXT_USER_AGENT": ["figtree-images", "figtree"]}})
-    assert settings["ROBOTSTXT_USER_AGENT"] == "figtree-images, figtree"
-    settings.set("ROBOTSTXT_USER_AGENT", "other", priority)
-    assert settings["ROBOTSTXT_USER_AGENT"] == "other"
-
-
-def test_names_that_are_none_are_left_to_the_crawl() -> None:
-    settings = updated(project={"ROBOTSTXT_USER_AGENT": [3]})
-    assert settings.getlist("ROBOTSTXT_USER_AGENT") == [3]
-
-
 async def test_in_the_settings_of_a_spider(crawl: Crawl, server: Server) -> None:
     class Obeying(RecordingSpider):
         custom_settings = {"ADDONS": {"scrapy_koster.Addon": 500}}

@@ -67,7 +67,7 @@ class Log:
         values: dict[str, object],
         error: BaseException | None = None,
     ) -> None:
-        if self._is_shown(level):
+        if self._logger.isEnabledFor(level):
             shown = {name: _harmless(value) for name, value in values.items()}
             self._logger.log(
                 level,
@@ -77,18 +77,6 @@ class Log:
                 extra={"spider": self._crawler.spider},
                 stacklevel=3,
             )
-
-    def _is_shown(self, level: int) -> bool:
-        """Whether a handler writes the message: Scrapy sets LOG_LEVEL on its handler."""
-        if not self._logger.isEnabledFor(level):
-            return False
-        handlers: list[logging.Handler] = []
-        logger: logging.Logger | None = self._logger
-        while logger is not None:
-            handlers += logger.handlers
-            logger = logger.parent if logger.propagate else None
-        # Without any there is one of last resort.
-        return not handlers or any(level >= handler.level for handler in handlers)
 
 
 def _harmless(value: object) -> object:
