@@ -160,7 +160,7 @@ class Enforcement:
         robot, step = self._robot.decided_by(request), self._sites.current_step(state)
         self.check_host(request, state, robot)
         # A copy that has expired, and a site that has failed, since the decision change nothing.
-        if waits(step) or not isinstance(state.known, Copy):
+        if waits(step) or not isinstance(state.known, Copy) or is_robots_txt(request.url):
             return
         if self._parts.stated.has_any or not self.is_plainly_allowed(request, state, robot):
             verdict = self._noted_verdict(request, state, robot, step)
