@@ -60,9 +60,7 @@ class Parts:
     chance: Callable[[], float] = random.random
     """Returns numbers from 0 to 1."""
     records: Callable[[int, Callable[[SiteState], bool]], SiteRecords] = SiteRecords
-    fetch: Fetcher | None = None
-    fetcher: type[Fetcher] = Fetcher
-    """The class of the fetcher if *fetch* is None."""
+    fetcher: Callable[..., Fetcher] = Fetcher
     lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None
     """Takes the function to call when there is room for more sites."""
     parked: Callable[..., ParkedRequests] = ParkedRequests
@@ -102,8 +100,7 @@ class Assembly:
             crawler,
             config,
             self.announcer,
-            fetcher=parts.fetch
-            or parts.fetcher(crawler, config, self.stats, self.clock, needs_turn=turns),
+            fetcher=parts.fetcher(crawler, config, self.stats, self.clock, needs_turn=turns),
             store=store,
             parts=parts,
             records=records,

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from scrapy_koster.storage.port import Storage
 
 FALLBACK_SCHEDULER = "KOSTER_FALLBACK_SCHEDULER"
-SCHEDULER_METHODS = ("has_pending_requests", "enqueue_request", "next_request")
-"""The required methods of Scrapy's scheduler interface."""
 
 STORAGE_SETTINGS: Mapping[str, Setting] = {
     **MemoryStorage.SETTINGS,
@@ -102,7 +100,9 @@ SETTINGS: Mapping[str, Setting] = {
         "the path of a folder", lambda path: not Path(path).is_file()
     ),
     FALLBACK_SCHEDULER: read.class_with(
-        *SCHEDULER_METHODS,
+        "has_pending_requests",
+        "enqueue_request",
+        "next_request",
         default="scrapy.core.scheduler.Scheduler",
         is_not="scrapy_koster.crawl.components.scheduler",
     ),

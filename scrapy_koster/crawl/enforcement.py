@@ -21,7 +21,6 @@ from scrapy_koster.crawl.decision import checked_watch, decide, is_plainly_allow
 from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
-from scrapy_koster.crawl.fetching.room import is_of_scrapy
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.path import is_robots_txt
@@ -52,15 +51,6 @@ def enforcement_of(crawler: Crawler) -> Enforcement:
     """Return the enforcement of *crawler*. Raises ValueError if a setting is invalid."""
     made = partial(Enforcement, crawler, assembly_of(crawler))
     return belonging(crawler, Enforcement, made)
-
-
-def may_end_elsewhere(crawler: Crawler) -> bool:
-    """Return whether the project has download handlers of its own choice.
-
-    Scrapy's own handlers follow no redirect.
-    """
-    given = crawler.settings.getdict("DOWNLOAD_HANDLERS").values()
-    return any(handler for handler in given if not is_of_scrapy(handler))
 
 
 class Enforcement:

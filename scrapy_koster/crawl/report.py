@@ -24,7 +24,7 @@ from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.counts import Counts
-from scrapy_koster.report.database import DatabaseError, Writer
+from scrapy_koster.report.database import Writer
 from scrapy_koster.report.writing import try_writing
 
 if TYPE_CHECKING:
@@ -94,17 +94,14 @@ class RobotsReport:
                 self.counts.tally.put("about", name, value=value)
             self._writer.write(self.counts.tally)
         except Exception as error:  # noqa: BLE001  # a report is no reason for a crawl to fail
-            self._warn(error)
-
-    def _warn(self, error: Exception) -> None:
-        if self._log.is_first("data"):
-            self._log.warning(
-                "The data of the report cannot be written to %(path)s: %(error)s. The crawl goes"
-                " on and tries again. Until then, counts are kept in memory, for 10,000 sites at"
-                " most. This is logged once. Free space, or make the folder writable",
-                path=self.database,
-                error=error,
-            )
+            if self._log.is_first("data"):
+                self._log.warning(
+                    "The data of the report cannot be written to %(path)s: %(error)s. The crawl"
+                    " goes on and tries again. Until then, counts are kept in memory, for 10,000"
+                    " sites at most. This is logged once. Free space, or make the folder writable",
+                    path=self.database,
+                    error=error,
+                )
 
     def _about(self) -> dict[str, object]:
         """Return the facts about the crawl on the page, by name."""
@@ -138,8 +135,6 @@ class RobotsReport:
             return
         try:
             await run_in_thread(self._make_page, self._page)
-        except DatabaseError as error:
-            self._warn(error)
         except Exception as error:  # noqa: BLE001
             self._log.warning(
                 "The page of the report cannot be written (%(page)s): %(error)s. The counts are in"

@@ -103,7 +103,7 @@ async def begun(name: str) -> Asked:
     crawler.spider = Spider("asks")
     crawler.stats = MemoryStatsCollector(crawler)
     crawler.engine = cast("ExecutionEngine", SimpleNamespace(_slot=None))
-    parts = assembly_of(crawler, Parts(fetch=fetch))
+    parts = assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
     middleware = KosterMiddleware.from_crawler(crawler)
     middleware.enforcement.keep_delays(parts.pacer)
     state = parts.sites.state_of(SITE)

@@ -15,9 +15,10 @@ from scrapy_koster.crawl.assembly import assembly_of
 from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
-from scrapy_koster.crawl.enforcement import enforcement_of, may_end_elsewhere
+from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsUnavailable
+from scrapy_koster.crawl.fetching.room import is_of_scrapy
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
 from scrapy_koster.protocol.path import is_robots_txt
@@ -57,7 +58,8 @@ class KosterMiddleware:
         self.enforcement = enforcement_of(crawler)
         self._own: Callable[..., Any] | None = getattr(self, "process_response", None)
         """The method of a subclass."""
-        if may_end_elsewhere(crawler):  # otherwise Scrapy calls nothing for responses
+        handlers = filter(None, crawler.settings.getdict("DOWNLOAD_HANDLERS").values())
+        if not all(map(is_of_scrapy, handlers)):  # Scrapy's own handlers follow no redirect
             self.process_response = self._check_final_url
         self._check_settings(crawler)
         if not parts.config.dry_run:  # a dry run stops no request
