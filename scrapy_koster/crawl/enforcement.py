@@ -217,9 +217,11 @@ class Enforcement:
         elif isinstance(state.step, Obey) and "retry_times" not in request.meta:
             is_own = robot == self._robot.name
             watch = state.facts.watch if is_own else checked_watch(state.parser, robot)
-            is_plain_url = is_plain(request.url.removeprefix(state.origin))
-            plain = is_plain_url and "verbatim_url" not in request.meta
-            if watch is not None and (hazard := watch.hazard(request.url, is_plain=plain)):
+            if watch is None:
+                return
+            plain = is_plain(request.url.removeprefix(state.origin))
+            plain = plain and "verbatim_url" not in request.meta
+            if hazard := watch.hazard(request.url, is_plain=plain):
                 self._parts.announcer.hazard_met(state, request, robot, hazard)
 
     def note_exempt(self, request: Request) -> None:
@@ -236,21 +238,19 @@ class Enforcement:
 
     def _refuse(self, request: Request, verdict: Verdict, state: SiteState) -> None:
         """Log, count and refuse *request*, unless KOSTER_DRY_RUN is set."""
-        ground, known = verdict.ground, verdict.known
         if self._config.filter_links:
             self._is_new(request.url)  # a link to this URL is not counted again
         self._count_refused(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
-            self._stats.inc_value("koster/dry_run/forbidden")
             request.meta["koster_verdict"] = verdict
             return
         self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
-        self._count_forbidden(ground)
-        if ground is not Ground.UNAVAILABLE:
+        if verdict.ground is not Ground.UNAVAILABLE:
             raise RobotsForbidden(verdict)
         if self._config.policy.defers:
             self._stats.inc_value("koster/deferred/dropped")
+        known = verdict.known
         defect = state.facts.defect if isinstance(known, Failure) and known.is_defect else None
         if defect is not None and defect.value is not None:
             # Without the traceback of an earlier request with the same exception.
@@ -271,7 +271,6 @@ class Enforcement:
         self._log.debug("Not queued: %(request)s is %(verdict)s", request=request, verdict=verdict)
         if self._is_new(request.url):
             self._count_refused(request, verdict)
-            self._count_forbidden(verdict.ground)
         return RobotsForbidden(verdict)
 
     def _is_new(self, url: str) -> bool:
@@ -282,13 +281,15 @@ class Enforcement:
         return is_new
 
     def _count_refused(self, request: Request, verdict: Verdict) -> None:
+        """Send the signal of a refused request, and count it; a dry run has a stat of its own."""
+        self._events.send(signals.request_refused, request=request, verdict=verdict)
         if kind := _REFUSED.get(verdict.ground):
             self._stats.inc_value(f"koster/{kind}/refused")
-        self._events.send(signals.request_refused, request=request, verdict=verdict)
-
-    def _count_forbidden(self, ground: Ground) -> None:
-        self._stats.inc_value("robotstxt/forbidden")
-        self._stats.inc_value(f"koster/forbidden/{ground.value}")
+        if self._config.dry_run:
+            self._stats.inc_value("koster/dry_run/forbidden")
+        else:
+            self._stats.inc_value("robotstxt/forbidden")
+            self._stats.inc_value(f"koster/forbidden/{verdict.ground.value}")
 
 
 def _refusal_of_host(name: str, now: float) -> Refuse:
