@@ -16,7 +16,6 @@ from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.robot import user_agent
 from scrapy_koster.protocol.access import Answer, Copy, standing_of
 from scrapy_koster.protocol.policy import Unavailable
@@ -123,7 +122,7 @@ class LookupSpider(Spider):
             crawler,
             once,
             Announcer(crawler, once),
-            fetcher=Fetcher(crawler, once, Stats(crawler.stats), clock_of(crawler)),
+            fetcher=Fetcher(crawler, once, crawler.stats, clock_of(crawler)),
             store=storage_of(crawler, once, kind=self._kind),
         )
         try:

@@ -206,32 +206,6 @@ def logger() -> Iterator[logging.Logger]:
     logger.handlers.clear()
 
 
-class Shown:
-    """Counts how often it became text."""
-
-    count = 0
-
-    def __str__(self) -> str:
-        self.count += 1
-        return "shown"
-
-
-def test_a_line_that_no_handler_takes_costs_nothing(log: Log, logger: logging.Logger) -> None:
-    """Scrapy sets LOG_LEVEL on its handler: the logger would take every line."""
-    handler, value = logging.NullHandler(logging.INFO), Shown()
-    logger.handlers[:] = [handler]  # pytest puts its own there
-    log.debug("%(value)s", value=value)
-    assert value.count == 0
-    log.info("%(value)s", value=value)
-    assert value.count == 1
-    child = Log(f"{NAME}.below", log._crawler)
-    child.info("%(value)s", value=value)
-    assert value.count == 2
-    logger.setLevel(logging.WARNING)
-    log.info("%(value)s", value=value)
-    assert value.count == 2
-
-
 def test_without_a_handler_a_warning_is_shown_as_python_shows_it(
     log: Log, logger: logging.Logger, capsys: pytest.CaptureFixture[str]
 ) -> None:

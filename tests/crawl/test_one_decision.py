@@ -103,9 +103,9 @@ async def begun(name: str) -> Asked:
     crawler.spider = Spider("asks")
     crawler.stats = MemoryStatsCollector(crawler)
     crawler.engine = cast("ExecutionEngine", SimpleNamespace(_slot=None))
-    parts = assembly_of(crawler, Parts(fetch=fetch))
+    parts = assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
     middleware = KosterMiddleware.from_crawler(crawler)
-    middleware._enforcement.keep_delays(parts.pacer)
+    middleware.enforcement.keep_delays(parts.pacer)
     state = parts.sites.state_of(SITE)
     assert state is not None
     await parts.sites.wait(state, Request(SITE))
@@ -134,7 +134,7 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
             await waiting
 
     async def sent() -> None:
-        middleware._enforcement.check_before_sending(Request(url))
+        middleware.enforcement.check_before_sending(Request(url))
 
     async def ended_there() -> None:
         process_response: Any = middleware.process_response
@@ -155,8 +155,8 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
     if url.endswith("/robots.txt"):
         del found["final URL"]  # it has no other site to wait for
     found["is_allowed"] = None if middleware.is_allowed(url) else found["explain"]
-    verdict = middleware.refusal(Request(url))
-    found["link filter"] = None if verdict is None else said(verdict)
+    dropped = middleware.enforcement.drop_link(Request(url))
+    found["link filter"] = None if dropped is None else said(dropped.verdict)
     return found
 
 
@@ -177,7 +177,7 @@ async def test_whoever_asks_is_told_the_same(crawl: Crawl, name: str) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 async def test_the_shortcut_says_yes_only_to_what_is_allowed(crawl: Crawl, name: str) -> None:
     asked, wrong = await begun(name), []
-    enforcement = asked.middleware._enforcement
+    enforcement = asked.middleware.enforcement
     if asked.parts.config.pace.obeys:  # a site with a delay is looked at before the shortcut
         enforcement.keep_delays(None)
     for path in PATHS:

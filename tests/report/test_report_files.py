@@ -53,13 +53,6 @@ def report_in(folder: Path, spider: type[RecordingSpider] = RecordingSpider) -> 
     return RobotsReport.from_crawler(crawler_of(spider, **given))
 
 
-def test_a_page_into_a_pipe_stops_the_crawl_at_its_start(tmp_path: Path) -> None:
-    """Nobody may read it when the crawl ends, which would then wait for ever."""
-    os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(ValueError, match="it is a pipe"):
-        RobotsReport.from_crawler(crawler_of(KOSTER_REPORT=str(tmp_path / "fifo")))
-
-
 @pytest.mark.parametrize(
     ("name", "shown"),
     [

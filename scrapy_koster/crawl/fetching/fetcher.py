@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scrapy.crawler import Crawler
+    from scrapy.statscollectors import StatsCollector
     from twisted.internet.defer import Deferred
 
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
 
@@ -119,7 +119,7 @@ class Fetcher:
         self,
         crawler: Crawler,
         config: Config,
-        stats: Stats,
+        stats: StatsCollector,
         clock: Clock,
         *,
         needs_turn: Callable[[str], bool] | None = None,
@@ -150,7 +150,7 @@ class Fetcher:
         secs = self._config.timeout_secs
         late: list[DownloadTimeoutError] = []
         if after is None or after.url is None:
-            self._stats.asked()
+            self._stats.inc_value("robotstxt/request_count")
         until = self._clock.now() + secs
         errand = _Errand(page, stale, until, list(after.exchanges) if after else [])
         asking: Deferred[Answer | NoAnswer] = deferred_from_coro(self._follow(site, errand, after))
@@ -187,7 +187,7 @@ class Fetcher:
 
     def _no_answer(self, error: BaseException, *, no_such_host: bool = False) -> NoAnswer:
         if not self._cancelled:
-            self._stats.raised(error)
+            self._stats.inc_value(f"robotstxt/exception_count/{type(error)}")
         return NoAnswer(error_text(error), no_such_host=no_such_host)
 
     async def _follow(
@@ -218,7 +218,8 @@ class Fetcher:
                 return NoAnswer(_INSIDE.format(printable(url)))
             target = redirect_target(answer)
             if target is None:
-                self._stats.answered(answer.status)
+                self._stats.inc_value("robotstxt/response_count")
+                self._stats.inc_value(f"robotstxt/response_status_count/{answer.status}")
                 return answer
             network = network_of(urlsplit(url).hostname or "") or network_of(address)
             url = target

@@ -36,12 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
+    from scrapy.statscollectors import StatsCollector
+
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
     from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.pacing.delays import Delays
     from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
     from scrapy_koster.crawl.robot import Robot
@@ -96,7 +97,7 @@ class Pacer:
     def __init__(
         self,
         config: Config,
-        stats: Stats,
+        stats: StatsCollector,
         log: Log,
         *,
         clock: Clock,
@@ -285,7 +286,8 @@ class Pacer:
         try:
             await self._clock.sleep(min(secs, _TIMER_MOST_SECS))
         finally:
-            self._stats.paced(self._clock.now() - began)
+            secs_waited: Any = self._clock.now() - began
+            self._stats.inc_value("koster/crawl_delay/waited_seconds", secs_waited)
 
     async def _claim(self, host: Host) -> None:
         """Claim a visit, and give the turn to the first request that waits."""

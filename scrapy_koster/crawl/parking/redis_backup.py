@@ -19,7 +19,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy_koster.crawl.clock import LONG_AGO
-from scrapy_koster.crawl.messages.log import ServerLog
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.printable import error_text
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock, Instant, Ticks
     from scrapy_koster.crawl.engine.private import Engine
-    from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.parking.parked_file import Place
 
 T = TypeVar("T")
@@ -330,8 +329,7 @@ def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) ->
     push = push_of(queue)
     if push is None:
         return None
-    log = ServerLog(__name__, crawler, _server_of(queue))
-    return RedisBackup(log, engine, clock, queue, push)
+    return RedisBackup(Log(__name__, crawler), engine, clock, queue, push)
 
 
 def _field(place: Place) -> str:
@@ -355,15 +353,6 @@ def _prompt(server: Any) -> Any:
     options |= {"retry": None, "retry_on_timeout": False, "retry_on_error": []}
     own = type(pool)(connection_class=pool.connection_class, **options)
     return type(server)(connection_pool=own)
-
-
-def _server_of(queue: Any) -> str:
-    """Return the address of the server of *queue*, or "" if it is unknown."""
-    pool = getattr(getattr(queue, "server", None), "connection_pool", None)
-    options = getattr(pool, "connection_kwargs", {})
-    if "path" in options:
-        return str(options["path"])
-    return f"{options['host']}:{options.get('port', 6379)}" if "host" in options else ""
 
 
 def _text(name: str | bytes) -> str:

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
+    from scrapy.statscollectors import StatsCollector
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
     from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
 
@@ -49,7 +49,7 @@ class Replay:
         self,
         crawler: Crawler,
         config: Config,
-        stats: Stats,
+        stats: StatsCollector,
         log: Log,
         *,
         clock: Clock,
@@ -128,7 +128,7 @@ class Replay:
         copy, source = last_copy(await self._store.get(state.site)), self._store.source
         if copy is None:
             return Facts()
-        self._stats.storage_hit()
+        self._stats.inc_value("koster/storage/hit")
         if standing_of(copy, self._policy).access is not Access.BY_RULES:
             return Facts(copy, source)
         kind, body, usage = self._config.parser, copy.in_utf8, self._config.usage
