@@ -25,7 +25,7 @@ def job(tmp_path: Path, crawl: Crawl) -> Iterator[Job]:
 
 
 PAGES = 200
-KILLED_RUNS = int(os.environ.get("KILLED_RUNS", "8"))
+KILLED_RUNS = int(os.environ.get("KILLED_RUNS", "4"))
 
 
 @pytest.mark.promise("docs/access.md", "waiting requests survive kill -9")

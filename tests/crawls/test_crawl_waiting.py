@@ -23,7 +23,7 @@ from scrapy.http import Response
 
 from scrapy_koster import RobotsUnavailable
 
-MOMENTS, SOME_MOMENTS = 50, 3
+MOMENTS, SOME_MOMENTS = 20, 3
 IDLE_SECS = 1.5
 SOON = {
     "KOSTER_IDLE_LIMIT_SECS": IDLE_SECS,
@@ -196,32 +196,12 @@ async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) 
     assert len(result.refused) == len(result.fetched) == 300
 
 
-async def test_what_waits_in_place_is_given_up_in_an_idle_crawl(
-    crawl: Crawl, server: Server
-) -> None:
-    site, pictures = server.site(), server.site(host="127.0.0.2")
-    pictures.robots = Reply(503)
-    arguments = {"pictures": pictures.url("/")}
-    result = await crawl(Gallery, urls=site.urls(40), settings=SOON, arguments=arguments)
-    assert len(result.fetched) == 40
-    assert len(result.refused) == 40
-    assert "nothing else to crawl" in str(result.refused[0][1])
-    assert result.seconds < IDLE_SECS + 20
-
-
 @pytest.mark.promise("docs/access.md", "with another scheduler they do")
 async def test_another_scheduler_is_held_back_by_the_places(crawl: Crawl, server: Server) -> None:
     """And such a crawl ends with the idle limit too."""
     site = server.site()
     site.robots = Reply(503)
-    settings = SOON | {
-        "CONCURRENT_REQUESTS": 4,
-        "ROBOTSTXT_OBEY": True,
-        "DOWNLOADER_MIDDLEWARES": {
-            "scrapy_koster.KosterMiddleware": 100,
-            "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-        },
-    }
+    settings = SOON | IN_PLACE | {"CONCURRENT_REQUESTS": 4}
     running = crawl.start(urls=site.urls(20), settings=settings, robots=None)
     await crawl.until(lambda: site.asked("/robots.txt") == 2)
     assert running.crawler.stats.get_value("scheduler/dequeued") == 4

@@ -159,10 +159,8 @@ async def test_around(crawl: Crawl, server: Server, tmp_path: Path, fault: Aroun
 @pytest.mark.promise("docs/reliability.md", "fault by fault: the process")
 @pytest.mark.parametrize(
     "fault",
-    [
-        pytest.param(fault, id=fault.name, marks=pytest.mark.long if fault.long else ())
-        for fault in faults_of_processes.FAULTS
-    ],
+    faults_of_processes.FAULTS,
+    ids=lambda fault: fault.name,
 )
 async def test_of_processes(
     crawl: Crawl, server: Server, tmp_path: Path, fault: ProcessFault
@@ -173,14 +171,12 @@ async def test_of_processes(
 @pytest.mark.promise("docs/reliability.md", "fault by fault: the delay of a host")
 @pytest.mark.parametrize(
     "fault",
-    [
-        pytest.param(fault, id=fault.name, marks=pytest.mark.long if fault.long else ())
-        for fault in faults_of_delays.FAULTS
-    ],
+    faults_of_delays.FAULTS,
+    ids=lambda fault: fault.name,
 )
 async def test_of_delays(crawl: Crawl, server: Server, tmp_path: Path, fault: DelayFault) -> None:
     site = server.site()
-    site.robots = fault.robots
+    site.robots = faults_of_delays.ROBOTS
     site.page("/hard", fault.reply)
     crawl.clock = clock = JumpingClock()
     stage = Stage(server, [site], tmp_path, clock)

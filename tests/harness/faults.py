@@ -35,44 +35,6 @@ OF_SITES = {
     Means.DEFERRED: "retried, then refused (RobotsUnavailable)",
 }
 AROUND = "rules are obeyed; "
-STOPPED = "the crawl stops at the start with a message"
-IN_SHORT = {
-    ("the answer to GET /robots.txt", OF_SITES[Means.DEFERRED]): (
-        "other 3xx and 5xx; gzip and deflate that are cut, damaged or nested; redirects to `file:`,"
-        " `data:`, `javascript:`, an unknown host, a closed port, an invalid or huge Location, or"
-        " back and forth"
-    ),
-    ("the answer to GET /robots.txt", OF_SITES[Means.RULES]): (
-        "byte order marks, UTF-16, NUL bytes, lines that end with CR, a line of 500 kB; invalid"
-        " header fields; gzip in two parts or with zeros after it, raw deflate; a redirect to a URL"
-        " that its host forbids; a byte at a time"
-    ),
-    ("an answer without end", OF_SITES[Means.DEFERRED]): (
-        "status lines, text that is not HTTP, names, values and lines of headers, interim"
-        " responses, chunks, trailers"
-    ),
-    ("the connection", OF_SITES[Means.DEFERRED]): (
-        "reset, never accepted, closed or half closed at any point, silent; TLS with an alert,"
-        " garbage or silence, and TLS instead of http"
-    ),
-    ("the proxy", OF_SITES[Means.DEFERRED]): (
-        "refuses or resets the connection, hangs, answers 403, 407, 502, 504 (also to CONNECT), or"
-        " does not speak HTTP"
-    ),
-    ("the storage", f"{AROUND}one warning"): (
-        "a file that is garbage, of a later version, read-only, locked or a folder; a full disk; a"
-        " class that raises, returns text or is not configured; garbage in the JOBDIR"
-    ),
-    ("other code", f"{AROUND}no page is fetched; an error is logged"): (
-        "a parser that raises or returns no bool; a middleware that raises, or a handler of"
-        ' `headers_received` that stops downloads, also with KOSTER_UNAVAILABLE = "allow"'
-    ),
-    ("the parts of the crawl", STOPPED): (
-        "a parser, scheduler or KosterMiddleware that raises NotConfigured, cannot be built or"
-        " opened, or is taken out"
-    ),
-}
-"""Long lists of faults, by their group and result, as the page has them."""
 COMPARED = "access.md#compared-with-scrapys-own-middleware"
 
 
@@ -115,17 +77,9 @@ def tables() -> str:
     compared = sum(fault.compared for fault in faults)
     parts = [f"{len(faults)} faults: {compared} in [access.md]({COMPARED}), and these:"]
     for group, results in by_result.items():
-        lines = [
-            f"| {_faults(group, result, names)} | {result} |" for result, names in results.items()
-        ]
+        lines = [f"| {'; '.join(names)} | {result} |" for result, names in results.items()]
         parts.append("\n".join([f"| {group} | result |", "|---|---|", *lines]))
     return "\n\n".join(parts) + "\n\n"
-
-
-def _faults(group: str, result: str, names: Sequence[str]) -> str:
-    """Return the names of faults with the same result, or how many there are of which kinds."""
-    in_short = IN_SHORT.get((group, result))
-    return f"{len(names)}: {in_short}" if in_short else "; ".join(names)
 
 
 def shown(page: str) -> str:

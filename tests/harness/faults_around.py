@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, TypeAlias
-from unittest import mock
 
 from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured, StopDownload
+from scrapy.robotstxt import RobotParser
 
 from harness.clocks import JumpingClock
-from harness.defects import NoBool, NoFile, NoUrl
 from harness.redis_server import answering, common_server, redis_server
 from harness.server import Server, Site
 from harness.virtual import time
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.site import site_of
-from scrapy_koster.storage import StorageError
 from scrapy_koster.storage.encoding import encoded
 from scrapy_koster.storage.memory import MemoryStorage
 from scrapy_koster.storage.redis import RedisStorage
@@ -138,15 +135,6 @@ def _cut_short(path: Path) -> None:
 
 
 @contextmanager
-def _full_disk(stage: Stage) -> Iterator[Mapping[str, Any]]:
-    def fail(*_arguments: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with mock.patch("scrapy_koster.archive.writer.write_all", fail):
-        yield {"KOSTER_ARCHIVE": str(stage.path.with_name("evidence"))}
-
-
-@contextmanager
 def _locked(stage: Stage) -> Iterator[Mapping[str, Any]]:
     SQLiteStorage(str(stage.folder / "locked.sqlite3")).close()
     path = stage.folder / "locked.sqlite3"
@@ -164,27 +152,6 @@ class Full(SQLiteStorage):
         storage = super().from_settings(settings)
         storage._connection.execute("PRAGMA max_page_count = 1")
         return storage
-
-
-class Broken(MemoryStorage):
-    """A storage that somebody else wrote."""
-
-    blocking = True
-
-    def get(self, site: Any) -> Any:
-        raise ZeroDivisionError
-
-    def put(self, site: Any, known: Any) -> Any:
-        raise StorageError("full")
-
-
-class Texts(MemoryStorage):
-    """What it returns would open all sites, if it were believed."""
-
-    blocking = True
-
-    def get(self, site: Any) -> Any:
-        return replace(_opening(f"{site}/robots.txt", time.time()), body=OPEN.decode())  # type: ignore[arg-type]
 
 
 class Unconfigured(MemoryStorage):
@@ -307,6 +274,31 @@ def _redis_value(value: Callable[[Site], bytes]) -> Callable[[Stage], Given]:
 # The code of others.
 
 
+class NoFile(RobotParser):
+    """Takes the empty file that it is tried with at the start, and no other."""
+
+    def __init__(self, body: bytes) -> None:
+        if body:
+            raise NotConfigured("this file is too odd")
+
+    @classmethod
+    def from_crawler(cls, crawler: object, robotstxt_body: bytes) -> NoFile:
+        return cls(robotstxt_body)
+
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
+        return True
+
+
+class NoUrl(NoFile):
+    """Reads any file, and cannot decide on any URL."""
+
+    def __init__(self, body: bytes) -> None:
+        pass
+
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
+        raise ZeroDivisionError
+
+
 class RaisesOfRobots:
     """A middleware that fails at each robots.txt."""
 
@@ -366,12 +358,9 @@ FAULTS = (
     AroundFault(_STORAGE, "the disk is full", _with(KOSTER_STORAGE=Full), 1),
     AroundFault(_STORAGE, "deleted in mid-crawl", _in_between(_deleted), 1, silent=True),
     AroundFault(_STORAGE, "cut short in mid-crawl", _in_between(_cut_short), 1, silent=True),
-    AroundFault(_STORAGE, "a third-party class that raises", _with(KOSTER_STORAGE=Broken), 1),
-    AroundFault(_STORAGE, "a third-party class that returns text", _with(KOSTER_STORAGE=Texts), 1),
     AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
     AroundFault(_STORAGE, "memory for one site", _with(KOSTER_MEMORY_SITES=1)),
     AroundFault(_ARCHIVE, "its folder is read-only", _with(KOSTER_ARCHIVE="/proc/self/x"), 1),
-    AroundFault(_ARCHIVE, "the disk is full", _full_disk, 1),
     AroundFault(_STORAGE, "the file of the JOBDIR is garbage", _jobdir(_garbage), 1),
     AroundFault(_CLOCK, "a copy of 10 days ahead, which allows all", _of_a_later_clock),
     AroundFault(_CLOCK, "jumps 10 days ahead in mid-crawl", _jumping(DAYS)),
@@ -406,18 +395,6 @@ FAULTS = (
         _CODE, "a parser that raises at each file", _with(KOSTER_PARSER=NoFile), closed=True
     ),
     AroundFault(_CODE, "a parser that raises at each URL", _with(KOSTER_PARSER=NoUrl), closed=True),
-    AroundFault(
-        _CODE,
-        "a parser whose `allowed` returns no bool",
-        _with(KOSTER_PARSER=NoBool),
-        closed=True,
-    ),
-    AroundFault(
-        _CODE,
-        "a middleware that raises at each robots.txt",
-        _with(DOWNLOADER_MIDDLEWARES={RaisesOfRobots: 50}),
-        closed=True,
-    ),
     AroundFault(
         _CODE,
         'a middleware that has a defect at each robots.txt, KOSTER_UNAVAILABLE = "allow"',

@@ -46,7 +46,6 @@ class DelayFault:
     name: str
     given: Given = _as_ever
     """The settings of a crawl that meets the fault, up to the end of the block."""
-    robots: str = ROBOTS
     reply: Reply = Reply(body="hard")  # noqa: RUF009  # it is not changed
     """What `/hard` answers."""
     secs: float = DELAY_SECS
@@ -59,7 +58,6 @@ class DelayFault:
     error: str = ""
     """What the log has an error of."""
     then: str = "the delay is kept"
-    long: bool = False
     group: str = "the delay of a host"
 
     @property
@@ -116,10 +114,6 @@ def _leaving(stage: Stage) -> AbstractContextManager[Mapping[str, Any]]:
     return _visiting(visit)(stage)
 
 
-def _text(*_: Any, **how: Any) -> Any:
-    return "soon"
-
-
 def _deleted(stage: Stage) -> AbstractContextManager[Mapping[str, Any]]:
     stage.meanwhile = lambda: shutil.rmtree(stage.path.parent)
     return _with(KOSTER_STORAGE=SQLiteStorage, KOSTER_SQLITE_PATH=str(stage.path))(stage)
@@ -144,7 +138,6 @@ FAULTS = (
         warnings=1,
         then=_HELD,
     ),
-    DelayFault("a third-party storage returns text", _visiting(_text), warnings=1),
     DelayFault(
         "the folder of the storage is deleted in mid-crawl", _deleted, warnings=1, silent=True
     ),
@@ -168,18 +161,5 @@ FAULTS = (
         secs=DELAY_SECS * 2,
         error=_READING,
         then=_MOST,
-    ),
-    DelayFault(
-        "a delay of 10^300 seconds",
-        robots=ROBOTS.replace("Disallow", f"Crawl-delay: 1{'0' * 300}\nDisallow"),
-        secs=DELAY_SECS * 2,
-        then=_MOST,
-    ),
-    DelayFault(
-        "invalid delays and a valid one",
-        long=True,
-        robots=ROBOTS.replace(
-            "Disallow", "Crawl-delay: nan\nCrawl-delay: inf\nRequest-rate: 1/x\nDisallow"
-        ),
     ),
 )

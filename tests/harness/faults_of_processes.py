@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.crawling import Crawl, reactor_settings
 from harness.jobs import OPEN, Job
-from harness.replies import Hang, Reply
+from harness.replies import Reply
 from harness.server import Server, Site
 
 PAGES = 20
@@ -59,7 +59,6 @@ class ProcessFault:
     promised: str
     run: Callable[[Process], Awaitable[None]]
     group: str = "the process"
-    long: bool = False
 
 
 def _resumed(sent: signal.Signals) -> Callable[[Process], Awaitable[None]]:
@@ -76,24 +75,6 @@ async def _sigint_alone(crawl: Process) -> None:
     assert not re.search(_ERROR_OF_OURS, log), log
 
 
-async def _sigint_twice(crawl: Process) -> None:
-    crawl.site.robots = Hang()
-    process = await crawl.parked(**NO_JOBDIR)
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGINT)
-    log = crawl.end(process)
-    assert crawl.site.pages_asked == []
-    assert not re.search(_ERROR_OF_OURS, log), log
-
-
-async def _killed_twice(crawl: Process) -> None:
-    crawl.end(await crawl.parked(), signal.SIGKILL)
-    process = crawl.start([])
-    await crawl.crawl.until((crawl.folder / "parked").exists, seconds=20)
-    crawl.end(process, signal.SIGKILL)
-    crawl.goes_on()
-
-
 async def _stopped_for_a_while(crawl: Process) -> None:
     process = await crawl.parked()
     process.send_signal(signal.SIGSTOP)
@@ -104,29 +85,14 @@ async def _stopped_for_a_while(crawl: Process) -> None:
     assert Counter(crawl.site.pages_asked) == Counter(f"/page{n}" for n in range(PAGES))
 
 
-async def _no_project(crawl: Process) -> None:
-    """The folder has no scrapy.cfg, and the settings name no file."""
-    crawl.site.robots = "User-agent: *\nDisallow: /page1\n"
-    log = crawl.end(crawl.start(crawl.urls, KOSTER_SQLITE_PATH="koster/robots.sqlite3"))
-    allowed = [n for n in range(PAGES) if not str(n).startswith("1")]
-    assert Counter(crawl.site.pages_asked) == Counter(f"/page{n}" for n in allowed)
-    assert not re.search(r"\[scrapy_koster\S*\] WARNING", log)
-
-
 _NONE_LOST = "the next run fetches each waiting page once"
 FAULTS = (
     ProcessFault("SIGINT", "the crawl ends; no page of the site was fetched", _sigint_alone),
-    ProcessFault(
-        "two SIGINTs", "the crawl ends at once; no page of the site was fetched", _sigint_twice
-    ),
-    ProcessFault("SIGINT, with a JOBDIR", _NONE_LOST, _resumed(signal.SIGINT)),
-    ProcessFault("SIGTERM, with a JOBDIR", _NONE_LOST, _resumed(signal.SIGTERM), long=True),
+    ProcessFault("SIGTERM, with a JOBDIR", _NONE_LOST, _resumed(signal.SIGTERM)),
     ProcessFault("kill -9, with a JOBDIR", _NONE_LOST, _resumed(signal.SIGKILL)),
-    ProcessFault("kill -9 of two runs, with a JOBDIR", _NONE_LOST, _killed_twice, long=True),
     ProcessFault(
         "SIGSTOP, later SIGCONT",
         "the crawl goes on; each page is fetched once",
         _stopped_for_a_while,
     ),
-    ProcessFault("no scrapy.cfg", "the rules are obeyed, the storage is in `.scrapy`", _no_project),
 )
