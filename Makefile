@@ -59,12 +59,11 @@ MIDDLE := tests/protocol/test_conformance.py tests/storage tests/crawls/test_cra
 # In test-reactor and test-reactorless: those, or all crawls that can differ by loop (tests/loops.md).
 LOOP_TESTS ?=
 # Twisted's own reactor has the HTTP client and the timers of the asyncio reactor.
-OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _deferring.py _fetch.py \
-	_handlers.py _pacing.py _start.py _waiting.py)
+OF_THE_REACTOR := $(addprefix tests/crawls/test_crawl,.py _connections.py _start.py _waiting.py)
 
 # The longest first. Most of them wait more than they work: so many may run at a time.
-RUNS := test-reactor test-long-crawls test-reactorless-first test-reactorless-second test-covered-units \
-	test-long test-browser test-many
+RUNS := test-long-crawls test-reactorless-first test-reactorless-second test-covered-units test-long \
+	test-many test-reactor test-browser
 
 .PHONY: demo demo-fleet test test-rest test-all $(RUNS) test-reactorless test-timed test-redis test-floor test-middle test-quick test-scrapy test-ecosystem ecosystem-page lint lint-rules lint-format lint-imports lint-types lint-workflows docs simulate bench soak clean install
 
@@ -102,8 +101,10 @@ test-rest: $(TEST) $(BROWSER)
 # Coverage is measured where no reactor runs in a greenlet, to look after which takes twice the time.
 # What a test runs in a process of its own is not measured: that would take as long again.
 # Tests of texts and of the tests have no lines of the package to themselves, nor has the simulation
-# and what is of crawls and no crawl: `make test` runs them.
-UNCOVERED := $(addprefix --ignore=tests/,project harness simulation crawls)
+# and what is of crawls and no crawl: `make test` runs them. Each case of the conformance file is read
+# once here, and a third time by no command.
+UNCOVERED := $(addprefix --ignore=tests/,project harness simulation crawls) \
+	-k 'not conformance_cases and not agrees_with_the_case'
 
 test-covered-units: $(TEST)
 	$(BIN)/coverage run -m pytest -p no:twisted -m '$(SHORT) and not crawl and not slow' $(UNCOVERED)
@@ -144,7 +145,7 @@ test-timed: $(TEST)
 	$(PYTEST) --numprocesses=2 --dist=worksteal -m timed
 
 # Whatever starts a Redis: with redis-server, if it is on the PATH.
-REDIS := tests/storage tests/crawl/test_redis_backup.py \
+REDIS := -k 'redis or steps' tests/storage tests/crawl/test_redis_backup.py \
 	tests/crawls/test_crawl_scrapy_redis.py tests/crawls/test_fleet_walkthrough.py
 
 test-redis: $(TEST)
@@ -153,7 +154,8 @@ test-redis: $(TEST)
 # What depends on Python and Scrapy. Texts, logs and pages are the same for all of them.
 FLOOR := tests/commands/test_history.py tests/crawl tests/crawls \
 	tests/protocol/test_conformance.py tests/storage \
-	$(addprefix --ignore=tests/crawls/test_crawl_,strange_storages.py pacing_shared.py)
+	$(addsuffix .py,$(addprefix --ignore=tests/crawls/test_crawl_,archive fleet hazards html missing names \
+	pacing_shared robot robots_copies strange_storages usage ways_past))
 
 test-floor: $(TEST)
 	@failed=0; \

@@ -17,7 +17,6 @@ from harness.browser import browser, opened  # noqa: F401  # fixtures
 from harness.commands import in_a_process, robots, sites  # noqa: F401
 from harness.crawling import Crawl
 from harness.loops import Loop, choose_loop
-from harness.one_loop import is_left_out
 from harness.real_files import CORPUS, NO_CORPUS, File, real_files
 from harness.server import Server
 from harness.sizes import EXAMPLES, MANY_EXAMPLES
@@ -26,6 +25,13 @@ from hypothesis import settings
 BOUND_SECS = 180.0
 STOP_SECS = 15.0
 LOOP = pytest.StashKey[Loop]()
+TESTS = Path(__file__).parent
+ONE_LOOP = {
+    line.split("|")[1].strip()
+    for line in (TESTS / "loops.md").read_text("utf-8").splitlines()
+    if ".py |" in line
+}
+"""The files of the table: their crawls run on the asyncio reactor only."""
 
 # How long an example takes says more of the machine than of what is tested.
 settings.register_profile("some", deadline=None, max_examples=EXAMPLES)
@@ -90,19 +96,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             item.add_marker("crawl")
-    loop = config.getoption("reactor") if config.pluginmanager.hasplugin("twisted") else "none"
+    if config.pluginmanager.hasplugin("twisted") and config.getoption("reactor") == "asyncio":
+        return
     left_out = [
         item
         for item in items
-        if item.get_closest_marker("crawl") and is_left_out(item.nodeid, loop)
+        if item.get_closest_marker("crawl") and item.path.relative_to(TESTS).as_posix() in ONE_LOOP
     ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Collect no garbage meanwhile: what is made stays, and to look at it takes long."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """What there is now stays: the collections after each test need not look at it again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

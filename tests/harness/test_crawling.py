@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
-from scrapy.utils.asyncio import call_later, is_asyncio_available
-from twisted.internet.defer import fail
-from twisted.python.failure import Failure
+from conftest import ONE_LOOP, TESTS
+from scrapy.utils.asyncio import call_later
 
 from harness.clocks import sleep
 from harness.crawling import Crawl, RecordingSpider
@@ -26,12 +24,15 @@ async def test_a_crawl_that_logs_an_exception_fails(crawl: Crawl, server: Server
         await crawl(Broken, urls=server.site().urls(1), robots=None)
 
 
+def test_the_tests_of_one_loop_exist() -> None:
+    """Those that tests/loops.md lists."""
+    assert len(ONE_LOOP) > 10
+    for file in ONE_LOOP:
+        assert "async def test_" in (TESTS / file).read_text("utf-8"), file
+
+
 class TestWatch:
     """What a test must not do."""
-
-    def test_hang(self, loop: Loop, crawl: Crawl) -> None:
-        with pytest.raises(pytest.fail.Exception, match=r"had not ended after 0.2 s"):
-            loop.run(lambda: crawl.sleep(30), 0.2)
 
     def test_hang_in_a_crawl(self, loop: Loop, crawl: Crawl, server: Server) -> None:
         site = server.site()
@@ -49,33 +50,6 @@ class TestWatch:
         with pytest.raises(pytest.fail.Exception, match="left behind"):
             loop.run(test, 10)
         timers[0].cancel()
-
-    def test_leave_a_task(self, loop: Loop) -> None:
-        tasks = []
-
-        async def test() -> None:
-            if not is_asyncio_available():
-                pytest.skip("no asyncio")
-            tasks.append(asyncio.ensure_future(asyncio.sleep(30)))
-
-        with pytest.raises(pytest.fail.Exception, match="left behind"):
-            loop.run(test, 10)
-        if not tasks[0].get_loop().is_closed():
-            tasks[0].cancel()
-
-    def test_leave_a_failure(self, loop: Loop) -> None:
-        async def test() -> None:
-            fail(Failure(ZeroDivisionError()))
-
-        with pytest.raises(pytest.fail.Exception, match="ZeroDivisionError"):
-            loop.run(test, 10)
-
-    def test_fail(self, loop: Loop) -> None:
-        async def test() -> None:
-            raise ZeroDivisionError
-
-        with pytest.raises(ZeroDivisionError):
-            loop.run(test, 10)
 
     def test_what_hangs_is_broken_off(self, loop: Loop) -> None:
         ended = []
