@@ -4,7 +4,7 @@
     Reply(200, "User-agent: *\nDisallow: /", delay=0.5)
     Reply(200, rules, gate=gate)        # sent once the test has called gate.open()
 
-`Hang`, `Reset`, `Raw`, `Endless`, `Flood`, `Trickle`, and the functions `truncated`, `overlong` and
+`Hang`, `Reset`, `Raw`, `Endless`, `Flood`, `Trickle`, and the functions `truncated` and
 `gzip_bomb`, do what no good server does. `redirect` is a function too.
 """
 
@@ -238,11 +238,6 @@ def redirect(to: str, status: int = 301) -> Reply:
 def truncated(body: bytes | str, missing: int = 100) -> Reply:
     """The connection ends `missing` octets before the end that Content-Length names."""
     return Reply(200, body, length=len(Reply(200, body).octets) + missing)
-
-
-def overlong(body: bytes | str, surplus: int = 100) -> Reply:
-    """Content-Length names an end `surplus` octets before that of the body."""
-    return Reply(200, body, length=len(Reply(200, body).octets) - surplus)
 
 
 def gzip_bomb(unpacked_bytes: int = 100_000_000, line: bytes = b"Disallow: /x\n") -> Reply:

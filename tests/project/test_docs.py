@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,26 +53,27 @@ def test_every_setting_has_its_section() -> None:
     assert sorted(named[scrapys:]) == sorted(DEFAULTS)
 
 
-@pytest.mark.parametrize("name", DEFAULTS)
-def test_the_default_of_a_setting_and_its_unit(name: str) -> None:
-    stated = re.search(r"^Default: `(.+?)`(.*)$", section(SETTINGS, f"### {name}"), re.MULTILINE)
-    assert stated
-    assert ast.literal_eval(stated[1]) == DEFAULTS[name]
-    numeric = isinstance(DEFAULTS[name], int) and not isinstance(DEFAULTS[name], bool)
-    assert stated[2].strip() == (UNITS[name.rpartition("_")[2]] if numeric else "")
+def test_the_defaults_of_the_settings_and_their_units() -> None:
+    for name, default in DEFAULTS.items():
+        of_it = section(SETTINGS, f"### {name}")
+        stated = re.search(r"^Default: `(.+?)`(.*)$", of_it, re.MULTILINE)
+        assert stated, name
+        assert ast.literal_eval(stated[1]) == default, name
+        numeric = isinstance(default, int) and not isinstance(default, bool)
+        assert stated[2].strip() == (UNITS[name.rpartition("_")[2]] if numeric else ""), name
 
 
-@pytest.mark.parametrize("name", [*SCRAPYS, *DEFAULTS])
-def test_the_example_of_a_setting_is_valid(name: str, crawl: Crawl) -> None:
+def test_the_examples_of_the_settings_are_valid(crawl: Crawl) -> None:
     """A setting whose default is a number needs no example."""
-    examples = blocks(section(SETTINGS, f"### {name}"), "python")
-    assert len(examples) == (0 if name.rpartition("_")[2] in UNITS else 1)
-    for block in examples:
-        example = settings_of(block)
-        assert name in example
-        crawler = Crawler(RecordingSpider, crawl.settings(None, example))
-        crawler._apply_settings()
-        Config.from_crawler(crawler)
+    for name in (*SCRAPYS, *DEFAULTS):
+        examples = blocks(section(SETTINGS, f"### {name}"), "python")
+        assert len(examples) == (0 if name.rpartition("_")[2] in UNITS else 1), name
+        for block in examples:
+            example = settings_of(block)
+            assert name in example
+            crawler = Crawler(RecordingSpider, crawl.settings(None, example))
+            crawler._apply_settings()
+            Config.from_crawler(crawler)
 
 
 def test_what_is_no_setting_is_not_named() -> None:
@@ -133,10 +135,11 @@ def test_the_versions_that_are_supported_are_those_of_the_package() -> None:
 # docs/stats.md
 
 
-def sources() -> Iterator[ast.AST]:
-    for path in sorted((ROOT / "scrapy_koster").rglob("*.py")):
-        if "commands" not in path.parts:
-            yield from ast.walk(ast.parse(path.read_text("utf-8")))
+@cache
+def sources() -> Sequence[ast.AST]:
+    paths = sorted((ROOT / "scrapy_koster").rglob("*.py"))
+    trees = [ast.parse(path.read_text("utf-8")) for path in paths if "commands" not in path.parts]
+    return [node for tree in trees for node in ast.walk(tree)]
 
 
 def calls(*names: str) -> Iterator[ast.Call]:

@@ -36,8 +36,9 @@ def test_of_patterns_made_up(name: str) -> None:
     ("name", "pattern"),
     [
         *(
-            pytest.param(name, Pattern(f"User-agent: *\n{rule}", pump, end), id=f"{pump} {end}")
-            for name in ("RFC 9309", "RFC 9309, explained")
+            pytest.param(
+                "RFC 9309", Pattern(f"User-agent: *\n{rule}", pump, end), id=f"{pump} {end}"
+            )
             for rule, pump, end in (
                 ("Disallow: /", "*a", ""),
                 ("Disallow: /", "*a", "*b$"),
@@ -150,9 +151,7 @@ def test_of_attacks(name: str, pattern: Pattern) -> None:
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-@pytest.mark.parametrize(
-    "name", ["decision", "explanation", "RFC 9309", "RFC 9309, explained", "records", "check"]
-)
+@pytest.mark.parametrize("name", ["decision", "RFC 9309", "records", "check"])
 def test_of_hostile_files(name: str, kind: str) -> None:
     def text(chars: int) -> str:
         return HOSTILE[kind](chars).decode("latin-1")

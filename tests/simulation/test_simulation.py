@@ -49,7 +49,7 @@ def simulated() -> Iterator[Machine]:
 @pytest.mark.promise("docs/reliability.md", "make simulate: no invariant is broken")
 @pytest.mark.parametrize("block", range(4))
 def test_every_invariant_holds(simulated: Machine, block: int) -> None:
-    for seed in range(30 * block, 30 * block + 30):
+    for seed in range(15 * block, 15 * block + 15):
         history = simulated.run(seed)
         assert history.watch.found is None, told(history)
     gc.collect()
