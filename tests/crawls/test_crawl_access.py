@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import logging
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,11 @@ from harness.comparison import (
     chain,
     coded,
     comparison,
-    refusing,
     seen,
     shown,
-    without_tls,
 )
 from harness.crawling import Crawl, CrawlResult, RecordingSpider, verdict_of
-from harness.replies import Answer, Handler, Reply, Reset, gzip_bomb
+from harness.replies import Answer, Handler, Reply, gzip_bomb
 from harness.server import Server
 from scrapy import Request
 from scrapy.utils.reactor import is_reactor_installed
@@ -76,14 +73,10 @@ BY_SETTINGS = (
         Row("gzip", Means.RULES, coded("gzip", gzip.compress(RULES.encode()))),
         {"COMPRESSION_ENABLED": False},
     ),
-    (Row("plain", Means.RULES, answering(RULES)), {"COMPRESSION_ENABLED": False}),
-    (Row("401", Means.UNRESTRICTED, answering(Reply(401))), {"KOSTER_RESTRICTED": "allow"}),
     (Row("403", Means.UNRESTRICTED, answering(Reply(403))), {"KOSTER_RESTRICTED": "allow"}),
     (Row("403", Means.RESTRICTED, answering(Reply(403))), {"KOSTER_RESTRICTED": "disallow"}),
     (Row("503", Means.UNRESTRICTED, answering(Reply(503))), {"KOSTER_UNAVAILABLE": "allow"}),
-    (Row("reset", Means.UNRESTRICTED, answering(Reset())), {"KOSTER_UNAVAILABLE": "allow"}),
     (Row("503", Means.DEFERRED, answering(Reply(503))), {"KOSTER_UNAVAILABLE": "disallow"}),
-    (Row("refused", Means.DEFERRED, refusing), {"KOSTER_UNAVAILABLE": "disallow"}),
     (Row("1 redirect", Means.DEFERRED, chain(1)), {"KOSTER_REDIRECT_MAX": 0}),
     (Row("8 redirects", Means.RULES, chain(8)), {"KOSTER_REDIRECT_MAX": 8}),
     (
@@ -94,7 +87,6 @@ BY_SETTINGS = (
         Row("longer than Scrapy may download", Means.RULES, answering(PADDED)),
         {"DOWNLOAD_MAXSIZE": 100},
     ),
-    (Row("no TLS", Means.DEFERRED, without_tls), {"DOWNLOAD_VERIFY_CERTIFICATES": False}),
 )
 
 
@@ -118,17 +110,6 @@ async def test_a_certificate_that_is_to_be_verified(crawl: Crawl, server: Server
 
 
 # Temporary failures.
-
-
-@pytest.mark.promise("docs/access.md", "fetched again after 2 times as long, and so on")
-async def test_the_back_off_doubles(crawl: Crawl, server: Server) -> None:
-    site = server.site()
-    site.robots = [Reply(503), Reply(503), Reply(503), RULES]
-    await crawl(urls=[site.url()], settings={**SETTINGS, "KOSTER_DEFER_LIMIT_SECS": 10})
-    at = [asked.at for asked in site.requests if asked.path == "/robots.txt"]
-    waits = [later - earlier for earlier, later in pairwise(at)]
-    for wait, least in zip(waits, (0.1, 0.2, 0.4), strict=True):
-        assert wait >= least - 0.01
 
 
 @pytest.mark.promise("docs/access.md", "A longer Retry-After is used, up to KOSTER_DEFER_MAX_SECS")
@@ -216,16 +197,6 @@ async def test_the_comparison_is_what_a_run_gives(crawl: Crawl, server: Server) 
         pytest.skip("its downloader has no timeout for a whole response: some would never end")
     table = await comparison(crawl, server)
     assert shown((DOCS / "access.md").read_text(encoding="utf-8")) == table
-
-
-@pytest.mark.parametrize("coding", ["none", "text/plain; charset=utf-8"])
-async def test_a_word_that_is_no_coding(crawl: Crawl, server: Server, coding: str) -> None:
-    what, result = await seen_in(
-        crawl, server, Row(coding, Means.RULES, coded(coding, PADDED.encode()))
-    )
-    check(what, result)
-    warned = result.logged(logging.WARNING)
-    assert [line for line in warned if "is experimental" not in line] == []
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ async def test_a_fleet_has_each_robots_txt_once(
     crawl: Crawl, server: Server, redis_url: str, folder: Path, prefix: str
 ) -> None:
     """Also what a worker took out of Redis can be followed to its record."""
-    sites = [server.site() for _ in range(25)]
+    sites = [server.site() for _ in range(8)]
     for number, site in enumerate(sites):
         site.robots = RULES + f"Disallow: /{number}\n"
     urls = [site.url(path) for site in sites for path in ("/page", "/secret")]
@@ -281,7 +281,7 @@ async def test_a_fleet_has_each_robots_txt_once(
         "KOSTER_REDIS_PREFIX": prefix,
     }
     results = await crawl.together(
-        *(crawl(urls=[*urls[n:], *urls[:n]], settings=settings) for n in range(0, 40, 10))
+        *(crawl(urls=[*urls[n:], *urls[:n]], settings=settings) for n in range(0, 16, 4))
     )
     assert len(results) == WORKERS
     assert {site.asked("/robots.txt") for site in sites} == {1}

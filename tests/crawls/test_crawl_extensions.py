@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import gc
 import logging
-import signal
 from base64 import b64decode
-from collections import Counter
 from pathlib import Path
 from threading import enumerate as threads
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
-from harness.forks import ENDS_SECS
-from harness.jobs import OPEN, Job
 from harness.replies import Hang, Reply
 from harness.server import Server, Site
 from scrapy import Request
@@ -47,7 +43,7 @@ class WithMedia(RecordingSpider):
     media: Any = ()
 
     def page(self, response: Response) -> Any:
-        yield {"url": response.url, "file_urls": self.media, "image_urls": self.media}
+        yield {"url": response.url, "file_urls": self.media}
 
 
 def sites_of(server: Server) -> tuple[Site, Site, Site, Site]:
@@ -57,27 +53,22 @@ def sites_of(server: Server) -> tuple[Site, Site, Site, Site]:
     return site, hanging, failing, server.down()
 
 
-@pytest.mark.parametrize("kind", ["files.FilesPipeline", "images.ImagesPipeline"])
-async def test_media_pipelines(crawl: Crawl, server: Server, tmp_path: Path, kind: str) -> None:
-    if "images" in kind:
-        pytest.importorskip("PIL")
+async def test_media_pipelines(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     site, *others = sites_of(server)
     paths = ("/a.png", "/b.png", "/secret/c.png")
     for path in paths:
         site.page(path, Reply(200, PICTURE, headers={"Content-Type": "image/png"}))
     media = [site.url(path) for path in paths] + [each.url("/d.png") for each in others]
     settings = SOON | {
-        "ITEM_PIPELINES": {f"scrapy.pipelines.{kind}": 1},
+        "ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1},
         "FILES_STORE": str(tmp_path / "store"),
-        "IMAGES_STORE": str(tmp_path / "store"),
     }
     result = await crawl(
         WithMedia, urls=site.urls(6), settings=settings, arguments={"media": media}
     )
     assert len(result.items) == 6
-    field = kind.partition(".")[0]
     for item in result.items:
-        assert sorted(got["url"] for got in item[field]) == sorted(media[:2])
+        assert sorted(got["url"] for got in item["files"]) == sorted(media[:2])
     assert not any("secret" in path for path in site.pages_asked)
     assert all(each.pages_asked == [] for each in others)
     assert result.seconds < 3 * IDLE_SECS + 2 * HEARTBEAT_SECS
@@ -102,21 +93,14 @@ LIMITS: dict[str, tuple[type[RecordingSpider], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "with_job", [False, pytest.param(True, marks=pytest.mark.long)], ids=["", "JOBDIR"]
-)
 @pytest.mark.parametrize("limit", LIMITS)
-async def test_what_closes_a_spider(
-    crawl: Crawl, server: Server, tmp_path: Path, *, limit: str, with_job: bool
-) -> None:
+async def test_what_closes_a_spider(crawl: Crawl, server: Server, limit: str) -> None:
     """It does so while requests wait: parked, and in place."""
     spider, given, reason = LIMITS[limit]
     site, hanging, failing, down = sites_of(server)
     site.pages(Reply(200, "a page", delay=0.3))
     waiting = [*hanging.urls(3), *failing.urls(3), *down.urls(3)]
     settings = SOON | {"KOSTER_IDLE_LIMIT_SECS": 30, "CONCURRENT_REQUESTS": 20} | given
-    if with_job:
-        settings["JOBDIR"] = str(tmp_path / "job")
     arguments = {"picture": failing.url("/picture")} if spider is Pictures else {}
     result = await crawl(
         spider, urls=[*waiting, *site.urls(30)], settings=settings, arguments=arguments
@@ -125,89 +109,6 @@ async def test_what_closes_a_spider(
     assert result.stats["koster/parked"] >= len(waiting)  # and pages of the site, perhaps
     assert result.seconds < 10
     assert all(each.pages_asked == [] for each in (hanging, failing))
-
-
-# A process that is killed while it closes.
-
-STAGES = (
-    "ParkedRequests.close.before",
-    "ParkedRequests.close.after",
-    "signals.spider_idle",
-    "signals.spider_closed",
-    "signals.engine_stopped",
-)
-KILLED = """
-import os, signal as posix
-from scrapy import signals
-from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
-
-class Killer:
-    @classmethod
-    def from_crawler(cls, crawler):
-        def kill(*_, **__):
-            os.kill(os.getpid(), crawler.settings.getint("SENT"))
-
-        made = cls()
-        made.kill = kill
-        stage = crawler.settings["STAGE"]
-        if stage.startswith("signals."):
-            crawler.signals.connect(kill, getattr(signals, stage.partition(".")[2]))
-        else:
-            kind, method, when = stage.split(".")
-            owner = globals()[kind]
-            real = getattr(owner, method)
-            def around(*args, **named):
-                if when == "before":
-                    kill()
-                result = real(*args, **named)
-                kill()
-                return result
-            setattr(owner, method, around)
-        return made
-"""
-
-
-async def sent_while_it_closes(
-    crawl: Crawl, server: Server, tmp_path: Path, stage: str, sent: signal.Signals
-) -> int:
-    """Have the process send itself a signal at this stage; return how it ended."""
-    (tmp_path / "killer.py").write_text(KILLED)
-    job = Job(tmp_path, crawl)
-    site = server.site()
-    site.robots = Reply(503)
-    given: dict[str, Any] = {
-        "EXTENSIONS": {"killer.Killer": 1},
-        "STAGE": stage,
-        "SENT": int(sent),
-        "KOSTER_IDLE_LIMIT_SECS": 1,
-    }
-    process = job.start(site.urls(30), **given)
-    if stage != "signals.spider_idle":
-        await job.until_parked()
-        process.send_signal(signal.SIGINT)
-    process.communicate(timeout=ENDS_SECS)
-    assert site.pages_asked == []
-    site.robots = OPEN
-    job.run([] if stage != "signals.spider_idle" else site.urls(30))
-    assert Counter(site.pages_asked) == Counter(f"/page{n}" for n in range(30))
-    return process.returncode
-
-
-@pytest.mark.parametrize(
-    "stage",
-    [
-        pytest.param(
-            stage, marks=() if stage == "ParkedRequests.close.before" else pytest.mark.long
-        )
-        for stage in STAGES
-    ],
-)
-async def test_killed_while_it_closes(
-    crawl: Crawl, server: Server, tmp_path: Path, stage: str
-) -> None:
-    """What waits is there for the next run, none of it twice."""
-    ended = await sent_while_it_closes(crawl, server, tmp_path, stage, signal.SIGKILL)
-    assert ended == -signal.SIGKILL
 
 
 # Many crawls in one process.

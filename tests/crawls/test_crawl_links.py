@@ -111,8 +111,6 @@ FILTERED_LINKS = int(os.environ.get("FILTERED_LINKS", "400"))
 LINKS_OF_A_PAGE = max(100, FILTERED_LINKS // 1_000)
 KEPT_AT_MOST = 300
 """Refused requests that are alive at a time: those in reference cycles are freed now and then."""
-GROWTH_AT_MOST_MB = 15.0
-"""Between two samples of memory: 1,000 pages without a link take 1.4 MB of the test."""
 
 
 class Counting(Spider):
@@ -125,8 +123,6 @@ class Counting(Spider):
         super().__init__(**attributes)
         self.count = 0
         self.most_kept = 0
-        self.memory_mb: list[float] = []
-        """After each 50,000 links."""
         self._alive: WeakSet[Request] = WeakSet()
 
     async def start(self) -> AsyncIterator[Any]:
@@ -142,14 +138,6 @@ class Counting(Spider):
         self._alive.add(failure.request)  # type: ignore[attr-defined]  # set by Scrapy
         self.count += 1
         self.most_kept = max(self.most_kept, len(self._alive))
-        if not self.count % 50_000:
-            self.memory_mb.append(_resident_mb())
-            self.logger.info("%d links: %.1f MB", self.count, self.memory_mb[-1])
-
-
-def _resident_mb() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGESIZE") / 1e6
 
 
 @pytest.mark.promise("docs/reliability.md", "forbidden links: no link is in the JOBDIR")
@@ -164,7 +152,6 @@ async def test_many_links_leave_nothing_in_the_jobdir(
     assert isinstance(spider, Counting)
     assert spider.count == result.stats["koster/links/filtered"] == FILTERED_LINKS
     assert spider.most_kept <= KEPT_AT_MOST
-    assert max(spider.memory_mb, default=0) <= min(spider.memory_mb, default=0) + GROWTH_AT_MOST_MB
     assert enqueued(result) == FILTERED_LINKS // LINKS_OF_A_PAGE
     assert result.stats["scheduler/dequeued/disk"] == enqueued(result)
     assert b"private" not in b"".join(p.read_bytes() for p in job.rglob("*") if p.is_file())

@@ -142,8 +142,6 @@ async def test_exactly_what_is_allowed_comes_out(
     "settings",
     [
         {"KOSTER_PAGE_DIRECTIVES": []},
-        {"KOSTER_PAGE_DIRECTIVES": "[]"},
-        {"KOSTER_PAGE_DIRECTIVES": ""},
         {"ROBOTSTXT_OBEY": False},
         {"KOSTER_DRY_RUN": True},
     ],

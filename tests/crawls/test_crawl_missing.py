@@ -11,7 +11,6 @@ from harness.crawling import Crawl, CrawlResult
 from harness.replies import Handler, Reply, redirect
 from harness.reports import tables_in
 from harness.server import Server, Site
-from scrapy import Request
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.protocol.standing import Ground
@@ -93,24 +92,6 @@ def summary(result: CrawlResult) -> str:
     return line
 
 
-async def test_by_itself_it_is_allowed(crawl: Crawl, server: Server) -> None:
-    missing = sites_that_answer(server, MISSING)
-    result = await crawl(urls=pages(missing))
-    assert sorted(result.fetched) == sorted(pages(missing))
-    assert "koster/forbidden/missing" not in result.stats
-
-
-@pytest.mark.parametrize("answer", ["404", "HTML"])
-async def test_the_setting_holds_for_what_is_stored(
-    crawl: Crawl, server: Server, answer: str
-) -> None:
-    sites = sites_that_answer(server, {answer: MISSING[answer]})
-    for settings, count in ((DISALLOW, 0), ({}, 1), (DISALLOW, 0)):
-        result = await crawl(urls=pages(sites), settings=settings)
-        assert len(result.fetched) == count
-    assert sites[answer].asked("/robots.txt") == 1
-
-
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -138,22 +119,6 @@ async def test_the_log_alone_says_why(crawl: Crawl, server: Server, answer: str,
         f"{sites[answer].url('')} has no rules: its robots.txt answers {said}{page}, so no page"
         " may be fetched (KOSTER_MISSING). Next attempt after 20"
     )
-
-
-async def test_other_settings_say_what_other_answers_mean(crawl: Crawl, server: Server) -> None:
-    answers: dict[str, Handler] = {"401": Reply(401), "403": Reply(403), "503": Reply(503)}
-    sites = sites_that_answer(server, answers)
-    opened = {"KOSTER_RESTRICTED": "allow", "KOSTER_UNAVAILABLE": "allow"}
-    result = await crawl(urls=pages(sites), settings=DISALLOW | opened)
-    assert len(result.fetched) == 3
-
-
-async def test_the_robots_txt_itself_may_be_fetched(crawl: Crawl, server: Server) -> None:
-    sites = sites_that_answer(server, {"404": Reply(404)})
-    url = sites["404"].url("/robots.txt")
-    request = Request(url, meta={"handle_httpstatus_all": True})
-    result = await crawl(urls=[request, *pages(sites)], settings=DISALLOW)
-    assert list(result.fetched) == [url]
 
 
 async def test_a_file_that_comes_back_opens_the_site(crawl: Crawl, server: Server) -> None:

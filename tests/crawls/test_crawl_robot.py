@@ -53,8 +53,14 @@ def everywhere(header: Any) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.promise("README.md", "Sites address your robot by your User-Agent")
-@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
-@pytest.mark.parametrize("where", everywhere(None))
+@pytest.mark.parametrize(
+    ("where", "header"),
+    [
+        *((where, FIGTREE) for where in everywhere(FIGTREE)),
+        *(("USER_AGENT", header) for header in HEADERS.values()),
+        *(("request", header) for header in HEADERS.values()),
+    ],
+)
 @pytest.mark.filterwarnings("ignore:.*user_agent.*:scrapy.exceptions.ScrapyDeprecationWarning")
 async def test_what_decides_is_what_is_sent(
     crawl: Crawl, server: Server, where: str, header: Any

@@ -214,7 +214,7 @@ async def test_a_worker_that_is_stopped_for_longer_than_its_lease(
 
 
 @pytest.mark.promise("docs/access.md", "a worker that ends puts its waiting requests back")
-@pytest.mark.parametrize("when", ["at once", "written"])
+@pytest.mark.parametrize("when", ["at once", pytest.param("written", marks=pytest.mark.long)])
 async def test_a_worker_that_is_interrupted(
     server: Server, fleet: Fleet, crawl: Crawl, when: str
 ) -> None:

@@ -169,21 +169,7 @@ class Subclass(KosterMiddleware):
     """A middleware of the user's own, in the place of ours."""
 
 
-async def does_not_begin(
-    crawl: Crawl, server: Server, error: type[Exception], says: str | None, **settings: Any
-) -> None:
-    site = server.site()
-    with pytest.raises(error, match=says):
-        await crawl(urls=[site.url()], settings=settings)
-    assert site.requests == ()
-
-
 SUBCLASS = {"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, Subclass: 100}}
-
-
-async def test_our_middleware_taken_out_of_the_crawl(crawl: Crawl, server: Server) -> None:
-    settings = {"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None}}
-    await does_not_begin(crawl, server, RuntimeError, "there is no KosterMiddleware", **settings)
 
 
 async def test_a_subclass_in_the_place_of_our_middleware(crawl: Crawl, server: Server) -> None:

@@ -161,8 +161,14 @@ def raising(error: BaseException) -> Callable[[], Any]:
     return call
 
 
-@pytest.mark.parametrize("error", [KeyError(1), SystemExit(), asyncio.CancelledError()])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        *((method, KeyError(1)) for method in METHODS),
+        ("claim", SystemExit()),
+        ("claim", asyncio.CancelledError()),
+    ],
+)
 async def test_that_raise(crawl: Crawl, server: Server, method: str, error: BaseException) -> None:
     result = await obeyed(crawl, server, strange(kind_of(method), method, raising(error)))
     assert f"The{kind_of(method).__name__}: " in the_warning(result)

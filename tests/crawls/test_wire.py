@@ -10,6 +10,7 @@ import os
 import random
 import re
 from collections.abc import Iterator
+from itertools import product
 from urllib.parse import urlparse
 
 import pytest
@@ -181,11 +182,11 @@ async def test_the_site_that_is_asked_is_the_one_that_decided(
     first, second = server.site(host="127.0.0.1"), server.site(host="127.0.0.2")
     first.robots, second.robots = "User-agent: *\nDisallow: /b", "User-agent: *\nDisallow: /a"
     asked = []
-    for number, authority in enumerate(AUTHORITIES * 8):
-        sites = [first, second] if number % 2 else [second, first]
+    ways = product(AUTHORITIES, ([first, second], [second, first]), "ab", (False, True))
+    for authority, sites, path, is_verbatim in ways:
         spelt = authority.format(a=sites[0].authority, b=sites[1].authority, port=sites[0].port)
-        url = f"http://{spelt}/{'ab'[number // 2 % 2]}"
-        meta = {"verbatim_url": True} if number // 4 % 2 else {}
+        url = f"http://{spelt}/{path}"
+        meta = {"verbatim_url": True} if is_verbatim else {}
         try:
             request = Request(url, meta=meta, dont_filter=True)
             urlparse(request.replace().url)
