@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import forks
 from harness.crawling import Crawl, RecordingSpider, reactor_settings
 from harness.fleet import closed_clients, of_scrapy_redis
+from harness.jobs import Crawls
 from harness.redis_server import RedisServer, redis_server
 from harness.replies import Reply
 from harness.server import Server, Site
@@ -55,28 +54,25 @@ PAGES = 200
 QUICK = {"LEASE_SECS": 1.5, "TICK_SECS": 0.2, "YOUNG_SECS": 0.2, "REST_SECS": 1.0}
 
 
-class Fleet:
-    """Workers, each a process of its own, over one Redis."""
+class Fleet(Crawls):
+    """Workers over one Redis."""
 
     def __init__(self, redis: RedisServer, folder: Path, crawl: Crawl) -> None:
+        super().__init__(folder, crawl)
         self.redis = redis
         self.client = redis.client(decode_responses=True)
-        self._folder = folder
-        self._crawl = crawl
-        self._started: list[subprocess.Popen[str]] = []
 
     def start(
         self, urls: list[str], *, constants: dict[str, float] | None = None, **settings: Any
     ) -> subprocess.Popen[str]:
         """Start one that requests these; *constants* are those of the journal."""
-        number = len(self._started)
-        script = self._folder / f"worker{number}.py"
+        robots = self.folder / f"robots{len(self._processes)}.sqlite3"
         code = SCRIPT.format(
             constants={**QUICK, **(constants or {})},
             urls=urls,
             settings={
                 "ADDONS": {"scrapy_koster.Addon": 500},
-                "KOSTER_SQLITE_PATH": str(self._folder / f"robots{number}.sqlite3"),
+                "KOSTER_SQLITE_PATH": str(robots),
                 "TELNETCONSOLE_ENABLED": False,
                 "LOG_LEVEL": "INFO",
                 **reactor_settings(),
@@ -84,21 +80,7 @@ class Fleet:
                 **settings,
             },
         )
-        script.write_text(code)
-        pipe = subprocess.PIPE
-        worker = forks.Popen(
-            [sys.executable, script], stdout=pipe, stderr=pipe, text=True, cwd=self._folder
-        )
-        self._started.append(worker)
-        return worker
-
-    def end(self, worker: subprocess.Popen[str], sent: signal.Signals | None = None) -> str:
-        """Wait for its end; return its log."""
-        if sent is not None:
-            worker.send_signal(sent)
-        _, log = worker.communicate(timeout=forks.ENDS_SECS)
-        assert worker.returncode == (-9 if sent is signal.SIGKILL else 0), log
-        return log
+        return self.start_script(code)
 
     def written(self) -> int:
         """How many requests the journals have."""
@@ -120,9 +102,7 @@ class Fleet:
         return {name for name in names if self.client.ttl(name) == -1}
 
     def remove(self) -> None:
-        for worker in self._started:
-            worker.kill()
-            worker.communicate(timeout=forks.ENDS_SECS)
+        self.end_all()
         self.client.close()
 
 
@@ -294,7 +274,7 @@ async def test_a_redis_that_hangs(server: Server, fleet: Fleet, crawl: Crawl) ->
     worker = fleet.start(site.urls(50))
     await fleet.until_written(50)
     fleet.redis.send(signal.SIGSTOP)
-    await crawl.sleep(3)
+    await crawl.sleep(1.5)
     site.robots = OPEN
     fleet.redis.send(signal.SIGCONT)
     log = fleet.end(worker)
@@ -310,7 +290,7 @@ async def test_a_redis_that_is_killed_and_comes_back_without_data(
     worker = fleet.start(site.urls(50))
     await fleet.until_written(50)
     fleet.redis.stop()
-    await crawl.sleep(3)
+    await crawl.sleep(1.5)
     site.robots = OPEN
     fleet.redis.start()
     log = fleet.end(worker)

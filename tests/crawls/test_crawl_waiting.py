@@ -178,22 +178,22 @@ class Gallery(RecordingSpider):
 
 @pytest.mark.promise("docs/access.md", "waiting in place uses no place")
 async def test_what_waits_in_place_holds_no_place(crawl: Crawl, server: Server) -> None:
-    """The host of the pictures hangs; 300 pages are fetched beside it, 16 at a time."""
+    """The host of the pictures hangs; 100 pages are fetched beside it, 16 at a time."""
     site, pictures = server.site(), server.site(host="127.0.0.2")
     pictures.robots = Hang()
     settings = SOON | {"KOSTER_TIMEOUT_SECS": 30, "CONCURRENT_REQUESTS": 16, "LOG_LEVEL": "INFO"}
     running = crawl.start(
         Gallery,
-        urls=site.urls(300),
+        urls=site.urls(100),
         settings=settings,
         arguments={"pictures": pictures.url("/")},
     )
-    await crawl.until(lambda: len(site.pages_asked) == 300, seconds=20)
+    await crawl.until(lambda: len(site.pages_asked) == 100, seconds=20)
     await crawl.until(lambda: pictures.asked("/robots.txt"))
     assert pictures.asked("/robots.txt") == 1
     result = await running.stop()
     assert pictures.pages_asked == []
-    assert len(result.refused) == len(result.fetched) == 300
+    assert len(result.refused) == len(result.fetched) == 100
 
 
 @pytest.mark.promise("docs/access.md", "with another scheduler they do")

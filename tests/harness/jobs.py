@@ -57,20 +57,47 @@ FOLLOWED = """if self.urls:
 OPEN = Reply(body="User-agent: *\nDisallow: /no\n")
 
 
-class Job:
-    """A crawl with a JOBDIR, run again and again, each run a process of its own."""
+class Crawls:
+    """Crawls of one test, each a process of its own."""
 
     def __init__(self, folder: Path, crawl: Crawl) -> None:
         self.folder = folder
         self._crawl = crawl
         self._processes: list[subprocess.Popen[str]] = []
 
+    def start_script(self, code: str) -> subprocess.Popen[str]:
+        script = self.folder / f"crawl{len(self._processes)}.py"
+        script.write_text(code)
+        pipe = subprocess.PIPE
+        process = forks.Popen(
+            [sys.executable, script], stdout=pipe, stderr=pipe, text=True, cwd=self.folder
+        )
+        self._processes.append(process)
+        return process
+
+    def end(self, process: subprocess.Popen[str], sent: signal.Signals | None = None) -> str:
+        """Wait for its end; return its log."""
+        if sent is not None:
+            process.send_signal(sent)
+        _, log = process.communicate(timeout=forks.ENDS_SECS)
+        assert process.returncode == (-9 if sent is signal.SIGKILL else 0), log
+        return log
+
+    def end_all(self) -> None:
+        """Whatever a test that failed has left."""
+        for process in self._processes:
+            process.kill()
+            process.communicate()
+
+
+class Job(Crawls):
+    """A crawl with a JOBDIR, run again and again."""
+
     def start(
         self, urls: list[str], *, start: str = ALL, parked: str = "", **settings: Any
     ) -> subprocess.Popen[str]:
         """Run a crawl that yields by `start`, and runs `parked` once all of that waits."""
         (self.folder / "parked").unlink(missing_ok=True)
-        script = self.folder / "crawl.py"
         code = SCRIPT.format(
             urls=urls,
             start=start,
@@ -88,31 +115,11 @@ class Job:
                 **settings,
             },
         )
-        script.write_text(code)
-        pipe = subprocess.PIPE
-        process = forks.Popen(
-            [sys.executable, script], stdout=pipe, stderr=pipe, text=True, cwd=self.folder
-        )
-        self._processes.append(process)
-        return process
+        return self.start_script(code)
 
     async def until_parked(self) -> None:
         """Until all its requests wait, or, where it asks for none, those of the last run."""
         await self._crawl.until((self.folder / "parked").exists)
-
-    def end(self, process: subprocess.Popen[str], sent: signal.Signals | None = None) -> str:
-        """Wait for its end; return its log."""
-        if sent is not None:
-            process.send_signal(sent)
-        _, log = process.communicate(timeout=forks.ENDS_SECS)
-        assert process.returncode == (-9 if sent is signal.SIGKILL else 0), log
-        return log
-
-    def end_all(self) -> None:
-        """Whatever a test that failed has left."""
-        for process in self._processes:
-            process.kill()
-            process.communicate()
 
     def run(self, urls: list[str], **arguments: Any) -> str:
         return self.end(self.start(urls, **arguments))
