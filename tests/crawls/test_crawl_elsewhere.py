@@ -7,38 +7,24 @@ from typing import Any, ClassVar
 
 import pytest
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.handlers import Around
 from harness.replies import Reply, redirect
 from harness.server import Server, Site
 from scrapy import Request
-from scrapy.crawler import Crawler
-from scrapy.utils.misc import build_from_crawler, load_object
 
 from scrapy_koster import KosterMiddleware, RobotsForbidden, RobotsUnavailable
 
 
-class Following:
+class Following(Around):
     """Sends as the crawl's own handler does, and follows."""
 
-    lazy = False
-
-    def __init__(self, crawler: Crawler) -> None:
-        path = crawler.settings["DOWNLOAD_HANDLERS_BASE"]["http"]
-        self._handler = build_from_crawler(load_object(path), crawler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Any:
-        return cls(crawler)
-
     async def download_request(self, request: Request) -> Any:
-        response = await self._handler.download_request(request)
+        response = await super().download_request(request)
         if b"Location" not in response.headers:
             return response
         return await self.download_request(
             request.replace(url=response.urljoin(response.headers["Location"].decode()))
         )
-
-    async def close(self) -> None:
-        await self._handler.close()
 
 
 @pytest.fixture

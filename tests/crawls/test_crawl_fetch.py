@@ -11,12 +11,12 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from harness.comparison import RULES, SETTINGS
 from harness.crawling import Crawl, CrawlResult, RecordingSpider
+from harness.handlers import Around
 from harness.replies import Asked, Endless, Handler, Hang, Reply, Trickle, redirect
 from harness.server import Server, Site
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.utils.misc import build_from_crawler, load_object
 
 from scrapy_koster import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.config import DEFAULTS
@@ -227,33 +227,13 @@ async def test_the_connection_meta_of_the_page(
     assert seen["dont_retry"] is True
 
 
-class _Handler:
-    """Sends as the crawl's own handler does."""
-
-    lazy = False
-
-    def __init__(self, crawler: Crawler) -> None:
-        path = crawler.settings["DOWNLOAD_HANDLERS_BASE"]["http"]
-        self._handler = build_from_crawler(load_object(path), crawler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Any:
-        return cls(crawler)
-
-    async def download_request(self, request: Request) -> Any:
-        return await self._handler.download_request(request)
-
-    async def close(self) -> None:
-        await self._handler.close()
-
-
-ZYTE_API = type("ScrapyZyteAPIHTTPDownloadHandler", (_Handler,), {"__module__": "scrapy_zyte_api"})
+ZYTE_API = type("ScrapyZyteAPIHTTPDownloadHandler", (Around,), {"__module__": "scrapy_zyte_api"})
 
 
 @pytest.mark.promise("docs/access.md", "except with the handler of scrapy-zyte-api")
-@pytest.mark.parametrize("handler", [ZYTE_API, type("OfTheirOwn", (ZYTE_API,), {}), _Handler])
+@pytest.mark.parametrize("handler", [ZYTE_API, type("OfTheirOwn", (ZYTE_API,), {}), Around])
 async def test_the_headers_that_scrapy_zyte_api_warns_of(
-    crawl: Crawl, server: Server, handler: type[_Handler]
+    crawl: Crawl, server: Server, handler: type[Around]
 ) -> None:
     """It takes what differs from Scrapy's defaults for the user's, who is warned of them."""
     site = server.site()

@@ -9,12 +9,11 @@ import pytest
 from harness.comparison import RULES
 from harness.crawling import Crawl, RecordingSpider
 from harness.faults_of_sites import ALLOWED, FORBIDDEN
-from harness.handlers import loaded
+from harness.handlers import Around, loaded
 from harness.replies import Asked, Hang, Reply
 from harness.server import Server, Site
 from harness.virtual import TIME
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     NotConfigured,
     NotSupported,
@@ -22,7 +21,6 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
-from scrapy.utils.misc import build_from_crawler, load_object
 
 from scrapy_koster import RobotsForbidden
 
@@ -46,19 +44,7 @@ def of_old_interface(kind: Any) -> Any:
 
 
 def around_another(kind: Any) -> Any:
-    """It has no pool or session of its own."""
-
-    class Around(kind):  # type: ignore[misc]
-        def __init__(self, crawler: Crawler) -> None:
-            self._inner = build_from_crawler(kind, crawler)
-
-        async def download_request(self, request: Request) -> Any:
-            return await self._inner.download_request(request)
-
-        async def close(self) -> None:
-            await self._inner.close()
-
-    return Around
+    return type("Around", (Around,), {"kind": kind})
 
 
 @pytest.mark.parametrize(
@@ -96,26 +82,13 @@ async def test_sites_that_hang_take_no_connections_from_pages(
 
 
 def failing(error: Exception) -> Any:
-    class Failing:
+    class Failing(Around):
         """Sends pages as the crawl's own handler does."""
-
-        lazy = False
-
-        def __init__(self, crawler: Crawler) -> None:
-            path = crawler.settings["DOWNLOAD_HANDLERS_BASE"]["http"]
-            self._inner = build_from_crawler(load_object(path), crawler)
-
-        @classmethod
-        def from_crawler(cls, crawler: Crawler) -> Any:
-            return cls(crawler)
 
         async def download_request(self, request: Request) -> Any:
             if request.url.endswith("/robots.txt"):
                 raise error
-            return await self._inner.download_request(request)
-
-        async def close(self) -> None:
-            await self._inner.close()
+            return await super().download_request(request)
 
     return Failing
 
@@ -190,11 +163,11 @@ def _stops() -> None:
 
 
 def doing(does: Callable[[], Any]) -> Any:
-    class Odd(failing(OSError())):  # type: ignore[misc]
+    class Odd(Around):
         async def download_request(self, request: Request) -> Any:
             if request.url.endswith("/robots.txt"):
                 return does()
-            return await self._inner.download_request(request)
+            return await super().download_request(request)
 
     return Odd
 

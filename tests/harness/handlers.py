@@ -1,11 +1,13 @@
-"""Download handlers of Scrapy, by the end of their name."""
+"""Download handlers of Scrapy, by the end of their name, and one around them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from scrapy.utils.misc import load_object
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_installed
 
 FOLDER = "scrapy.core.downloader.handlers"
@@ -22,3 +24,25 @@ def loaded(kind: str) -> Any:
         return load_object(f"{FOLDER}.{kind}DownloadHandler")
     except (ImportError, NameError):
         pytest.skip("this Scrapy has it not, or the library is not installed")
+
+
+class Around:
+    """Sends as another handler does, and has no pool or session of its own."""
+
+    lazy = False
+    kind: Any = None
+    """The other; by default the crawl's own."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        kind = self.kind or load_object(crawler.settings["DOWNLOAD_HANDLERS_BASE"]["http"])
+        self._inner = build_from_crawler(kind, crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Any:
+        return cls(crawler)
+
+    async def download_request(self, request: Request) -> Any:
+        return await self._inner.download_request(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
