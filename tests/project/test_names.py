@@ -1,16 +1,14 @@
-"""The layers of the package, proved by breaking them on a copy: the linter must object."""
+"""What the package offers, by which names, and what an import of it loads."""
 
 from __future__ import annotations
 
 import ast
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from harness import forks
 from harness.documents import blocks_in
 from scrapy.utils.misc import load_object
@@ -19,40 +17,7 @@ import scrapy_koster
 from scrapy_koster import signals, storage
 from scrapy_koster.crawl.config import DEFAULTS
 
-pytest.importorskip("importlinter", reason="pip install import-linter")
-pytest.importorskip("ruff", reason="pip install ruff")
-
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """The package and the configuration of the linters, to be broken."""
-    shutil.copytree(
-        ROOT / "scrapy_koster",
-        tmp_path / "scrapy_koster",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    return tmp_path
-
-
-def lint_imports(copy: Path) -> tuple[int, str]:
-    program = (
-        "import sys; sys.path.insert(0, '.');"
-        " from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program], cwd=copy, capture_output=True, text=True, check=False
-    )
-    return run.returncode, run.stdout + run.stderr
-
-
-def test_the_layers_are_kept(copy: Path) -> None:
-    status, told = lint_imports(copy)
-    assert (status, "8 kept, 0 broken" in told) == (0, True), told
-
-
 PROMISED = (
     "scrapy_koster.Addon",
     "scrapy_koster.DeferringScheduler",
