@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, ClassVar
 
 import pytest
@@ -41,10 +40,6 @@ async def ended(crawl: Crawl, *urls: str, **arguments: Any) -> CrawlResult:
     return await crawl(spider, urls=urls, settings=settings, **arguments)
 
 
-def warnings(result: CrawlResult) -> list[str]:
-    return result.logged(logging.WARNING, "scrapy_koster")
-
-
 @pytest.mark.promise("docs/recipes.md", "a browser that ends at a forbidden page")
 async def test_a_page_that_ends_where_it_is_forbidden(crawl: Crawl, site: Site) -> None:
     """It has been fetched, which is told once, and does not reach the callback."""
@@ -56,7 +51,7 @@ async def test_a_page_that_ends_where_it_is_forbidden(crawl: Crawl, site: Site) 
     assert sorted(verdict.url for verdict in result.verdicts) == site.urls(3, "/private/{}")
     assert {verdict.rule.number for verdict in result.verdicts if verdict.rule} == {2}
     assert result.stats["robotstxt/forbidden"] == 3
-    [told] = warnings(result)
+    [told] = result.warnings
     assert told.startswith(
         tuple(
             f"<GET {site.url(f'/moved{n}')}> ended at {site.url(f'/private/{n}')}, which its"
@@ -78,7 +73,7 @@ async def test_a_page_that_ends_at_a_site_that_was_not_asked(
     assert result.fetched == (other.url("/page"),)
     assert [verdict.url for verdict in result.verdicts] == [other.url("/private")]
     assert other.asked("/robots.txt") == 1
-    assert len(warnings(result)) == 1
+    assert len(result.warnings) == 1
 
 
 async def test_a_page_that_ends_at_a_site_that_cannot_be_asked(
@@ -97,7 +92,7 @@ async def test_a_page_that_ends_where_it_is_allowed(crawl: Crawl, site: Site, pa
     site.page("/moved", redirect(site.url(path)))
     result = await ended(crawl, site.url("/moved"))
     assert result.fetched == (site.url(path),)
-    assert warnings(result) == []
+    assert result.warnings == []
 
 
 class Heading(KosterMiddleware):

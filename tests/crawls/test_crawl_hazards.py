@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,10 +28,6 @@ Disallow: /private
 """
 SUMMARY, ANNOUNCER = (f"scrapy_koster.crawl.messages.{name}" for name in ("summary", "announcer"))
 STRICTEST = 'KOSTER_PARSER = "scrapy_koster.StrictestRobotParser"'
-
-
-def warnings(result: CrawlResult) -> list[str]:
-    return result.logged(logging.WARNING, "scrapy_koster")
 
 
 def stats_of(result: CrawlResult) -> Mapping[str, int]:
@@ -75,7 +70,7 @@ async def test_what_is_said(
     debug = [line for line in result.logged(name=ANNOUNCER) if "forbids it" in line]
     assert len(debug) == 2
     assert all(draft in line and rfc9309 in line for line in debug)
-    [line] = warnings(result)
+    [line] = result.warnings
     assert f"disallows ({cause} 2)." in line
     assert f"/private is allowed by the draft, {draft}, and forbidden by RFC 9309, {rfc9309}" in (
         line.replace("/private/2", "/private")
@@ -109,7 +104,7 @@ async def test_a_rule_that_neither_standard_reads(
     result = await crawl(urls=urls, settings=settings)
     assert sorted(result.fetched) == sorted(urls)
     assert stats_of(result) == {"urls": 2, "urls/hidden": 2, "sites/hidden": 1}
-    [line] = warnings(result)
+    [line] = result.warnings
     assert "Fetched 2 pages that rules disallow which neither standard reads, because" in line
     assert "line 2 'Disallow: /private' of the group at line 1 for *" in line
     assert STRICTEST in line
@@ -136,7 +131,7 @@ async def test_the_pages_that_are_counted(crawl: Crawl, server: Server) -> None:
     assert stats_of(result) == {
         "urls": 4, "urls/wildcards": 3, "sites/wildcards": 1, "urls/order": 1, "sites/order": 1
     }  # fmt: skip
-    [line] = warnings(result)
+    [line] = result.warnings
     assert (
         "Fetched 4 pages that RFC 9309, today's standard, disallows (wildcards 3, order 1)." in line
     )

@@ -61,7 +61,7 @@ async def test_forbidden_links_are_not_queued(crawl: Crawl, server: Server, site
     result = await crawl(Linking, **linked(site, *paths[:4]), settings=FILTER)
     assert enqueued(result) == 3
     assert site.pages_asked == ["/", "/open"]
-    assert {url: type(error) for url, error in result.refused} == {
+    assert result.errors == {
         site.url("/private/a"): RobotsForbidden,
         site.url("/private/b"): RobotsForbidden,
         other.url("/private"): RobotsForbidden,  # its robots.txt was not known: it was queued

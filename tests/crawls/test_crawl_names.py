@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
@@ -16,10 +15,6 @@ FIGTREE = "User-agent: figtree\nDisallow: /figtree\n"
 OTHERS = "User-agent: *\nDisallow: /others\n"
 PATHS = ("/images", "/figtree", "/others")
 PARSERS = ("KosterRobotParser", "Rfc9309RobotParser", "StrictestRobotParser")
-
-
-def warnings(result: CrawlResult) -> list[str]:
-    return result.logged(logging.WARNING, "scrapy_koster")
 
 
 def refused_paths(result: CrawlResult) -> list[str]:
@@ -55,7 +50,7 @@ async def test_the_first_name_with_a_record(
     assert verdict.names == ("figtree-images", "figtree")
     assert verdict.to_dict()["names"] == NAMES
     assert str(verdict).endswith(f", as {name} of figtree-images, figtree")
-    assert warnings(result) == []
+    assert result.warnings == []
 
 
 PROTEGO = "scrapy.robotstxt.ProtegoRobotParser"

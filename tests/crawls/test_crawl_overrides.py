@@ -63,7 +63,7 @@ async def test_one_allows_and_one_refuses(crawl: Crawl, server: Server, site: Si
         f"<GET {site.url('/closed')}> is forbidden by {said} allows it",
     ):
         assert result.logged(logging.DEBUG).count(line) == 1
-    assert result.logged(logging.WARNING, "scrapy_koster") == []
+    assert result.warnings == []
 
 
 async def test_in_the_report(crawl: Crawl, site: Site, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_one_that_has_expired_is_void(crawl: Crawl, site: Site) -> None:
     urls = [site.url("/private/a"), site.url("/private/b")]
     result = await crawl(urls=urls, settings=settings)
     assert site.pages_asked == ["/private/b"]
-    [warning] = result.logged(logging.WARNING, "scrapy_koster")
+    [warning] = result.warnings
     assert warning.startswith(
         f"An entry of KOSTER_OVERRIDES has expired and is void: {site.url('')} ({AGREED}, until"
         " 2020-01-01)."
@@ -130,7 +130,7 @@ async def test_what_none_opens(crawl: Crawl, server: Server) -> None:
     }
     urls = [closed.url("/"), failing.url("/"), tagged.url("/private")]
     result = await crawl(_Following, urls=urls, settings=settings)
-    assert {url: type(error) for url, error in result.refused} == {
+    assert result.errors == {
         closed.url("/"): RobotsForbidden,
         failing.url("/"): RobotsUnavailable,
     }

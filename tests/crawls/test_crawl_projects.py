@@ -5,7 +5,6 @@ Replay out of the HTTP cache is in test_crawl_replay.py.
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
@@ -47,11 +46,7 @@ async def test_a_whole_header_as_the_name(
     settings = {"USER_AGENT": "FigTree/0.1 (+http://fict.org)", "ROBOTSTXT_USER_AGENT": said}
     result = await crawl(urls=[site.url(path) for path in PATHS], settings=settings)
     assert [url for url, _ in result.refused] == [site.url(refused)]
-    warnings = [
-        line
-        for line in result.logged(logging.WARNING, "scrapy_koster")
-        if "(section 3.2.1)" in line
-    ]
+    warnings = [line for line in result.warnings if "(section 3.2.1)" in line]
     assert len(warnings) == warned
 
 
@@ -82,6 +77,6 @@ async def test_a_parser_for_scrapys_middleware_is_not_ignored_without_a_word(
     site.robots = "User-agent: *\nDisallow: /no"
     result = await crawl(urls=[site.url("/"), site.url("/no")], settings=settings)
     assert result.fetched == (site.url("/"),)
-    warnings = result.logged(logging.WARNING, "scrapy_koster")
+    warnings = result.warnings
     assert len(warnings) == warned
     assert all("ROBOTSTXT_PARSER = " in line and "KOSTER_PARSER" in line for line in warnings)

@@ -83,10 +83,6 @@ def said(result: CrawlResult) -> list[str]:
     return [line for line in lines if "HTTPCACHE_IGNORE_MISSING" in line]
 
 
-def refused(result: CrawlResult) -> dict[str, type[BaseException]]:
-    return {url: type(error) for url, error in result.refused}
-
-
 async def test_without_a_copy_pages_of_the_cache_pass(recorded: Recorded) -> None:
     await recorded.record()
     result = await recorded.run()
@@ -101,7 +97,7 @@ async def test_without_a_copy_pages_of_the_cache_pass(recorded: Recorded) -> Non
         " copy are allowed"
     )
     assert result.stats.get("koster/deferred/requests") is None
-    assert result.logged(logging.WARNING, "scrapy_koster") == []
+    assert result.warnings == []
 
 
 @pytest.mark.beside("Scrapy", "HttpCache, replay offline")
@@ -111,7 +107,7 @@ async def test_the_last_copy_decides_however_old(recorded: Recorded, age_secs: f
     await recorded.record()
     recorded.store(recorded.copy(age_secs=age_secs))
     result = await recorded.run()
-    assert refused(result) == {recorded.site.url("/no"): RobotsForbidden}
+    assert result.errors == {recorded.site.url("/no"): RobotsForbidden}
     assert [verdict.line for verdict in result.verdicts] == [2]
     assert len(result.fetched) == 2
     assert recorded.site.asked("/robots.txt") == 0
@@ -132,7 +128,7 @@ async def test_what_is_missing_is_ignored(recorded: Recorded) -> None:
     await recorded.record()
     url = recorded.site.url("/another")
     result = await recorded.run([url])
-    assert refused(result) == {url: IgnoreRequest}
+    assert result.errors == {url: IgnoreRequest}
     assert recorded.fetched == recorded.site.asked("/robots.txt") == 0
     assert result.stats["httpcache/ignore"] == 1
 
@@ -178,7 +174,7 @@ async def test_what_the_cache_does_not_answer_obeys(
     await recorded.record()
     recorded.site.robots = FORBIDDING
     result = await recorded.run(**settings)
-    assert refused(result) == {recorded.site.url("/no"): RobotsForbidden}
+    assert result.errors == {recorded.site.url("/no"): RobotsForbidden}
     assert recorded.site.asked("/robots.txt") == 1
     assert recorded.site.asked("/no") == 1  # when it was recorded
     assert said(result) == []
@@ -192,7 +188,7 @@ async def test_what_the_cache_does_not_answer_is_not_fetched_undecided(
     recorded.store(recorded.copy())
     recorded.site.robots = Reply(503)
     result = await recorded.run(KOSTER_UNAVAILABLE="disallow", **PASSED_ON[passed_on])
-    assert refused(result) == dict.fromkeys(recorded.urls, RobotsUnavailable)
+    assert result.errors == dict.fromkeys(recorded.urls, RobotsUnavailable)
     assert recorded.fetched == 0
 
 
@@ -201,7 +197,7 @@ async def test_one_that_is_not_to_be_cached_among_others(recorded: Recorded) -> 
     recorded.site.robots = Reply(503)
     uncached = Request(recorded.site.url("/page"), meta={"dont_cache": True})
     result = await recorded.run([uncached, *recorded.urls[:2]])
-    assert refused(result) == {uncached.url: RobotsUnavailable}
+    assert result.errors == {uncached.url: RobotsUnavailable}
     assert sorted(result.fetched) == sorted(recorded.urls[:2])
     assert recorded.fetched == 0
 
@@ -233,7 +229,7 @@ async def test_a_site_that_cannot_be_asked_is_replayed_all_the_same(recorded: Re
         spider=spider, KOSTER_UNAVAILABLE="disallow", KOSTER_DEFER_FIRST_SECS=600
     )
     no, uncached = recorded.site.url("/no"), recorded.site.url("/uncached")
-    assert refused(result) == {uncached: RobotsUnavailable, no: RobotsForbidden}
+    assert result.errors == {uncached: RobotsUnavailable, no: RobotsForbidden}
     assert len(result.fetched) == 2
     assert recorded.site.asked("/robots.txt") == 1
     assert recorded.fetched == 0
@@ -269,7 +265,7 @@ async def test_no_middleware_before_the_cache_sees_what_was_not_decided(
     urls = [*recorded.urls, recorded.site.url("/missing")]
     result = await recorded.run(urls, DOWNLOADER_MIDDLEWARES={late: 850})
     assert sorted(result.fetched) == sorted(recorded.urls)
-    assert refused(result) == {recorded.site.url("/missing"): IgnoreRequest}
+    assert result.errors == {recorded.site.url("/missing"): IgnoreRequest}
     assert asked == []
     assert recorded.fetched == 0
 
@@ -289,5 +285,5 @@ async def test_a_copy_that_cannot_be_read_closes_the_site(recorded: Recorded) ->
     await recorded.record()
     recorded.store(recorded.copy())
     result = await recorded.run(KOSTER_PARSER=FailingParser, LOG_LEVEL="CRITICAL")
-    assert refused(result) == dict.fromkeys(recorded.urls, ParserDefectError)
+    assert result.errors == dict.fromkeys(recorded.urls, ParserDefectError)
     assert recorded.site.asked("/robots.txt") == 0

@@ -122,7 +122,7 @@ async def test_warns_once_of_a_header_that_names_no_page(
     settings = {"USER_AGENT": header}
     result = await crawl(urls=server.site().urls(3), settings=settings)
     assert len(result.fetched) == 3
-    warnings = result.logged(logging.WARNING, "scrapy_koster")
+    warnings = result.warnings
     told = {"page": "neither a URL nor a mail address", "name": "name token"}
     assert len(warnings) == len(said)
     assert all(told[what] in warning for what, warning in zip(said, warnings, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import subprocess
 import sys
@@ -96,7 +95,7 @@ async def test_obeys_wherever_it_is_started(
 ) -> None:
     where(folder, monkeypatch)
     result = await obeys(crawl, server, **settings)
-    assert not result.logged(logging.WARNING, "scrapy_koster")
+    assert not result.warnings
     assert (folder / ".scrapy/koster/robots.sqlite3").exists() == (not settings)
 
 

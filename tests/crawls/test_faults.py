@@ -62,7 +62,7 @@ def collected() -> Iterator[None]:
 
 def warnings(result: CrawlResult) -> list[str]:
     """Those that name something to repair; which sites were closed is said at the end anyway."""
-    lines = result.logged(logging.WARNING, "scrapy_koster")
+    lines = result.warnings
     return [line for line in lines if not line.startswith("Closed sites at the end")]
 
 

@@ -142,6 +142,16 @@ class CrawlResult:
         """Why each of `refused` was."""
         return [verdict_of(error) for _, error in self.refused]
 
+    @property
+    def warnings(self) -> list[str]:
+        """The messages of ours from WARNING up."""
+        return self.logged(logging.WARNING, "scrapy_koster")
+
+    @property
+    def errors(self) -> dict[str, type[BaseException]]:
+        """What each of `refused` was refused with."""
+        return {url: type(error) for url, error in self.refused}
+
     def logged(self, level: int = logging.NOTSET, name: str = "") -> list[str]:
         """The messages of this level or above, of loggers whose name begins so."""
         return [r.getMessage() for r in self.log if r.levelno >= level and r.name.startswith(name)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import logging
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -116,7 +115,7 @@ async def test_enabled_by_hand_it_obeys_rules_and_pages(crawl: Crawl, server: Se
     result = await crawl(Yielding, urls=urls, robots=None, settings=settings_of(BY_HAND))
     assert list(result.fetched) == urls[:1]
     assert result.items == ()
-    assert result.logged(logging.WARNING, "scrapy_koster") == []
+    assert result.warnings == []
     assert site.asked("/robots.txt") == 1
 
 

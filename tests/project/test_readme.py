@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from pathlib import Path
 from urllib.parse import unquote
@@ -42,7 +41,7 @@ async def test_the_settings_make_a_crawl_that_obeys(crawl: Crawl, server: Server
     result = await crawl(urls=urls, robots=None, settings=settings_of(ENABLED))
     assert list(result.fetched) == urls[:1]
     assert result.stats["koster/forbidden/rule"] == 5
-    assert result.logged(logging.WARNING, "scrapy_koster") == []
+    assert result.warnings == []
     assert site.asked("/robots.txt") == 1
 
 

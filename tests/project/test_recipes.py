@@ -39,10 +39,6 @@ SPIDERS = {
 }
 
 
-def warnings(result: CrawlResult) -> list[str]:
-    return result.logged(logging.WARNING, "scrapy_koster")
-
-
 def here(block: str, tmp_path: Path) -> dict[str, Any]:
     """The settings of a block, with a path and a server that are there."""
     settings = settings_of(block)
@@ -66,7 +62,7 @@ async def test_each_block_of_settings_makes_a_crawl_that_obeys(
     result = await crawl(urls=urls, settings=settings)
     is_dry = bool(settings.get("KOSTER_DRY_RUN"))
     assert sorted(result.fetched) == (urls if is_dry else urls[:1])
-    assert warnings(result) == []
+    assert result.warnings == []
     assert any(name.startswith("koster/") for name in result.stats) is (block != GO_BACK)
     if "KOSTER_SQLITE_PATH" in settings:
         assert Path(settings["KOSTER_SQLITE_PATH"]).is_file()
@@ -124,7 +120,7 @@ async def test_the_record_of_the_robot_is_obeyed(crawl: Crawl, server: Server, b
     site.robots = "User-agent: *\nDisallow: /\n\nUser-agent: FIGTREE\nDisallow: /private\n"
     result = await crawl(urls=[site.url("/"), site.url("/private")], settings=settings_of(block))
     assert site.pages_asked == ["/"]
-    assert warnings(result) == []
+    assert result.warnings == []
 
 
 async def test_what_may_be_used_for_training_is_collected(
@@ -155,7 +151,7 @@ async def test_a_spider_and_a_request_with_a_name(
     result = await crawled(crawl, site, "figtree", tmp_path)
     assert site.pages_asked == ["/"]
     assert result.stats["robotstxt/forbidden"] == 1
-    assert warnings(result) == []
+    assert result.warnings == []
     [asked] = [asked for asked in site.requests if asked.path == "/"]
     assert "FigTree/0.1" in (asked.header("User-Agent") or "")
 
@@ -202,7 +198,7 @@ async def test_wildcards_and_misspelt_lines(
     quoted = re.findall(r"`(line 2 .*?\))`", WILDCARDS)
     assert [verdict.because() for verdict in result.verdicts] == [quoted[said]]
     assert site.pages_asked == []
-    assert warnings(result) == []
+    assert result.warnings == []
 
 
 async def test_sites_that_answer_with_a_page(crawl: Crawl, server: Server) -> None:
@@ -224,7 +220,7 @@ async def test_several_names(crawl: Crawl, server: Server) -> None:
     result = await crawl(urls=site.urls(1, "/private"), settings=settings_of(block))
     [quoted] = re.findall(r"`(line 2 .*?)`", recipe("Several names in order"))
     assert [verdict.because() for verdict in result.verdicts] == [quoted]
-    assert warnings(result) == []
+    assert result.warnings == []
 
 
 async def test_a_site_without_a_robots_txt(crawl: Crawl, server: Server) -> None:
@@ -262,7 +258,7 @@ async def test_an_exception_for_one_site(crawl: Crawl, server: Server) -> None:
     urls = [each.url(path) for each in (site, other) for path in paths]
     result = await crawl(urls=urls, settings=settings)
     assert result.fetched == (site.url(paths[0]),)
-    assert warnings(result) == []
+    assert result.warnings == []
 
 
 async def test_a_proxy(crawl: Crawl, server: Server, tmp_path: Path) -> None:
