@@ -330,7 +330,6 @@ class StopsAll:
 
 
 _STORAGE, _CLOCK, _REDIS, _CODE = "the storage", "the clock", "Redis as the storage", "other code"
-_ARCHIVE = "the archive"
 FAULTS = (
     AroundFault(_STORAGE, "its file is garbage", _at_first(_garbage), 1),
     AroundFault(
@@ -360,7 +359,6 @@ FAULTS = (
     AroundFault(_STORAGE, "cut short in mid-crawl", _in_between(_cut_short), 1, silent=True),
     AroundFault(_STORAGE, "a class that is not configured", _with(KOSTER_STORAGE=Unconfigured), 1),
     AroundFault(_STORAGE, "memory for one site", _with(KOSTER_MEMORY_SITES=1)),
-    AroundFault(_ARCHIVE, "its folder is read-only", _with(KOSTER_ARCHIVE="/proc/self/x"), 1),
     AroundFault(_STORAGE, "the file of the JOBDIR is garbage", _jobdir(_garbage), 1),
     AroundFault(_CLOCK, "a copy of 10 days ahead, which allows all", _of_a_later_clock),
     AroundFault(_CLOCK, "jumps 10 days ahead in mid-crawl", _jumping(DAYS)),
