@@ -96,10 +96,8 @@ class Assembly:
         records = parts.records(config.memory_sites, lambda state: self.sites.forget(state))
         self.pacer = self._pacer(crawler, records, store) if config.pace.obeys else None
         """None if the crawl keeps no delays."""
-        turns = None if self.pacer is None else self.pacer.holds_redirect
-        fetcher = parts.fetch or parts.fetcher(
-            crawler, config, self.stats, self.clock, needs_turn=turns
-        )
+        visit = None if self.pacer is None else self.pacer.asking
+        fetcher = parts.fetch or parts.fetcher(crawler, config, self.stats, self.clock, visit=visit)
         archiver = None
         if config.archive is not None:
             archiver = Archiver(crawler, config.archive, self.robot.name)

@@ -80,20 +80,3 @@ async def test_sites_that_redirect_to_each_other(crawl: Crawl, server: Server) -
     assert {type(error) for _, error in result.refused} == {RobotsUnavailable}
     assert one.asked("/robots.txt") + two.asked("/robots.txt") == 2 * (1 + 5)
     assert result.seconds < 10
-
-
-@pytest.mark.parametrize("late_secs", [0.02, 0.3])
-async def test_a_redirect_to_a_host_that_is_asked_for_the_first_time(
-    crawl: Crawl, server: Server, late_secs: float
-) -> None:
-    """Its delay is not known yet when the first sites redirect to it."""
-    paced = server.site(host="127.0.3.1")
-    paced.robots = Reply(200, robots(1).body, delay=late_secs)
-    others = [server.site(host=f"127.0.3.{n}") for n in range(2, 8)]
-    for n, site in enumerate(others):
-        site.robots = Reply(302, headers={"Location": paced.url("/robots.txt")}, delay=n * 0.1)
-    urls = [paced.url("/page"), *(site.url("/page") for site in others)]
-    result = await crawl(urls=urls, settings=OBEY)
-    assert sorted(result.fetched) == sorted(urls)
-    assert len(paced.requests) == 2 + 6
-    assert min(gaps(paced)) >= 1 - EARLY_SECS, gaps(paced)

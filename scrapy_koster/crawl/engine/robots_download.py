@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from scrapy.http import Response
 
-from scrapy_koster.crawl.engine.answer_limit import AnswerLimit, LimitedConnections
+from scrapy_koster.crawl.engine.answer_limit import limited_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from scrapy import Request
     from scrapy.crawler import Crawler
+
+    from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
 
 
 class RobotsDownload:
@@ -23,7 +24,6 @@ class RobotsDownload:
         downloader: Any = crawler.engine.downloader
         self._middlewares = downloader.middleware
         self._handlers = downloader.handlers
-        self._connections = LimitedConnections()
 
     async def through_middlewares(
         self, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
@@ -38,14 +38,15 @@ class RobotsDownload:
         An answer that passes *limit* ends at once with Scrapy's handler for HTTP/1.1.
         """
         handler = self._handler(request.url)
-        # The interface of Scrapy 2.13 is for Scrapy to call.
-        is_async = iscoroutinefunction(getattr(handler, "download_request", None))
-        sender = self._connections.handler(handler, limit) if is_async else handler
-        response: object = await (
-            self._handlers.download_request_async(request)
-            if sender is handler
-            else sender.download_request(request)
-        )
+        limited = limited_handler(handler, limit)
+        try:
+            response: object = await (
+                self._handlers.download_request_async(request)
+                if limited is None
+                else limited.download_request(request)
+            )
+        finally:
+            limit.end()
         if not isinstance(response, Response):
             raise TypeError(
                 "download_request() of the download handler"
@@ -55,7 +56,7 @@ class RobotsDownload:
         return response
 
     def is_zyte_api(self, url: str) -> bool:
-        """Whether scrapy-zyte-api sends it, which warns of headers that it could choose better."""
+        """Return whether scrapy-zyte-api sends it, which warns of headers it could set better."""
         kinds = type(self._handler(url)).__mro__
         return any(kind.__module__.startswith("scrapy_zyte_api") for kind in kinds)
 

@@ -12,7 +12,6 @@ the sockets, since they have shown that they may hang. The last eighth is kept f
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -35,8 +34,6 @@ _YOUNG_LEAST = 100
 _WAITING_LEAST = 1000
 _SOCKETS_MAX = 1000
 _FILES_UNKNOWN = 512
-# Some loops cannot set a timer for longer.
-_WAIT_MOST_SECS = 86400.0
 
 
 class LookaheadLimit:
@@ -66,6 +63,7 @@ class LookaheadLimit:
         self._new = _Sockets(max(1, sockets * 7 // 8))
         self._failed = _Sockets(max(1, sockets // 2))
         self._sockets = sockets
+        self._is_closed = False
 
     @classmethod
     def of_crawl(
@@ -107,53 +105,40 @@ class LookaheadLimit:
             self._has_room()
 
     def close(self) -> None:
-        """Leave no timer behind, and let nobody wait for a socket."""
+        """Leave no timer behind, and let nobody wait for a socket: no site is asked any more."""
         self._young.clear()
         if self._timer is not None:
             self._timer.cancel()
-        for given in (*self._new.queue, *self._failed.queue):
-            self._end(given)
+        self._is_closed = True
+        self._give()
 
     # Sites that are asked.
 
     @asynccontextmanager
-    async def socket(self, state: SiteState, within_secs: float = math.inf) -> AsyncIterator[bool]:
-        """Hold a socket for the site within this. The value is False if none is free in time."""
+    async def socket(self, state: SiteState) -> AsyncIterator[None]:
+        """Hold a socket for the site within this, when one is free."""
         sockets = self._failed if isinstance(state.known, Failure) else self._new
-        if not sockets.queue and self._has_socket(sockets):
+        if sockets.queue or not self._has_socket(sockets):
+            given: Deferred[None] = Deferred()
+            sockets.queue.append(given)
+            await maybe_deferred_to_future(given)
+        else:
             sockets.open += 1
-        elif not await self._given(sockets, within_secs):
-            yield False
-            return
         try:
-            yield True
+            yield
         finally:
             sockets.open -= 1
             self._give()
-
-    async def _given(self, sockets: _Sockets, within_secs: float) -> bool:
-        given: Deferred[bool] = Deferred()
-        sockets.queue.append(given)
-        timer = self._clock.call_later(min(within_secs, _WAIT_MOST_SECS), self._end, given)
-        try:
-            return await maybe_deferred_to_future(given)
-        finally:
-            timer.cancel()
-
-    def _end(self, given: Deferred[bool]) -> None:
-        for sockets in (self._new, self._failed):
-            if given in sockets.queue:
-                sockets.queue.remove(given)
-                given.callback(False)  # noqa: FBT003
 
     def _give(self) -> None:
         for sockets in (self._new, self._failed):
             while sockets.queue and self._has_socket(sockets):
                 sockets.open += 1
-                sockets.queue.popleft().callback(True)  # noqa: FBT003
+                sockets.queue.popleft().callback(None)
 
     def _has_socket(self, sockets: _Sockets) -> bool:
-        return sockets.open < sockets.limit and self._new.open + self._failed.open < self._sockets
+        is_one_free = self._new.open + self._failed.open < self._sockets
+        return self._is_closed or (is_one_free and sockets.open < sockets.limit)
 
 
 class _Sockets:
@@ -162,7 +147,7 @@ class _Sockets:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.open = 0
-        self.queue: deque[Deferred[bool]] = deque()
+        self.queue: deque[Deferred[None]] = deque()
 
 
 def socket_limit() -> int:

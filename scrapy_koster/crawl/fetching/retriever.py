@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,7 +14,6 @@ from scrapy_koster import signals
 from scrapy_koster.crawl.decision import checked_watch
 from scrapy_koster.crawl.engine.compat import robots_parsed
 from scrapy_koster.crawl.engine.private import CANCELLED
-from scrapy_koster.crawl.fetching.fetcher import TurnNeededError
 from scrapy_koster.crawl.states import Facts
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import (
@@ -39,7 +36,6 @@ from scrapy_koster.storage.latest import is_news
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from contextlib import AbstractAsyncContextManager
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -69,13 +65,8 @@ _LOOK_MOST_SECS = 1.0
 class FetchPacer(Protocol):
     """The pace at which hosts are visited. See ``pacing.pacer``, which is built on this room."""
 
-    async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> object:
+    async def turn_to_ask(self, state: SiteState) -> object:
         """Wait until /robots.txt may be fetched."""
-
-    def asking(
-        self, state: SiteState, after: TurnNeededError | None
-    ) -> AbstractAsyncContextManager[None]:
-        """Return the context of one visit. Entering raises TurnNeededError without a turn."""
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
         """Note a visit before *known* is stored; return it, fresh for some visits at least."""
@@ -165,7 +156,11 @@ class Retriever:
     async def _run(self, state: SiteState, page: Request) -> None:
         before = state.facts
         try:
-            await self._attempt(state, page)
+            try:
+                await self._attempt(state, page)
+            finally:
+                # If nothing was stored: another has learnt it, or there was an error.
+                await self._store.release(state.site)
         except CANCELLED:  # by nobody here: the loop ends, and has no time for more
             self._closing = True
         except Exception as error:  # noqa: BLE001  # a parser or a middleware may be anybody's
@@ -186,60 +181,31 @@ class Retriever:
         state.learn(facts)
 
     async def _attempt(self, state: SiteState, page: Request) -> None:
-        began = self._clock.epoch()
-        after: TurnNeededError | None = None
+        began, held_secs = self._clock.epoch(), 0.0
         while isinstance(self._step(state), Ask):
+            if held_secs:
+                # The later, the longer it takes.
+                look_secs = 0.1 + (self._clock.epoch() - began) / 4
+                look_secs = max(min(look_secs, _LOOK_MOST_SECS, held_secs), 0.1)
+                await self._clock.sleep(look_secs * (0.75 + self._chance() / 2))
             if self._pacer is not None:
-                await self._pacer.turn_to_ask(state, after)
-            try:
-                held_secs = await self._ask(state, page, began, after)
-            except TurnNeededError as needed:
-                # A turn is waited for without a socket and without a claim.
-                after = needed if needed.url else after
-                continue
-            finally:
-                # If nothing was stored: another has learnt it, or there was an error.
-                await self._store.release(state.site)
-            if not held_secs:
-                return
-            after = None
-            # The later, the longer it takes.
-            look_secs = min(0.1 + (self._clock.epoch() - began) / 4, _LOOK_MOST_SECS, held_secs)
-            await self._clock.sleep(max(look_secs, 0.1) * (0.75 + self._chance() / 2))
+                await self._pacer.turn_to_ask(state)
+            async with self._limit.socket(state):
+                # Not before there is a socket: the claim would run out while it waits.
+                claimed = None if self._is_settled(state) else await self._claimed(state, page)
+                if claimed is None or self._is_settled(state):
+                    return
+                self._fetching.add(state)
+                held_secs = claimed.held_secs
+                if not held_secs:
+                    await self._fetch(state, page, began)
+                    return
 
-    async def _ask(
-        self, state: SiteState, page: Request, began: float, after: TurnNeededError | None
-    ) -> float:
-        """Fetch a robots.txt, unless another process does; return the seconds it may take for that.
-
-        Raises TurnNeededError if a host needs a turn first.
-        """
-        left_secs = given_up_at(state.known, policy=self._config.policy) - self._clock.epoch()
-        # A site that is asked although it was given up has no such limit.
-        left_secs = left_secs if left_secs > 0 else math.inf
-        async with self._limit.socket(state, left_secs) as has_socket:
-            if not has_socket or self._is_settled(state):
-                return 0.0
-            # Not before there is a socket: the claim would run out while it waits.
-            claimed = await self._claimed(state, page)
-            if self._is_settled(state):
-                return 0.0
-            self._fetching.add(state)
-            if claimed.held_secs:
-                return claimed.held_secs
-            async with self._turn(state, after):
-                if after is None or after.url is None:
-                    self._announcer.send(signals.robots_requested, site=state.site)
-                stale = last_copy(state.known)
-                result = await self._fetcher.fetch(state.site, page, stale, after=after)
+    async def _fetch(self, state: SiteState, page: Request, began: float) -> None:
+        self._announcer.send(signals.robots_requested, site=state.site)
+        result = await self._fetcher.fetch(state.site, page, last_copy(state.known))
         if not self._closing:
             await self._learn(state, page, result, began)
-        return 0.0
-
-    def _turn(
-        self, state: SiteState, after: TurnNeededError | None
-    ) -> AbstractAsyncContextManager[None]:
-        return nullcontext() if self._pacer is None else self._pacer.asking(state, after)
 
     def _is_settled(self, state: SiteState) -> bool:
         """Return whether there is nothing to ask, or nobody waits for it."""

@@ -1,4 +1,4 @@
-"""One download of a robots.txt: its limits, the signals that Scrapy sends, and its wholeness."""
+"""The requests of one fetch: what is sent, the limits of the answers, and their wholeness."""
 
 from __future__ import annotations
 
@@ -6,22 +6,33 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy import signals
-from scrapy.exceptions import ResponseDataLossError, StopDownload
+from scrapy.exceptions import DownloadTimeoutError, ResponseDataLossError, StopDownload
+from scrapy.http import Response
+from w3lib.url import safe_url_string
 
-from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
+from scrapy_koster.crawl.engine.answer_limit import (
+    HEADERS_MAX_BYTES,
+    HEADERS_TOO_LONG,
+    AnswerLimit,
+)
 from scrapy_koster.crawl.engine.robots_mark import MARK
-from scrapy_koster.crawl.fetching.coding import codings_in, decoded
+from scrapy_koster.crawl.fetching.coding import codings_in, decoded, gunzipped, is_gzip
+from scrapy_koster.crawl.fetching.robots_request import robots_request
+from scrapy_koster.protocol.access import Answer, NoAnswer
 from scrapy_koster.protocol.exchange import Exchange, digest_of
+from scrapy_koster.protocol.line import whole_lines
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.standing import Standing, standing_stated
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
     from scrapy.http.headers import Headers
 
     from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.robots_download import RobotsDownload
+    from scrapy_koster.protocol.access import Copy
 
 _PARTIAL = 206
 _IN_PART = (
@@ -35,71 +46,99 @@ _STOPPED = (
 
 
 class Transfer:
-    """The part of a fetch that one request is: a hop, or an attempt of a middleware's own."""
+    """Sends the requests of one fetch. Each of them has it in its meta."""
 
-    def __init__(self, max_bytes: int, exchanges: list[Exchange] | None, *, plain: bool) -> None:
-        """*max_bytes* of a body are read. *plain*: the file is asked for as it is.
-
-        The hops of a fetch add what they sent and received to *exchanges*, None without an archive.
-        """
-        self._max_bytes = max_bytes
-        self._exchanges = exchanges
-        self._plain = plain
-        self._limit = AnswerLimit(max_bytes)
+    def __init__(
+        self,
+        crawler: Crawler,
+        config: Config,
+        clock: Clock,
+        download: RobotsDownload,
+        *,
+        page: Request,
+        stale: Copy | None,
+    ) -> None:
+        """*page* is the request on whose behalf the site is asked. *stale* is revalidated."""
+        self._crawler = crawler
+        self._config = config
+        self._clock = clock
+        self._download = download
+        self._page = page
+        self._stale = stale
+        self._limit = AnswerLimit(config.max_bytes)
         self._received = 0
-        self.digest = ""
-        """Of the body as it was received; "" if the site sent none."""
+        self._digest = ""
+        self._is_plain = True
+        """Whether the file is asked for as it is: as text, and not compressed."""
+        self.is_over = False
+        """Whether its time is over, or the crawl closes."""
+        self.is_proxied = False
+        """Whether the last request was sent to a proxy."""
         self.address = ""
-        """The address of the host; "" if it is not known, or that of a proxy."""
+        """The address of the host that answered last; "" if unknown, or that of a proxy."""
+        self.exchanges: list[Exchange] = []
+        """What was sent and received, if there is an archive."""
 
-    async def run(
-        self, crawler: Crawler, clock: Clock, download: RobotsDownload, request: Request
-    ) -> Response:
-        """Send *request*, and return the response. A middleware may have it sent again."""
-        self._limit, self._received, began = AnswerLimit(self._max_bytes), 0, clock.epoch()
-        tell = partial(crawler.signals.send_catch_log, request=request, spider=crawler.spider)
+    def end(self) -> None:
+        """Send no further request. The one that is under way is cancelled by the caller."""
+        self.is_over = True
+
+    async def get(self, url: str) -> Answer | NoAnswer:
+        """Return the answer to a request for *url*, or to one that a middleware has in its place.
+
+        A middleware may answer in place of the site.
+        """
+        self._is_plain = not self._download.is_zyte_api(url)
+        request = robots_request(
+            url, self._page, self._stale, config=self._config, plain=self._is_plain
+        )
+        request.meta[MARK] = self
+        for _ in range(self._config.redirect_max + 1):
+            self._digest = self.address = ""
+            try:
+                result = await self._download.through_middlewares(self._send, request)
+            finally:
+                self.is_proxied = "proxy" in request.meta
+            if isinstance(result, Response):
+                return self._answer(result)
+            if self.is_over:  # the middleware took that for a failure to retry
+                raise DownloadTimeoutError("a downloader middleware would try again")
+            request = result
+        return NoAnswer("a downloader middleware replaces the request again and again")
+
+    async def _send(self, request: Request) -> Response:
+        """Return the decoded response to *request*. A middleware may have it sent again."""
+        self._limit, self._received = AnswerLimit(self._config.max_bytes), 0
+        began = self._clock.epoch()
+        tell = partial(
+            self._crawler.signals.send_catch_log, request=request, spider=self._crawler.spider
+        )
         tell(signals.request_reached_downloader)
-        if self._plain:  # a middleware may set it for all requests
+        if self._is_plain:  # a middleware may set it for all requests
             request.headers["Accept-Encoding"] = "identity"
         try:
             try:
-                response = await download.send(request, self._limit)
+                response = await self._download.send(request, self._limit)
             except StopDownload as error:  # of a handler of the crawl: ours does not fail
                 raise RuntimeError(_STOPPED) from error
-            finally:
-                self._limit.check()
-            self.digest = digest_of(response.body)
+            self._digest = digest_of(response.body)
             if "proxy" not in request.meta and response.ip_address is not None:
                 self.address = str(response.ip_address)
-            if self._exchanges is not None:
-                self._exchanges.append(_exchange(request, response, began, self.digest))
+            if self._config.archive:
+                self.exchanges.append(_exchange(request, response, began, self._digest))
             tell(signals.response_downloaded, response=response)
         finally:
             tell(signals.request_left_downloader)
         is_file = standing_stated(response.status) is Standing.OBEYED
         if is_file:
             self._check_whole(request, response)
-        coding = b",".join(response.headers.getlist("Content-Encoding"))
-        codings = codings_in(coding.decode("latin-1"))
-        response.headers.pop("Content-Encoding", None)
-        if not codings:
-            return response
-        body = b""
-        try:
-            body = decoded(response.body, codings, self._max_bytes)
-        except ValueError as error:
-            if is_file:
-                raise ResponseDataLossError(str(error)) from None
-        return response.replace(body=body)
-
-    def headers_ended(self) -> None:
-        """Allow a body from now on."""
-        self._limit.headers_ended()
+        return self._decoded(response, is_file=is_file)
 
     def count(self, data: bytes) -> None:
         """Count *data*, a piece of the body; raise StopDownload if there is enough of it."""
+        self._limit.headers_ended()
         self._received += len(data)
-        if self._received > self._max_bytes:
+        if self._received > self._config.max_bytes:
             raise StopDownload(fail=False)
 
     def _check_whole(self, request: Request, response: Response) -> None:
@@ -107,9 +146,54 @@ class Transfer:
         if response.status == _PARTIAL and request.headers.get("Range"):
             raise RuntimeError(_IN_PART)
         length = response.headers.get("Content-Length")
-        is_stopped = "download_stopped" in response.flags and self._received <= self._max_bytes
-        if is_stopped and length != b"%d" % len(response.body):
+        is_stopped = "download_stopped" in response.flags
+        is_cut_here = self._received > self._config.max_bytes
+        if is_stopped and not is_cut_here and length != b"%d" % len(response.body):
             raise RuntimeError(_STOPPED)
+
+    def _decoded(self, response: Response, *, is_file: bool) -> Response:
+        """Return *response* without its Content-Encoding, before a middleware decodes a part."""
+        codings = codings_in(_joined(response.headers.getlist("Content-Encoding")))
+        response.headers.pop("Content-Encoding", None)
+        if not codings:
+            return response
+        body = b""
+        try:
+            body = decoded(response.body, codings, self._config.max_bytes)
+        except ValueError as error:
+            if is_file:
+                raise ResponseDataLossError(str(error)) from None
+        return response.replace(body=body)
+
+    def _answer(self, response: Response) -> Answer | NoAnswer:
+        """Return what *response* answers, within the limits of section 6."""
+        lines = [(name, _joined(values)) for name, values in dict.items(response.headers)]
+        # With most handlers this is the only limit.
+        if sum(len(name) + len(value) for name, value in lines) > HEADERS_MAX_BYTES:
+            return NoAnswer(HEADERS_TOO_LONG)
+        headers = {name.decode("latin-1").lower(): value for name, value in lines}
+        if codings := codings_in(headers.get("content-encoding", "")):
+            return NoAnswer(f"its Content-Encoding is not decoded: {printable(', '.join(codings))}")
+        if "location" in headers:
+            headers["location"] = safe_url_string(response.headers["Location"] or b"")
+        limit = self._config.max_bytes
+        body: bytes | None = response.body
+        if is_gzip(response.body) and standing_stated(response.status) is Standing.OBEYED:
+            body = gunzipped(response.body, limit)
+        if body is None:
+            return NoAnswer("it is a gzip file that is broken or has no end")
+        return Answer(
+            response.url,
+            response.status,
+            headers,
+            whole_lines(body, limit),
+            cut_bytes=limit if len(body) > limit else None,
+            digest=self._digest or digest_of(response.body),
+        )
+
+
+def _joined(values: list[bytes]) -> str:
+    return b", ".join(values).decode("latin-1")
 
 
 def _exchange(request: Request, response: Response, began: float, digest: str) -> Exchange:

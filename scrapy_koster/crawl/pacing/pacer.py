@@ -26,9 +26,7 @@ from twisted.internet.defer import Deferred
 from scrapy_koster.crawl.clock import LONG_AGO
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
-from scrapy_koster.crawl.fetching.fetcher import TurnNeededError
 from scrapy_koster.crawl.pacing.hosts import LATE_MOST_SECS, Hosts
-from scrapy_koster.crawl.states import State
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.delay import names_delay
 from scrapy_koster.protocol.path import is_robots_txt
@@ -66,7 +64,6 @@ _TELL_SECS = 60.0
 _VISITS = 10
 # The delay by which a visit is noted before it is known whether the host requests one.
 _FIRST_SECS = 1.0
-_LOOK_SECS = 0.1
 
 
 class Pacer:
@@ -106,8 +103,6 @@ class Pacer:
             most=config.memory_sites,
             is_idle=self._is_idle,
         )
-        self._redirected: set[SiteState] = set()
-        """Sites whose redirect waits until it is known if the other host requests a delay."""
         self._tell_at = LONG_AGO
         self._is_closed = False
         self.too_long = delays.too_long
@@ -323,67 +318,38 @@ class Pacer:
     async def _begin(self, host: Host, request: Request | None) -> None:
         """Return when a visit may begin. The time of *request* may have passed in its slot.
 
-        A robots.txt does not wait here, but raises TurnNeededError.
+        A robots.txt to which another one redirects has not waited for its turn before.
         """
-        if request is None and host.under_way:
-            raise TurnNeededError
         while host.gap:
             if host.taken_by is request:
                 host.taken_by, host.taken_until = None, LONG_AGO
             left = host.next_visit - self._clock.now()
-            if left <= 0:
+            is_free = request is not None or not host.under_way
+            if left <= 0 and is_free:
                 is_claimed = self._clock.now() < host.open_until
                 host.open_until = LONG_AGO
                 left = await self._store.visit(host.name, host.gap, begun=is_claimed)
                 left = max(left, host.next_visit - self._clock.now())  # others may have begun
-            if left <= 0:
-                return
+                if left <= 0:
+                    return
             host.next_visit = max(host.next_visit, self._clock.now() + left)
-            if request is None:
-                raise TurnNeededError
-            with self._waiting(request):
+            with nullcontext() if request is None else self._waiting(request):
                 if not await self.wait(host, request):
-                    self._refuse(request)
+                    if request is not None:
+                        self._refuse(request)
                     raise IgnoreRequest("the crawl is closing")
 
     # A robots.txt is a visit, too.
 
-    def holds_redirect(self, url: str) -> bool:
-        """Return whether a redirect to *url* needs a turn, or it is not known yet if it does."""
-        return self._host_of(url) is not None or self._is_first_fetched(url)
-
-    def _is_first_fetched(self, url: str) -> bool:
-        """Return whether the robots.txt of the site of *url* is on its way for the first time."""
-        state = self._records.met(url)
-        if state is None or state in self._redirected:
-            return False
-        return state.known is None and state.state is State.FETCHING
-
-    def _host_asked(self, state: SiteState, after: TurnNeededError | None) -> Host | None:
-        url = after.url if after is not None and after.url else state.site.robots_url
-        return self._host_of(url)  # an old copy may name a delay
-
-    async def turn_to_ask(self, state: SiteState, after: TurnNeededError | None) -> None:
-        """Wait until /robots.txt may be fetched. *after* says where it redirects to, if it does."""
-        if after is not None and after.url is not None:
-            # Two sites that redirect to each other do not wait for each other.
-            self._redirected.add(state)
-            until = self._clock.now() + self._config.timeout_secs
-            while self._is_first_fetched(after.url) and self._clock.now() < until:
-                await self._clock.sleep(_LOOK_SECS)
-            self._redirected.discard(state)
-        host = self._host_asked(state, after)
+    async def turn_to_ask(self, state: SiteState) -> None:
+        """Wait until the robots.txt of a site may be fetched: an old copy may name a delay."""
+        host = self._host_of(state.site.robots_url)
         if host is not None:
             await self.wait(host)
 
-    def asking(
-        self, state: SiteState, after: TurnNeededError | None
-    ) -> AbstractAsyncContextManager[None]:
-        """Have a robots.txt fetched within this: that is one visit.
-
-        Raises TurnNeededError without a URL if it may not begin now.
-        """
-        host = self._host_asked(state, after)
+    def asking(self, url: str) -> AbstractAsyncContextManager[None]:
+        """Have the robots.txt at *url* fetched within this, as soon as it may be: one visit."""
+        host = self._host_of(url)
         return nullcontext() if host is None else self._visit(host, None)
 
     async def learnt(self, state: SiteState, known: Known) -> Known:
