@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred
 from scrapy_koster.crawl.engine.private import CANCELLED, belonging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
@@ -65,13 +65,13 @@ class Clock:
         finally:
             timer.cancel()
 
-    async def within(self, secs: float, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """Return what *coroutine* does; after *secs* cancel it, and raise LateError.
+    async def within(self, secs: float, awaited: Awaitable[_T]) -> _T:
+        """Return the result of *awaited*; after *secs* cancel it, and raise LateError.
 
         In a process that was stopped meanwhile the time is over before what has ended can say so:
         it gets a moment for that.
         """
-        running: Deferred[_T] = deferred_from_coro(coroutine)
+        running: Deferred[_T] = deferred_from_coro(awaited)
         late = []
 
         def end() -> None:

@@ -103,9 +103,8 @@ class Fetcher:
         """
         secs = self._config.timeout_secs
         self._stats.asked()
-        transfer = Transfer(
-            self._crawler, self._config, self._clock, self._download, page=page, stale=stale
-        )
+        config, clock, download = self._config, self._clock, self._download
+        transfer = Transfer(self._crawler, config, clock, download, page, stale)
         asking: Deferred[Answer | NoAnswer] = deferred_from_coro(self._follow(site, transfer))
         timer = self._clock.call_later(secs, self._end, asking)
         self._add(asking, transfer)

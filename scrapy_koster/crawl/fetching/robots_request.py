@@ -28,7 +28,7 @@ def robots_request(
     """
     meta = _meta(page, config)
     # Present and empty: no default puts one here.
-    headers: dict[str, Any] = {"Cookie": [], "Range": []}
+    headers: dict[str, Any] = {"Cookie": []}
     if plain:
         # A file that comes as it is can be cut where KOSTER_MAX_BYTES is.
         headers |= {"Accept": "text/plain, */*;q=0.1", "Accept-Encoding": "identity"}

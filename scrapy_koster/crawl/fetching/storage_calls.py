@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from secrets import token_hex
-from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from scrapy.utils.asyncio import is_asyncio_available
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -28,7 +27,7 @@ from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, Stora
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from scrapy_koster.crawl.clock import Clock, Instant
+    from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.messages.stats import Stats
@@ -74,7 +73,7 @@ class StorageCalls:
         self._storage: Storage | None = None
         self._secs = min(config.timeout_secs, _CALL_SECS)
         self._threads = Threads(1 if self._is_batched else _THREADS)
-        self._running = 0
+        self._opening = Lock()
         self._waiting: deque[_Call] = deque()
         self._hanging: list[_Call] = []
         self._claims: set[Site] = set()
@@ -176,19 +175,17 @@ class StorageCalls:
         self, method: str, *args: Any, read: Callable[[Any], Any] = _done, **how: Any
     ) -> Any | None:
         """Return the result of *method*, read by *read*; None if the storage fails."""
-        self._hanging = [call for call in self._hanging if not call.is_made]
+        self._hanging = [call for call in self._hanging if not call.outcome.done()]
         if self._hanging or self._clock.now() < self._rests_until:
             self._stats.storage_error()
             return None
-        call = _Call(method, args, how, self._clock.now())
+        call = _Call(method, args, how, Future())
         try:
             if self._config.storage.blocking:
-                self._waiting.append(call)
-                self._begin()
-                [outcome] = await maybe_deferred_to_future(call.ended)
+                await self._in_thread(call)
             else:
-                [outcome] = self._make([call])
-            result = read(_checked(outcome))
+                self._make([call])
+            result = read(_checked(call.outcome.result()))
         except CANCELLED:  # the loop ends, which is no failure; Twisted's is an Exception
             raise
         except Exception as error:  # noqa: BLE001  # a storage may be anybody's
@@ -196,6 +193,19 @@ class StorageCalls:
             return None
         self._has_answered = self._has_answered or bool(method)
         return result
+
+    async def _in_thread(self, call: _Call) -> None:
+        make: Callable[[], None] = partial(self._make, [call])
+        if self._is_batched and call.method:
+            self._waiting.append(call)
+            make = self._make_waiting
+        try:
+            await self._clock.within(self._secs, self._threads.run(make))
+        except LateError:
+            self._hanging.append(call)
+            self._rest_secs = _REST_MOST_SECS
+            self._rests_until = self._clock.now() + self._rest_secs
+            raise StorageError(f"a call has not ended within {self._secs:g} s") from None
 
     def _failed(self, error: Exception) -> None:
         self._stats.storage_error()
@@ -214,73 +224,50 @@ class StorageCalls:
             error=error,
         )
 
-    # In threads, if the storage is blocking.
+    # In a thread, if the storage is blocking.
 
-    def _begin(self) -> None:
-        # The first call opens the storage, which is done once.
-        most = 1 if self._is_batched or self._storage is None else _THREADS
-        together = _TOGETHER if self._is_batched else 1
-        while self._waiting and self._running < most:
-            count = min(len(self._waiting), together)
-            self._running += 1
-            deferred_from_coro(self._run([self._waiting.popleft() for _ in range(count)]))
+    def _make_waiting(self) -> None:
+        """Make the calls that wait together. An earlier message may have had all of them."""
+        count = min(len(self._waiting), _TOGETHER)
+        if count:
+            self._make([self._waiting.popleft() for _ in range(count)])
 
-    async def _run(self, calls: Sequence[_Call]) -> None:
-        # The first has waited for longest.
-        left_secs = max(self._secs - (self._clock.now() - calls[0].since), 0.0)
-        try:
-            made = self._threads.run(partial(self._make, calls))
-            outcomes = await self._clock.within(left_secs, made)
-        except LateError:
-            self._hanging.append(calls[0])
-            self._rest_secs = _REST_MOST_SECS
-            self._rests_until = self._clock.now() + self._rest_secs
-            late = StorageError(f"a call has not ended within {self._secs:g} s")
-            calls, self._waiting = (*calls, *self._waiting), deque()
-            outcomes = [late] * len(calls)
-        self._running -= 1
-        for call, outcome in zip(calls, outcomes, strict=True):
-            call.ended.callback([outcome])
-        self._begin()
-
-    def _make(self, calls: Sequence[_Call]) -> Sequence[Any]:
-        """Make *calls*, and return what each returns, or the exception that it raises."""
+    def _make(self, calls: Sequence[_Call]) -> None:
         try:
             storage: Any = self._opened()
-            if not calls[0].method:
-                return [None]
-            if self._is_batched:
-                together = storage.call_together([(c.method, c.args, c.how) for c in calls])
-                return [outcome for _, outcome in zip(calls, together, strict=True)]
-            return [getattr(storage, call.method)(*call.args, **call.how) for call in calls]
+            method, args, how, _ = calls[0]
+            if not method:
+                outcomes = [None]
+            elif self._is_batched:
+                outcomes = storage.call_together([call[:3] for call in calls])
+            else:
+                outcomes = [getattr(storage, method)(*args, **how)]
         except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
-            return [error] * len(calls)
-        finally:
-            calls[0].is_made = True
+            outcomes = [error] * len(calls)
+        for call, outcome in zip(calls, outcomes, strict=True):
+            call.outcome.set_result(outcome)
 
     def _opened(self) -> Storage:
-        if self._storage is None:
-            opened = self._config.open_storage(self._robot)
-            if isinstance(opened, type) or not hasattr(opened, "get"):
-                kind = type(opened).__name__
-                raise StorageError(f"from_settings() returned a {kind}, not a storage")
-            if self._closed:  # the crawl has ended meanwhile
-                opened.close()
-            self._storage = opened
-        return self._storage
+        with self._opening:
+            if self._storage is None:
+                opened = self._config.open_storage(self._robot)
+                if isinstance(opened, type) or not hasattr(opened, "get"):
+                    kind = type(opened).__name__
+                    raise StorageError(f"from_settings() returned a {kind}, not a storage")
+                if self._closed:  # the crawl has ended meanwhile
+                    opened.close()
+                self._storage = opened
+            return self._storage
 
 
-@dataclass(slots=True, eq=False)
-class _Call:
+class _Call(NamedTuple):
     """A method of the storage with its arguments; "" opens the storage."""
 
     method: str
     args: tuple[Any, ...]
     how: dict[str, Any]
-    since: Instant
-    ended: Deferred[list[Any]] = field(default_factory=Deferred)
-    """A list of what the method returns, or the exception that it raises."""
-    is_made: bool = False
+    outcome: Future[Any]
+    """What the method has returned, or the exception that it raised, as a value."""
 
 
 def _checked(outcome: Any) -> Any:
@@ -309,8 +296,8 @@ class Threads:
         self._started = 0
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
 
-    async def run(self, call: Callable[[], _T]) -> _T:
-        """Return the result of *call*, which a thread makes, in the order of these calls."""
+    def run(self, call: Callable[[], _T]) -> Deferred[_T]:
+        """Return a Deferred of what *call* returns. Threads make the calls in their order."""
         ended: Deferred[_T] = Deferred()
         in_loop = _caller_in_loop()
 
@@ -323,7 +310,7 @@ class Threads:
                 in_loop(ended.callback, result)
 
         self.submit(make)
-        return await maybe_deferred_to_future(ended)
+        return ended
 
     def submit(self, call: Callable[[], object]) -> None:
         """Have *call* made by a thread."""

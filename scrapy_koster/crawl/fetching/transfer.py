@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -34,50 +35,37 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.robots_download import RobotsDownload
     from scrapy_koster.protocol.access import Copy
 
-_PARTIAL = 206
-_IN_PART = (
-    f"a middleware asks for a part of the robots.txt. Let it set no Range header if {MARK!r} is in"
-    " request.meta"
-)
 _STOPPED = (
     "a handler of the signal bytes_received or headers_received raised StopDownload for the"
     f" robots.txt. Let it return at once if {MARK!r} is in request.meta"
 )
 
 
+@dataclass(eq=False)
 class Transfer:
     """Sends the requests of one fetch. Each of them has it in its meta."""
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        config: Config,
-        clock: Clock,
-        download: RobotsDownload,
-        *,
-        page: Request,
-        stale: Copy | None,
-    ) -> None:
-        """*page* is the request on whose behalf the site is asked. *stale* is revalidated."""
-        self._crawler = crawler
-        self._config = config
-        self._clock = clock
-        self._download = download
-        self._page = page
-        self._stale = stale
-        self._limit = AnswerLimit(config.max_bytes)
-        self._received = 0
-        self._digest = ""
-        self._is_plain = True
-        """Whether the file is asked for as it is: as text, and not compressed."""
-        self.is_over = False
-        """Whether its time is over, or the crawl closes."""
-        self.is_proxied = False
-        """Whether the last request was sent to a proxy."""
-        self.address = ""
-        """The address of the host that answered last; "" if unknown, or that of a proxy."""
-        self.exchanges: list[Exchange] = []
-        """What was sent and received, if there is an archive."""
+    crawler: Crawler
+    config: Config
+    clock: Clock
+    download: RobotsDownload
+    page: Request
+    """The request on whose behalf the site is asked."""
+    stale: Copy | None
+    """A copy that is revalidated."""
+    is_over: bool = False
+    """Whether its time is over, or the crawl closes."""
+    is_proxied: bool = False
+    """Whether the last request was sent to a proxy."""
+    address: str = ""
+    """The address of the host that answered last; "" if unknown, or that of a proxy."""
+    exchanges: list[Exchange] = field(default_factory=list)
+    """What was sent and received, if there is an archive."""
+    _is_plain: bool = True
+    """Whether the file is asked for as it is: as text, and not compressed."""
+    _limit: AnswerLimit = field(init=False)
+    _received: int = 0
+    _digest: str = ""
 
     def end(self) -> None:
         """Send no further request. The one that is under way is cancelled by the caller."""
@@ -88,15 +76,15 @@ class Transfer:
 
         A middleware may answer in place of the site.
         """
-        self._is_plain = not self._download.is_zyte_api(url)
+        self._is_plain = not self.download.is_zyte_api(url)
         request = robots_request(
-            url, self._page, self._stale, config=self._config, plain=self._is_plain
+            url, self.page, self.stale, config=self.config, plain=self._is_plain
         )
         request.meta[MARK] = self
-        for _ in range(self._config.redirect_max + 1):
+        for _ in range(self.config.redirect_max + 1):
             self._digest = self.address = ""
             try:
-                result = await self._download.through_middlewares(self._send, request)
+                result = await self.download.through_middlewares(self._send, request)
             finally:
                 self.is_proxied = "proxy" in request.meta
             if isinstance(result, Response):
@@ -108,46 +96,46 @@ class Transfer:
 
     async def _send(self, request: Request) -> Response:
         """Return the decoded response to *request*. A middleware may have it sent again."""
-        self._limit, self._received = AnswerLimit(self._config.max_bytes), 0
-        began = self._clock.epoch()
+        limit = self._limit = AnswerLimit(self.config.max_bytes)
+        self._received, began = 0, self.clock.epoch()
         tell = partial(
-            self._crawler.signals.send_catch_log, request=request, spider=self._crawler.spider
+            self.crawler.signals.send_catch_log, request=request, spider=self.crawler.spider
         )
         tell(signals.request_reached_downloader)
-        if self._is_plain:  # a middleware may set it for all requests
+        # A middleware may have set these headers, as for all requests.
+        request.headers.pop("Range", None)
+        if self._is_plain:
             request.headers["Accept-Encoding"] = "identity"
         try:
             try:
-                response = await self._download.send(request, self._limit)
+                response = await self.download.send(request, limit)
             except StopDownload as error:  # of a handler of the crawl: ours does not fail
                 raise RuntimeError(_STOPPED) from error
             self._digest = digest_of(response.body)
             if "proxy" not in request.meta and response.ip_address is not None:
                 self.address = str(response.ip_address)
-            if self._config.archive:
+            if self.config.archive:
                 self.exchanges.append(_exchange(request, response, began, self._digest))
             tell(signals.response_downloaded, response=response)
         finally:
             tell(signals.request_left_downloader)
         is_file = standing_stated(response.status) is Standing.OBEYED
         if is_file:
-            self._check_whole(request, response)
+            self._check_whole(response)
         return self._decoded(response, is_file=is_file)
 
     def count(self, data: bytes) -> None:
         """Count *data*, a piece of the body; raise StopDownload if there is enough of it."""
         self._limit.headers_ended()
         self._received += len(data)
-        if self._received > self._config.max_bytes:
+        if self._received > self.config.max_bytes:
             raise StopDownload(fail=False)
 
-    def _check_whole(self, request: Request, response: Response) -> None:
+    def _check_whole(self, response: Response) -> None:
         """Raise RuntimeError if a mistake of the robot has cut *response*."""
-        if response.status == _PARTIAL and request.headers.get("Range"):
-            raise RuntimeError(_IN_PART)
         length = response.headers.get("Content-Length")
         is_stopped = "download_stopped" in response.flags
-        is_cut_here = self._received > self._config.max_bytes
+        is_cut_here = self._received > self.config.max_bytes
         if is_stopped and not is_cut_here and length != b"%d" % len(response.body):
             raise RuntimeError(_STOPPED)
 
@@ -159,7 +147,7 @@ class Transfer:
             return response
         body = b""
         try:
-            body = decoded(response.body, codings, self._config.max_bytes)
+            body = decoded(response.body, codings, self.config.max_bytes)
         except ValueError as error:
             if is_file:
                 raise ResponseDataLossError(str(error)) from None
@@ -176,7 +164,7 @@ class Transfer:
             return NoAnswer(f"its Content-Encoding is not decoded: {printable(', '.join(codings))}")
         if "location" in headers:
             headers["location"] = safe_url_string(response.headers["Location"] or b"")
-        limit = self._config.max_bytes
+        limit = self.config.max_bytes
         body: bytes | None = response.body
         if is_gzip(response.body) and standing_stated(response.status) is Standing.OBEYED:
             body = gunzipped(response.body, limit)
