@@ -171,9 +171,9 @@ def build_sites(
     limit = (lookahead or limited)(clock, engine.wake)
 
     retriever = Retriever(
-        crawler,
-        config,
-        announcer,
+        crawler=crawler,
+        config=config,
+        announcer=announcer,
         clock=clock,
         chance=chance,
         fetcher=fetcher,

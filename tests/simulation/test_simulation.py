@@ -138,15 +138,15 @@ def test_a_claim_that_is_taken_before_the_turn_is_found(
     class ClaimsFirst(Retriever):
         async def _attempt(self, state: Any, page: Any) -> None:
             while isinstance(self._step(state), Ask):
-                claimed = await self._claimed(state, page)
+                held_secs = await self._claimed(state, page)
                 if self._is_settled(state):
                     return
-                if claimed.held_secs:
-                    await self._clock.sleep(1.0)
+                if held_secs:
+                    await self.clock.sleep(1.0)
                     continue
-                async with self._limit.socket(state):
+                async with self.limit.socket(state):
                     self._fetching.add(state)
-                    await self._fetch(state, page, self._clock.epoch())
+                    await self._fetch(state, page, self.clock.epoch())
                     return
 
     monkeypatch.setattr("scrapy_koster.crawl.assembly.Retriever", ClaimsFirst)

@@ -19,6 +19,7 @@ from twisted.python.failure import Failure
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.protocol.printable import error_text
+from scrapy_koster.protocol.step import Ask, next_step
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import judged, seconds, sound
 from scrapy_koster.storage.memory import MemoryStorage
@@ -94,7 +95,7 @@ class StorageCalls:
     async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
         """Claim *site* for *secs*; granted if the storage fails, or has no claims.
 
-        With *unless_known* nothing is claimed if a copy or failure of the site is stored.
+        With *unless_known* nothing is claimed if a stored copy or failure decides about the site.
         """
         if self._has_claims:
             claimed = await self._claim(site, secs, unless_known=unless_known)
@@ -110,13 +111,17 @@ class StorageCalls:
         self._claims.add(site)  # before the call, whose answer may be lost
         how = {"now": self._clock.epoch(), "secs": secs, "unless_known": unless_known}
         claimed = await self._call("claim", site, self._owner, read=_sound_claim, **how) or GRANTED
-        known = self._judged(claimed.known)
-        if unless_known and claimed.known is not None and known is None:
-            # It is of no use under the settings of today. By now another may have put more.
+        known, is_found = self._judged(claimed.known), claimed.known is not None
+        if unless_known and is_found and not self._decides(known):
+            # By now another process may have stored more.
             return await self._claim(site, secs, unless_known=False)
-        if claimed.held_secs or (unless_known and known is not None):
+        if claimed.held_secs or (unless_known and is_found):
             self._claims.discard(site)
         return Claimed(known, claimed.held_secs)
+
+    def _decides(self, known: Known | None) -> bool:
+        step = next_step(known, now=self._clock.epoch(), policy=self._config.policy)
+        return not isinstance(step, Ask)
 
     def _judged(self, known: Known | None) -> Known | None:
         return judged(known, policy=self._config.policy, max_bytes=self._config.max_bytes)
