@@ -13,7 +13,7 @@ from twisted.internet.defer import CancelledError
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from scrapy import Request
@@ -48,6 +48,7 @@ def dupefilter_of(scheduler: BaseScheduler) -> BaseDupeFilter | None:
 
 _FETCHING = signals.request_reached_downloader
 _MOVING = (
+    _FETCHING,
     signals.request_scheduled,
     signals.response_received,
     signals.item_scraped,
@@ -55,16 +56,6 @@ _MOVING = (
     signals.item_error,
     signals.spider_error,
 )
-
-
-def _of_the_crawl(call: Callable[[], object]) -> Callable[[Request], None]:
-    """Return *call* as the receiver of a signal that is also sent for a robots.txt."""
-
-    def receive(request: Request) -> None:
-        if not is_for_robots_txt(request):
-            call()
-
-    return receive
 
 
 class SendingHooks:
@@ -94,17 +85,6 @@ class SendingHooks:
         """Set the function that returns the context in which a request is sent."""
         self.visit = visit
 
-    @contextmanager
-    def place_given_up(self, request: Request) -> Iterator[None]:
-        """Let *request* take no place of CONCURRENT_REQUESTS meanwhile."""
-        self.placeless[request] += 1
-        try:
-            yield
-        finally:
-            self.placeless[request] -= 1
-            if not self.placeless[request]:
-                del self.placeless[request]
-
 
 class Engine:
     """The engine of a crawl, as far as what Scrapy does not offer in public is concerned."""
@@ -113,8 +93,7 @@ class Engine:
         self._crawler = crawler
         self.hooks = belonging(crawler, SendingHooks, SendingHooks)
         """What its downloader does with each request that it sends."""
-        self._receivers: list[Callable[[Request], None]] = []
-        """A signal keeps none of them alive."""
+        self._connections: list[Callable[[], None]] = []
 
     @property
     def _slot(self) -> Any:
@@ -158,22 +137,29 @@ class Engine:
 
         That costs something at each of them. Return what ends it.
         """
-        send = self._crawler.signals
-        calls = dict.fromkeys(_MOVING, call) | {_FETCHING: _of_the_crawl(call)}
-        for signal, called in calls.items():
-            send.connect(called, signal=signal)
-
-        def end() -> None:
-            for signal, called in calls.items():
-                send.disconnect(called, signal=signal)
-
-        return end
+        return self._connected(call, _MOVING)
 
     def when_fetching(self, call: Callable[[], object]) -> None:
         """Call *call* for each request of the crawl that reaches the downloader, from now on."""
-        receiver = _of_the_crawl(call)
-        self._receivers.append(receiver)
-        self._crawler.signals.connect(receiver, signal=_FETCHING)
+        self._connections.append(self._connected(call, (_FETCHING,)))
+
+    def _connected(self, call: Callable[[], object], at: Sequence[object]) -> Callable[[], None]:
+        """Call *call* at these signals, unless they are sent for a robots.txt.
+
+        Return a function that ends the calls. It has to be kept: a signal keeps no receiver alive.
+        """
+
+        def receive(request: Request | None = None) -> None:
+            if request is None or not is_for_robots_txt(request):
+                call()
+
+        def end() -> None:
+            for signal in at:
+                self._crawler.signals.disconnect(receive, signal=signal)
+
+        for signal in at:
+            self._crawler.signals.connect(receive, signal=signal)
+        return end
 
     def has_only(self, waiting: Collection[Request]) -> bool:
         """Return whether the downloader has no other requests than those that are *waiting*."""
@@ -182,9 +168,15 @@ class Engine:
     @contextmanager
     def place_given_up(self, request: Request) -> Iterator[None]:
         """Give the place of CONCURRENT_REQUESTS that *request* has to others meanwhile."""
+        placeless = self.hooks.placeless
         if not self.hooks.are_called or request not in self._crawler.engine.downloader.active:
             yield
             return
-        with self.hooks.place_given_up(request):
-            self.wake()
+        placeless[request] += 1
+        self.wake()
+        try:
             yield
+        finally:
+            placeless[request] -= 1
+            if not placeless[request]:
+                del placeless[request]

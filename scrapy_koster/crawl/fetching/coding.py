@@ -42,16 +42,15 @@ def decoded(body: bytes, codings: list[str], limit: int) -> bytes:
     """
     if not body:
         return body
-    if unknown := [coding for coding in codings if coding not in _BITS]:
-        raise ValueError(f"its Content-Encoding is unknown: {printable(', '.join(unknown))}")
-    if len(codings) > 1:
-        raise ValueError(f"its Content-Encoding is not decoded: {', '.join(codings)}")
-    for bits in _BITS[codings[0]]:
+    coding = ", ".join(codings)
+    if coding not in _BITS:
+        raise ValueError(f"its Content-Encoding is not decoded: {printable(coding)}")
+    for bits in _BITS[coding]:
         if (unpacked := _whole(body, limit, bits)) is not None:
             if len(unpacked) > limit:
                 raise ValueError(f"it unpacks to more than {limit} bytes")
             return unpacked
-    raise ValueError(f"its body is not whole: Content-Encoding {codings[0]}")
+    raise ValueError(f"its body is not whole: Content-Encoding {coding}")
 
 
 def is_gzip(body: bytes) -> bool:
