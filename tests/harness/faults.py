@@ -38,13 +38,13 @@ AROUND = "rules are obeyed; "
 STOPPED = "the crawl stops at the start with a message"
 IN_SHORT = {
     ("the answer to GET /robots.txt", OF_SITES[Means.DEFERRED]): (
-        "other 3xx and 5xx; gzip and deflate that are cut, damaged or nested; redirects to `file:`,"
-        " `data:`, `javascript:`, an unknown host, a closed port, an invalid or huge Location, or"
-        " back and forth"
+        "other 3xx and 5xx; gzip and deflate that are cut, damaged, nested or in two parts;"
+        " redirects to `file:`, `data:`, `javascript:`, an unknown host, a closed port, an invalid"
+        " or huge Location, or back and forth"
     ),
     ("the answer to GET /robots.txt", OF_SITES[Means.RULES]): (
         "byte order marks, UTF-16, NUL bytes, lines that end with CR, a line of 500 kB; invalid"
-        " header fields; gzip in two parts or with zeros after it, raw deflate; a redirect to a URL"
+        " header fields; gzip with zeros after it, raw deflate; a redirect to a URL"
         " that its host forbids; a byte at a time"
     ),
     ("an answer without end", OF_SITES[Means.DEFERRED]): (

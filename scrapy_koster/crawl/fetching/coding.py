@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import re
 import zlib
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from scrapy_koster.protocol.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _RAW, _ZLIB, _GZIP = -15, 15, 31  # window bits of zlib
 # Some servers send a deflate stream without the header that it should have.
 _BITS = {"gzip": (_GZIP,), "x-gzip": (_GZIP,), "deflate": (_ZLIB, _RAW)}
-_PIECE = 4096  # octets
 # Charsets, media types and words that sites have in a Content-Encoding by mistake.
 _NO_CODING = re.compile(
     r"|\*|identity|none|no|off|false|null|undefined|plain|raw|binary|[78]-?bit|(?:aws-)?chunked"
@@ -64,25 +58,14 @@ def gunzipped(body: bytes, limit: int) -> bytes | None:
 
 
 def _whole(body: bytes, limit: int, bits: int) -> bytes | None:
-    with suppress(EOFError, zlib.error):
-        return b"".join(_unpacked(body, limit + 1, bits))
-    return None
+    """Return up to *limit* + 1 octets of what *body* unpacks to; None if it is broken or cut.
 
-
-def _unpacked(body: bytes, left: int, bits: int) -> Iterator[bytes]:
-    """Members, with zeros behind them: gzip's own reader copies up to 128 KiB for each of them."""
-    rest = memoryview(body)
-    while rest:
-        stream = zlib.decompressobj(bits)
-        while not stream.eof:
-            if not rest:
-                raise EOFError
-            piece = rest[:_PIECE]
-            unpacked = stream.decompress(piece, left)
-            yield unpacked
-            left -= len(unpacked)
-            if not left:
-                return
-            rest = rest[len(piece) - len(stream.unconsumed_tail) - len(stream.unused_data) :]
-        while rest and not rest[0]:
-            rest = rest[1:]
+    Zeros may follow, as padding. A second member may not: nobody sends a robots.txt like that.
+    """
+    stream = zlib.decompressobj(bits)
+    try:
+        unpacked = stream.decompress(body, limit + 1)
+    except zlib.error:
+        return None
+    is_whole = stream.eof and not stream.unused_data.strip(b"\0")
+    return unpacked if is_whole or len(unpacked) > limit else None

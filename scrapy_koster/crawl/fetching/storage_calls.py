@@ -10,11 +10,10 @@ from functools import partial
 from queue import SimpleQueue
 from secrets import token_hex
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy.utils.asyncio import is_asyncio_available
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.storage.port import Storage
 
-_T = TypeVar("_T")
 _CALL_SECS = 5.0
 """How long a call in a thread may take, if KOSTER_TIMEOUT_SECS is not less."""
 # After a failure the storage is not called for so long, each time for twice as long as before: one
@@ -152,12 +150,9 @@ class StorageCalls:
         if left_secs is not None:
             self._visits_fail_since = NEVER
             return min(left_secs, secs)
-        return max(secs, _REST_SECS) if self._holds_visits() else 0.0
-
-    def _holds_visits(self) -> bool:
-        now, limit_secs = self._clock.now(), self._config.policy.defer_limit_secs
         if not self._has_answered:
-            return False
+            return 0.0
+        now, limit_secs = self._clock.now(), self._config.policy.defer_limit_secs
         if self._visits_fail_since == NEVER:
             self._visits_fail_since = now
             self._log.info(
@@ -165,7 +160,7 @@ class StorageCalls:
                 " for %(secs)g s at most (KOSTER_DEFER_LIMIT_SECS)",
                 secs=limit_secs,
             )
-        return now - self._visits_fail_since < limit_secs
+        return max(secs, _REST_SECS) if now - self._visits_fail_since < limit_secs else 0.0
 
     async def close(self) -> None:
         """Close the storage, if it was opened; open it no more."""
@@ -256,9 +251,6 @@ class StorageCalls:
         with self._opening:
             if self._storage is None:
                 opened = self._config.open_storage(self._robot)
-                if isinstance(opened, type) or not hasattr(opened, "get"):
-                    kind = type(opened).__name__
-                    raise StorageError(f"from_settings() returned a {kind}, not a storage")
                 if self._closed:  # the crawl has ended meanwhile
                     opened.close()
                 self._storage = opened
@@ -301,18 +293,15 @@ class Threads:
         self._started = 0
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
 
-    def run(self, call: Callable[[], _T]) -> Deferred[_T]:
-        """Return a Deferred of what *call* returns. Threads make the calls in their order."""
-        ended: Deferred[_T] = Deferred()
+    def run(self, call: Callable[[], object]) -> Deferred[None]:
+        """Have *call* made by a thread, and return a Deferred of its end. It raises no error."""
+        ended: Deferred[None] = Deferred()
         in_loop = _caller_in_loop()
 
         def make() -> None:
-            try:
-                result: _T | Failure = call()
-            except BaseException:  # noqa: BLE001  # it is raised where the result is awaited
-                result = Failure()
+            call()
             with suppress(RuntimeError):  # the loop is closed
-                in_loop(ended.callback, result)
+                in_loop(ended.callback, None)
 
         self.submit(make)
         return ended
