@@ -17,48 +17,45 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
 
 
-class RobotsDownload:
-    """Uses the downloader middlewares and the download handlers of a crawl."""
+async def through_middlewares(
+    crawler: Crawler, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
+) -> Response | Request:
+    """Return the result of the downloader middlewares for *request*; they call *send*."""
+    middlewares: Any = crawler.engine.downloader.middleware
+    result: Response | Request = await middlewares.download_async(send, request)
+    return result
 
-    def __init__(self, crawler: Crawler) -> None:
-        downloader: Any = crawler.engine.downloader
-        self._middlewares = downloader.middleware
-        self._handlers = downloader.handlers
 
-    async def through_middlewares(
-        self, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
-    ) -> Response | Request:
-        """Return the result of the downloader middlewares for *request*; they call *send*."""
-        result: Response | Request = await self._middlewares.download_async(send, request)
-        return result
+async def send_limited(crawler: Crawler, request: Request, limit: AnswerLimit) -> Response:
+    """Return the response to *request*. Raises TypeError if the handler returns something else.
 
-    async def send(self, request: Request, limit: AnswerLimit) -> Response:
-        """Return the response to *request*. TypeError if the handler returns something else.
+    An answer that passes *limit* ends at once with Scrapy's handler for HTTP/1.1.
+    """
+    handler = _handler(crawler, request.url)
+    limited = limited_handler(handler, limit)
+    handlers: Any = crawler.engine.downloader.handlers
+    try:
+        response: object = await (
+            handlers.download_request_async(request)
+            if limited is None
+            else limited.download_request(request)
+        )
+    finally:
+        limit.end()
+    if not isinstance(response, Response):
+        raise TypeError(
+            f"download_request() of the download handler {type(handler).__qualname__} returned a"
+            f" value of type {type(response).__name__}, not a Response"
+        )
+    return response
 
-        An answer that passes *limit* ends at once with Scrapy's handler for HTTP/1.1.
-        """
-        handler = self._handler(request.url)
-        limited = limited_handler(handler, limit)
-        try:
-            response: object = await (
-                self._handlers.download_request_async(request)
-                if limited is None
-                else limited.download_request(request)
-            )
-        finally:
-            limit.end()
-        if not isinstance(response, Response):
-            raise TypeError(
-                "download_request() of the download handler"
-                f" {type(handler).__qualname__} returned a value of type"
-                f" {type(response).__name__}, not a Response"
-            )
-        return response
 
-    def is_zyte_api(self, url: str) -> bool:
-        """Return whether scrapy-zyte-api sends it, which warns of headers it could set better."""
-        kinds = type(self._handler(url)).__mro__
-        return any(kind.__module__.startswith("scrapy_zyte_api") for kind in kinds)
+def is_zyte_api(crawler: Crawler, url: str) -> bool:
+    """Return whether scrapy-zyte-api sends *url*: it warns of headers that it could set better."""
+    kinds = type(_handler(crawler, url)).__mro__
+    return any(kind.__module__.startswith("scrapy_zyte_api") for kind in kinds)
 
-    def _handler(self, url: str) -> Any:
-        return self._handlers._get_handler(url.partition(":")[0])  # noqa: SLF001
+
+def _handler(crawler: Crawler, url: str) -> Any:
+    handlers: Any = crawler.engine.downloader.handlers
+    return handlers._get_handler(url.partition(":")[0])  # noqa: SLF001

@@ -6,7 +6,6 @@ import asyncio
 import socket
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -21,7 +20,6 @@ from scrapy.exceptions import (
 from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
-from scrapy_koster.crawl.engine.robots_download import RobotsDownload
 from scrapy_koster.crawl.engine.robots_mark import MARK
 from scrapy_koster.crawl.fetching.network import network_of
 from scrapy_koster.crawl.fetching.transfer import Transfer
@@ -103,8 +101,7 @@ class Fetcher:
         """
         secs = self._config.timeout_secs
         self._stats.asked()
-        config, clock, download = self._config, self._clock, self._download
-        transfer = Transfer(self._crawler, config, clock, download, page, stale)
+        transfer = Transfer(self._crawler, self._config, self._clock, page, stale)
         asking: Deferred[Answer | NoAnswer] = deferred_from_coro(self._follow(site, transfer))
         timer = self._clock.call_later(secs, self._end, asking)
         self._add(asking, transfer)
@@ -167,10 +164,6 @@ class Fetcher:
             network = network_of(urlsplit(url).hostname or "") or network_of(transfer.address)
             url = target
         return NoAnswer(f"more than {self._config.redirect_max} redirects")
-
-    @cached_property
-    def _download(self) -> RobotsDownload:
-        return RobotsDownload(self._crawler)  # there is an engine when a site is asked
 
     def _add(self, asking: Deferred[Answer | NoAnswer], transfer: Transfer) -> None:
         if not self._under_way:

@@ -58,7 +58,8 @@ if TYPE_CHECKING:
 
 # Beyond the time-out of a fetch, for what has to be stored then.
 _CLAIM_SPARE_SECS = 5.0
-_LOOK_MOST_SECS = 1.0
+# How often another process that has the claim is looked after.
+_LOOK_SECS = 0.4
 
 
 class FetchPacer(Protocol):
@@ -165,10 +166,7 @@ class Retriever:
         began, held_secs = self.clock.epoch(), 0.0
         while isinstance(self._step(state), Ask):
             if held_secs:
-                # The later, the longer it takes.
-                look_secs = 0.1 + (self.clock.epoch() - began) / 4
-                look_secs = max(min(look_secs, _LOOK_MOST_SECS, held_secs), 0.1)
-                await self.clock.sleep(look_secs * (0.75 + self.chance() / 2))
+                await self.clock.sleep(_LOOK_SECS * (0.5 + self.chance()))
             if self.pacer is not None:
                 await self.pacer.turn_to_ask(state)
             async with self.limit.socket(state):

@@ -16,6 +16,11 @@ from scrapy_koster.crawl.engine.answer_limit import (
     HEADERS_TOO_LONG,
     AnswerLimit,
 )
+from scrapy_koster.crawl.engine.robots_download import (
+    is_zyte_api,
+    send_limited,
+    through_middlewares,
+)
 from scrapy_koster.crawl.engine.robots_mark import MARK
 from scrapy_koster.crawl.fetching.coding import codings_in, decoded, gunzipped, is_gzip
 from scrapy_koster.crawl.fetching.robots_request import robots_request
@@ -32,7 +37,6 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.engine.robots_download import RobotsDownload
     from scrapy_koster.protocol.access import Copy
 
 _STOPPED = (
@@ -48,7 +52,6 @@ class Transfer:
     crawler: Crawler
     config: Config
     clock: Clock
-    download: RobotsDownload
     page: Request
     """The request on whose behalf the site is asked."""
     stale: Copy | None
@@ -76,7 +79,7 @@ class Transfer:
 
         A middleware may answer in place of the site.
         """
-        self._is_plain = not self.download.is_zyte_api(url)
+        self._is_plain = not is_zyte_api(self.crawler, url)
         request = robots_request(
             url, self.page, self.stale, config=self.config, plain=self._is_plain
         )
@@ -84,7 +87,7 @@ class Transfer:
         for _ in range(self.config.redirect_max + 1):
             self._digest = self.address = ""
             try:
-                result = await self.download.through_middlewares(self._send, request)
+                result = await through_middlewares(self.crawler, self._send, request)
             finally:
                 self.is_proxied = "proxy" in request.meta
             if isinstance(result, Response):
@@ -108,7 +111,7 @@ class Transfer:
             request.headers["Accept-Encoding"] = "identity"
         try:
             try:
-                response = await self.download.send(request, limit)
+                response = await send_limited(self.crawler, request, limit)
             except StopDownload as error:  # of a handler of the crawl: ours does not fail
                 raise RuntimeError(_STOPPED) from error
             self._digest = digest_of(response.body)
