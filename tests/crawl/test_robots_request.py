@@ -12,7 +12,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import Settings
 
 from scrapy_koster.crawl.config import Config
-from scrapy_koster.crawl.fetching.robots_request import robots_request
+from scrapy_koster.crawl.fetching.http_messages import robots_request
 from scrapy_koster.protocol.access import Copy
 
 SENT = {"proxy": "http://proxy.example", "_auth_proxy": "http://proxy.example"}

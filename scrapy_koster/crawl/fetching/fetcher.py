@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,15 +16,30 @@ from scrapy.exceptions import (
     DownloadTimeoutError,
     NotConfigured,
     NotSupported,
+    StopDownload,
     UnsupportedURLSchemeError,
 )
+from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 
+from scrapy_koster.crawl.engine.answer_limit import AnswerLimit
+from scrapy_koster.crawl.engine.robots_download import (
+    is_zyte_api,
+    send_limited,
+    through_middlewares,
+)
 from scrapy_koster.crawl.engine.robots_mark import MARK
+from scrapy_koster.crawl.fetching.http_messages import (
+    answer_of,
+    exchange_of,
+    is_file,
+    robots_request,
+    without_coding,
+)
 from scrapy_koster.crawl.fetching.network import network_of
-from scrapy_koster.crawl.fetching.transfer import Transfer
 from scrapy_koster.protocol.access import NoAnswer, redirect_target
+from scrapy_koster.protocol.exchange import digest_of
 from scrapy_koster.protocol.printable import error_text, printable
 
 if TYPE_CHECKING:
@@ -38,6 +54,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.protocol.access import Answer, Copy
+    from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
 
 # The resolver has answered, and there is no such name, or it has no address. That it did
@@ -61,6 +78,10 @@ _DEFECTS = (
 )
 
 
+_STOPPED = (
+    "a handler of the signal bytes_received or headers_received raised StopDownload for the"
+    f" robots.txt. Let it return at once if {MARK!r} is in request.meta"
+)
 _INSIDE = "it redirects to an address that is not public: {}"
 
 
@@ -175,6 +196,104 @@ class Fetcher:
         del self._under_way[asking]
         if not self._under_way:
             self._crawler.signals.disconnect(_bytes_received, signals.bytes_received)
+
+
+@dataclass(eq=False)
+class Transfer:
+    """Sends the requests of one fetch. Each of them has it in its meta."""
+
+    crawler: Crawler
+    config: Config
+    clock: Clock
+    page: Request
+    """The request on whose behalf the site is asked."""
+    stale: Copy | None
+    """A copy that is revalidated."""
+    is_over: bool = False
+    """Whether its time is over, or the crawl closes."""
+    is_proxied: bool = False
+    """Whether the last request was sent to a proxy."""
+    address: str = ""
+    """The address of the host that answered last; "" if unknown, or that of a proxy."""
+    exchanges: list[Exchange] = field(default_factory=list)
+    """What was sent and received, if there is an archive."""
+    _is_plain: bool = True
+    """Whether the file is asked for as it is: as text, and not compressed."""
+    _limit: AnswerLimit = field(init=False)
+    _received: int = 0
+    _digest: str = ""
+
+    def end(self) -> None:
+        """Send no further request. The one that is under way is cancelled by the caller."""
+        self.is_over = True
+
+    async def get(self, url: str) -> Answer | NoAnswer:
+        """Return the answer to a request for *url*, or to one that a middleware has in its place.
+
+        A middleware may answer in place of the site.
+        """
+        self._is_plain = not is_zyte_api(self.crawler, url)
+        request = robots_request(
+            url, self.page, self.stale, config=self.config, plain=self._is_plain
+        )
+        request.meta[MARK] = self
+        for _ in range(self.config.redirect_max + 1):
+            self._digest = self.address = ""
+            try:
+                result = await through_middlewares(self.crawler, self._send, request)
+            finally:
+                self.is_proxied = "proxy" in request.meta
+            if isinstance(result, Response):
+                digest = self._digest or digest_of(result.body)
+                return answer_of(result, self.config.max_bytes, digest)
+            if self.is_over:  # the middleware took that for a failure to retry
+                raise DownloadTimeoutError("a downloader middleware would try again")
+            request = result
+        return NoAnswer("a downloader middleware replaces the request again and again")
+
+    async def _send(self, request: Request) -> Response:
+        """Return the decoded response to *request*. A middleware may have it sent again."""
+        limit = self._limit = AnswerLimit(self.config.max_bytes)
+        self._received, began = 0, self.clock.epoch()
+        tell = partial(
+            self.crawler.signals.send_catch_log, request=request, spider=self.crawler.spider
+        )
+        tell(signals.request_reached_downloader)
+        # A middleware may have set these headers, as for all requests.
+        request.headers.pop("Range", None)
+        if self._is_plain:
+            request.headers["Accept-Encoding"] = "identity"
+        try:
+            try:
+                response = await send_limited(self.crawler, request, limit)
+            except StopDownload as error:  # of a handler of the crawl: ours does not fail
+                raise RuntimeError(_STOPPED) from error
+            self._digest = digest_of(response.body)
+            if "proxy" not in request.meta and response.ip_address is not None:
+                self.address = str(response.ip_address)
+            if self.config.archive:
+                self.exchanges.append(exchange_of(request, response, began, self._digest))
+            tell(signals.response_downloaded, response=response)
+        finally:
+            tell(signals.request_left_downloader)
+        if is_file(response):
+            self._check_whole(response)
+        return without_coding(response, self.config.max_bytes)
+
+    def count(self, data: bytes) -> None:
+        """Count *data*, a piece of the body; raise StopDownload if there is enough of it."""
+        self._limit.headers_ended()
+        self._received += len(data)
+        if self._received > self.config.max_bytes:
+            raise StopDownload(fail=False)
+
+    def _check_whole(self, response: Response) -> None:
+        """Raise RuntimeError if a mistake of the robot has cut *response*."""
+        length = response.headers.get("Content-Length")
+        is_stopped = "download_stopped" in response.flags
+        is_cut_here = self._received > self.config.max_bytes
+        if is_stopped and not is_cut_here and length != b"%d" % len(response.body):
+            raise RuntimeError(_STOPPED)
 
 
 def _bytes_received(data: bytes, request: Request) -> None:

@@ -233,14 +233,13 @@ class StorageCalls:
             self._make([self._waiting.popleft() for _ in range(count)])
 
     def _make(self, calls: Sequence[_Call]) -> None:
+        outcomes: Sequence[Any] = [None]
         try:
             storage: Any = self._opened()
             method, args, how, _ = calls[0]
-            if not method:
-                outcomes = [None]
-            elif self._is_batched:
+            if method and self._is_batched:
                 outcomes = storage.call_together([call[:3] for call in calls])
-            else:
+            elif method:
                 outcomes = [getattr(storage, method)(*args, **how)]
         except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
             outcomes = [error] * len(calls)
