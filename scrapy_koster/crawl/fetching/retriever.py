@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
@@ -35,7 +35,7 @@ from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import is_news
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -62,16 +62,6 @@ _CLAIM_SPARE_SECS = 5.0
 _LOOK_SECS = 0.4
 
 
-class FetchPacer(Protocol):
-    """The pace at which hosts are visited. See ``pacing.pacer``, which is built on this room."""
-
-    async def turn_to_ask(self, state: SiteState) -> object:
-        """Wait until /robots.txt may be fetched."""
-
-    async def learnt(self, state: SiteState, known: Known) -> Known:
-        """Note a visit before *known* is stored; return it, fresh for some visits at least."""
-
-
 @dataclass(kw_only=True, eq=False)
 class Retriever:
     """Learns what is not known of sites, each by one attempt at a time.
@@ -88,7 +78,10 @@ class Retriever:
     fetcher: Fetcher
     store: StorageCalls
     limit: LookaheadLimit
-    pacer: FetchPacer | None
+    turn_to_ask: Callable[[SiteState], Awaitable[object]] | None
+    """Waits until the robots.txt of a site may be fetched, if the crawl keeps delays."""
+    noted_visit: Callable[[SiteState, Known], Awaitable[Known]] | None
+    """Notes a visit before an answer is stored; returns the answer, fresh for some visits."""
     archiver: Archiver | None
     robot: Robot | None
     """The robot that decides. Without it ``signals.robots_read`` is not sent."""
@@ -167,8 +160,8 @@ class Retriever:
         while isinstance(self._step(state), Ask):
             if held_secs:
                 await self.clock.sleep(_LOOK_SECS * (0.5 + self.chance()))
-            if self.pacer is not None:
-                await self.pacer.turn_to_ask(state)
+            if self.turn_to_ask is not None:
+                await self.turn_to_ask(state)
             async with self.limit.socket(state):
                 # Not before there is a socket: the claim would run out while it waits.
                 if not self._is_settled(state):
@@ -217,8 +210,8 @@ class Retriever:
     ) -> None:
         """Take what came of the request, and store it for others before anybody is told."""
         known = self._after(result, state.known, began)
-        if self.pacer is not None:
-            known = await self.pacer.learnt(state, known)
+        if self.noted_visit is not None:
+            known = await self.noted_visit(state, known)
         if self.archiver is not None:
             stale, exchanges = last_copy(state.known), result.exchanges
             known = self.archiver.learnt(state.site, known, Source.FETCHED, exchanges, stale)
