@@ -1,12 +1,12 @@
 """Section 6: "place limits on the resources spent": the bytes of an answer on a connection.
 
-Scrapy's handler for HTTP/1.1 reports headers when they are complete. Twisted reads header lines and
-interim answers (1xx) without a limit before that, and one robots.txt could take all memory. So the
-bytes are counted before Twisted parses them. Nothing of Twisted is replaced: a copy of the handler
-has a pool that opens connections through an endpoint and a factory of its own.
+Scrapy's handler for HTTP/1.1 reports complete headers only. Before, Twisted reads header lines and
+interim answers (1xx) without a limit, and one robots.txt could use all memory. So the bytes of a
+connection are counted before Twisted parses the bytes. No method of Twisted is replaced: a copy of
+the handler has a pool that opens connections through its own endpoint and factory.
 
-The connections are the crawl's own. When the answer has ended, a page can use them without a limit.
-A connection that was opened for a page never has a limit, as in Scrapy.
+The crawl shares these connections. After the answer, a page can use a connection without a limit. A
+connection that was opened for a page has no limit, as in Scrapy.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ HEADERS_MAX_BYTES = 65536
 """Real headers have 1 to 4 kB. KOSTER_MAX_BYTES limits the file, whatever its headers are."""
 HEADERS_TOO_LONG = f"its headers are longer than {HEADERS_MAX_BYTES} bytes"
 _SENDING: ContextVar[AnswerLimit | None] = ContextVar("_SENDING", default=None)
-"""The limit of the request that is being written."""
+"""The limit of the request in the current call of ``_Connection.request``."""
 
 
 class AnswerLimit:
-    """The limit of one answer: of its headers, and from their end on of its body as it is sent."""
+    """The limit of one answer: first of the headers, then of headers and body together."""
 
     def __init__(self, body_max_bytes: int) -> None:
         self._whole = HEADERS_MAX_BYTES + 2 * body_max_bytes
@@ -43,22 +43,22 @@ class AnswerLimit:
         self._is_passed = False
 
     def headers_ended(self) -> None:
-        """Allow a body. The framing of its chunks may be as long as the body itself."""
+        """Allow a body. The framing of the chunks can be as long as the body."""
         self._limit = self._whole
 
     def is_passed_by(self, data: bytes) -> bool:
-        """Count *data*, and return whether the limit was passed before it.
+        """Count *data*, and return whether the bytes before *data* have passed the limit.
 
-        Headers may end within *data*, so it is not known yet which limit it counts towards.
+        The headers may end within *data*, so either limit can apply to *data*.
         """
         self._is_passed = self._received > self._limit
         self._received += len(data)
         return self._is_passed
 
     def end(self) -> None:
-        """Limit the connection no longer. Raise DownloadCancelledError if the answer was too long.
+        """Remove the limit, since the next answer may be a page.
 
-        The next answer on the connection may be that of a page.
+        Raises DownloadCancelledError if the answer was too long.
         """
         limit, self._limit = self._limit, math.inf
         if self._is_passed:
@@ -68,9 +68,9 @@ class AnswerLimit:
 
 
 def limited_handler(handler: Any, limit: AnswerLimit) -> Any | None:
-    """Return a copy of *handler* for one request, whose answer has a *limit*.
+    """Return a copy of *handler* that limits the answer to one request.
 
-    Returns None if *handler* has no pool of Twisted's, or the interface of Scrapy 2.13.
+    Returns None if *handler* has no Twisted pool, or has the interface of Scrapy 2.13.
     """
     pool = getattr(handler, "_pool", None)
     is_coroutine = iscoroutinefunction(getattr(handler, "download_request", None))
@@ -82,7 +82,7 @@ def limited_handler(handler: Any, limit: AnswerLimit) -> Any | None:
 
 
 class _Pool:
-    """The pool of the crawl, as one request uses it."""
+    """The crawl's pool, for one request with a limit."""
 
     def __init__(self, pool: Any, limit: AnswerLimit) -> None:
         self._pool = pool
@@ -92,7 +92,7 @@ class _Pool:
         return getattr(self._pool, name)
 
     def getConnection(self, key: Hashable, endpoint: Any) -> Deferred[Any]:  # noqa: N802
-        """Return a connection that sends one request. A new one has a limit from its first byte."""
+        """Return a connection for one request. A new connection is limited from the first byte."""
         found: Deferred[Any] = self._pool.getConnection(key, _Endpoint(endpoint, self._limit))
         return found.addCallback(_Connection, self._limit)
 
@@ -105,7 +105,7 @@ class _Connection:
         self._limit = limit
 
     def request(self, request: Any) -> Deferred[Any]:
-        """Send *request*, which is written within this call."""
+        """Send *request*. Twisted writes the request within this call."""
         token = _SENDING.set(self._limit)
         try:
             return self._connection.request(request)  # type: ignore[no-any-return]
@@ -121,13 +121,13 @@ class _Endpoint:
         self._limit = limit
 
     def connect(self, factory: Any) -> Deferred[Any]:
-        """Connect, and return the protocol that *factory* builds."""
+        """Connect, and return the protocol of *factory*."""
         connecting: Deferred[Any] = self._endpoint.connect(_Factory(factory, self._limit))
         return connecting.addCallback(lambda wire: wire.wrappedProtocol)
 
 
 class _Factory(WrappingFactory[Any]):
-    """Builds the protocols of another factory, each with a limit."""
+    """Wraps the protocols of another factory with a limit."""
 
     noisy = False
 
@@ -136,24 +136,24 @@ class _Factory(WrappingFactory[Any]):
         self._limit = limit
 
     def buildProtocol(self, addr: Any) -> _Wire:  # noqa: N802
-        """Return a protocol around that of the other factory."""
+        """Return the wrapped protocol of the other factory."""
         return _Wire(self, self.wrappedFactory.buildProtocol(addr), self._limit)
 
 
 class _Wire(ProtocolWrapper):
-    """Counts the bytes that come before the connection's protocol parses them."""
+    """Counts received bytes before the connection's protocol parses the bytes."""
 
     def __init__(self, factory: _Factory, protocol: Any, limit: AnswerLimit) -> None:
         super().__init__(factory, protocol)
         self._limit = limit
 
     def writeSequence(self, data: Any) -> None:  # noqa: N802
-        """Send a request. One for a page has no limit: the last limit has ended."""
+        """Send a request. For a page the last limit stays, which has ended."""
         self._limit = _SENDING.get() or self._limit
         super().writeSequence(data)  # type: ignore[no-untyped-call]
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802
-        """Have *data* parsed, or close the connection."""
+        """Parse *data*, or close the connection."""
         if self._limit.is_passed_by(data):
             self.abortConnection()
         else:

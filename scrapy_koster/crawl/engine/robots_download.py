@@ -1,4 +1,4 @@
-"""Sends requests for a robots.txt as the crawl sends its pages, but through no slot."""
+"""Sends requests for a robots.txt like pages of the crawl, but without a slot."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 async def through_middlewares(
     crawler: Crawler, send: Callable[[Request], Coroutine[Any, Any, Response]], request: Request
 ) -> Response | Request:
-    """Return the result of the downloader middlewares for *request*; they call *send*."""
+    """Return the result of the downloader middlewares for *request*, which call *send*."""
     middlewares: Any = crawler.engine.downloader.middleware
     result: Response | Request = await middlewares.download_async(send, request)
     return result
 
 
 async def send_limited(crawler: Crawler, request: Request, limit: AnswerLimit) -> Response:
-    """Return the response to *request*. Raises TypeError if the handler returns something else.
+    """Return the response to *request*. Raises TypeError if the handler returns another type.
 
-    An answer that passes *limit* ends at once with Scrapy's handler for HTTP/1.1.
+    With Scrapy's handler for HTTP/1.1, *limit* ends a longer answer.
     """
     handler = _handler(crawler, request.url)
     limited = limited_handler(handler, limit)
@@ -51,7 +51,7 @@ async def send_limited(crawler: Crawler, request: Request, limit: AnswerLimit) -
 
 
 def is_zyte_api(crawler: Crawler, url: str) -> bool:
-    """Return whether scrapy-zyte-api sends *url*: it warns of headers that it could set better."""
+    """Return whether scrapy-zyte-api sends *url*, which warns about some headers."""
     kinds = type(_handler(crawler, url)).__mro__
     return any(kind.__module__.startswith("scrapy_zyte_api") for kind in kinds)
 

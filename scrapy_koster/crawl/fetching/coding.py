@@ -1,7 +1,7 @@
-"""The content codings of a robots.txt, which is asked for as it is.
+"""Content codings of a robots.txt.
 
-Scrapy takes what there is of a compressed body that was cut: rules behind that would not be obeyed.
-So bodies are decoded here, and what has no end is a failure.
+Scrapy decodes a part of a compressed body that was cut. Rules in the rest would not be obeyed. So
+bodies are decoded here, and a body without its end is a failure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scrapy_koster.protocol.printable import printable
 _RAW, _ZLIB, _GZIP = -15, 15, 31  # window bits of zlib
 # Some servers send a deflate stream without the header that it should have.
 _BITS = {"gzip": (_GZIP,), "x-gzip": (_GZIP,), "deflate": (_ZLIB, _RAW)}
-# Charsets, media types and words that sites have in a Content-Encoding by mistake.
+# Charsets, media types and other words that sites put into Content-Encoding by mistake.
 _NO_CODING = re.compile(
     r"|\*|identity|none|no|off|false|null|undefined|plain|raw|binary|[78]-?bit|(?:aws-)?chunked"
     r"|(?:text|application)(?:/.*)?"
@@ -24,15 +24,15 @@ _NO_CODING = re.compile(
 
 
 def codings_in(value: str) -> list[str]:
-    """Return the codings that a Content-Encoding names, without words that are no codings."""
+    """Return the codings in a Content-Encoding, without words that are no codings."""
     words = (word.strip().lower() for word in value.split(","))
     return [word for word in words if not _NO_CODING.fullmatch(word)]
 
 
 def decoded(body: bytes, codings: list[str], limit: int) -> bytes:
-    """Return *body*, which is in *codings*, decoded. Raises ValueError with the reason if it fails.
+    """Return *body* decoded. Raises ValueError with the reason if *body* is cut or broken.
 
-    That is so if it was cut, or unpacks to more than *limit* octets.
+    A result of more than *limit* bytes is an error, too.
     """
     if not body:
         return body
@@ -48,19 +48,19 @@ def decoded(body: bytes, codings: list[str], limit: int) -> bytes:
 
 
 def is_gzip(body: bytes) -> bool:
-    """Return whether *body* begins as a gzip file does, whatever its headers say."""
+    """Return whether *body* begins like a gzip file."""
     return body.startswith(b"\x1f\x8b\x08")
 
 
 def gunzipped(body: bytes, limit: int) -> bytes | None:
-    """Return up to *limit* + 1 octets of what a gzip file unpacks to, None if it has no end."""
+    """Return up to *limit* + 1 bytes of an unpacked gzip file; None if the file has no end."""
     return _whole(body, limit, _GZIP)
 
 
 def _whole(body: bytes, limit: int, bits: int) -> bytes | None:
-    """Return up to *limit* + 1 octets of what *body* unpacks to; None if it is broken or cut.
+    """Return up to *limit* + 1 unpacked bytes of *body*; None if *body* is broken or cut.
 
-    Zeros may follow, as padding. A second member may not: nobody sends a robots.txt like that.
+    Zeros can follow, as padding. A second gzip member is an error.
     """
     stream = zlib.decompressobj(bits)
     try:

@@ -57,11 +57,10 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
 
-# The resolver has answered, and there is no such name, or it has no address. That it did
-# not answer is another code.
+# The resolver has answered: the name does not exist, or has no address. A resolver without an
+# answer has another code.
 _UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
-# No site makes a handler or a middleware raise these: what was called does not fit, or there is no
-# handler for the scheme.
+# Errors of the crawl's own code. A site cannot cause these errors in a handler or a middleware.
 _DEFECTS = (
     ArithmeticError,
     AssertionError,
@@ -86,13 +85,12 @@ _INSIDE = "it redirects to an address that is not public: {}"
 
 
 class Fetcher:
-    """Asks sites for their /robots.txt, apart from the crawl.
+    """Fetches robots.txt files, apart from the requests of the crawl.
 
-    A request goes through the downloader middlewares, so that it is sent as the crawl's own are
-    (User-Agent, KOSTER_PAGE_META), but neither through the downloader's slots nor into its count of
-    concurrent requests: a site that hangs takes no room from the others. Retries, redirects,
-    cookies, the HTTP cache and the offsite filter would change the meaning of an answer. The meta
-    of the request switches them off.
+    A request passes through the downloader middlewares like the crawl's own requests (User-Agent,
+    KOSTER_PAGE_META). It uses no slot and no place of CONCURRENT_REQUESTS, so a hanging site takes
+    no room from other sites. Retries, redirects, cookies, the HTTP cache and the offsite filter
+    would change the meaning of an answer. The meta of the request disables these components.
     """
 
     def __init__(
@@ -104,7 +102,7 @@ class Fetcher:
         *,
         visit: Callable[[str], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
-        """*visit* returns the context in which a URL is requested, and waits for its turn."""
+        """Use *visit* for the context of a request to a URL: the context waits for a turn."""
         self._crawler = crawler
         self._clock = clock
         self._config = config
@@ -114,11 +112,11 @@ class Fetcher:
         self._cancelled = False
 
     async def fetch(self, site: Site, page: Request, stale: Copy | None) -> Answer | NoAnswer:
-        """Ask *site* on behalf of *page*; a *stale* copy is revalidated (3.4).
+        """Return the answer of *site* to a request for its robots.txt, or the failure.
 
-        KOSTER_TIMEOUT_SECS bounds the whole of it, redirects included. Failures are returned. A
-        defect of the robot (of a middleware, a download handler, this package) is raised: the site
-        has not failed.
+        The request uses the connection of *page*, and revalidates a *stale* copy (3.4).
+        KOSTER_TIMEOUT_SECS is the limit of time, redirects included. A defect of a middleware, a
+        download handler or this package is raised, because the site has not failed.
         """
         secs = self._config.timeout_secs
         self._stats.asked()
@@ -130,8 +128,8 @@ class Fetcher:
         try:
             answer = await waiting
         except BaseException as error:
-            # A CancelledError may be of a handler: that is a failure of the site. If this call is
-            # cancelled, the process ends.
+            # A CancelledError can come from a handler, and is a failure of the site then. If this
+            # call is cancelled, the process ends.
             is_ending = isinstance(waiting, asyncio.Future) and waiting.cancelled()
             if not transfer.is_over and (is_ending or isinstance(error, _DEFECTS)):
                 raise
@@ -144,7 +142,7 @@ class Fetcher:
         return replace(answer, exchanges=exchanges) if exchanges else answer
 
     def cancel(self) -> None:
-        """End the requests that are under way: the crawl is closing."""
+        """Cancel the requests in progress, because the crawl closes."""
         self._cancelled = True
         for asking in list(self._under_way):
             self._end(asking)
@@ -159,8 +157,8 @@ class Fetcher:
         return NoAnswer(error_text(error), no_such_host=no_such_host)
 
     async def _follow(self, site: Site, transfer: Transfer) -> Answer | NoAnswer:
-        # 3.1: "a robot should follow the redirects until a resource can be found"; its rules are
-        # those of the site that was asked.
+        # 3.1: "a robot should follow the redirects until a resource can be found". The rules apply
+        # to the first site.
         url, network = site.robots_url, ""
         for hop in range(self._config.redirect_max + 1):
             if hop and _leads_inside(urlsplit(url).hostname, network):
@@ -169,14 +167,14 @@ class Fetcher:
                 async with nullcontext() if self._visit is None else self._visit(url):
                     answer = await transfer.get(url)
             except (CannotResolveHostError, UnicodeError) as error:
-                # Twisted raises it for a lookup that was given up. A proxy resolves the name
+                # Twisted raises this error for a cancelled lookup, too. A proxy resolves the name
                 # itself, and a redirect leads to another host.
                 is_of_site = not (transfer.is_over or transfer.is_proxied or hop)
                 unknown = is_of_site and await _is_unknown(url)
                 return self._no_answer(error, no_such_host=unknown)
             if isinstance(answer, NoAnswer):
                 return answer
-            if hop and _leads_inside(transfer.address, network):  # a name of such an address
+            if hop and _leads_inside(transfer.address, network):  # the name of an internal address
                 return NoAnswer(_INSIDE.format(printable(url)))
             target = redirect_target(answer)
             if target is None:
@@ -188,7 +186,7 @@ class Fetcher:
 
     def _add(self, asking: Deferred[Answer | NoAnswer], transfer: Transfer) -> None:
         if not self._under_way:
-            # Not for the whole crawl: each piece of every page would pass it.
+            # If connected for the whole crawl, the function would be called for pages, too.
             self._crawler.signals.connect(_bytes_received, signals.bytes_received)
         self._under_way[asking] = transfer
 
@@ -200,37 +198,37 @@ class Fetcher:
 
 @dataclass(eq=False)
 class Transfer:
-    """Sends the requests of one fetch. Each of them has it in its meta."""
+    """The requests of one fetch, which have this object in their meta."""
 
     crawler: Crawler
     config: Config
     clock: Clock
     page: Request
-    """The request on whose behalf the site is asked."""
+    """The request of the crawl that needs the robots.txt."""
     stale: Copy | None
-    """A copy that is revalidated."""
+    """The expired copy, to be revalidated."""
     is_over: bool = False
-    """Whether its time is over, or the crawl closes."""
+    """Whether the time is over, or the crawl closes."""
     is_proxied: bool = False
     """Whether the last request was sent to a proxy."""
     address: str = ""
-    """The address of the host that answered last; "" if unknown, or that of a proxy."""
+    """The IP address of the last answer; "" if unknown, or with a proxy."""
     exchanges: list[Exchange] = field(default_factory=list)
-    """What was sent and received, if there is an archive."""
+    """The requests and responses, if there is an archive."""
     _is_plain: bool = True
-    """Whether the file is asked for as it is: as text, and not compressed."""
+    """Whether the request asks for uncompressed text."""
     _limit: AnswerLimit = field(init=False)
     _received: int = 0
     _digest: str = ""
 
     def end(self) -> None:
-        """Send no further request. The one that is under way is cancelled by the caller."""
+        """Send no further request. The caller cancels the current request."""
         self.is_over = True
 
     async def get(self, url: str) -> Answer | NoAnswer:
-        """Return the answer to a request for *url*, or to one that a middleware has in its place.
+        """Return the answer to a request for *url*.
 
-        A middleware may answer in place of the site.
+        A middleware can replace the request, or answer in place of the site.
         """
         self._is_plain = not is_zyte_api(self.crawler, url)
         request = robots_request(
@@ -246,27 +244,27 @@ class Transfer:
             if isinstance(result, Response):
                 digest = self._digest or digest_of(result.body)
                 return answer_of(result, self.config.max_bytes, digest)
-            if self.is_over:  # the middleware took that for a failure to retry
+            if self.is_over:  # the middleware has replaced a cancelled request
                 raise DownloadTimeoutError("a downloader middleware would try again")
             request = result
         return NoAnswer("a downloader middleware replaces the request again and again")
 
     async def _send(self, request: Request) -> Response:
-        """Return the decoded response to *request*. A middleware may have it sent again."""
+        """Return the decoded response to *request*. A middleware can call this several times."""
         limit = self._limit = AnswerLimit(self.config.max_bytes)
         self._received, began = 0, self.clock.epoch()
         tell = partial(
             self.crawler.signals.send_catch_log, request=request, spider=self.crawler.spider
         )
         tell(signals.request_reached_downloader)
-        # A middleware may have set these headers, as for all requests.
+        # A middleware may have set these headers for every request of the crawl.
         request.headers.pop("Range", None)
         if self._is_plain:
             request.headers["Accept-Encoding"] = "identity"
         try:
             try:
                 response = await send_limited(self.crawler, request, limit)
-            except StopDownload as error:  # of a handler of the crawl: ours does not fail
+            except StopDownload as error:  # raised by a signal handler of the project
                 raise RuntimeError(_STOPPED) from error
             self._digest = digest_of(response.body)
             if "proxy" not in request.meta and response.ip_address is not None:
@@ -281,14 +279,14 @@ class Transfer:
         return without_coding(response, self.config.max_bytes)
 
     def count(self, data: bytes) -> None:
-        """Count *data*, a piece of the body; raise StopDownload if there is enough of it."""
+        """Count the bytes of a piece of the body; raise StopDownload at KOSTER_MAX_BYTES."""
         self._limit.headers_ended()
         self._received += len(data)
         if self._received > self.config.max_bytes:
             raise StopDownload(fail=False)
 
     def _check_whole(self, response: Response) -> None:
-        """Raise RuntimeError if a mistake of the robot has cut *response*."""
+        """Raise RuntimeError if a signal handler of the project has cut *response*."""
         length = response.headers.get("Content-Length")
         is_stopped = "download_stopped" in response.flags
         is_cut_here = self._received > self.config.max_bytes
@@ -303,14 +301,14 @@ def _bytes_received(data: bytes, request: Request) -> None:
 
 
 def _leads_inside(host: str | None, network: str) -> bool:
-    """Return whether *host* is an address of an internal network other than *network*."""
+    """Return whether *host* is an internal address outside *network*."""
     return network_of(host or "") not in ("", network)
 
 
 async def _is_unknown(url: str) -> bool:
-    """Return whether the host of *url* does not exist, as the resolver of the system has it.
+    """Return whether the host of *url* does not exist, according to the system's resolver.
 
-    Scrapy's error does not tell that from a resolver that failed.
+    Scrapy raises the same error if the resolver fails.
     """
     try:
         await run_in_thread(socket.getaddrinfo, urlsplit(url).hostname, None)

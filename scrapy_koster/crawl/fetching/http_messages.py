@@ -1,4 +1,4 @@
-"""The messages of a fetch: the request for a robots.txt, and what its response answers."""
+"""HTTP messages: the request for a robots.txt, and the answer in a response."""
 
 from __future__ import annotations
 
@@ -25,23 +25,22 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
 
 _CREDENTIALS = {"http_user", "http_pass", "http_auth_domain"}
-"""Meta keys from which Scrapy makes an Authorization header."""
+"""Meta keys that Scrapy turns into an Authorization header."""
 
 
 def robots_request(
     url: str, page: Request, stale: Copy | None, *, config: Config, plain: bool
 ) -> Request:
-    """Return the request for *url* on behalf of *page*.
+    """Return a request for *url* that uses the connection of *page*.
 
-    A *stale* copy of *url* is revalidated (3.4). With *plain* the file is asked
-    for as it is: as text, and not compressed. Credentials of *page* go to its own
-    host only.
+    A *stale* copy of *url* is revalidated (3.4). With *plain* the request asks for uncompressed
+    text. Credentials of *page* are sent to its own host only.
     """
     meta = _meta(page, config)
-    # Present and empty: no default puts one here.
+    # An empty header keeps DEFAULT_REQUEST_HEADERS from setting one.
     headers: dict[str, Any] = {"Cookie": []}
     if plain:
-        # A file that comes as it is can be cut where KOSTER_MAX_BYTES is.
+        # An uncompressed file can be cut at KOSTER_MAX_BYTES.
         headers |= {"Accept": "text/plain, */*;q=0.1", "Accept-Encoding": "identity"}
     if "User-Agent" in page.headers:
         headers["User-Agent"] = page.headers.getlist("User-Agent")
@@ -59,7 +58,7 @@ def robots_request(
 
 
 def _is_elsewhere(url: str, page: Request) -> bool:
-    """Return whether *url* is of another host than *page*, or not encrypted although that is."""
+    """Return whether *url* has another host than *page*, or leaves https."""
     there, here = site_of(url), site_of(page.url)
     if there is None or here is None:
         return True
@@ -67,9 +66,9 @@ def _is_elsewhere(url: str, page: Request) -> bool:
 
 
 def _meta(page: Request, config: Config) -> dict[str, Any]:
-    """Return how *page* is connected, and what would change the meaning of an answer off."""
+    """Return meta with the connection of *page*, and without retries, redirects, cookies, ..."""
     meta = {key: page.meta[key] for key in config.page_meta if key in page.meta}
-    if "_scheme_proxy" in page.meta:  # of the environment: another scheme may have another
+    if "_scheme_proxy" in page.meta:  # from the environment, where https can have another proxy
         meta.pop("proxy", None)
     if "proxy" in meta and "_auth_proxy" in page.meta:
         meta["_auth_proxy"] = page.meta["_auth_proxy"]
@@ -95,9 +94,9 @@ def is_file(response: Response) -> bool:
 
 
 def without_coding(response: Response, max_bytes: int) -> Response:
-    """Return *response* without its Content-Encoding, before a middleware decodes a part.
+    """Return *response* decoded and without Content-Encoding. Raises ResponseDataLossError.
 
-    Raises ResponseDataLossError if that fails for a file.
+    A middleware would decode a part of a cut body.
     """
     codings = codings_in(_joined(response.headers.getlist("Content-Encoding")))
     response.headers.pop("Content-Encoding", None)
@@ -113,9 +112,9 @@ def without_coding(response: Response, max_bytes: int) -> Response:
 
 
 def answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAnswer:
-    """Return what *response* answers, within the limits of section 6.
+    """Return the answer in *response*, within the limits of section 6.
 
-    *digest* is that of the body as it was received.
+    *digest* is the digest of the received body.
     """
     lines = [(name, _joined(values)) for name, values in dict.items(response.headers)]
     # With most handlers this is the only limit.
@@ -142,7 +141,7 @@ def answer_of(response: Response, max_bytes: int, digest: str) -> Answer | NoAns
 
 
 def exchange_of(request: Request, response: Response, began: float, digest: str) -> Exchange:
-    """Return what was sent and received, for the archive."""
+    """Return the request and its response for the archive."""
     return Exchange(
         url=request.url,
         began=began,
@@ -162,5 +161,5 @@ def _joined(values: list[bytes]) -> str:
 
 
 def _lines(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
-    # As they are: Headers.items() looks each name up again.
+    # Headers.items() would look up each name again.
     return tuple((name, value) for name, values in dict.items(headers) for value in values)

@@ -1,13 +1,13 @@
-"""How many sites are asked for their robots.txt at once, and how far ahead of the pages.
+"""Limits: how many robots.txt are fetched at once, and how far ahead of the pages.
 
-The scheduler takes requests from the wrapped queue to find new sites. Each of them costs memory and
-a fetch, and delays the pages of the sites that have answered. So it stops while enough sites are
-*young*. A site that has waited for half a second may hang: it is no longer young, so 300 hanging
-sites delay the next one by less than 4 seconds. All sites that wait have a limit of their own, so
-that in an outage the rest of the queue stays where it is.
+The scheduler takes requests from the wrapped queue to find new sites. A new site costs memory and a
+fetch, and delays the pages of known sites. So the scheduler stops while enough sites are *young*.
+After half a second a site may hang and is no longer young, so 300 hanging sites delay the next site
+by less than 4 seconds. Waiting sites have a limit, too: in an outage the rest of the queue stays in
+the queue.
 
-Each fetch holds a socket. New sites come before sites that have failed, and these may take half of
-the sockets, since they have shown that they may hang. The last eighth is kept for them.
+A fetch holds a socket. New sites come before failed sites, which can hang again: failed sites can
+use half of the sockets. An eighth is kept for failed sites.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FILES_UNKNOWN = 512
 
 
 class LookaheadLimit:
-    """The sites that wait for their robots.txt, and the sockets of those that are asked."""
+    """The sites that wait for a robots.txt, and the sockets of the fetches."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class LookaheadLimit:
         waiting: int,
         sockets: int,
     ) -> None:
-        """*young*, *waiting* and *sockets* are how many there may be at once.
+        """Limit young sites, waiting sites and sockets to these numbers.
 
-        *has_room* is called when sites are no longer young, so that there is room for others.
+        *has_room* is called when sites are no longer young, so the scheduler can go on.
         """
         self._clock = clock
         self._has_room = has_room
@@ -58,7 +58,7 @@ class LookaheadLimit:
         self._waiting_limit = waiting
         self._waiting: set[SiteState] = set()
         self._young: dict[SiteState, Instant] = {}
-        """When each began to wait, in order."""
+        """Young sites in order, with the time when the wait began."""
         self._timer: CallLaterResult | None = None
         self._new = _Sockets(max(1, sockets * 7 // 8))
         self._failed = _Sockets(max(1, sockets // 2))
@@ -76,19 +76,19 @@ class LookaheadLimit:
     # Sites that wait.
 
     def begins(self, state: SiteState) -> None:
-        """Count a site that begins to wait, or waits already."""
+        """Count a waiting site once."""
         if state not in self._waiting and not isinstance(state.known, Failure):
             self._young[state] = self._clock.now()
         self._waiting.add(state)
 
     def ends(self, state: SiteState) -> None:
-        """Do not count the site any more."""
+        """Count the site no longer."""
         self._waiting.discard(state)
         self._young.pop(state, None)
 
     @property
     def is_full(self) -> bool:
-        """Whether no more sites are to be looked for now."""
+        """Whether the scheduler has to stop looking for new sites."""
         left_secs = 0.0
         while len(self._young) >= self._young_limit and left_secs <= 0:
             state, since = next(iter(self._young.items()))
@@ -105,7 +105,7 @@ class LookaheadLimit:
             self._has_room()
 
     def close(self) -> None:
-        """Leave no timer behind, and let nobody wait for a socket: no site is asked any more."""
+        """Stop the timer, and end the waits for sockets: no fetch begins from now on."""
         self._young.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -116,7 +116,7 @@ class LookaheadLimit:
 
     @asynccontextmanager
     async def socket(self, state: SiteState) -> AsyncIterator[None]:
-        """Hold a socket for the site within this, when one is free."""
+        """Wait for a free socket, and hold the socket within this context."""
         sockets = self._failed if isinstance(state.known, Failure) else self._new
         if sockets.queue or not self._has_socket(sockets):
             given: Deferred[None] = Deferred()
@@ -142,7 +142,7 @@ class LookaheadLimit:
 
 
 class _Sockets:
-    """The sockets of new sites, or of sites that have failed, and who waits for one."""
+    """The sockets of new sites or of failed sites, with the queue of waiting fetches."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -151,7 +151,7 @@ class _Sockets:
 
 
 def socket_limit() -> int:
-    """Return how many sockets may be open for robots.txt: half of the files, 1,000 at most."""
+    """Return the number of sockets for robots.txt: half of the open files, at most 1,000."""
     try:
         import resource  # noqa: PLC0415  # not on Windows
     except ImportError:

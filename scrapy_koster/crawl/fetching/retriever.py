@@ -56,18 +56,18 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.step import Step
     from scrapy_koster.protocol.usage_lines import UsageLines
 
-# Beyond the time-out of a fetch, for what has to be stored then.
+# A claim is longer than a fetch, because the result has to be stored.
 _CLAIM_SPARE_SECS = 5.0
-# How often another process that has the claim is looked after.
+# The storage is read so often while another process has the claim.
 _LOOK_SECS = 0.4
 
 
 @dataclass(kw_only=True, eq=False)
 class Retriever:
-    """Learns what is not known of sites, each by one attempt at a time.
+    """Retrieves the robots.txt of sites, with one attempt for a site at a time.
 
-    An attempt takes what is stored. If that does not decide it claims the site and fetches its
-    robots.txt, or it waits for the process that has the claim.
+    An attempt reads the storage. If the stored copy does not decide, the attempt claims the site
+    and fetches the robots.txt, or waits for the process with the claim.
     """
 
     crawler: Crawler
@@ -79,32 +79,32 @@ class Retriever:
     store: StorageCalls
     limit: LookaheadLimit
     turn_to_ask: Callable[[SiteState], Awaitable[object]] | None
-    """Waits until the robots.txt of a site may be fetched, if the crawl keeps delays."""
+    """Waits until the robots.txt of a site may be fetched; None without delays."""
     noted_visit: Callable[[SiteState, Known], Awaitable[Known]] | None
-    """Notes a visit before an answer is stored; returns the answer, fresh for some visits."""
+    """Notes a visit before an answer is stored, and returns the answer with a longer life."""
     archiver: Archiver | None
     robot: Robot | None
-    """The robot that decides. Without it ``signals.robots_read`` is not sent."""
+    """The robot of the crawl. If None, ``signals.robots_read`` is not sent."""
     is_awaited: Callable[[SiteState], bool]
     """Returns whether requests wait for a site."""
     retrieved: Callable[[SiteState], None]
     """Called after each attempt."""
     under_way: set[SiteState] = field(default_factory=set, init=False)
-    """Sites for which an attempt is under way, or waits for a socket."""
+    """Sites with an attempt in progress, which may still wait for a socket."""
     _fetching: set[SiteState] = field(default_factory=set, init=False)
     _tasks: set[Deferred[None]] = field(default_factory=set, init=False)
     _closing: bool = field(default=False, init=False)
 
     def open(self) -> None:
-        """Have the storage opened, before a request waits for it."""
+        """Begin to open the storage, before a request has to wait."""
         self._begin(self.store.open())
 
     def is_fetching(self, state: SiteState) -> bool:
-        """Whether the site is being fetched from now, by whichever process, or its answer read."""
+        """Return whether this or another process fetches the robots.txt, or parses the answer."""
         return state in self._fetching
 
     def retrieve(self, state: SiteState, page: Request) -> None:
-        """Begin an attempt on behalf of *page*, unless one is under way."""
+        """Begin an attempt for *page*, unless an attempt is in progress."""
         if not self._closing and state not in self.under_way:
             self.under_way.add(state)
             self._begin(self._run(state, page))
@@ -115,12 +115,12 @@ class Retriever:
         task.addBoth(lambda _: self._tasks.discard(task))
 
     def cancel(self) -> None:
-        """End the fetches that are under way, and begin none any more."""
+        """Cancel the fetches in progress, and begin no further fetch."""
         self._closing = True
         self.fetcher.cancel()
 
     async def close(self) -> None:
-        """Wait until all attempts have ended, and close the storage."""
+        """Wait for the end of the attempts, and close the storage."""
         self.cancel()
         for task in list(self._tasks):
             await maybe_deferred_to_future(task)
@@ -134,11 +134,11 @@ class Retriever:
             try:
                 await self._attempt(state, page)
             finally:
-                # If nothing was stored: another has learnt it, or there was an error.
+                # The claim is still there if nothing was stored.
                 await self.store.release(state.site)
-        except CANCELLED:  # by nobody here: the loop ends, and has no time for more
+        except CANCELLED:  # the loop ends
             self._closing = True
-        except Exception as error:  # noqa: BLE001  # a parser or a middleware may be anybody's
+        except Exception as error:  # noqa: BLE001  # a parser or a middleware of the project
             if not self._closing:
                 self._failed(state, before, error)
         finally:
@@ -147,7 +147,7 @@ class Retriever:
         self.retrieved(state)
 
     def _failed(self, state: SiteState, before: Facts, error: Exception) -> None:
-        """Close the site: a component of the crawl has a defect."""
+        """Close the site, because a component of the crawl has a defect."""
         self.announcer.failed(state, error)
         defect = NoAnswer(error_text(error), is_defect=True)
         known = self._after(defect, before.known, self.clock.epoch())
@@ -163,7 +163,7 @@ class Retriever:
             if self.turn_to_ask is not None:
                 await self.turn_to_ask(state)
             async with self.limit.socket(state):
-                # Not before there is a socket: the claim would run out while it waits.
+                # The claim follows the socket, or it would expire during the wait.
                 if not self._is_settled(state):
                     held_secs = await self._claimed(state, page)
                 if self._is_settled(state):
@@ -180,15 +180,15 @@ class Retriever:
             await self._learn(state, page, result, began)
 
     def _is_settled(self, state: SiteState) -> bool:
-        """Return whether there is nothing to ask, or nobody waits for it."""
+        """Return whether a fetch is unnecessary, because no request waits or the site is known."""
         if self._closing or not self.is_awaited(state):
             return True
         return not isinstance(self._step(state), Ask)
 
     async def _claimed(self, state: SiteState, page: Request) -> float:
-        """Claim the site, and take what is stored, or what another process has learnt meanwhile.
+        """Claim the site, and use a stored copy or failure that is news.
 
-        Return the seconds for which another process may have the claim.
+        Return the remaining seconds of another process's claim, 0 if the claim succeeded.
         """
         secs = self.config.timeout_secs + _CLAIM_SPARE_SECS
         is_first = state.known is None
@@ -208,7 +208,7 @@ class Retriever:
     async def _learn(
         self, state: SiteState, page: Request, result: Answer | NoAnswer, began: float
     ) -> None:
-        """Take what came of the request, and store it for others before anybody is told."""
+        """Store the result of a fetch for other processes, then use the result here."""
         known = self._after(result, state.known, began)
         if self.noted_visit is not None:
             known = await self.noted_visit(state, known)
@@ -220,7 +220,7 @@ class Retriever:
         facts = await self._read(state, last_copy(known), page)
         known = _decisive(known, now=self.clock.epoch(), policy=self.config.policy)
         state.learn(facts._replace(known=known, source=Source.FETCHED))
-        self._step(state)  # here, for a parser may raise that decides by it
+        self._step(state)  # a parser of the project may raise here
 
     async def _take_stored(self, state: SiteState, known: Known, page: Request) -> None:
         source = self.store.source
@@ -233,7 +233,7 @@ class Retriever:
             self.announcer.from_storage(state.site, step.copy)
 
     async def _read(self, state: SiteState, copy: Copy | None, page: Request) -> Facts:
-        """Return what the file of *copy* is read as: the site's own facts if it is the same."""
+        """Return the facts in the file of *copy*; the site's facts if the file has not changed."""
         if copy is None or standing_of(copy, self.config.policy).access is not Access.BY_RULES:
             return Facts()
         before = last_copy(state.known)
@@ -264,7 +264,7 @@ class Retriever:
     def _show(
         self, site: Site, copy: Copy, parser: RobotParser, usage: UsageLines | None, robot: str
     ) -> None:
-        """Send what the file says to *robot*."""
+        """Send the record for *robot* to the receivers of ``signals.robots_read``."""
         record = None
         if isinstance(parser, KosterRobotParser):
             record = guarded(parser, "record", lambda: parser.record(robot))
@@ -274,16 +274,16 @@ class Retriever:
 
 
 def _met(stored: Known, known: Known | None, *, now: float) -> Known:
-    """Return *stored*; this crawl has waited for a site that failed only since it met that."""
+    """Return *stored*. A failure counts from the moment when this crawl first met the failure."""
     if isinstance(stored, Copy):
         return stored
     return replace(stored, since=known.since if isinstance(known, Failure) else now)
 
 
 def _decisive(known: Known, *, now: float, policy: Policy) -> Known:
-    """Return *known*, which decides for those who have waited for it, whatever its life.
+    """Return *known*, valid for at least one second, so the waiting requests are decided.
 
-    That may be over already: storing and parsing take their time.
+    A short life may be over already, because storing and parsing take time.
     """
     if isinstance(known, Copy):
         return known if known.expires >= now + 1 else replace(known, expires=now + 1)

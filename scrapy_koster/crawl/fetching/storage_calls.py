@@ -1,4 +1,4 @@
-"""The calls of the storage, which can be anybody's: whatever it does, the crawl goes on."""
+"""Calls of the storage. Whatever a storage does, the crawl goes on."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 _CALL_SECS = 5.0
 """How long a call in a thread may take, if KOSTER_TIMEOUT_SECS is not less."""
-# After a failure the storage is not called for so long, each time for twice as long as before: one
-# that is locked would cost each site its time-out.
+# The storage rests after a failure, twice as long as after the last failure. Otherwise a locked
+# database would cost a time-out for every site.
 _REST_SECS, _REST_MOST_SECS = 1.0, 30.0
 _THREADS = 8
 _TOGETHER = 64
@@ -49,15 +49,15 @@ def _done(_: object) -> bool:
 
 
 class StorageCalls:
-    """The storage of the settings, which is opened by ``open``, or by its first call.
+    """The storage of the settings, opened by ``open`` or by the first call.
 
-    A storage that is not ``blocking`` is called in the loop. One that has ``call_together``, as
-    that of Redis, gets the calls that wait in one thread. Any other is called by up to eight
-    threads. A call that fails or hangs is a miss; the first one is logged.
+    If ``blocking`` is False, the storage is called in the loop. If the storage has
+    ``call_together``, like RedisStorage, one thread sends the waiting calls together. Up to eight
+    threads call another storage. A failed or hanging call is a miss. The first failure is logged.
     """
 
     def __init__(self, config: Config, robot: str, stats: Stats, log: Log, clock: Clock) -> None:
-        """*robot* is the one whose copies the storage keeps."""
+        """Open the storage with the copies of *robot* later."""
         self._config = config
         self._robot = robot
         self._stats = stats
@@ -76,24 +76,24 @@ class StorageCalls:
         self._waiting: deque[_Call] = deque()
         self._hanging: list[_Call] = []
         self._claims: set[Site] = set()
-        """Sites that may be claimed: the answer to a claim can be lost."""
+        """Sites that this process may have claimed: the answer to a claim can be lost."""
         self._rests_until = LONG_AGO
         self._rest_secs = 0.0
         self._visits_fail_since = NEVER
         self._has_answered = self._warned = self._closed = False
 
     async def open(self) -> None:
-        """Open the storage, so that the first request does not wait for that."""
+        """Open the storage, so the first request does not wait."""
         await self._call("")
 
     async def get(self, site: Site) -> Known | None:
-        """Return what is stored of *site*; None if the storage fails."""
+        """Return the stored copy or failure of *site*; None if the storage fails."""
         return self._judged(await self._call("get", site, read=sound))
 
     async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
-        """Claim *site* for *secs*; granted if the storage fails, or has no claims.
+        """Claim *site* for *secs*. If the storage fails or has no claims, the claim succeeds.
 
-        With *unless_known* nothing is claimed if a stored copy or failure decides about the site.
+        With *unless_known*, a site with a valid copy or failure is not claimed.
         """
         if self._has_claims:
             claimed = await self._claim(site, secs, unless_known=unless_known)
@@ -125,23 +125,23 @@ class StorageCalls:
         return judged(known, policy=self._config.policy, max_bytes=self._config.max_bytes)
 
     async def put(self, site: Site, known: Known) -> None:
-        """Store what is known of *site*, which ends a claim of it."""
+        """Store a copy or failure of *site*, which ends the claim."""
         owner = (self._owner,) if self._has_claims else ()
         if await self._call("put", site, known, *owner):
             self._claims.discard(site)
 
     async def release(self, site: Site) -> None:
-        """End the claim of *site*, if there is one still. If that fails it ends by itself."""
+        """End the claim of *site*, if any. If the storage fails, the claim expires."""
         if site in self._claims:
             self._claims.discard(site)
             await self._call("release", site, self._owner)
 
     async def visit(self, host: str, secs: float, *, begun: bool = False) -> float:
-        """Return 0 if a visit to *host* may begin, else for how many seconds it may not yet.
+        """Return the seconds until a visit to *host* may begin, 0 if the visit is recorded.
 
-        Visits of all processes that share the storage are *secs* apart. One that has *begun* is
-        recorded. While a storage fails that has answered before, none may begin, for
-        KOSTER_DEFER_LIMIT_SECS at most: others may visit the host.
+        Visits of the processes with this storage are *secs* apart. A visit that has *begun* is
+        recorded in any case. If the storage fails after a successful call, other processes may
+        visit the host: no visit begins for KOSTER_DEFER_LIMIT_SECS at most.
         """
         if not self._has_visits:
             return 0.0
@@ -163,7 +163,7 @@ class StorageCalls:
         return max(secs, _REST_SECS) if now - self._visits_fail_since < limit_secs else 0.0
 
     async def close(self) -> None:
-        """Close the storage, if it was opened; open it no more."""
+        """Close the storage if it is open, and keep it closed."""
         self._closed, self._rests_until = True, LONG_AGO
         if self._storage is not None:
             await self._call("close")
@@ -186,9 +186,9 @@ class StorageCalls:
             else:
                 self._make([call])
             result = read(_checked(call.outcome.result()))
-        except CANCELLED:  # the loop ends, which is no failure; Twisted's is an Exception
+        except CANCELLED:  # the loop ends, which is no failure of the storage
             raise
-        except Exception as error:  # noqa: BLE001  # a storage may be anybody's
+        except Exception as error:  # noqa: BLE001  # of the project's storage
             self._failed(error)
             return None
         self._has_answered = self._has_answered or bool(method)
@@ -227,7 +227,7 @@ class StorageCalls:
     # In a thread, if the storage is blocking.
 
     def _make_waiting(self) -> None:
-        """Make the calls that wait together. An earlier message may have had all of them."""
+        """Make the waiting calls together, if an earlier message has left some."""
         count = min(len(self._waiting), _TOGETHER)
         if count:
             self._make([self._waiting.popleft() for _ in range(count)])
@@ -241,7 +241,7 @@ class StorageCalls:
                 outcomes = storage.call_together([call[:3] for call in calls])
             elif method:
                 outcomes = [getattr(storage, method)(*args, **how)]
-        except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
+        except BaseException as error:  # noqa: BLE001  # raised in the loop
             outcomes = [error] * len(calls)
         for call, outcome in zip(calls, outcomes, strict=True):
             call.outcome.set_result(outcome)
@@ -257,17 +257,17 @@ class StorageCalls:
 
 
 class _Call(NamedTuple):
-    """A method of the storage with its arguments; "" opens the storage."""
+    """A method of the storage with arguments; the method "" opens the storage."""
 
     method: str
     args: tuple[Any, ...]
     how: dict[str, Any]
     outcome: Future[Any]
-    """What the method has returned, or the exception that it raised, as a value."""
+    """The return value of the method, or the raised exception as a value."""
 
 
 def _checked(outcome: Any) -> Any:
-    """Return the *outcome* of a method; raise a StorageError if it is an exception."""
+    """Return the *outcome* of a method. Raises StorageError for an exception."""
     if isinstance(outcome, StorageError):
         raise outcome
     if isinstance(outcome, BaseException):  # asyncio's CancelledError would end the crawl
@@ -282,9 +282,9 @@ def _sound_claim(claimed: object) -> Claimed:
 
 
 class Threads:
-    """*most* daemon threads for calls that may hang; each of the first calls starts one.
+    """Up to *most* daemon threads for calls that may hang.
 
-    Nobody joins them, so the process ends without them.
+    The first calls start the threads. The process can end while a call hangs.
     """
 
     def __init__(self, most: int) -> None:
@@ -293,7 +293,7 @@ class Threads:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
 
     def run(self, call: Callable[[], object]) -> Deferred[None]:
-        """Have *call* made by a thread, and return a Deferred of its end. It raises no error."""
+        """Return a Deferred that fires when a thread has made *call*, which raises no error."""
         ended: Deferred[None] = Deferred()
         in_loop = _caller_in_loop()
 
@@ -306,25 +306,25 @@ class Threads:
         return ended
 
     def submit(self, call: Callable[[], object]) -> None:
-        """Have *call* made by a thread."""
+        """Queue *call* for a thread."""
         self._calls.put(call)
         if self._started < self._most:
             self._started += 1
             Thread(target=self._work, name="koster-storage", daemon=True).start()
 
     def close(self) -> None:
-        """Let each thread end when its call has."""
+        """End the threads after their current calls."""
         for _ in range(self._started):
             self._calls.put(None)
 
     def _work(self) -> None:
         while call := self._calls.get():
             call()
-            del call  # a thread that waits keeps nothing alive
+            del call  # an idle thread keeps no call alive
 
 
 def _caller_in_loop() -> Callable[..., Any]:
-    """Return a function for threads: it has a function called in the loop."""
+    """Return the loop's function that threads use to call a function in the loop."""
     if is_asyncio_available():
         return asyncio.get_running_loop().call_soon_threadsafe
     from twisted.internet import reactor  # noqa: PLC0415  # it would install one
