@@ -35,5 +35,5 @@ class Stated:
         return self._found.get(request, ()) if self.has_any else ()
 
     def ended_elsewhere(self, request: Request, ended: Request) -> None:
-        """Use the statements about *ended* for *request*, whose page came from the URL of *ended*."""
+        """Use the statements about *ended* for *request*, whose page came from there."""
         self.note(request, self.about(ended))
