@@ -196,6 +196,8 @@ class Retriever:
         found = claimed.known
         if found and (is_first or is_news(found, state.known, now=self.clock.epoch())):
             await self._take_stored(state, found, page)
+        if found and is_first and not self._is_settled(state):
+            return await self._claimed(state, page)  # the site was not claimed
         return claimed.held_secs
 
     def _step(self, state: SiteState) -> Step:

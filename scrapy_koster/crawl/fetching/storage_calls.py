@@ -18,7 +18,6 @@ from twisted.internet.defer import Deferred
 from scrapy_koster.crawl.clock import LONG_AGO, NEVER, LateError
 from scrapy_koster.crawl.engine.private import CANCELLED
 from scrapy_koster.protocol.printable import error_text
-from scrapy_koster.protocol.step import Ask, next_step
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.storage.latest import judged, seconds, sound
 from scrapy_koster.storage.memory import MemoryStorage
@@ -93,7 +92,7 @@ class StorageCalls:
     async def claim(self, site: Site, *, secs: float, unless_known: bool) -> Claimed:
         """Claim *site* for *secs*. If the storage fails or has no claims, the claim succeeds.
 
-        With *unless_known*, a site with a valid copy or failure is not claimed.
+        With *unless_known*, a site with a stored copy or failure is not claimed.
         """
         if self._has_claims:
             claimed = await self._claim(site, secs, unless_known=unless_known)
@@ -109,17 +108,13 @@ class StorageCalls:
         self._claims.add(site)  # before the call, whose answer may be lost
         how = {"now": self._clock.epoch(), "secs": secs, "unless_known": unless_known}
         claimed = await self._call("claim", site, self._owner, read=_sound_claim, **how) or GRANTED
-        known, is_found = self._judged(claimed.known), claimed.known is not None
-        if unless_known and is_found and not self._decides(known):
-            # By now another process may have stored more.
+        known = self._judged(claimed.known)
+        if unless_known and claimed.known is not None and known is None:
+            # The stored copy is useless under the current settings.
             return await self._claim(site, secs, unless_known=False)
-        if claimed.held_secs or (unless_known and is_found):
+        if claimed.held_secs or (unless_known and known is not None):
             self._claims.discard(site)
         return Claimed(known, claimed.held_secs)
-
-    def _decides(self, known: Known | None) -> bool:
-        step = next_step(known, now=self._clock.epoch(), policy=self._config.policy)
-        return not isinstance(step, Ask)
 
     def _judged(self, known: Known | None) -> Known | None:
         return judged(known, policy=self._config.policy, max_bytes=self._config.max_bytes)
