@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from contextvars import ContextVar
 from copy import copy
+from functools import partial
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
@@ -133,18 +134,14 @@ class _Factory(WrappingFactory[Any]):
 
     def __init__(self, factory: Any, limit: AnswerLimit) -> None:
         super().__init__(factory)  # type: ignore[no-untyped-call]
-        self._limit = limit
-
-    def buildProtocol(self, addr: Any) -> _Wire:  # noqa: N802
-        """Return the wrapped protocol of the other factory."""
-        return _Wire(self, self.wrappedFactory.buildProtocol(addr), self._limit)
+        self.protocol = partial(_Wire, limit)
 
 
 class _Wire(ProtocolWrapper):
     """Counts received bytes before the connection's protocol parses the bytes."""
 
-    def __init__(self, factory: _Factory, protocol: Any, limit: AnswerLimit) -> None:
-        super().__init__(factory, protocol)
+    def __init__(self, limit: AnswerLimit, *wrapped: Any) -> None:
+        super().__init__(*wrapped)
         self._limit = limit
 
     def writeSequence(self, data: Any) -> None:  # noqa: N802
