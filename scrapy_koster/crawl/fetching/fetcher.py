@@ -120,6 +120,9 @@ class Fetcher:
         """
         secs = self._config.timeout_secs
         self._stats.asked()
+        if not _can_be_a_name(site.host):
+            invalid = CannotResolveHostError("no host has such a name")
+            return self._no_answer(invalid, no_such_host=True)
         transfer = Transfer(self._crawler, self._config, self._clock, page, stale)
         asking: Deferred[Answer | NoAnswer] = deferred_from_coro(self._follow(site, transfer))
         timer = self._clock.call_later(secs, self._end, asking)
@@ -166,7 +169,7 @@ class Fetcher:
             try:
                 async with nullcontext() if self._visit is None else self._visit(url):
                     answer = await transfer.get(url)
-            except (CannotResolveHostError, UnicodeError) as error:
+            except CannotResolveHostError as error:
                 # Twisted raises this error for a cancelled lookup, too. A proxy resolves the name
                 # itself, and a redirect leads to another host.
                 is_of_site = not (transfer.is_over or transfer.is_proxied or hop)
@@ -305,6 +308,18 @@ def _leads_inside(host: str | None, network: str) -> bool:
     return network_of(host or "") not in ("", network)
 
 
+def _can_be_a_name(host: str) -> bool:
+    """Return whether no part of *host* is empty or longer than 63.
+
+    Twisted's resolver would fail without an answer.
+    """
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
 async def _is_unknown(url: str) -> bool:
     """Return whether the host of *url* does not exist, according to the system's resolver.
 
@@ -312,8 +327,6 @@ async def _is_unknown(url: str) -> bool:
     """
     try:
         await run_in_thread(socket.getaddrinfo, urlsplit(url).hostname, None)
-    except UnicodeError:  # a part of the name is empty, or longer than 63
-        return True
     except OSError as error:
         return error.errno in _UNKNOWN_NAME
     return False
