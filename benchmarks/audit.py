@@ -122,7 +122,7 @@ def write(path: Path, found: Iterator[str], octets: int) -> int:
 
 AUDIT = """
 import resource, sys, time
-from scrapy_koster.audit.clients import masked
+from scrapy_koster.audit.addresses import masked
 from scrapy_koster.audit.judging import Files, Version
 from scrapy_koster.audit.auditor import audit
 from pathlib import Path

@@ -129,7 +129,9 @@ class _Fetch:
 def _ours(body: bytes) -> KosterMiddleware:
     crawler = _crawler()
     fetch: Any = _Fetch(body)
-    middleware = KosterMiddleware(crawler, assembly_of(crawler, Parts(fetch=fetch)))
+    middleware = KosterMiddleware(
+        crawler, assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
+    )
     waiting = middleware.process_request(Request(SITE))
     assert waiting is not None
     asyncio.run(waiting)

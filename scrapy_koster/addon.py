@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.core.downloader import Downloader
@@ -16,15 +14,12 @@ from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.scheduler import DeferringScheduler
 from scrapy_koster.crawl.components.spidermiddleware import RobotsMetaMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
-from scrapy_koster.crawl.config import FALLBACK_SCHEDULER, SCHEDULER_METHODS
+from scrapy_koster.crawl.config import FALLBACK_SCHEDULER
 from scrapy_koster.crawl.engine.downloader import checking_downloader
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.fetching.room import make_room
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.parking.parked_file import NAME
 from scrapy_koster.crawl.report import RobotsReport
-from scrapy_koster.protocol.nametoken import joined
-from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -33,7 +28,6 @@ if TYPE_CHECKING:
 
 _SCHEDULER = "scrapy_koster.DeferringScheduler"
 _DOWNLOADER = "scrapy_koster.RobotsDownloader"
-_WAITING = f". Requests that wait in {NAME} in your JOBDIR stay there"
 
 
 class Addon:
@@ -48,11 +42,11 @@ class Addon:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create it, for a crawl whose log it can write to."""
+        """Return the add-on, which writes to the log of *crawler*."""
         return cls(crawler)
 
     def __repr__(self) -> str:
-        """Return its path: Scrapy logs the add-ons that are enabled."""
+        """Return the path of the class, for Scrapy's log of enabled add-ons."""
         return "scrapy_koster.Addon"
 
     def update_settings(self, settings: BaseSettings) -> None:
@@ -62,11 +56,8 @@ class Addon:
             if settings.getbool("ROBOTSTXT_OBEY"):
                 _enable(settings)
             elif self._crawler is not None:
-                folder = settings["JOBDIR"]
                 Log(__name__, self._crawler).info(
                     "scrapy-koster is off: ROBOTSTXT_OBEY is False, so robots.txt is not obeyed"
-                    "%(waiting)s",
-                    waiting=_WAITING if folder and Path(folder, NAME).exists() else "",
                 )
 
 
@@ -75,25 +66,24 @@ def from_crawler(crawler: Crawler) -> Addon:
     return Addon(crawler)
 
 
+_COMPONENTS = (
+    ("DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100),
+    ("SPIDER_MIDDLEWARES", RobotsMetaMiddleware, 100),
+    ("SPIDER_MIDDLEWARES", LinkFilterMiddleware, 1000),
+    ("SPIDER_MIDDLEWARES", UsageMiddleware, 90),
+    ("EXTENSIONS", RobotsReport, 100),
+)
+"""Settings, components and their orders."""
+
+
 def _enable(settings: BaseSettings) -> None:
-    # Its place is in ..._BASE: there is nothing to replace (KeyError).
+    # Not replace_in_...: Scrapy's own middleware is in ..._BASE (KeyError).
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", RobotsTxtMiddleware, None)
-    settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", KosterMiddleware, 100)
-    settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", RobotsMetaMiddleware, 100)
-    settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", LinkFilterMiddleware, 1000)
-    settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UsageMiddleware, 90)
-    settings.setdefault_in_component_priority_dict("EXTENSIONS", RobotsReport, 100)
-    _join_names(settings)
+    for name, component, order in _COMPONENTS:
+        settings.setdefault_in_component_priority_dict(name, component, order)
     _wrap_scheduler(settings)
     _extend_downloader(settings)
     make_room(settings)
-
-
-def _join_names(settings: BaseSettings) -> None:
-    """Leave text to whoever else reads the setting, such as Scrapy's own middleware."""
-    name = "ROBOTSTXT_USER_AGENT"
-    with suppress(ValueError):  # the crawl ends with the error of KosterMiddleware
-        settings.set(name, joined(settings[name]), settings.getpriority(name) or 0)
 
 
 def _wrap_scheduler(settings: BaseSettings) -> None:
@@ -102,19 +92,8 @@ def _wrap_scheduler(settings: BaseSettings) -> None:
     if DeferringScheduler in getattr(scheduler, "__mro__", ()):
         return
     if not settings.get(FALLBACK_SCHEDULER):
-        _check_scheduler(settings, scheduler)
         settings.set(FALLBACK_SCHEDULER, settings["SCHEDULER"], "addon")
     _set(settings, "SCHEDULER", _SCHEDULER)
-
-
-def _check_scheduler(settings: BaseSettings, scheduler: object) -> None:
-    """Raise TypeError, as Scrapy's engine does, if SCHEDULER is not a scheduler."""
-    missing = [name for name in SCHEDULER_METHODS if not hasattr(scheduler, name)]
-    if missing or not isinstance(scheduler, type):
-        raise TypeError(
-            f"Invalid SCHEDULER: {printable(repr(settings['SCHEDULER']))} does not fully implement"
-            " the scheduler interface. Use a subclass of scrapy.core.scheduler.BaseScheduler."
-        )
 
 
 def _extend_downloader(settings: BaseSettings) -> None:
@@ -125,6 +104,6 @@ def _extend_downloader(settings: BaseSettings) -> None:
 
 
 def _set(settings: BaseSettings, name: str, value: object) -> None:
-    """Set *value* at the user's own priority: it wraps or extends the user's class."""
+    """Set *value*, which wraps or extends the user's class, at the user's own priority."""
     priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["addon"])
     settings.set(name, value, priority)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-_MODULES = {"archive": ("warcio",), "tools": ("crawleruseragents", "jinja2", "rich")}
+_MODULES = {"archive": ("warcio",), "tools": ("crawleruseragents", "jinja2")}
 """The modules of each extra, as in pyproject.toml."""
 
 

@@ -1,8 +1,8 @@
 """The signals of a crawl. Connect to them as to Scrapy's: ``crawler.signals.connect(f, signal)``.
 
-A handler gets named arguments and may leave out those that it does not need. It is called at once,
-so it should be short. What it returns is ignored, and an error in it is logged: a handler cannot
-change a decision. Nothing is sent while nobody has connected.
+A handler gets named arguments and may leave out any of them. Handlers should be short, because
+signals are sent at once. Their results are ignored and their errors logged: a handler cannot change
+a decision. Signals without a handler are not sent.
 
 *site* is a ``Site``; ``str(site)`` is its scheme, host and port, such as ``https://example.com``.
 """
@@ -16,8 +16,8 @@ robots_retrieved = object()
 """
 
 robots_read = object()
-"""A file has been read: *site*, *copy*, *record* (the record that the robot obeys, or None),
-*statements* (of the use of the site's pages).
+"""A file has been read: *site*, *copy*, *record* (the record for the robot, or None),
+*statements* (about the use of the site's pages).
 """
 
 site_status_changed = object()
@@ -27,12 +27,12 @@ site_deferred = object()
 """Visits to *site* are deferred from now on."""
 
 site_given_up = object()
-"""The requests that waited for *site* are refused."""
+"""The waiting requests of *site* are refused."""
 
 request_allowed = object()
 """*request* may be fetched: *site*, *status* (a ``Standing`` or None), *known*, *robot*, *verdict*
-(None for most requests, for which no reason is looked up). With ``verdict.override`` an entry of
-KOSTER_OVERRIDES allows it.
+(None for most requests). If ``verdict.override`` is set, an entry of KOSTER_OVERRIDES allows the
+request.
 """
 
 request_refused = object()
@@ -43,7 +43,7 @@ request_exempt = object()
 """
 
 standards_conflict = object()
-"""*request* is allowed by the draft, and RFC 9309 forbids it: *site*, *conflict*."""
+"""*request* is allowed by the draft and forbidden by RFC 9309: *site*, *conflict*."""
 
 output_dropped = object()
 """A request or an item from *response* is dropped because of *reason*: ``nofollow``, ``noindex`` or

@@ -1,6 +1,6 @@
-"""Each robots.txt that a crawl used, in WARC files, and the way back.
+"""The robots.txt files of a crawl in WARC files.
 
-``record`` has the values, ``warc`` packs and reads records, ``index`` finds them, ``writer`` keeps
-a growing file, ``evidence`` turns results of a crawl into records, and ``folder`` reads them back.
+``record`` has the values, ``warc`` packs and reads records, ``index`` finds records, ``writer`` has
+the open file, ``evidence`` turns results of a crawl into records, and ``folder`` reads the files.
 ``history`` compares versions.
 """

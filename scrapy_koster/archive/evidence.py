@@ -1,12 +1,12 @@
-"""The results of a crawl's lookups, as records.
+"""Records of the results of a crawl's lookups.
 
-    request, response   each hop, as it was sent and received; a 304 is a revisit
-    conversion          the file as it is obeyed, if it was received compressed, was cut, or a
-                        middleware has changed it
+    request, response   each hop as sent and received; a 304 is a revisit
+    conversion          the file as obeyed, if the body was compressed, cut, or changed by a
+                        middleware
     resource            a copy from the storage, on its first use
     metadata            the result, in JSON: its "outcome"
 
-An outcome is written in one call with the records that it refers to, after them.
+An outcome is written in one call, after the records to which it refers.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _REQUEST = "application/http; msgtype=request"
 _SENT = {
     b"accept", b"accept-encoding", b"host", b"if-modified-since", b"if-none-match", b"user-agent",
 }  # fmt: skip
-"""The request headers that are written: others may be secret."""
+"""The archived request headers. Other headers can be secret."""
 _NOT_RECEIVED = {b"set-cookie", b"set-cookie2", b"transfer-encoding"}
-"""The response headers that are not written: secrets, and an encoding that is undone."""
+"""The response headers without a place in the archive: secrets, and a decoded encoding."""
 _URLS = {b"location", b"content-location", b"refresh", b"link"}
 _USER = re.compile(rb"(?<=//)[^/?#\s]*@")
 _USER_OF_URL = re.compile(rb"\A([^/?#]*//)[^/?#\s]*@")
@@ -51,16 +51,16 @@ class Evidence:
     def __init__(self, writer: Writer, *, began: float) -> None:
         """*began* is the start of the crawl, in seconds since the epoch.
 
-        A copy that was fetched later, and has a record, is in the archive of another worker.
+        A copy with a record that was fetched later is in the archive of another worker.
         """
         self._writer = writer
         self._began = began
         self._written: dict[object, None] = {}
 
     def add(self, attempt: Attempt) -> tuple[Known, int]:
-        """Write *attempt*; return its result with the record of its copy, and the records' number.
+        """Write *attempt*. Return its result with the record of its copy, and the records' number.
 
-        Raises OSError if they cannot be written: none of them is.
+        Raises OSError if nothing was written.
         """
         outcome = attempt.site, learnt(attempt.known)
         if not attempt.exchanges and outcome in self._written:
@@ -74,7 +74,7 @@ class Evidence:
         return known, len(records)
 
     def close(self) -> None:
-        """End the file, and write its index. Raises OSError."""
+        """Close the file, and write its index. Raises OSError."""
         self._writer.close()
 
     def _records(self, attempt: Attempt) -> tuple[Known, list[Record]]:
@@ -83,7 +83,7 @@ class Evidence:
         is_renewed = any(exchange.status == 304 for exchange in attempt.exchanges[-1:])
         is_new = attempt.source == "fetched" and isinstance(known, Copy) and not is_renewed
         if copy is not None and not is_new:
-            # A renewed copy has another date, and the record that it had before.
+            # A renewed copy has a new date, and its old record.
             held = self._held(attempt.site, attempt.stale or copy, records)
             copy = replace(copy, record_id=held.record_id)
         for exchange in attempt.exchanges:
@@ -94,10 +94,10 @@ class Evidence:
         return known, [*records, _outcome(attempt, known)]
 
     def _held(self, site: Site, copy: Copy, records: list[Record]) -> Copy:
-        """Return *copy* with the record of its body, which is written if no worker has one."""
+        """Return *copy* with the record of its body, which is written if there is no record yet."""
         if copy.record_id is not None and copy.fetched >= self._began:
             return copy
-        # Derived from the content: workers that write the same copy use the same ID.
+        # Derived from the content, so workers use the same ID for the same copy.
         name = f"{site} {copy.url} {copy.fetched!r} {copy.digest} {copy.cut_bytes}".encode()
         record_id = f"<{UUID(bytes=sha256(name).digest()[:16], version=5).urn}>"
         if copy.record_id != record_id or record_id not in self._written:
@@ -106,7 +106,7 @@ class Evidence:
 
 
 def _hop(exchange: Exchange, held: Copy | None) -> list[Record]:
-    """Return the records of a response and its request; *held* is the copy that a 304 confirms."""
+    """Return the records of a response and its request. A 304 confirms the copy *held*."""
     url = _url(exchange.url)
     origin, target = origin_and_path(url)
     sent = [(name, value) for name, value in exchange.sent if name.lower() in _SENT]
@@ -139,7 +139,7 @@ def _hop(exchange: Exchange, held: Copy | None) -> list[Record]:
 
 
 def _received(attempt: Attempt, copy: Copy, records: list[Record]) -> Copy:
-    """Return the copy of a response with the record of its body, which is added if it differs."""
+    """Return the copy of a response with the record of its body, after adding a conversion."""
     responses = [record for record in records if record.kind == "response"]
     if responses and copy.body in (b"", attempt.exchanges[-1].body):  # no error page is kept
         return replace(copy, record_id=responses[-1].id)

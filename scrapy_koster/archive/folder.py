@@ -1,4 +1,4 @@
-"""A folder of WARC files, read back: what was known of a site, and when."""
+"""Reads the results about a site from a folder of WARC files."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from scrapy_koster.storage.latest import learnt
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a crawl made of an answer, or of a copy that it found, at a time."""
+    """The result of a lookup by a crawl."""
 
     at: float
     """When, in seconds since the epoch."""
     source: str
     known: Known
-    """Without the body of its copy; ``Folder.whole`` adds it."""
+    """Without the body of its copy, which ``Folder.whole`` adds."""
     body_bytes: int
     warc: Path
-    """The file that it is in."""
+    """The file of the record."""
 
 
 class Folder:
-    """The WARC files in a folder, those of all crawls and workers together."""
+    """The WARC files of crawls and workers in a folder."""
 
     def __init__(self, path: str) -> None:
-        """Raises ArchiveError if there is no such folder, or no archive in it."""
+        """Raises ArchiveError if the folder does not exist, or has no archive."""
         self._path = Path(path)
         with _archive_errors(self._path):
             self._warcs = sorted(self._path.glob(f"*{WARC_SUFFIX}"))
@@ -43,7 +43,7 @@ class Folder:
             raise ArchiveError(f"no archive in {path!r}. A crawl writes one into KOSTER_ARCHIVE")
 
     def outcomes(self, site: Site) -> list[Outcome]:
-        """Return what was known of *site*, in order of time. Raises ArchiveError."""
+        """Return the results about *site* in order of time. Raises ArchiveError."""
         found = [
             outcome
             for warc in self._warcs
@@ -53,7 +53,7 @@ class Folder:
         return sorted(found, key=lambda outcome: (outcome.at, learnt(outcome.known)))
 
     def whole(self, outcome: Outcome) -> Known:
-        """Return what was known, with the body of its copy. Raises ArchiveError if that is lost."""
+        """Return the result with the body of its copy. Raises ArchiveError if the body is lost."""
         known, copy = outcome.known, last_copy(outcome.known)
         if copy is None or not outcome.body_bytes:
             return known
@@ -97,7 +97,7 @@ def _archive_errors(warc: Path) -> Iterator[None]:
 
 
 def _outcome(record: Record, site: Site, warc: Path) -> Outcome | None:
-    """Return the outcome in *record*, None if it is not a valid one of *site*."""
+    """Return the outcome in *record*, None if invalid or about a site other than *site*."""
     if record.kind != "metadata":
         return None
     try:

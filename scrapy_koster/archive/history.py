@@ -1,4 +1,4 @@
-"""The versions of a site's robots.txt, and what has changed from one to the next."""
+"""The versions of a site's robots.txt, and the changes between versions."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ _COMPARED_LINES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """An answer that a site gave for some time."""
+    """The same response of a site over some time."""
 
     first: Outcome
-    """The first that has it."""
+    """The first result with this version."""
     copy: Copy
-    """Without its body. The site first sent it when it was ``fetched``."""
+    """Without its body. The site first sent this version at the time ``fetched``."""
     last_seen: float
-    """When the site last gave it or confirmed it, in seconds since the epoch."""
+    """Time when the site last sent or confirmed this version, in seconds since the epoch."""
     seen: int
-    """How often it did."""
+    """Number of these responses."""
 
 
 def versions(outcomes: Iterable[Outcome]) -> list[Version]:
-    """Return the versions in *outcomes*, the oldest first. Failures are none.
+    """Return the versions in *outcomes* without failures, the oldest first.
 
-    They are dated by what the site answered: a copy that comes out of a storage,
-    or that several workers share, counts once.
+    Dates are of the responses: a copy from a storage, or shared by several workers, counts once.
     """
     found: list[Version] = []
     for outcome in sorted(outcomes, key=lambda outcome: learnt(outcome.known)):
@@ -49,10 +48,10 @@ def versions(outcomes: Iterable[Outcome]) -> list[Version]:
 
 
 def changes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the lines that differ: the number in *old* or 0, the number in *new* or 0, the line.
+    """Yield the changed lines: the number in *old* or 0, the number in *new* or 0, the line.
 
-    If more than 1,000 lines lie between the first difference and the last, all of them are
-    yielded: the time to compare them grows faster than their number.
+    If more than 1,000 lines are between the first and the last difference, the result has every
+    line: the time of a comparison grows faster than the number of lines.
     """
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])

@@ -1,7 +1,7 @@
-"""The CDXJ index of a WARC file: the place of each record about a URL.
+"""The CDXJ index of a WARC file: the places of records by URL.
 
 A line is the key of a URL (SURT), a time in 14 digits, and JSON. The first line has the size of the
-file that was indexed: an outdated index is made again.
+indexed file: an outdated index is made again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNLISTED = ("warcinfo", "request")
 
 
 def index_lines(record: Record, *, offset: int, length: int, filename: str) -> list[bytes]:
-    """Return the line of *record*; no line if its kind is not listed."""
+    """Return the line of *record*, or no line if records of its kind are not listed."""
     if record.kind in _UNLISTED or record.url is None:
         return []
     digest = record.more.get("Koster-Digest") or record.more.get("WARC-Payload-Digest")
@@ -76,7 +76,7 @@ def index_of(warc: Path) -> list[bytes]:
             for offset, length, record in records_in(file)
             for line in index_lines(record, offset=offset, length=length, filename=warc.name)
         ]
-    with suppress(OSError):  # of a folder that is read-only
+    with suppress(OSError):  # a read-only folder
         write_index(warc, lines, size)
     return lines
 
@@ -94,7 +94,7 @@ def fields_about(url: str, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 def key_of(url: str) -> str:
     """Return the key of *url*: its host from right to left, and its path (SURT).
 
-    An invalid URL is its own key: an archive may be anybody's.
+    An invalid URL, for example in the archive of another program, is its own key.
     """
     key = url
     with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""The values of an archive: what is to be written, and a record of it."""
+"""The values of an archive: a lookup, and a record."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scrapy_koster.protocol.site import Site
 
 
 class ArchiveError(Exception):
-    """The archive cannot be read, or lacks a record. The message says what to do."""
+    """The archive cannot be read, or a record is missing. The message names a solution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The result of a lookup of a robots.txt, with the exchanges that led to it."""
+    """The result of a lookup of a robots.txt, with its exchanges."""
 
     site: Site
     known: Known
@@ -28,7 +28,7 @@ class Attempt:
     exchanges: tuple[Exchange, ...] = ()
     """Requests and responses of the lookup; empty if the result comes from the storage."""
     stale: Copy | None = None
-    """The revalidated copy, as it was before."""
+    """The copy before a revalidation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class Record:
     url: str | None = None
     """WARC-Target-URI."""
     id: str = field(default_factory=lambda: f"<{uuid4().urn}>")
-    """WARC-Record-ID, with its angle brackets."""
+    """WARC-Record-ID with angle brackets."""
     more: Mapping[str, str] = field(default_factory=dict)
     """Other named fields, such as WARC-Refers-To."""
     head: bytes = b""
-    """HTTP header with its empty line. It is written, and not read back."""
+    """HTTP header with its empty line, for writing only."""
     status: str = "-"
     """HTTP status of a response."""

@@ -38,8 +38,8 @@ def member_of(record: Record) -> bytes:
     fields = [(name, _CONTROL.sub(" ", value)) for name, value in named.items()]
     headers = StatusAndHeaders("", fields, protocol="WARC/1.1")
     stream, length = BytesIO(block), len(block)
-    # As a "warcinfo", so that warcio writes the block as it is: it would encode the HTTP header of
-    # a revisit again, and add digests of its own to other types.
+    # As a "warcinfo", so that warcio writes the block unchanged: of a revisit, warcio would encode
+    # the HTTP header again, and to other types it would add digests of its own.
     whole = ArcWarcRecord("warc", "warcinfo", headers, stream, None, record.content_type, length)
     packed = BytesIO()
     WARCWriter(packed).write_record(whole)
@@ -49,8 +49,8 @@ def member_of(record: Record) -> bytes:
 def records_in(file: BinaryIO) -> Iterator[tuple[int, int, Record]]:
     """Yield the offset, the length and the record of each member, from where *file* stands.
 
-    They end at the first damaged one, such as that of a killed writer: a site may have sent
-    members that follow in it.
+    The first damaged member ends the file. After a killed writer, a site's body could have forged
+    further members.
     """
     members = ArchiveIterator(file, check_digests=True)
     try:
@@ -64,19 +64,19 @@ def records_in(file: BinaryIO) -> Iterator[tuple[int, int, Record]]:
 
 
 def date_text(epoch: float) -> str:
-    """Return a time as WARC-Date has it, in UTC."""
+    """Return a time as a WARC-Date, in UTC."""
     time = datetime.fromtimestamp(min(max(epoch, 0.0), _YEAR_9999), timezone.utc)
     return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def epoch_of(text: str) -> float:
-    """Return the time that ``date_text`` has written; ValueError if it is invalid."""
+    """Return the time of a text of ``date_text``. Raises ValueError for an invalid text."""
     time = datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=timezone.utc)
     return min(max(time.timestamp(), 0.0), _YEAR_9999)
 
 
 def _record(found: Any) -> Record:
-    """Return a record that warcio has read. Raises ValueError if it is not whole, or too long."""
+    """Return a record read by warcio. Raises ValueError for a record that is cut or too long."""
     body = found.raw_stream.read(RECORD_MAX_BYTES)
     if not found.digest_checker.passed:
         raise ValueError("the record is too long, cut, or has another digest")

@@ -16,20 +16,19 @@ from scrapy_koster.archive.record import Record
 from scrapy_koster.archive.warc import member_of
 
 FILE_MAX_BYTES = 10**8
-"""Size at which a file is ended: its index, of at most some 30 MB, is in memory until then."""
+"""Size of a file before a new one is begun. Until then its index, of up to 30 MB, is in memory."""
 
 
 class Writer:
     """The files of one crawl in *folder*.
 
-    Each record is handed to the operating system when it is written, so it outlives a killed
-    process.
+    A written record is in the hands of the operating system, and so survives a killed process.
     """
 
     def __init__(self, folder: str, info: Callable[[str], Record], *, began: float) -> None:
         """*info* returns the warcinfo record of a file with this name. Nothing is written yet.
 
-        *began* is the start of the crawl, in seconds since the epoch: it is in the names.
+        *began* is the start of the crawl for the names, in seconds since the epoch.
         """
         self._folder = Path(folder)
         self._info = info
@@ -43,7 +42,7 @@ class Writer:
         self._info_id = ""
 
     def write(self, records: Sequence[Record]) -> None:
-        """Append *records*: all of them, or none. Raises OSError if that fails."""
+        """Append *records* as a whole. Raises OSError if nothing was written."""
         file = self._file
         if file is None:
             file, records = self._begin(records)
@@ -62,11 +61,11 @@ class Writer:
         self._size = size
         self._index += lines
         if size >= FILE_MAX_BYTES:
-            with suppress(OSError):  # of the index, which readers make if it is missing
+            with suppress(OSError):  # readers make a missing index
                 self.close()
 
     def close(self) -> None:
-        """End the open file, and write its index beside it. Raises OSError."""
+        """Close the open file, and write its index. Raises OSError."""
         if self._file is None:
             return
         file, self._file = self._file, None
@@ -74,7 +73,7 @@ class Writer:
         write_index(self._path, self._index, self._size)
 
     def _begin(self, records: Sequence[Record]) -> tuple[int, list[Record]]:
-        """Open a new file; return it, and *records* after its first."""
+        """Open a new file. Return the file, and its first record followed by *records*."""
         self._folder.mkdir(parents=True, exist_ok=True)
         name = next(self._names)
         self._path = self._folder / name
@@ -86,7 +85,7 @@ class Writer:
         return self._file, [info, *records]
 
     def _undo(self, file: int) -> None:
-        """Remove the rest of a failed write. A file that cannot be cut, or is empty, is left."""
+        """Remove the rest of a failed write. An empty file is left, and one that cannot be cut."""
         with suppress(OSError):
             os.ftruncate(file, self._size)
             if self._size:

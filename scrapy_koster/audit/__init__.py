@@ -1,1 +1,1 @@
-"""The audit: what robots did on a site, by its server's log, held against its robots.txt."""
+"""The audit: the requests of robots in a server's log, compared with the robots.txt of the site."""

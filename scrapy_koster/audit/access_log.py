@@ -1,4 +1,4 @@
-"""One log: its lines as visits, and how many of them could not be read."""
+"""One log: the visits in its lines, and the number of unreadable lines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Names: TypeAlias = Callable[[bytes | str], "str | None"]
 
 
 def names_of(namer: Namer) -> Names:
-    """Return a cache of the names of robots by their headers; None for a browser."""
+    """Return a cached function from a header to the name of a robot, None for a browser."""
 
     def name_in(header: bytes | str) -> str | None:
         text = _text(header)
@@ -59,7 +59,7 @@ Opened = Callable[[], AbstractContextManager[BufferedReader]]
 
 
 class AccessLog:
-    """One log, and what is counted of its lines."""
+    """One log, and the counts of its lines."""
 
     def __init__(
         self,
@@ -73,15 +73,15 @@ class AccessLog:
         self.name = name
         self.lines = self.unread = self.elsewhere = self.browsers = 0
         self.samples: list[str] = []
-        """Lines that could not be read, safe to print."""
+        """Unreadable lines as printable text."""
         self.first: int | None = None
-        """When the first line is from, by its time; None where there is none yet."""
+        """Time of the first line, or None."""
         self.last = float("-inf")
         """The latest time so far."""
         self.hosts: set[Any] = set()
-        """Some of those that were asked, where the log names them."""
+        """Some of the hosts, if the log has hosts."""
         self.damage: str | None = None
-        """Why not all of it was read, or nothing."""
+        """The reason why a part of the log was not read, or None."""
         self._opened = opened
         self._names = names
         self._format = given
@@ -89,7 +89,7 @@ class AccessLog:
         self._time = lru_cache(_TIMES_KEPT)(seconds_or_none)
 
     def first_secs(self) -> float:
-        """Return when its first visit was, minus infinity where that is not to be had."""
+        """Return the time of the first visit, minus infinity if there is no time."""
         with suppress(OSError, LogError), self._opened() as file:
             for piece in Lines(file, _SAMPLE_BYTES).pieces():
                 for secs in self._secs(self._format_of(piece).rows(piece)):
@@ -97,7 +97,7 @@ class AccessLog:
         return float("-inf")
 
     def batches(self, size: int) -> Iterator[list[Visit]]:
-        """Yield the visits of what is no browser, those of about *size* octets at once."""
+        """Yield the visits of clients other than browsers, of about *size* bytes at once."""
         with self._opened() as file:
             lines, at_least = Lines(file, size), _size(file)
             try:
@@ -122,7 +122,7 @@ class AccessLog:
         if is_w3c(start):
             return W3cFormat()
         formats: list[Format] = [COMMON, JsonFormat(), BALANCER]
-        # The one that reads most; COMMON where none reads any.
+        # The format that reads most lines, or COMMON.
         return max(formats, key=lambda format_: len(format_.rows(start)))
 
     def _visits(self, piece: bytes, format_: Format) -> list[Visit]:
@@ -146,7 +146,7 @@ class AccessLog:
         if self.first is None:
             self.first = next(self._secs(rows), None)
             self.hosts.update(row[_HOST] for row in rows[:_HOSTS_KEPT] if row[_HOST])
-        # The last lines, so that one line with a wrong time makes no difference.
+        # The last lines, because a single line can have a wrong time.
         self.last = max(self.last, min(self._secs(rows[-_TELLING:]), default=self.last))
         self._count(piece, len(rows) - unread, format_)
         return visits
@@ -180,7 +180,7 @@ def _text(field: bytes | str) -> str:
 
 
 def _size(file: BufferedReader) -> int | None:
-    """Return how long a file on the disk is, None for anything else."""
+    """Return the size of a file on the disk, None for a pipe."""
     with suppress(OSError, ValueError):
         found = os.fstat(file.fileno())
         return found.st_size if stat.S_ISREG(found.st_mode) else None
@@ -188,9 +188,9 @@ def _size(file: BufferedReader) -> int | None:
 
 
 def _is_cut(file: BufferedReader, before: int | None) -> bool:
-    """Whether a file on the disk that was read to its end became shorter meanwhile.
+    """Return whether a file on the disk became shorter while the log was read.
 
-    logrotate does that with ``copytruncate``.
+    The option ``copytruncate`` of logrotate cuts logs.
     """
     now = _size(file)
     return before is not None and now is not None and not before <= file.tell() <= now

@@ -19,7 +19,7 @@ _FIRST = ("robots", "violations")
 """The tables above the charts."""
 
 Found = dict[str, Any]
-"""What ``Result.to_dict`` returns."""
+"""The result of ``Result.to_dict``."""
 
 _Columns = Sequence[tuple[str, str, Callable[[Any], Any]]]
 """Headings, the classes of their cells, and functions that return the value for a row."""
@@ -76,7 +76,7 @@ _UNKNOWN: _Columns = (
 
 
 def write_audit(found: Found, out: str) -> None:
-    """Make the page *out*. Raises OSError; it is written whole or not at all."""
+    """Write the page *out*, whole or not at all. Raises OSError."""
     robots = found["robots"]
     tables = list(_tables(found))
     page = rendered(

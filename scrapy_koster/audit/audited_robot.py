@@ -6,10 +6,10 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import sub
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from scrapy_koster.audit.judging import READINGS, Knowledge, method_and_path
-from scrapy_koster.audit.ranges import UNVERIFIED
+from scrapy_koster.audit.addresses import UNVERIFIED
+from scrapy_koster.audit.judging import Knowledge, method_and_path
 from scrapy_koster.protocol.wording import shown
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.ruling import Standard
 
 CLIENTS_MOST = 64
-"""Number of addresses of a robot that are counted separately."""
+"""Number of addresses of a robot with separate counts."""
 WINDOWS_SECS = (1, 10, 60)
 DAY_SECS = 86400
 DAYS_MOST = 400
-"""Number of days of a robot that are counted separately."""
+"""Number of days of a robot with separate counts."""
 NO_DAY = -1
 """Key of the days beyond DAYS_MOST."""
 
@@ -49,7 +49,7 @@ class Violation:
     """Versions of the file with this line."""
 
     def add(self, visit: Visit, version: int) -> None:
-        """Count a request, which disobeyed the line of *version*."""
+        """Count a request against the line of *version*."""
         secs, _, client, request, _, size = visit
         self.first = min(self.first, secs) if self.count else secs
         self.last = max(self.last, secs)
@@ -75,11 +75,8 @@ class Violation:
         self.clients = list(dict.fromkeys(self.clients + other.clients))[:_SAMPLES]
 
 
-Violations: TypeAlias = "dict[Standard, dict[Rule, Violation]]"
-
-
 def number_in(text: Any) -> int:
-    """Return the number that a field of a log has, 0 for an invalid one such as "-"."""
+    """Return the number in a field of a log, 0 for an invalid number such as "-"."""
     try:
         return max(int(text), 0)
     except (ValueError, TypeError, OverflowError):
@@ -107,12 +104,12 @@ class Pace:
     def __init__(self) -> None:
         self.days = Days()
         self.times: list[int] = []
-        """Times of the requests that are not counted yet, in order."""
+        """Times of requests to count, in order."""
         self.counted = 0
         self.first: int | None = None
         self.last: int | None = None
         self.gaps: Counter[int] = Counter()
-        """How often each gap between two requests occurred; two digits beyond two minutes."""
+        """Number of gaps by length in seconds, with two digits beyond two minutes."""
         self.worst = dict.fromkeys(WINDOWS_SECS, 0)
         """The most requests within each of WINDOWS_SECS."""
         self._windows: dict[int, deque[tuple[int, int]]] = {secs: deque() for secs in WINDOWS_SECS}
@@ -149,16 +146,16 @@ class Pace:
             self._sums[secs], self.worst[secs] = total, worst
 
     def gap(self, part: float) -> int | None:
-        """Return the gap that *part* of the gaps do not exceed, None if there are no gaps."""
+        """Return the quantile *part* of the gaps, None without gaps."""
         ordered = sorted(self.gaps.items())
         below = accumulate(count for _, count in ordered)
         least = part * self.gaps.total()
         return next((secs for (secs, _), n in zip(ordered, below, strict=True) if n >= least), None)
 
     def kept(self, delay_secs: float) -> float | None:
-        """Return the part of the gaps that may have kept a Crawl-delay.
+        """Return the part of the gaps that can have kept a Crawl-delay.
 
-        Times are whole seconds: two times that differ by one may be nearly two seconds apart.
+        Logs have whole seconds: a gap of one second can be nearly two seconds.
         """
         kept = sum(count for secs, count in self.gaps.items() if secs + 1 > delay_secs)
         return kept / self.gaps.total() if self.gaps else None
@@ -176,12 +173,12 @@ class Asking:
     first: int = 0
     last: int = 0
     longest_secs: int = 0
-    """The longest time between two of them."""
+    """The longest time between two requests."""
     pages_before: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
 
     def add(self, secs: int, status: int, requests: int) -> None:
-        """Count a request; *requests* came before it."""
+        """Count a request after *requests* others."""
         if not self.count:
             self.first = self.last = secs
             self.pages_before = requests
@@ -203,19 +200,24 @@ class AuditedRobot:
         self.times = self.pace.times
         self.asking = Asking()
         self.late = 0
-        """Requests that are in the log long after their time; they do not count for the pace."""
+        """Late lines, which do not count for the pace."""
         self.clients: set[Any] = set()
-        self.violated: Violations = {each: {} for each in READINGS}
-        self.excused: Counter[Standard] = Counter()
-        """Requests that an older copy of the file allowed."""
-        self.first_violation: dict[Standard, int] = {}
-        self.days_violated = {each: Days() for each in READINGS}
+        self.violated: dict[Rule, Violation] = {}
+        self.in_grace = 0
+        """Requests allowed by an older copy of the file."""
+        self.first_violation: int | None = None
+        self.days_violated = Days()
+        self.by_reading: Counter[Standard] = Counter()
+        """Requests that disobeyed, by each standard."""
+        self.only_by: Counter[Standard] = Counter()
+        """Requests that disobeyed by this standard alone."""
 
     @property
     def requests(self) -> int:
         """The number of requests."""
         return self.pace.counted + len(self.times) + self.late
 
-    def violations(self, reading: Standard) -> int:
-        """Return the number of requests that disobeyed."""
-        return sum(violation.count for violation in self.violated[reading].values())
+    @property
+    def violations(self) -> int:
+        """The number of violations, by the reading of the audit."""
+        return sum(violation.count for violation in self.violated.values())

@@ -1,8 +1,8 @@
-"""The audit itself: visits in, robots out. Its memory is bounded, whatever the log contains."""
+"""The audit: from visits to robots, in bounded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from scrapy_koster.audit.access_log import (
@@ -13,6 +13,7 @@ from scrapy_koster.audit.access_log import (
     Visit,
     names_of,
 )
+from scrapy_koster.audit.addresses import Ranges, Shown
 from scrapy_koster.audit.audited_robot import (
     CLIENTS_MOST,
     DAY_SECS,
@@ -20,7 +21,6 @@ from scrapy_koster.audit.audited_robot import (
     Violation,
     number_in,
 )
-from scrapy_koster.audit.clients import Shown
 from scrapy_koster.audit.judging import (
     READINGS,
     Decision,
@@ -32,14 +32,13 @@ from scrapy_koster.audit.judging import (
 from scrapy_koster.audit.kinds import Kind
 from scrapy_koster.audit.merged_logs import merged_logs
 from scrapy_koster.audit.naming import By, Namer
-from scrapy_koster.audit.ranges import Ranges
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
 
 ROBOTS_MOST = 1000
-"""Number of names that are counted separately: the most frequent ones."""
+"""Number of names with separate counts: the most frequent."""
 VIOLATIONS_MOST = 20_000
-"""Number of pairs of a robot and a line that are counted separately."""
+"""Number of pairs of a robot and a line with separate counts."""
 
 MERGED_AT_ONCE = 250
 ASKERS_MOST = 1000
@@ -48,7 +47,7 @@ OTHER_LINES = Rule(0, "(lines that were not kept apart)", 0)
 
 
 class Overflow(AuditedRobot):
-    """The robots that are not counted separately, as one."""
+    """The counts of the other robots together."""
 
     def __init__(self, judge: Judge) -> None:
         super().__init__("(others)", judge, float("-inf"))
@@ -67,22 +66,22 @@ class Overflow(AuditedRobot):
         self.pace.counted += robot.requests
         self.asking.count += robot.asking.count
         self.pace.days.add(robot.pace.days)
-        for reading in READINGS:
-            self.days_violated[reading].add(robot.days_violated[reading])
-            for rule, violation in robot.violated[reading].items():
-                self.violated[reading].setdefault(rule, Violation()).merge(violation)
+        self.days_violated.add(robot.days_violated)
+        for rule, violation in robot.violated.items():
+            self.violated.setdefault(rule, Violation()).merge(violation)
 
 
 class Auditor(dict[str, AuditedRobot]):
-    """The robots that came, by name."""
+    """The robots by name."""
 
-    def __init__(self, files: Files, namer: Namer, show: Shown) -> None:
+    def __init__(self, files: Files, namer: Namer, show: Shown, reading: Standard) -> None:
         super().__init__()
         self.files = files
         self.unseen_until = float("-inf")
-        """Time until which a robot may have fetched the file without a trace."""
+        """Time until which a fetch is not seen: of the first line, or of the last merge."""
         self._namer = namer
-        self._show = show
+        self.show = show
+        self.reading = reading
         self.judge = Judge(files)
         self.rest = Overflow(self.judge)
         self._askers: dict[Any, str] = {}
@@ -97,7 +96,7 @@ class Auditor(dict[str, AuditedRobot]):
         return robot
 
     def by(self, robot: AuditedRobot) -> By:
-        """Return how it is known that this is a robot."""
+        """Return the reason why this is a robot."""
         by = self._namer.by(robot.token)
         return By.ASKED if by is By.NOTHING and robot.asking.count else by
 
@@ -113,11 +112,11 @@ class Auditor(dict[str, AuditedRobot]):
             robot.pace.count()
             self.unseen_until = max(self.unseen_until, robot.pace.last or float("-inf"))
             self.rest.merge(robot, self.by(robot))
-            self._violations -= sum(map(len, robot.violated.values()))
+            self._violations -= len(robot.violated)
             del self[robot.name]
 
     def take(self, visits: Iterable[Visit], *, late: bool = False) -> None:
-        """Count visits in their order. *late* ones do not count for the speed of a robot."""
+        """Count visits in their order. Late visits do not count for the speed of a robot."""
         answer_to = self.judge.answer
         for visit in visits:
             secs, name, client, request, status, _ = visit
@@ -146,7 +145,7 @@ class Auditor(dict[str, AuditedRobot]):
             robot.pace.count()
 
     def _client(self, client: Any, request: Any) -> AuditedRobot:
-        """Return the robot of a nameless client: its address, if it has requested /robots.txt."""
+        """Return the robot of a nameless client, by its address after a request for /robots.txt."""
         if client in self._askers:
             return self[self._askers[client]]
         if type(self.judge.answer(self.nameless.judged_as, request)) is not RobotsRequest:
@@ -154,7 +153,7 @@ class Auditor(dict[str, AuditedRobot]):
         if len(self._askers) >= ASKERS_MOST:
             self.rest.nameless_clients += 1
             return self.nameless
-        name = self._askers[client] = f"client {self._show(client)}"
+        name = self._askers[client] = f"client {self.show(client)}"
         return self[name]
 
     def _judge(self, robot: AuditedRobot, decision: Decision, visit: Visit) -> None:
@@ -162,20 +161,23 @@ class Auditor(dict[str, AuditedRobot]):
         against = {}
         for reading in READINGS:
             if rule := decision.get((version, reading)):
-                if robot.knowledge.excuses(decision, reading, secs, self.files):
-                    robot.excused[reading] += 1
-                else:
+                if not robot.knowledge.excuses(decision, reading, secs, self.files):
                     against[reading] = rule
-        for reading, rule in against.items():
-            first = robot.first_violation.get(reading, secs)
-            robot.first_violation[reading] = min(first, secs)
-            robot.days_violated[reading].put(secs // DAY_SECS, 1)
-            violation = self._violation(robot, reading, rule)
+                elif reading is self.reading:
+                    robot.in_grace += 1
+        robot.by_reading.update(against.keys())
+        if len(against) == 1:
+            robot.only_by.update(against.keys())
+        if rule := against.get(self.reading):
+            first = robot.first_violation
+            robot.first_violation = secs if first is None else min(first, secs)
+            robot.days_violated.put(secs // DAY_SECS, 1)
+            violation = self._violation(robot, rule)
             violation.add(visit, version)
             violation.by_both += len(against) == len(READINGS)
 
-    def _violation(self, robot: AuditedRobot, reading: Standard, rule: Rule) -> Violation:
-        violations = robot.violated[reading]
+    def _violation(self, robot: AuditedRobot, rule: Rule) -> Violation:
+        violations = robot.violated
         if rule not in violations:
             if self._violations >= VIOLATIONS_MOST:
                 rule = OTHER_LINES
@@ -190,27 +192,31 @@ def audit(
     logs: Sequence[tuple[str, Opened]],
     show: Shown,
     *,
+    reading: Standard = Standard.DRAFT,
     given: Format | None = None,
     site: Site | None = None,
     ranges: Ranges | None = None,
+    progress: Callable[..., None] = lambda **_: None,
 ) -> tuple[Auditor, list[AccessLog]]:
-    """Return the findings in *logs*, each a name and a function that opens it.
+    """Return the findings in *logs*, which are pairs of a name and a function to open the log.
 
-    *given* is the format of their lines, if it is not to be detected. With *site*, requests to
+    *given* is the format of the lines. By default the format is detected. With *site*, requests to
     other hosts are skipped, if the log names hosts. Requests from outside of the *ranges* of a
-    robot are counted as another robot.
+    robot are counted as another robot. *progress* is called with the number of ``lines`` so far.
     """
     namer = Namer(version.body for version in files.versions)
     names = names_of(namer)
     found = [AccessLog(name, opened, names, given=given, site=site) for name, opened in logs]
-    auditor = Auditor(files, namer, show)
+    auditor = Auditor(files, namer, show, reading)
     began: int | None = None
-    for batch in merged_logs(found):
+    for number, batch in enumerate(merged_logs(found)):
         visits, late = batch if ranges is None else map(ranges.marked, batch)
         if began is None:
             began = min((log.first for log in found if log.first is not None), default=None)
             auditor.unseen_until = float("-inf") if began is None else began
         auditor.take(late, late=True)
         auditor.take(visits)
+        if number % len(found) == 0:
+            progress(lines=sum(log.lines for log in found))
     auditor.end()
     return auditor, found

@@ -37,17 +37,17 @@ _NAMES = {
     ),
     "host": ("host", "ClientRequestHost", "RequestHost", "http_host", "server_name", "vhost"),
 }  # fmt: skip
-"""What the fields of a visit are called; the first that is there counts."""
+"""The names of the fields of a visit, in order of precedence."""
 _TIMES = (str, float, int)
 
 Object: TypeAlias = dict[str, Any]
 
 
 class JsonFormat:
-    """Reads lines that are one JSON object each."""
+    """Reads lines of JSON objects."""
 
     def rows(self, piece: bytes) -> list[Row]:
-        """Return the lines that can be read."""
+        """Return the readable lines."""
         lines = piece.decode("utf-8", "surrogateescape").rstrip("\r\n").split("\n")
         return [row for row in map(_row, lines) if row is not None]
 
@@ -68,7 +68,7 @@ def _row(line: str) -> Row | None:
 
 
 def _of_visit(found: Object) -> Row:
-    """Return a visit. LookupError or TypeError for an object that is none."""
+    """Return a visit. Raises LookupError or TypeError for another object."""
     client, time, request, method, target, status, size, agent, host = (
         next((name for name in names if name in found), "") for names in _NAMES.values()
     )

@@ -1,4 +1,4 @@
-"""What the robots.txt says of each request, and which file a robot may go by at a time."""
+"""Decisions about the requests of robots, and the copies that a robot can use at a time."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Version(NamedTuple):
 
     name: str
     since: float
-    """Seconds since the epoch; minus infinity where it always was so."""
+    """Seconds since the epoch, minus infinity for the first version."""
     body: bytes
 
 
 class Rule(NamedTuple):
-    """A line that disallows. It may be the same in several versions."""
+    """A Disallow line, possibly of several versions."""
 
     line: int
     """0 where no line of the file could be told."""
@@ -58,30 +58,30 @@ class RobotsRequest(NamedTuple):
     """A request for /robots.txt."""
 
     fetches: bool
-    """Whether it gets the file: HEAD does not."""
+    """Whether the response has the file: not with HEAD."""
 
 
 Answer: TypeAlias = "Decision | RobotsRequest | None"
-"""None: no version disallows the request, or it has no path."""
+"""None if no version disallows the request, or if there is no path."""
 
 
 class Files:
-    """The versions of a robots.txt, and for how long each held."""
+    """The versions of a robots.txt with their times."""
 
     def __init__(self, versions: Sequence[Version]) -> None:
         ordered = sorted(versions, key=lambda version: version.since)
         if ordered[0].since > float("-inf"):
-            # Nothing is known of the time before: no robot is accused of it.
+            # Requests before the first date are not judged.
             ordered.insert(0, Version("", float("-inf"), b""))
         self.versions = ordered
         self._since = [version.since for version in ordered]
 
     def at(self, secs: float) -> int:
-        """Return which version held at a time."""
+        """Return the number of the version at a time."""
         return bisect_right(self._since, secs) - 1
 
     def within(self, start: float, end: float) -> range:
-        """Return which versions held from *start* to *end*; none where that is before it."""
+        """Return the numbers of the versions from *start* to *end*, if *end* is not before."""
         return range(self.at(start), self.at(end) + 1) if start <= end else range(0)
 
 
@@ -100,12 +100,12 @@ class Judge:
         self._kept = lru_cache(ANSWERS_KEPT)(self._answer)
 
     def answer(self, name: str, request: bytes | str) -> Answer:
-        """Return the answer to a request, as the log has it, of the robot with this name token."""
-        is_long = len(request) > _KEPT_LENGTH  # many of those would fill the memory
+        """Return the answer to a request line of the log, for the robot with this name token."""
+        is_long = len(request) > _KEPT_LENGTH  # many long requests would fill the memory
         return self._answer(name, request) if is_long else self._kept(name, request)
 
     def like(self, name: str) -> str:
-        """Return a robot that has the same records: their answers are kept once."""
+        """Return a robot with the same records, to share the cached answers."""
         records = (
             reading.records(name) if isinstance(reading, Rfc9309) else [reading.record(name)]
             for _, _, reading in self._read
@@ -130,7 +130,7 @@ class Judge:
         return found or None
 
     def delay_secs(self, name: str) -> float | None:
-        """Return the delay that the robot's record of the last version asks for."""
+        """Return the delay of the robot's record in the last version."""
         read = (reading for n, _, reading in self._read if n == self._last)
         delays = (delay_of(each, name) for each in read if isinstance(each, RobotsTxt))
         return next((delay.secs for delay in delays if delay), None)
@@ -145,9 +145,9 @@ def _rule(reading: Reading, url: str | bytes, name: str) -> Rule:
 
 
 def method_and_path(request: bytes | str) -> tuple[bytes, bytes]:
-    """Return what a request line asks for; the path is empty where it names none.
+    """Return the method and the path of a request line, an empty path if there is no path.
 
-    Apache and nginx write what is not printable as ``\\xhh``.
+    Apache and nginx escape unprintable bytes as ``\\xhh``.
     """
     if isinstance(request, str):
         request = _octets(request)
@@ -167,7 +167,7 @@ def method_and_path(request: bytes | str) -> tuple[bytes, bytes]:
 
 
 def _octets(text: str) -> bytes:
-    """Return the octets that a text of JSON stands for: those that are no UTF-8 as they were."""
+    """Return the bytes of a text of JSON, with invalid UTF-8 unchanged."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:  # half a character, written as an escape
@@ -181,33 +181,33 @@ def _escaped(match: re.Match[bytes]) -> bytes:
 
 
 class Knowledge:
-    """The versions that a robot may use, by its requests for the file."""
+    """The versions that a robot can use, by its requests for the file."""
 
     def __init__(self, unseen_until: float) -> None:
         self.unseen_until = unseen_until
-        """Until when it may have fetched the file without a trace in the log."""
+        """Time until which a fetch of the file is not in the log."""
         self.fetched: float | None = None
         self.version = FREE
 
     def fetch(self, secs: float, status: int, files: Files) -> None:
         """Take note of an answer to a request for /robots.txt (3.1)."""
         if self.fetched is not None and secs < self.fetched:
-            return  # a line that came late
+            return  # a late line
         standing = Standing.OBEYED if status == 304 else standing_stated(status)
         if standing.access is not Access.RESTRICTED:
             self.fetched = secs
             self.version = files.at(secs) if standing.access is Access.BY_RULES else FREE
 
     def versions(self, secs: float, grace_secs: float, files: Files) -> Sequence[int]:
-        """Return the versions that it may still take for the file at a time.
+        """Return the versions that the robot can use at a time.
 
-        None of them where all that it may have fetched has expired.
+        The result is empty if every possible copy has expired.
         """
         if self.fetched is None:
             return files.within(secs - grace_secs, self.unseen_until)
         return (self.version,) if secs < self.fetched + grace_secs else ()
 
     def excuses(self, decision: Decision, standard: Standard, secs: float, files: Files) -> bool:
-        """Return whether a copy that the robot may still use allows a request."""
+        """Return whether a copy that the robot can use allows a request."""
         held = self.versions(secs, GRACE_SECS[standard], files)
         return any(n == FREE or (n, standard) not in decision for n in held)

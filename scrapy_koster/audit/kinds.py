@@ -1,4 +1,4 @@
-"""What kinds of robots there are, and what their documentation says of records for others."""
+"""The kinds of robots, and the records that robots obey by their documentation."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """What a robot fetches pages for."""
+    """The purpose of a robot."""
 
     AI = "AI"
     SEARCH = "search"
     SEO = "SEO"
     ARCHIVE = "archive"
     OTHER = "other"
-    """Previews, feeds, monitoring, advertising, libraries, and robots that no list knows."""
+    """Previews, feeds, monitoring, advertising, libraries, and unknown robots."""
 
     def came(self, count: int) -> str:
         """Return how many came, such as "6 AI crawlers"."""
@@ -50,7 +50,7 @@ _DOCUMENTED_AI = frozenset(
         "youbot",  # about.you.com/youbot
     )
 )
-"""Robots of AI products by their own pages, which the list has under other tags."""
+"""Robots of AI products by their own pages, with other tags in the list."""
 
 _LIKE_GOOGLEBOT = "without a record of its own it obeys that for googlebot"
 _NOT_STAR = "it obeys records that name it, and not that for *"
@@ -75,14 +75,14 @@ _YANDEX = "without a record of its own it obeys that for yandex"
 
 
 def kind_of(name: str, tags: Collection[str]) -> Kind:
-    """Return the kind of the robot *name*, which the list knows by *tags*."""
+    """Return the kind of the robot *name*, with *tags* in the list."""
     if name in _DOCUMENTED_AI:
         return Kind.AI
     return next((kind for tag, kind in _TAGS.items() if tag in tags), Kind.OTHER)
 
 
 def fallback_of(name: str) -> str | None:
-    """Return which records a robot obeys by its documentation, if not those of the standards."""
+    """Return the rules of its own that a robot documents, in words, or None."""
     if name.startswith("yandex") and name != "yandex":
         return _YANDEX
     return _FALLBACKS.get(name)

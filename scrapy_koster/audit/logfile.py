@@ -13,17 +13,17 @@ LONGEST_LINE_BYTES = 1 << 16
 """A longer line is skipped, and counted as unread."""
 
 DAMAGES = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, MemoryError)
-"""The errors of a file that is damaged, or cannot be read any more."""
+"""The errors of a damaged or unreadable file."""
 
 _MAGIC_BYTES = 6
 
 
 class LogError(Exception):
-    """A log that cannot be read to its end. What was read of it counts."""
+    """A log cannot be read to its end. The lines before the damage count."""
 
 
 def decompressed(file: BufferedReader) -> BufferedIOBase:
-    """Return *file*, decompressed if it begins as a file of gzip, bzip2 or xz."""
+    """Return *file*, decompressed if its first bytes are of gzip, bzip2 or xz."""
     start = file.peek(_MAGIC_BYTES)
     if start.startswith(b"\x1f\x8b"):
         return GzipFile(fileobj=file)
@@ -44,9 +44,9 @@ class Lines:
         """How many lines so far were too long to be one."""
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the lines, each with its line end, about *size* bytes of them at once.
+        """Yield whole lines with line ends, about *size* bytes at once.
 
-        Raises LogError, having yielded the lines that could be read.
+        Raises LogError after the readable lines.
         """
         rest, damage = b"", None
         try:
@@ -57,7 +57,7 @@ class Lines:
                     yield self._short(rest + data[:whole])
                     rest = data[whole:]
                 else:
-                    # The rest of a line that is too long need not be kept.
+                    # A line that is too long is skipped.
                     rest = (rest + data)[: LONGEST_LINE_BYTES + 1]
         except DAMAGES as error:
             damage = LogError(f"damaged: {error}")
@@ -67,7 +67,7 @@ class Lines:
             raise damage
 
     def _short(self, piece: bytes) -> bytes:
-        """Return *piece* without the lines that are too long."""
+        """Return *piece* without lines that are too long."""
         lines = piece.split(b"\n")
         short = [line for line in lines if len(line) < LONGEST_LINE_BYTES]
         self.too_long += len(lines) - len(short)

@@ -10,7 +10,7 @@ from pathlib import Path
 from scrapy_koster.audit.access_log import AccessLog, Visit
 
 SLACK_SECS = 60
-"""A line may follow lines that are later by up to this time."""
+"""Lines can be out of order by this time."""
 
 _HELD_MOST = 20_000
 PIECE_BYTES = 1 << 18
@@ -20,9 +20,9 @@ _SECS = itemgetter(0)
 
 
 def merged_logs(logs: Sequence[AccessLog]) -> Iterator[tuple[list[Visit], list[Visit]]]:
-    """Yield visits in their order, and visits that are too late for it.
+    """Yield visits in their order, and late visits.
 
-    The log that is furthest behind is read first, so logs of one server or of several can be
+    The log with the earliest time is read first, so logs of one server or of several can be
     passed in any order.
     """
     size = max(min(_PIECES_BYTES // len(logs), PIECE_BYTES), _PIECE_LEAST_BYTES)

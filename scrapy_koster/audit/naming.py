@@ -1,4 +1,4 @@
-"""Which robot a User-Agent header names: by the file, by a kept list, or by itself."""
+"""The robot in a User-Agent header, by the robots.txt, by a list, or by the header alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADER_CHARS = 512
 
 _TOKEN = re.compile(TOKEN)
 _LIKE_A_ROBOT = re.compile(
-    # Not any "bot": there are telephones that are called CUBOT.
+    # CUBOT is a telephone.
     r"https?://|www\.|@|bot/|crawl|spider|compatible;[^;)]*bot\b",
     re.IGNORECASE,
 )
@@ -36,11 +36,11 @@ _BROWSERS = frozenset(
         "gsa", "brave", "seamonkey", "konqueror", "lynx", "links", "elinks", "w3m", "netscape",
     )
 )  # fmt: skip
-"""Words that are in the headers of browsers. None of them is the name of a robot."""
+"""Words in the headers of browsers, which are no names of robots."""
 _BROWSERS_FIRST = frozenset(
     ("mozilla", "opera", "dalvik", "ucbrowser", "lynx", "links", "elinks", "w3m", "netscape")
 )
-"""With which such headers begin."""
+"""The first words of headers of browsers."""
 _SPECIAL = re.compile(r"(?<!\\)[.*+?(){}\[\]|^$]|\\\w")
 _GRAM = 4
 _LISTED_MOST = 10_000
@@ -50,18 +50,18 @@ Tags: TypeAlias = Collection[str]
 
 
 class By(Enum):
-    """How it is known that a name is a robot's."""
+    """The reason why a name is a robot's."""
 
     FILE = "file"
-    """A User-agent line of the robots.txt has it."""
+    """The name is in a User-agent line of the robots.txt."""
     LIST = "list"
-    """The package crawler-user-agents knows it."""
+    """The name is in the package crawler-user-agents."""
     ITSELF = "header"
-    """Its header calls it a bot, a crawler or a spider."""
+    """The header has "bot", "crawl", "spider" or "scrap"."""
     ASKED = "asked"
-    """It has asked for /robots.txt."""
+    """The client has requested /robots.txt."""
     NOTHING = "nothing"
-    """It may be one: it is no browser."""
+    """Possibly a robot: not a browser."""
 
 
 class Namer:
@@ -72,7 +72,7 @@ class Namer:
         self._listed: dict[str, Kind] = {}
 
     def named(self, header: str) -> str | None:
-        """Return the robot that sends *header*, None where it is a browser or empty."""
+        """Return the robot in *header*, None for a browser or an empty header."""
         header = header[:HEADER_CHARS]
         known = _known_in(header)
         name = self._name_in(header, known)
@@ -81,11 +81,11 @@ class Namer:
         return name or None
 
     def _name_in(self, header: str, known: tuple[int, Tags] | None) -> str:
-        """Return the name in *header*; "" where there is none.
+        """Return the name in *header*, or "".
 
-        It is the first token, or what follows ``compatible;``, or what the list knows. In
-        between stand the words of browsers, and of apps that show a page in themselves: those
-        may be words of the file as well, and are no names.
+        The name is the first token, the token after ``compatible;``, or a token in the list. In
+        between are words of browsers, and of apps with a browser of their own. These words can
+        be in the robots.txt, too, and are no names.
         """
         listed = _name_at(header, known[0]) if known else ""
         first = name_token(header)
@@ -106,7 +106,7 @@ class Namer:
         return name or ("robot" if known else "")
 
     def _compatible(self, header: str, listed: str) -> str:
-        """Return the name that follows ``compatible;``, "" where a browser's does, or none."""
+        """Return the name after ``compatible;``, "" if a browser or no name follows."""
         for match in _COMPATIBLE.finditer(header):
             tokens: list[str] = [token.lower() for token in _TOKEN.findall(match[1])]
             if tokens and tokens[0] in _BROWSERS:
@@ -120,7 +120,7 @@ class Namer:
         return ""
 
     def by(self, name: str) -> By:
-        """Return by what it is known that a name is a robot's, so far as it is not by asking."""
+        """Return the reason why a name is a robot's, without its requests for /robots.txt."""
         if name in self._in_files:
             return By.FILE
         if name in self._listed:
@@ -128,12 +128,12 @@ class Namer:
         return By.ITSELF if _NAME_OF_ONE.search(name) else By.NOTHING
 
     def kind(self, name: str) -> Kind:
-        """Return what the robot *name* is for."""
+        """Return the kind of the robot *name*."""
         return self._listed.get(name) or kind_of(name, ())
 
 
 def _agents(file: bytes) -> Iterator[str]:
-    """Yield the robots that a file names, each also by its name token."""
+    """Yield the names in the User-agent lines of a file, and their name tokens."""
     for value in AGENT_LINE.findall(with_line_feeds(file)):
         for name in (value.lower(), name_token(value)):
             if name not in ("", "*") and name not in _BROWSERS:
@@ -145,14 +145,14 @@ def _may_be_name(token: str) -> bool:
 
 
 def _name_at(header: str, at: int) -> str:
-    """Return the token of *header* that has the character at *at*, if it may be a name."""
+    """Return the token of *header* at the character *at*, or "" if no robot has such a name."""
     tokens = (token[0].lower() for token in _TOKEN.finditer(header) if token.end() > at)
     name = next(tokens, "")
     return name if _may_be_name(name) and "." not in name else ""
 
 
 def _likely(tokens: Iterable[str]) -> str:
-    """Return the token that looks most like the name of a robot."""
+    """Return the most likely name of a robot among *tokens*, or ""."""
     names = [token for token in tokens if _may_be_name(token)]
     return next(filter(_NAME_OF_ONE.search, names), names[0] if names else "")
 
@@ -177,7 +177,7 @@ def _list() -> tuple[dict[str, list[tuple[str, Tags]]], list[tuple[re.Pattern[st
 
 
 def _known_in(header: str) -> tuple[int, Tags] | None:
-    """Return where the list knows a robot in *header*, and its tags; plain texts come first."""
+    """Return the place of a listed robot in *header*, and its tags. Plain texts come first."""
     by_gram, patterns = _list()
     for at in range(len(header) - _GRAM + 1):
         for plain, tags in by_gram.get(header[at : at + _GRAM], ()):

@@ -1,4 +1,4 @@
-"""What an audit has found: as one object for JSON, out of which the tables are made too."""
+"""The result of an audit as one object, for JSON, tables and the page."""
 
 from __future__ import annotations
 
@@ -8,26 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from scrapy_koster.audit.access_log import AccessLog
+from scrapy_koster.audit.addresses import Ranges
 from scrapy_koster.audit.audited_robot import (
     CLIENTS_MOST,
     DAY_SECS,
     NO_DAY,
     AuditedRobot,
     Violation,
-    Violations,
 )
 from scrapy_koster.audit.auditor import Auditor
-from scrapy_koster.audit.clients import Shown
 from scrapy_koster.audit.judging import Rule
 from scrapy_koster.audit.kinds import Kind, fallback_of
 from scrapy_koster.audit.naming import By
-from scrapy_koster.audit.ranges import Ranges
 from scrapy_koster.protocol.printable import printable
-from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.wording import utc
+from scrapy_koster.protocol.wording import STANDARD_KEYS, utc
 
-KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
 _NAME_CHARS = 60
 _UNKNOWN_SHOWN = 10
 _HOSTS_SHOWN = 10
@@ -36,26 +32,24 @@ _GAPS = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
 
 @dataclass(frozen=True)
 class Result:
-    """An audit that has come to its end."""
+    """A finished audit."""
 
     auditor: Auditor
     logs: Sequence[AccessLog]
-    reading: Standard
-    show: Shown
     site: Site | None = None
     ranges: Ranges | None = None
     ended: bool = False
-    """Whether the user ended it before the logs did."""
+    """Whether the user pressed Ctrl-C."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``scrapy robots audit --json`` prints."""
+        """Return the object of ``scrapy robots audit --json``."""
         robots = [robot for robot in self.auditor.values() if self._is_one(robot)]
         unknown = [robot for robot in self.auditor.values() if not self._is_one(robot)]
         found = [self._robot(robot) for robot in robots]
         found.sort(key=lambda each: (-each["violations"], -each["requests"], each["name"]))
         logs = self.logs
         return {
-            "reading": KEYS[self.reading],
+            "reading": STANDARD_KEYS[self.auditor.reading],
             "site": None if self.site is None else printable(str(self.site)),
             "lines": sum(log.lines for log in logs),
             "unread": sum(log.unread for log in logs),
@@ -82,11 +76,11 @@ class Result:
                 yield {"log": printable(log.name), "why": why}
 
     def _days(self, robots: Sequence[AuditedRobot]) -> list[dict[str, Any]]:
-        """Return what the robots did on each day on which one came."""
+        """Return the requests and violations of robots by day."""
         requests, violations = Counter[int](), Counter[int]()
         for robot in (self.auditor.rest, *robots):
             requests.update(robot.pace.days)
-            violations.update(robot.days_violated[self.reading])
+            violations.update(robot.days_violated)
         return [
             {"day": None if day == NO_DAY else utc(day * DAY_SECS)[:10],
              "requests": requests[day], "violations": violations[day]}
@@ -111,7 +105,7 @@ class Result:
                 {
                     "name": printable(robot.name, _NAME_CHARS),
                     "requests": robot.requests,
-                    "violations": robot.violations(self.reading),
+                    "violations": robot.violations,
                 }
                 for robot in most
             ],
@@ -124,8 +118,8 @@ class Result:
             "requests": rest.requests,
             "robots_txt_requests": rest.asking.count,
             "clients": rest.nameless_clients,
-            "violations": rest.violations(self.reading),
-            "violated_rules": self._violated_rules(rest.violated),
+            "violations": rest.violations,
+            "violated_rules": self._violated_rules(rest),
         }
 
     def _robot(self, robot: AuditedRobot) -> dict[str, Any]:
@@ -137,13 +131,13 @@ class Result:
             "documented": fallback_of(robot.token),
             "requests": robot.requests,
             "robots_txt_requests": robot.asking.count,
-            "violations": robot.violations(self.reading),
-            "violated_rules": self._violated_rules(robot.violated),
+            "violations": robot.violations,
+            "violated_rules": self._violated_rules(robot),
             "by_reading": {
-                **{key: robot.violations(reading) for reading, key in KEYS.items()},
-                **{f"only_{key}": _only_by(robot, reading) for reading, key in KEYS.items()},
+                **{key: robot.by_reading[each] for each, key in STANDARD_KEYS.items()},
+                **{f"only_{key}": robot.only_by[each] for each, key in STANDARD_KEYS.items()},
             },
-            "in_grace": robot.excused[self.reading],
+            "in_grace": robot.in_grace,
             "asked": self._asked(robot),
             "speed": self._speed(robot),
             "clients": min(len(robot.clients), CLIENTS_MOST),
@@ -163,13 +157,13 @@ class Result:
         }
 
     def _is_verified(self, robot: AuditedRobot) -> bool | None:
-        """Return whether its addresses are those published; None if they are not known."""
+        """Return whether the robot has its published addresses; None without ranges."""
         if robot.name != robot.token:
             return False
         return True if self.ranges is not None and self.ranges.has(robot.name) else None
 
-    def _violated_rules(self, violations: Violations) -> list[dict[str, Any]]:
-        found = [self._violated_rule(*item) for item in violations[self.reading].items()]
+    def _violated_rules(self, robot: AuditedRobot) -> list[dict[str, Any]]:
+        found = [self._violated_rule(*item) for item in robot.violated.items()]
         return sorted(found, key=lambda each: (-each["count"], each["line"]))
 
     def _violated_rule(self, rule: Rule, violation: Violation) -> dict[str, Any]:
@@ -185,7 +179,7 @@ class Result:
             "first": utc(violation.first),
             "last": utc(violation.last),
             "samples": violation.samples,
-            "clients": sorted({*map(self.show, violation.clients)}),
+            "clients": sorted({*map(self.auditor.show, violation.clients)}),
         }
 
     def _asked(self, robot: AuditedRobot) -> dict[str, Any]:
@@ -196,7 +190,7 @@ class Result:
             first = asking.first
             late = max(first - began, 0) if asking.pages_before and began is not None else None
             every = (asking.last - first) // (asking.count - 1) if asking.count > 1 else None
-        offended = robot.first_violation.get(self.reading)
+        offended = robot.first_violation
         return {
             "ever": asking.count > 0,
             "first": _time(first),
@@ -210,7 +204,7 @@ class Result:
 
 
 def _kinds(robots: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the sums of the robots of each kind."""
+    """Return the sums for the kinds of robots."""
     found = []
     for kind in Kind:
         if of_it := [robot for robot in robots if robot["kind"] == kind.value]:
@@ -218,11 +212,6 @@ def _kinds(robots: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             disobeyed = sum(robot["violations"] > 0 for robot in of_it)
             found.append({"kind": kind.value, "robots": len(of_it), "disobeyed": disobeyed, **sums})
     return found
-
-
-def _only_by(robot: AuditedRobot, reading: Standard) -> int:
-    violations = robot.violated[reading].values()
-    return sum(violation.count - violation.by_both for violation in violations)
 
 
 def _time(secs: float | None) -> str | None:

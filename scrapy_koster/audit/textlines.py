@@ -1,7 +1,4 @@
-"""Logs that are lines of text: common, combined, with a virtual host, or as nginx is told.
-
-And those of load balancers of AWS.
-"""
+"""Logs of text lines: common, combined, with a virtual host, of AWS, or by a format of nginx."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, Any]
-"""client, time, request, status, size, agent, host: as they stand in the log"""
+"""client, time, request, status, size, agent, host: as in the log"""
 
 FIELDS = ("client", "time", "request", "status", "size", "agent", "host")
 
-# Each part excludes what ends it, so that there is one way to match, or none: linear time.
+# No part matches the character after it, so there is one way to match at most: linear time.
 _QUOTED = rb"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*"
 _COMMON = (
-    # %v:%p before it, where what follows is an address or a name with a dot.
+    # %v:%p, if an address or a name with a dot follows.
     rb"^(?:(?P<host>[^ \n]+) (?=[^ \n]*[.:]))?(?P<client>[^ \n]+) [^ \n]+ [^\[\n]*"
     rb"\[(?P<time>[^\]\n]+)\] \"(?P<request>" + _QUOTED + rb")\" (?P<status>\d{3}) "
     rb"(?P<size>\d+|-)(?: \"" + _QUOTED + rb"\" \"(?P<agent>" + _QUOTED + rb")\")?"
@@ -45,7 +42,7 @@ _OWN = {
     "host": rb"[0-9A-Za-z_.:\[\]-]*",
     "server_port": rb"\d+",
 }
-"""What nginx' variables look like that are not told by what follows them."""
+"""Patterns of variables of nginx. Other variables end at the next character of the format."""
 _MEANS = {
     "remote_addr": "client", "http_x_forwarded_for": "client", "realip_remote_addr": "client",
     "time_local": "time", "time_iso8601": "time", "msec": "time",
@@ -53,25 +50,25 @@ _MEANS = {
     "status": "status", "body_bytes_sent": "size", "bytes_sent": "size",
     "http_user_agent": "agent", "host": "host", "http_host": "host", "server_name": "host",
 }  # fmt: skip
-"""Which field a variable is; of two that are the same one the first in this order counts."""
+"""Fields by variable of nginx. If two variables are the same field, the first here counts."""
 _VARIABLE = re.compile(r"\$(\{)?(\w+)(?(1)\})", re.ASCII)
 
 
 class TextFormat(NamedTuple):
-    """How the lines of a log are read, all of a piece at once."""
+    """Reads the lines of a piece of a log at once."""
 
     pattern: re.Pattern[bytes]
     ordered: Callable[[tuple[bytes, ...]], Row] | None
-    """What puts the fields of a line into the order of FIELDS, where they are in another."""
+    """A function that puts the fields of a line into the order of FIELDS, or None."""
 
     def rows(self, piece: bytes) -> list[Row]:
-        """Return the lines that can be read."""
+        """Return the readable lines."""
         found: list[Any] = self.pattern.findall(piece)
         return found if self.ordered is None else list(map(self.ordered, found))
 
 
 def _format(pattern: bytes) -> TextFormat:
-    """Make a format of a pattern with the groups that FIELDS names; the others are empty."""
+    """Return a format by a pattern with groups in FIELDS. Missing fields are empty."""
     names = re.findall(rb"\(\?P<(\w+)>", pattern)
     missing = [name for name in FIELDS if name.encode() not in names]
     pattern = re.sub(rb"\(\?P<\w+>", b"(", pattern) + b"()" * len(missing)
@@ -82,14 +79,14 @@ def _format(pattern: bytes) -> TextFormat:
 
 
 COMMON = _format(_COMMON)
-"""NCSA's common log, the combined one, and each of them behind a virtual host."""
+"""The common log of NCSA, the combined log, and both with a virtual host."""
 
 BALANCER = _format(_BALANCER)
 """Application and classic load balancers of AWS."""
 
 
 def nginx_format(text: str) -> TextFormat:
-    """Return the format that nginx' ``log_format`` describes by *text*.
+    """Return the format by the ``log_format`` of nginx.
 
     Raises ValueError, in words for the user, where the lines could not be told apart.
     """
@@ -105,7 +102,7 @@ def nginx_format(text: str) -> TextFormat:
 
 
 def _chosen(names: list[str]) -> dict[str, str]:
-    """Return which of the variables are fields."""
+    """Return the fields by variable. Raises ValueError if the time or the request is missing."""
     chosen: dict[str, str] = {}
     for name, field in _MEANS.items():
         if name in names and field not in chosen.values():
@@ -113,14 +110,11 @@ def _chosen(names: list[str]) -> dict[str, str]:
     for field, wanted in (("time", "$time_local"), ("request", "$request")):
         if field not in chosen.values():
             raise ValueError(f"the log format has no {field}: {wanted}")
-    repeated = [name for name in chosen if names.count(name) > 1]
-    if repeated:
-        raise ValueError(f"the log format has ${repeated[0]} twice")
     return chosen
 
 
 def _looks(name: str, following: str) -> bytes:
-    """Return what a variable looks like that ends where *following* begins."""
+    """Return the pattern of a variable before the text *following*."""
     if not following:
         raise ValueError(f"nothing tells where ${name} ends in the log format")
     end = following[0]

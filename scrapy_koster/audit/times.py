@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TypeAlias
 
 Time: TypeAlias = "bytes | str | float"
-"""As a log has it: a text, or in JSON a number of seconds, or of parts of them."""
+"""A time of a log: a text, or in JSON a number of seconds, milliseconds or less."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -21,12 +21,12 @@ _ISO = re.compile(
     re.ASCII,
 )
 _SECS = re.compile(r"\d{1,20}(?:\.\d{1,9})?", re.ASCII)
-# What is larger counts milliseconds, microseconds or nanoseconds.
+# A larger number is in milliseconds, microseconds or nanoseconds.
 _MOST_SECS = 1e11
 
 
 def seconds_of(time: Time) -> int:
-    """Return the whole second that *time* is in. Raises ValueError.
+    """Return *time* in whole seconds since the epoch. Raises ValueError.
 
     21/Nov/2026:20:00:00 +0000 (Apache, nginx), 2026-11-21T20:00:00+00:00, both in UTC
     where there is no offset, or a number since the epoch.
@@ -60,7 +60,7 @@ def _scaled(number: float) -> int:
 
 
 def seconds_or_none(time: Time) -> int | None:
-    """Return the second that *time* is in, None for an invalid time."""
+    """Return *time* in whole seconds since the epoch, None for an invalid time."""
     try:
         return seconds_of(time)
     except (ValueError, OverflowError, TypeError):

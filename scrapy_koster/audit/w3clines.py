@@ -1,4 +1,4 @@
-"""Logs in the extended format of the W3C, which say what their fields are: IIS, CloudFront."""
+"""Logs in the extended format of the W3C, with a line of field names: IIS, CloudFront."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 from scrapy_koster.audit.textlines import Row
 
 DIRECTIVE = re.compile(rb"^#[^\n]*\n", re.MULTILINE)
-"""A line that is about the log: www.w3.org/TR/WD-logfile."""
+"""A directive: www.w3.org/TR/WD-logfile."""
 
 _FIELDS = re.compile(rb"#Fields:[ \t]*([^\n]*)\n", re.IGNORECASE)
 _BEGIN = re.compile(
@@ -28,12 +28,12 @@ _WANTED = (
     (b"cs(user-agent)",),
     (b"x-host-header", b"cs-host", b"cs(host)"),
 )
-"""What the fields of a visit are called, in the order of ``row``; the first counts."""
+"""Names of the fields of a visit in the order of ``row``; the first counts."""
 _FIELDS_MOST = 200
 
 
 def is_w3c(start: bytes) -> bool:
-    """Whether a log that begins so says what its fields are."""
+    """Return whether a log begins with a directive of this format."""
     return _BEGIN.match(start) is not None
 
 
@@ -44,7 +44,7 @@ class W3cFormat:
         self._rows: Callable[[bytes], list[Row]] = _no_rows
 
     def rows(self, piece: bytes) -> list[Row]:
-        """Return the lines that can be read."""
+        """Return the readable lines."""
         found: list[Row] = []
         at = 0
         for directive in DIRECTIVE.finditer(piece):
@@ -60,12 +60,12 @@ def _no_rows(_lines: bytes) -> list[Row]:
 
 
 def _reader_of(text: bytes) -> Callable[[bytes], list[Row]]:
-    """Return a function that reads lines with these fields, all of a piece at once."""
+    """Return a function that reads the lines of a piece with these fields at once."""
     fields = text.lower().split()
     chosen = [next((name for name in names if name in fields), None) for names in _WANTED]
     if len(fields) > _FIELDS_MOST or not {b"date", b"time"} <= set(fields) or chosen[4] is None:
         return _no_rows
-    # Each field excludes what ends it: one way to match, or none.
+    # No field matches the character after it: one way to match at most.
     parts = [rb"([^ \t\r\n]*)" if name in chosen else rb"[^ \t\r\n]*" for name in fields]
     pattern = b"^" + rb"[ \t]".join(parts) + rb"(?:[ \t][^\n]*)?\r?\n()"
     findall = re.compile(pattern, re.MULTILINE).findall

@@ -1,1 +1,1 @@
-"""``scrapy robots``: what a robots.txt says, and what is known of sites."""
+"""The commands of ``scrapy robots``."""

@@ -1,42 +1,42 @@
-"""``scrapy robots audit``: which robots disobeyed a robots.txt, by the log of its server."""
+"""``scrapy robots audit``: the robots that disobeyed a robots.txt, by the log of its server."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+import signal
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
+from scrapy_koster.audit.addresses import Ranges, masked, networks_in, whole
 from scrapy_koster.audit.auditor import audit
-from scrapy_koster.audit.clients import masked, whole
 from scrapy_koster.audit.judging import Files, Version
 from scrapy_koster.audit.kinds import Kind
-from scrapy_koster.audit.ranges import Ranges, networks_in
-from scrapy_koster.audit.result import KEYS, Result
+from scrapy_koster.audit.result import Result
 from scrapy_koster.audit.textlines import nginx_format
-from scrapy_koster.commands.logreading import LogReader, Reading
-from scrapy_koster.commands.progress import progress_of
-from scrapy_koster.commands.style import joined
+from scrapy_koster.commands.output import opened, progress_of
+from scrapy_koster.commands.style import green, red, table
 from scrapy_koster.commands.subcommand import (
+    JSON,
     NOT_RETRIEVED,
     Run,
     Subcommand,
     argument,
-    file_option,
-    json_option,
     site_named,
     time_of,
     usage_errors,
 )
 from scrapy_koster.protocol.line import whole_lines
+from scrapy_koster.protocol.wording import STANDARD_KEYS
 
 if TYPE_CHECKING:
-    from scrapy_koster.audit.access_log import Opened
-    from scrapy_koster.commands.style import Line, Style
+    from scrapy_koster.commands.style import Line
 
 
 _DISOBEYED = 1
@@ -50,20 +50,17 @@ _VIOLATION_COLUMNS = ("DISOBEYED", "ROBOT", "LINE", "", "FIRST", "LAST", "FOR EX
 
 
 class Audit(Subcommand):
-    """``scrapy robots audit --robots FILE[@DATE] [--site URL] LOG...``."""
+    """Find robots that disobeyed, in the log of your web server.
+
+    You see the lines of your robots.txt that they disobeyed, how often, with examples, the robots
+    that never fetched it, and how fast each robot was. Reads logs of Apache, nginx, Caddy, Traefik,
+    IIS, Cloudflare, CloudFront, AWS load balancers and Google Cloud, also as gz, bz2 or xz. No
+    request is sent. Press Ctrl-C to stop and see the result so far.
+    """
 
     name = "audit"
-    brief = "find robots that disobeyed, in a server's log"
-    about = """\
-Find the robots that disobeyed your robots.txt, in the log of your web server: the lines they
-disobeyed, how often, with examples, the robots that never fetched robots.txt, and how fast each
-robot was. Reads logs of Apache, nginx, Caddy, Traefik, IIS, Cloudflare, CloudFront, AWS load
-balancers and Google Cloud, also as gz, bz2 or xz. Sends no request. Press Ctrl-C to stop and see
-the result so far."""
     example = "scrapy robots audit --robots robots.txt -o audit.html access.log"
-    statuses = """\
-exit status: 0 no robot disobeyed, 1 a robot disobeyed, 2 wrong usage, 3 a log could not be read
-completely, 4 the command failed; the highest that applies"""
+    answers = "0 no robot disobeyed, 1 a robot disobeyed"
     extra = "tools"
     arguments = (
         argument("logs", nargs="+", metavar="LOG", help="log of your server; - is stdin"),
@@ -73,18 +70,18 @@ completely, 4 the command failed; the highest that applies"""
         ),
         argument("--site", metavar="URL", help="ignore requests to other hosts"),
         argument("--log-format", metavar="FORMAT", help="the log_format of nginx"),
-        argument("--reading", choices=[*KEYS.values()], default="draft", help="default: draft"),
+        argument("--reading", choices=["draft", "rfc9309"], default="draft", help="default: draft"),
         argument(
             "--ranges", metavar="[NAME=]FILE", action="append", default=[],
             help="published address ranges of a robot; may be repeated",
         ),
         argument("--clients", action="store_true", help="show addresses, not networks"),
-        json_option("one JSON object"),
-        file_option("-o", "--output", "--page", what="write an HTML page"),
+        argument("-o", "--output", "--page", metavar="FILE", help="write an HTML page"),
+        JSON,
     )  # fmt: skip
 
     def run(self, run: Run) -> Iterator[Line]:
-        """Yield what the robots did."""
+        """Yield the findings about the robots."""
         run.try_output(run.opts.output)  # before a log of hours is read
         result = _audited(run)
         found = result.to_dict()
@@ -97,11 +94,11 @@ completely, 4 the command failed; the highest that applies"""
             run.warn(f"{each['log']}: {each['why']}", NOT_RETRIEVED)
         if len(found["hosts"]) > 1 and run.opts.site is None:
             hosts = ", ".join(found["hosts"])
-            run.output.warn(f"the log is of several hosts ({hosts}): --site leaves out others")
+            run.warn(f"the log is of several hosts ({hosts}): --site leaves out others")
         if run.opts.json:
             yield json.dumps(found)
         else:
-            yield from _as_text(found, run.style)
+            yield from _as_text(found)
         if run.opts.output is not None:
             # The modules of a page import packages of the extra.
             from scrapy_koster.audit.audit_page import write_audit  # noqa: PLC0415
@@ -109,9 +106,44 @@ completely, 4 the command failed; the highest that applies"""
             write_audit(found, run.opts.output)
 
 
+class _Logs:
+    """The open logs. Ctrl-C ends the logs, and a second Ctrl-C the program."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        """Whether the user has pressed Ctrl-C."""
+        self._open: list[BufferedReader] = []
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[BufferedReader]:
+        """Open a log, or the null device if the logs have ended."""
+        with opened(os.devnull if self.ended else name, "the log of a server") as file:
+            self._open.append(file)
+            yield file
+            self._open.remove(file)
+
+    @contextmanager
+    def until_interrupted(self) -> Iterator[None]:
+        """Handle Ctrl-C."""
+        before = signal.signal(signal.SIGINT, self._end)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _end(self, *_: object) -> None:
+        if self.ended:
+            raise KeyboardInterrupt
+        self.ended = True
+        # Python repeats an interrupted read, so the end of a waiting pipe is reached, too.
+        null = os.open(os.devnull, os.O_RDONLY)
+        for file in self._open:
+            os.dup2(null, file.fileno())
+
+
 def _audited(run: Run) -> Result:
     opts = run.opts
-    standards = {key: standard for standard, key in KEYS.items()}
+    standards = {key: standard for standard, key in STANDARD_KEYS.items()}
     show = whole if opts.clients else masked
     with usage_errors():
         given = nginx_format(opts.log_format) if opts.log_format is not None else None
@@ -119,44 +151,23 @@ def _audited(run: Run) -> Result:
         raise UsageError("standard input can be read once: give - once")
     site = None if opts.site is None else site_named(opts.site)
     files = Files([_version(run, text) for text in opts.robots])
-    ranges = _ranges(run)
-    total = _bytes_of(opts.logs)
-
-    def worded(read: int) -> str:
-        of_total = f" of {total / 1e6:,.0f}" if total else ""
-        return f"{read / 1e6:,.0f}{of_total} MB read"
-
-    with progress_of(total, run.output.warn, worded) as progress:
-        reading = Reading(progress)
-        with reading.until_interrupted():
-            auditor, logs = audit(
-                files,
-                [(name, _opened(run, name, reading)) for name in opts.logs],
-                show,
-                given=given,
-                site=site,
-                ranges=ranges,
-            )
-    return Result(auditor, logs, standards[opts.reading], show, site, ranges, ended=reading.ended)
-
-
-def _opened(run: Run, name: str, reading: Reading) -> Opened:
-    @contextmanager
-    def opened() -> Iterator[BufferedReader]:
-        with run.output.opened(name, "the log of a server") as file:
-            yield BufferedReader(LogReader(file, reading))
-
-    return opened
-
-
-def _bytes_of(names: Iterable[str]) -> int:
-    """Return how many bytes the logs have, 0 if that is not known of one."""
-    sizes = [Path(name).stat().st_size if Path(name).is_file() else 0 for name in names]
-    return sum(sizes) if all(sizes) else 0
+    ranges, logs = _ranges(run), _Logs()
+    with logs.until_interrupted():
+        auditor, found = audit(
+            files,
+            [(name, partial(logs.opened, name)) for name in opts.logs],
+            show,
+            reading=standards[opts.reading],
+            given=given,
+            site=site,
+            ranges=ranges,
+            progress=progress_of("{lines:,} lines read".format),
+        )
+    return Result(auditor, found, site, ranges, ended=logs.ended)
 
 
 def _ranges(run: Run) -> Ranges | None:
-    """Read [NAME=]FILE; UsageError where one of them cannot be read."""
+    """Read [NAME=]FILE. Raises UsageError if a file cannot be read."""
     networks: dict[str, list[Any]] = {}
     for text in run.opts.ranges:
         name, given, file = text.partition("=")
@@ -174,7 +185,7 @@ def _ranges(run: Run) -> Ranges | None:
 
 
 def _version(run: Run, text: str) -> Version:
-    """Read FILE or FILE@DATE; UsageError where one of them cannot be read."""
+    """Read FILE or FILE@DATE. Raises UsageError if FILE or DATE cannot be read."""
     name, at, date = text.rpartition("@")
     if not at or Path(text).is_file():
         name, since = text, float("-inf")
@@ -183,14 +194,14 @@ def _version(run: Run, text: str) -> Version:
     return Version(name, since, whole_lines(run.read(name), run.config.max_bytes))
 
 
-def _as_text(found: dict[str, Any], style: Style) -> Iterator[Line]:
+def _as_text(found: dict[str, Any]) -> Iterator[Line]:
     """Yield tables for people."""
     robots = found["robots"]
     if robots:
         for each in found["kinds"]:
-            yield _headline(each, style)
+            yield _headline(each)
         yield ""
-        yield from style.table(_ROBOT_COLUMNS, [_row(robot) for robot in robots[:_ROBOTS_SHOWN]])
+        yield from table(_ROBOT_COLUMNS, [_row(robot) for robot in robots[:_ROBOTS_SHOWN]])
     elif found["lines"] > found["unread"]:
         yield "no robot came"
     else:
@@ -200,17 +211,16 @@ def _as_text(found: dict[str, Any], style: Style) -> Iterator[Line]:
     if violations:
         yield ""
         shown = [_violation(*each) for each in violations[:_LINES_SHOWN]]
-        yield from style.table(_VIOLATION_COLUMNS, shown)
+        yield from table(_VIOLATION_COLUMNS, shown)
     yield ""
     yield from _sums(found, len(violations))
 
 
-def _headline(each: dict[str, Any], style: Style) -> Line:
+def _headline(each: dict[str, Any]) -> Line:
     """Return a sentence, such as "6 AI crawlers came, 2 disobeyed"."""
-    came = f"{Kind(each['kind']).came(each['robots'])} came, "
-    if not each["disobeyed"]:
-        return joined(came, style.green("none disobeyed"))
-    return joined(came, style.red(f"{each['disobeyed']:,} disobeyed"))
+    disobeyed = each["disobeyed"]
+    outcome = red(f"{disobeyed:,} disobeyed") if disobeyed else green("none disobeyed")
+    return f"{Kind(each['kind']).came(each['robots'])} came, ", outcome
 
 
 def _row(robot: dict[str, Any]) -> tuple[str | int, ...]:

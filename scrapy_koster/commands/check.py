@@ -1,4 +1,4 @@
-"""``scrapy robots check``: what the syntax checker finds in files."""
+"""``scrapy robots check``: the findings of the syntax checker in files."""
 
 from __future__ import annotations
 
@@ -9,59 +9,56 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.checker.checks import BOTH, Severity
 from scrapy_koster.checker.syntax import FINDINGS_LISTED, Finding, check
-from scrapy_koster.commands.style import joined
+from scrapy_koster.commands.lookup import NO_ANSWER
+from scrapy_koster.commands.style import bold, cyan, dim, green, red, yellow
 from scrapy_koster.commands.subcommand import (
-    DOCS,
+    JSON,
     NOT_RETRIEVED,
     Run,
     Subcommand,
     argument,
     is_url,
-    json_option,
-    requested,
 )
 from scrapy_koster.protocol.access import Copy
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.ruling import Standard
 from scrapy_koster.protocol.standing import Standing, standing_stated
 from scrapy_koster.protocol.step import Obey, Pass, Refuse
+from scrapy_koster.protocol.wording import STANDARD_KEYS, TEXT_CHARS
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.lookup import Learnt
-    from scrapy_koster.commands.style import Line, Style
+    from scrapy_koster.commands.lookup import Basis
+    from scrapy_koster.commands.style import Line, Part
 
 
-_KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
-_READINGS = {**{key: (standard,) for standard, key in _KEYS.items()}, "both": BOTH}
+_READINGS = {**{key: (standard,) for standard, key in STANDARD_KEYS.items()}, "both": BOTH}
+_PAINTS = {Severity.ERROR: red, Severity.WARNING: yellow, Severity.NOTE: cyan}
 _LEVELS = [severity.value for severity in Severity]
 _FINDINGS = 1
-_NAME_CHARS = 1000
 
 
 class Check(Subcommand):
-    """``scrapy robots check FILE|URL|-``."""
+    """Find mistakes in a robots.txt.
+
+    These are lines that are invalid by the draft (draft-koster-robots-00), and lines that the
+    draft and RFC 9309 read differently. Each finding is a line
+
+      name:line:column: severity CODE message (section of the draft)
+      URL, line LINE, column COLUMN: ...
+
+    and a fix that does not change the reading by the other standard. "only the draft" marks
+    findings that do not apply to RFC 9309; --reading rfc9309 hides them. The codes are explained in
+    https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/check-codes.md
+    """
 
     name = "check"
-    brief = "find mistakes in a robots.txt"
-    about = f"""\
-Find mistakes in robots.txt files: lines that are invalid by the draft (draft-koster-robots-00),
-and lines that the draft and RFC 9309 read differently. Each finding is a line
-
-  name:line:column: severity CODE message (section of the draft)
-  URL, line LINE, column COLUMN: ...
-
-and a fix that does not change the reading by the other standard. "only the draft" marks
-findings that do not apply to RFC 9309; --reading rfc9309 hides them. The codes are explained in
-{DOCS}check-codes.md"""
     example = "scrapy robots check --reading rfc9309 robots.txt"
-    statuses = """\
-exit status: 0 clean, 1 findings, 2 wrong usage, 3 a site's robots.txt could not be retrieved,
-4 the command failed"""
+    answers = "0 clean, 1 findings"
     arguments = (
         argument(
             "files", nargs="+", metavar="FILE|URL|-", help="file, URL of a site, or standard input"
         ),
-        json_option("one JSON object for each file"),
+        JSON,
         argument("--all", action="store_true", help="show all findings of each code"),
         argument("--level", choices=_LEVELS, default="note", help="lowest (default: note)"),
         argument("--reading", choices=[*_READINGS], default="both", help="default: both"),
@@ -82,24 +79,24 @@ exit status: 0 clean, 1 findings, 2 wrong usage, 3 a site's robots.txt could not
             if opts.json:
                 yield json.dumps({"name": name, "findings": [*map(_as_dict, findings)]})
             else:
-                yield from _as_text(printable(name, _NAME_CHARS), findings, run.style)
+                yield from _as_text(printable(name, TEXT_CHARS), findings)
 
 
 def _bodies(run: Run) -> Iterator[tuple[str, bytes | str, str | None]]:
-    """Yield the name of each file, the file or why there is none, and its Content-Type."""
-    names = {name: requested(name) for name in run.opts.files if is_url(name)}
-    learnt = run.learn(names.values(), refresh=True)
+    """Yield the names of the files, their bodies or the reasons for none, and Content-Types."""
+    names = {name: run.requested(name) for name in run.opts.files if is_url(name)}
+    found = run.look_up([*names.values()], refresh=True)
     for name in run.opts.files:
         if name in names:
-            known = learnt.get(names[name])
-            yield name, _body(known), known.content_type if known else None
+            basis = found.get(names[name])
+            yield name, _body(basis), basis.content_type if basis else None
         else:
             yield name, run.read(name), None
 
 
-def _body(learnt: Learnt | None) -> bytes | str:
-    """Return the file that a site has, or why there is none."""
-    match learnt.step if learnt else None:
+def _body(basis: Basis | None) -> bytes | str:
+    """Return the file of a site, or the reason why there is none."""
+    match basis.step if basis else None:
         case Obey(Copy(status=status, body=body)):
             standing = standing_stated(status)
             if standing is Standing.OBEYED:
@@ -110,47 +107,39 @@ def _body(learnt: Learnt | None) -> bytes | str:
         case Pass(failure) | Refuse(failure):
             return f"it cannot be retrieved ({printable(failure.reason)})"
         case _:
-            return "the crawl ended before robots.txt was fetched"
+            return NO_ANSWER
 
 
-def _as_text(name: str, findings: list[Finding], style: Style) -> Iterator[Line]:
-    """Yield lines for people, of which those of the findings are for programs too."""
+def _as_text(name: str, findings: list[Finding]) -> Iterator[Line]:
+    """Yield lines for people. Programs can read the first line of a finding, too."""
     explained: set[str] = set()
     for finding in findings:
         kind = finding.check
-        yield _place(name, finding, style)
+        yield _place(name, finding)
         if kind.code not in explained:
             yield f"    {kind.title}"
             explained.add(kind.code)
-        yield style.dim(f"    Fix: {kind.fix}")
+        yield dim(f"    Fix: {kind.fix}")
         if finding.more:
-            yield style.dim(
-                f"    {finding.more} more {kind.code} are not listed (--all lists them)"
-            )
-    yield joined(style.bold(name), ": ", _summary(findings, style))
+            yield dim(f"    {finding.more} more {kind.code} are not listed (--all lists them)")
+    yield bold(name), ": ", _summary(findings)
 
 
-def _place(name: str, finding: Finding, style: Style) -> Line:
+def _place(name: str, finding: Finding) -> Line:
     kind, where = finding.check, f"section {finding.check.section}"
-    paint = {Severity.ERROR: style.red, Severity.WARNING: style.yellow, Severity.NOTE: style.cyan}
     place = f"{name}:{finding.line}:{finding.column}:"
-    if is_url(name):  # which may end with a port
+    if is_url(name):  # a URL can end with a port
         place = f"{name}, line {finding.line}, column {finding.column}:"
     if len(finding.readings) < len(BOTH):
         [reading] = finding.readings
         where += f"; only {'the draft' if reading is Standard.DRAFT else reading.value}"
-    return joined(
-        style.bold(place),
-        " ",
-        paint[kind.severity](kind.severity.value),
-        f" {kind.code} {finding.message} ",
-        style.dim(f"({where})"),
-    )
+    severity = _PAINTS[kind.severity](kind.severity.value)
+    return bold(place), " ", severity, f" {kind.code} {finding.message} ", dim(f"({where})")
 
 
-def _summary(findings: list[Finding], style: Style) -> Line:
+def _summary(findings: list[Finding]) -> Part:
     if not findings:
-        return style.green("clean")
+        return green("clean")
     counts: Counter[str] = Counter()
     for finding in findings:
         counts[finding.check.severity.value] += 1 + finding.more
@@ -174,6 +163,6 @@ def _as_dict(finding: Finding) -> dict[str, Any]:
         "points": kind.points.split(", "),
         "title": kind.title,
         "fix": kind.fix,
-        "readings": [_KEYS[reading] for reading in finding.readings],
+        "readings": [STANDARD_KEYS[reading] for reading in finding.readings],
         "more": finding.more,
     }

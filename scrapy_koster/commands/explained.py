@@ -1,10 +1,9 @@
-"""What a crawl would do with a URL, and what each standard says: what ``explain`` shows."""
+"""The decision of a crawl about a URL, with the rulings of both standards, for ``explain``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import time
 from typing import TYPE_CHECKING
 
 from scrapy_koster.commands.subcommand import NOT_RETRIEVED, site_named
@@ -22,10 +21,8 @@ from scrapy_koster.protocol.usage import Usage
 from scrapy_koster.protocol.verdict import Verdict
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.archive_lookup import Archived
-    from scrapy_koster.commands.lookup import Learnt
-    from scrapy_koster.crawl.config import Config
-    from scrapy_koster.protocol.delay import Delay, Pace
+    from scrapy_koster.commands.lookup import Basis
+    from scrapy_koster.protocol.delay import Delay
     from scrapy_koster.protocol.hazard import Hazard
     from scrapy_koster.protocol.reading import Reading
 
@@ -34,26 +31,24 @@ _ALLOWED, _FORBIDDEN = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A verdict, and what each standard says by itself."""
+    """A verdict, and the rulings of both standards."""
 
     verdict: Verdict
     rulings: dict[Standard, Ruling] | None
-    """Where access is by rules; by both standards."""
+    """None if access is not by rules."""
     delay: Delay | None
-    """Which the site asks for, obeyed or not."""
-    pace: Pace
+    """The requested delay, obeyed or not."""
     hazard: Hazard | None
-    """Where KOSTER_PARSER lets it through, and RFC 9309 forbids it."""
+    """The conflict if KOSTER_PARSER allows a URL that RFC 9309 forbids."""
     usage: Usage
-    """What its robots.txt states of the use of the page, if it may be fetched."""
-    is_found: bool = False
+    """The usage preferences of the robots.txt, if the page may be fetched."""
+    is_found: bool
     """Whether the name of the robot was found inside of a header."""
-    archived: Archived | None = None
-    """The copy of an archive, if that decided."""
+    basis: Basis
 
     @property
     def file(self) -> str | None:
-        """What the file is, if it is no file of octets with rules."""
+        """The kind of a file that is not plain text in bytes, or None."""
         known = self.verdict.known
         if not isinstance(known, Copy):
             return None
@@ -61,32 +56,33 @@ class Explained:
 
     @property
     def status(self) -> int:
-        """The exit status that says it."""
+        """The exit status."""
         if self.verdict.allowed:
             return _ALLOWED
         return NOT_RETRIEVED if self.verdict.ground is Ground.UNAVAILABLE else _FORBIDDEN
 
     @property
     def paced(self) -> str | None:
-        """What the site asks for, and what a crawl makes of that; None if it asks for nothing."""
+        """The requested delay and its effect in words, or None."""
         if self.delay is None:
             return None
         where = f" (line {self.delay.line.number})" if self.delay.line else ""
-        told = f"{self.delay.secs:g} s between two visits{where}"
-        secs = self.pace.kept(self.delay.secs)
-        if self.pace.too_long(self.delay):
-            fate = "too long, the site is not visited"
+        words = f"{self.delay.secs:g} s between two visits{where}"
+        pace = self.basis.config.pace
+        secs = pace.kept(self.delay.secs)
+        if pace.too_long(self.delay):
+            effect = "too long, the site is not visited"
         elif secs < self.delay.secs:
-            fate = f"{secs:g} s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"
+            effect = f"{secs:g} s are kept, KOSTER_CRAWL_DELAY_MAX_SECS"
         else:
-            fate = "kept"
-        if self.pace.obeys:
-            return f"{told}: {fate}"
-        return f'{told}: ignored; with KOSTER_CRAWL_DELAY = "obey" {fate}'
+            effect = "kept"
+        if pace.obeys:
+            return f"{words}: {effect}"
+        return f'{words}: ignored; with KOSTER_CRAWL_DELAY = "obey" {effect}'
 
     @property
     def rfc9309(self) -> bool:
-        """Whether a reader of RFC 9309 would fetch it."""
+        """Whether RFC 9309 allows the URL."""
         if self.rulings is not None:
             return self.rulings[Standard.RFC_9309].allowed
         # 2.3.1.3: 400 to 499, "the crawler MAY access any resources"; 2.3.1.4: otherwise
@@ -97,41 +93,40 @@ class Explained:
 def explain(
     url: str,
     robot: str,
+    basis: Basis,
     *,
-    learnt: Learnt,
-    config: Config,
     failed: Callable[[Exception], None],
-    now: float | None = None,
+    is_found: bool = False,
 ) -> Explained:
-    """Return what a crawl would do with *url*, and why, at the time *now*.
+    """Return the decision of a crawl on *url*, with its reasons.
 
-    *failed* is called if the parser raises when it is asked for the delay.
+    *failed* is called if the parser raises an error for the delay.
     """
-    pace = config.pace
-    delay = delay_or_limit(learnt.parser, robot, pace=pace, failed=failed)
+    config = basis.config
+    delay = delay_or_limit(basis.parser, robot, pace=config.pace, failed=failed)
     verdict, statements = decide(
         url,
         robot,
         site=site_named(url),
-        step=learnt.step,
-        parser=learnt.parser,
-        source=learnt.source,
-        usage=learnt.usage(config),
+        step=basis.step,
+        parser=basis.parser,
+        source=basis.source,
+        usage=basis.usage(),
         delay=delay,
         config=config,
-        now=time() if now is None else now,
+        now=basis.time,
     )
     rulings, hazard = _rulings(verdict, robot), None
     if verdict.allowed and rulings:
-        watch = checked_watch(learnt.parser, robot)
+        watch = checked_watch(basis.parser, robot)
         hazard = watch.hazard(url) if watch else None
     usage = Usage(statements, labels=config.usage.labels)
-    told = delay if delay and delay.secs else None
-    return Explained(verdict, rulings, told, pace, hazard, usage)
+    requested = delay if delay and delay.secs else None
+    return Explained(verdict, rulings, requested, hazard, usage, is_found, basis)
 
 
 def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
-    """Return what each standard says, None if access is not by rules."""
+    """Return the rulings of both standards, None if access is not by rules."""
     by_rules = (Ground.RULE, Ground.DELAY, Ground.OVERRIDE, Ground.USAGE)
     if verdict.ground not in by_rules or not isinstance(verdict.known, Copy):
         return None
@@ -140,6 +135,6 @@ def _rulings(verdict: Verdict, robot: str) -> dict[Standard, Ruling] | None:
 
 
 def _ruling(reading: Reading, url: str, robot: str) -> Ruling:
-    """Return what *reading* says of *url* as a crawl decides: as it may be sent, too."""
+    """Return the ruling on *url*, and on the spellings in which handlers may send it."""
     rulings = [reading.ruling(each, robot) for each in sent_as(url)]
     return next((ruling for ruling in rulings if not ruling.allowed), reading.ruling(url, robot))

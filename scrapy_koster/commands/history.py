@@ -4,53 +4,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from scrapy_koster.archive.history import Version, changes, versions
 from scrapy_koster.commands.archive_lookup import folder_named
-from scrapy_koster.commands.subcommand import (
-    ARCHIVE,
-    Run,
-    Subcommand,
-    argument,
-    json_option,
-    sites_named,
-)
+from scrapy_koster.commands.style import bold, dim, green, red, table
+from scrapy_koster.commands.subcommand import ARCHIVE, JSON, Run, Subcommand, argument, sites_named
 from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.line import lines, narrow
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.wording import shown, utc
+from scrapy_koster.protocol.wording import TEXT_CHARS, shown, utc
 
 if TYPE_CHECKING:
     from scrapy_koster.archive.folder import Folder, Outcome
-    from scrapy_koster.commands.style import Line, Style
+    from scrapy_koster.commands.style import Line
 
 
 _NOTHING = 1
-_LINE_CHARS = 1000
 _COLUMNS = ("FIRST SEEN", "LAST SEEN", "SEEN", "HTTP", "BYTES", "DIGEST")
+_KEYS = ("first_seen", "last_seen", "seen", "status", "bytes", "digest")
 
 
 class History(Subcommand):
-    """``scrapy robots history SITE``."""
+    """Show the versions of a site's robots.txt in an archive.
+
+    The archive is that of a crawl with KOSTER_ARCHIVE. You see when each version was first and
+    last seen, its HTTP status, its size and its digest, which names its records in the archive.
+    """
 
     name = "history"
-    brief = "show the versions of a site's robots.txt in an archive"
-    about = """\
-Show the versions of a site's robots.txt in an archive (KOSTER_ARCHIVE): when each was first and
-last seen, its HTTP status, its size and its digest, which names its records in the archive."""
     example = "scrapy robots history --archive evidence --diff https://example.com"
-    statuses = """\
-exit status: 0 done, 1 the archive has nothing about the site, 2 wrong usage, 3 the archive
-cannot be read, 4 the command failed"""
+    answers = "0 done, 1 the archive has nothing about the site"
     extra = "archive"
     arguments = (
         argument("site", metavar="SITE", help="URL of the site, or its host"),
         ARCHIVE,
         argument("--diff", action="store_true", help="show the lines that changed"),
-        json_option("one JSON object for each version"),
+        JSON,
     )
 
     def run(self, run: Run) -> Iterator[Line]:
@@ -66,28 +58,29 @@ cannot be read, 4 the command failed"""
 
 def _history(run: Run, site: Site, folder: Folder, outcomes: list[Outcome]) -> Iterator[Line]:
     found = versions(outcomes)
-    bodies = [_body(folder, version) for version in found] if run.opts.diff else []
-    failures = [outcome for outcome in outcomes if isinstance(outcome.known, Failure)]
+    facts = [_as_dict(site, version) for version in found]
+    changed: list[list[tuple[int, int, bytes]]] = []
+    if run.opts.diff:
+        bodies = [[], *(_body(folder, version) for version in found)]
+        changed = [list(changes(old, new)) for old, new in pairwise(bodies)]
     if run.opts.json:
-        for number, version in enumerate(found):
-            yield json.dumps(_as_dict(site, version) | _changes_as_dict(bodies, number))
+        for each, edits in zip_longest(facts, changed):
+            lines_changed = {} if edits is None else {"changes": [*map(_change_as_dict, edits)]}
+            yield json.dumps(each | lines_changed)
         return
-    yield run.style.bold(str(site))
-    yield from run.style.table(_COLUMNS, [_row(version) for version in found])
+    yield bold(str(site))
+    yield from table(_COLUMNS, [[each[key] for key in _KEYS] for each in facts])
+    failures = [(each.at, each.known) for each in outcomes if isinstance(each.known, Failure)]
     if failures:
-        last = failures[-1]
-        assert isinstance(last.known, Failure)
-        reason = printable(last.known.reason)
-        yield f"failures: {len(failures)}, the last at {utc(last.at)}: {reason}"
-    for number, (old, new) in enumerate(pairwise(bodies)):
+        at, last = failures[-1]
+        yield f"failures: {len(failures)}, the last at {utc(at)}: {printable(last.reason)}"
+    for (old, new), edits in zip(pairwise(facts), changed[1:], strict=False):
         yield ""
-        yield from _diff(found[number : number + 2], old, new, run.style)
-
-
-def _row(version: Version) -> tuple[str | int, ...]:
-    copy, size = version.copy, version.first.body_bytes
-    seen = utc(copy.fetched), utc(version.last_seen), version.seen
-    return *seen, copy.status, size, printable(copy.digest)
+        yield dim(f"--- {old['last_seen']} HTTP {old['status']}")
+        yield dim(f"+++ {new['first_seen']} HTTP {new['status']}")
+        for was, now, line in edits:
+            text = shown(line, TEXT_CHARS)
+            yield red(f"-{was:>6}  {text}") if was else green(f"+{now:>6}  {text}")
 
 
 def _as_dict(site: Site, version: Version) -> dict[str, Any]:
@@ -105,29 +98,12 @@ def _as_dict(site: Site, version: Version) -> dict[str, Any]:
     }
 
 
-def _changes_as_dict(bodies: list[list[bytes]], number: int) -> dict[str, Any]:
-    """Return the lines that the version *number* has changed; nothing without --diff."""
-    if not bodies:
-        return {}
-    changed = changes(bodies[number - 1] if number else [], bodies[number])
-    return {
-        "changes": [
-            {"removed" if old else "added": old or new, "text": shown(line, _LINE_CHARS)}
-            for old, new, line in changed
-        ]
-    }
+def _change_as_dict(change: tuple[int, int, bytes]) -> dict[str, Any]:
+    was, now, line = change
+    return {"removed" if was else "added": was or now, "text": shown(line, TEXT_CHARS)}
 
 
 def _body(folder: Folder, version: Version) -> list[bytes]:
     known = folder.whole(version.first)
     assert isinstance(known, Copy)
     return lines(narrow(known.body).rstrip(b"\r\n")) if known.body else []
-
-
-def _diff(pair: list[Version], old: list[bytes], new: list[bytes], style: Style) -> Iterator[Line]:
-    """Yield the lines that changed, with their numbers in the old file and in the new one."""
-    yield style.dim(f"--- {utc(pair[0].last_seen)} HTTP {pair[0].copy.status}")
-    yield style.dim(f"+++ {utc(pair[1].copy.fetched)} HTTP {pair[1].copy.status}")
-    for was, now, line in changes(old, new):
-        text = shown(line, _LINE_CHARS)
-        yield style.red(f"-{was:>6}  {text}") if was else style.green(f"+{now:>6}  {text}")

@@ -1,12 +1,14 @@
-"""Learning what is known of sites as a crawl does, in a crawl of its own."""
+"""Fetches robots.txt files as a crawl does, in a crawl that requests nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
+from scrapy.utils.misc import build_from_crawler
 
 from scrapy_koster.crawl.assembly import build_sites, storage_of
 from scrapy_koster.crawl.clock import clock_of
@@ -14,11 +16,12 @@ from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.fetching.fetcher import Fetcher
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.messages.stats import Stats
-from scrapy_koster.protocol.access import Answer, Copy
+from scrapy_koster.crawl.robot import user_agent
+from scrapy_koster.protocol.access import Answer, Copy, standing_of
 from scrapy_koster.protocol.policy import Unavailable
 from scrapy_koster.protocol.site import Site
-from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
+from scrapy_koster.protocol.standing import Access
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, next_step, waits
 from scrapy_koster.protocol.usage_lines import UsageLines, usage_lines
 from scrapy_koster.protocol.verdict import Source
 from scrapy_koster.signals import robots_retrieved
@@ -28,12 +31,12 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.robotstxt import RobotParser
 
+    from scrapy_koster.archive.folder import Outcome
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.sites import Sites
     from scrapy_koster.protocol.access import Known, NoAnswer
 
 QUIET: dict[str, Any] = {
-    # It runs beside the project's crawls, and must not touch what is theirs.
+    # The command may run during a crawl of the project: it must not write the crawl's files.
     "FEEDS": {},
     "ITEM_PIPELINES": {},
     "JOBDIR": None,
@@ -42,58 +45,97 @@ QUIET: dict[str, Any] = {
     "TELNETCONSOLE_ENABLED": False,
 }
 
+NO_ANSWER = "the crawl ended before robots.txt was fetched"
+
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
-    """What a crawl would go by."""
+class Basis:
+    """What a crawl decides by: a copy or a failure, settings, a robot and a time."""
 
     step: Obey | Pass | Refuse
     source: Source
     parser: RobotParser | None
-    """Of the body of the copy, where it has one."""
+    """The parser of the copy; None if access is not by rules."""
+    config: Config
+    robot: str
+    """The robot of the settings."""
+    time: float
     content_type: str | None = None
-    """As its site has answered now, "" for none; None where it was not asked."""
+    """The Content-Type of the site's answer, "" if it had none; None if the site was not asked."""
+    outcome: Outcome | None = None
+    """The result in an archive that has the copy, with ``--at``."""
+    is_current: bool = True
+    """False if a crawl would have fetched the robots.txt again before it decided."""
 
-    def usage(self, config: Config) -> UsageLines | None:
+    def usage(self) -> UsageLines | None:
         """Return the usage statements of the copy that is obeyed."""
         match self.step:
             case Obey(copy) if self.parser is not None:
-                body, labels = copy.in_utf8, config.usage.labels
+                body, labels = copy.in_utf8, self.config.usage.labels
                 return usage_lines(body, self.parser, labels=labels, digest=copy.digest)
             case _:
                 return None
 
 
-class LookupSpider(Spider):
-    """Asks the sites of *urls* for their robots.txt, and requests nothing else.
+def basis_of(known: Known, source: Source, *, at: float, config: Config, crawler: Crawler) -> Basis:
+    """Return the basis for a request that waited for *known*, at the time *at*."""
+    step = next_step(known, now=at, policy=config.policy)
+    if waits(step):
+        step = Obey(known, known.expires) if isinstance(known, Copy) else Refuse(known, known.retry)
+    parser = None
+    if isinstance(step, Obey) and standing_of(step.copy, config.policy).access is Access.BY_RULES:
+        parser = build_from_crawler(config.parser, crawler, step.copy.in_utf8)
+    return Basis(step, source, parser, config, robot_of(config, crawler), at)
 
-    With *refresh* also those of which there is a fresh copy.
+
+def robot_of(config: Config, crawler: Crawler) -> str:
+    """Return the robot of the settings."""
+    return config.robot or user_agent(crawler)
+
+
+class LookupSpider(Spider):
+    """Fetches the robots.txt of *urls*, and requests nothing else.
+
+    With *refresh*, a fresh copy is not used.
     """
 
     name = "scrapy-koster"
 
     def __init__(
-        self, *, urls: Iterable[str], learnt: dict[str, Learnt], refresh: bool, **kwargs: Any
+        self, *, urls: Iterable[str], found: dict[str, Basis], refresh: bool, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self._urls = urls
-        self._refresh = refresh
-        self._learnt = learnt
+        self._kind = _Refreshed if refresh else StorageCalls
+        self._found = found
         self._types: dict[Site, str] = {}
 
     async def start(self) -> AsyncIterator[Any]:
-        """Ask. There are no start_urls: a generator has to yield something."""
-        self.crawler.signals.connect(self._retrieved, robots_retrieved)
-        sites = lookup_sites(self.crawler, refresh=self._refresh)
+        """Fetch. There are no start_urls: a generator has to yield something."""
+        crawler, config = self.crawler, config_of(self.crawler)
+        crawler.signals.connect(self._retrieved, robots_retrieved)
+        robot = robot_of(config, crawler)
+        once = config
+        if config.policy.defers:  # a site that failed is asked again when its retry is due
+            once = replace(config, policy=replace(config.policy, unavailable=Unavailable.DISALLOW))
+        sites = build_sites(
+            crawler,
+            once,
+            Announcer(crawler, once),
+            fetcher=Fetcher(crawler, once, crawler.stats, clock_of(crawler)),
+            store=storage_of(crawler, once, kind=self._kind),
+        )
         try:
             for url in self._urls:
                 state = sites.state_of(url)
-                assert state is not None  # it is an http or https URL
+                assert state is not None  # an http or https URL
                 step = await sites.wait(state, Request(url))
                 if waits(state.step):
                     return  # the crawl was told to end
-                sent = self._types.get(state.site)
-                self._learnt[url] = Learnt(step, state.source, state.parser, sent)
+                kind = self._types.get(state.site)
+                self._found[url] = Basis(
+                    step, state.source, state.parser, config, robot, time(), content_type=kind
+                )
         finally:
             await sites.close()
         for request in self.start_urls:
@@ -105,9 +147,9 @@ class LookupSpider(Spider):
 
 
 class _Refreshed(StorageCalls):
-    """A storage in which no copy is found, so that the site is asked.
+    """A storage that returns no copy, so the site is asked.
 
-    Its answer is stored. A failure is not: it would take the place of a copy.
+    A copy is stored. A failure is not: it would replace a copy.
     """
 
     async def get(self, site: Site) -> None:  # noqa: ARG002
@@ -119,18 +161,3 @@ class _Refreshed(StorageCalls):
     async def put(self, site: Site, known: Known) -> None:
         if isinstance(known, Copy):
             await super().put(site, known)
-
-
-def lookup_sites(crawler: Crawler, *, refresh: bool) -> Sites:
-    """Return the sites of a crawl that asks each once, and does not wait for a better answer."""
-    config = config_of(crawler)
-    if config.policy.defers:  # a site that failed is asked again when its retry is due
-        policy = replace(config.policy, unavailable=Unavailable.DISALLOW)
-        config = replace(config, policy=policy)
-    return build_sites(
-        crawler,
-        config,
-        Announcer(crawler, config),
-        fetcher=Fetcher(crawler, config, Stats(crawler.stats), clock_of(crawler)),
-        store=storage_of(crawler, config, kind=_Refreshed if refresh else StorageCalls),
-    )

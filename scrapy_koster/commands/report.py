@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
-from scrapy_koster.commands.subcommand import Run, Subcommand, argument, file_option, json_option
+from scrapy_koster.commands.subcommand import JSON, PAGE, Run, Subcommand, argument
 from scrapy_koster.crawl.report import files_of, stored_copies
 from scrapy_koster.crawl.robot import copies_of
 from scrapy_koster.report.database import reading
@@ -24,22 +24,22 @@ _PAGE = "robots-report.html"
 
 
 class Report(Subcommand):
-    """``scrapy robots report [DB] [-o FILE] [--json] [--csv] [--against OLD]``."""
+    """Make a page about a crawl.
+
+    The data is saved by a crawl with KOSTER_REPORT. The crawl may still run, or have been killed.
+    By default the page is robots-report.html.
+    """
 
     name = "report"
-    brief = "make a page about a crawl"
-    about = """\
-Make the page about a crawl from the data that a crawl with KOSTER_REPORT saves. The crawl may
-still run, or have been killed."""
     example = "scrapy robots report -o robots-report.html"
-    statuses = "exit status: 0 done, 2 wrong usage, 3 the file cannot be read, 4 the command failed"
+    answers = "0 done"
     extra = "tools"
     arguments = (
         argument(
             "database", nargs="?", metavar="DB", help="data of a report (default: the newest)"
         ),
-        file_option("-o", "--output", what=f"the page (default: {_PAGE})"),
-        json_option("print the numbers as one object"),
+        PAGE,
+        JSON,
         argument("--csv", action="store_true", help="print the sites as CSV"),
         argument("--against", metavar="OLD", help="data of an older report to compare"),
     )

@@ -1,4 +1,4 @@
-"""``scrapy robots check``, ``explain``, and its other commands: it hands over to one of them."""
+"""``scrapy robots``: parses the arguments, and runs one of its commands."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from scrapy_koster.commands.subcommand import (
 )
 from scrapy_koster.extras import MissingExtraError, need_extra
 from scrapy_koster.protocol.printable import printable
+from scrapy_koster.protocol.wording import TEXT_CHARS
 
 _EXAMPLE = "scrapy robots check robots.txt"
-_MESSAGE_CHARS = 1000
 
 
 class RobotsCommand(ScrapyCommand):
-    """``scrapy robots``, inside of a project and outside."""
+    """``scrapy robots``, inside and outside of a project."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}
 
     def syntax(self) -> str:
-        """Return what follows ``scrapy robots``."""
+        """Return the arguments of ``scrapy robots`` for its help."""
         return "<command> ..."
 
     def short_desc(self) -> str:
-        """Return what ``scrapy`` lists."""
+        """Return the line in the list of ``scrapy``."""
         return "Check and explain a robots.txt, survey sites, manage copies, report, audit a log"
 
     def add_options(self, parser: ArgumentParser) -> None:
@@ -43,13 +43,12 @@ class RobotsCommand(ScrapyCommand):
         # Scrapy imports this module for its other commands, too: a crawl needs no subcommand.
         from scrapy_koster.commands.subcommands import NOT_READ, SUBCOMMANDS  # noqa: PLC0415
 
-        self._output = Output()
         self._subcommands = SUBCOMMANDS
         self._not_read = NOT_READ
         super().add_options(parser)
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = f"example:\n  {_EXAMPLE}\n\nmore: {DOCS}commands.md"
-        parser.allow_abbrev = False  # its message shows an ambiguous argument as it is
+        parser.allow_abbrev = False  # the message would show an unescaped argument
         subparsers = parser.add_subparsers(
             title="commands",
             dest="subcommand",
@@ -62,34 +61,34 @@ class RobotsCommand(ScrapyCommand):
             subcommand.add_to(subparsers)
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
-        """Take the settings from the options, and see what will be needed."""
+        """Take the settings from the options, before and after the name of the command."""
         if args:
-            what = printable(" ".join(args), _MESSAGE_CHARS)
+            what = printable(" ".join(args), TEXT_CHARS)
             raise UsageError(f"not understood: {what}; see scrapy robots {opts.subcommand} -h")
         opts.set = [*opts.set, *getattr(opts, "set_behind", ())]
         super().process_options(args, opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:  # noqa: ARG002
-        """Run the command; ``exitcode`` is its answer."""
+        """Run the command, and set ``exitcode``."""
         assert self.settings is not None
-        run = Run(opts, self._output, self.settings)
+        run, output = Run(opts, self.settings), Output()
         subcommand = self._subcommands[opts.subcommand]
         try:
             if subcommand.extra is not None:
                 need_extra(subcommand.extra, f"scrapy robots {subcommand.name}")
-            # To its end, though nobody may read it: it is also what is done.
+            # To the end, even if nobody reads the lines: `cache forget --all | head`.
             for line in subcommand.run(run):
-                self._output.write(line)
-            self._output.flush()
+                output.write(line)
+            output.flush()
         except UsageError as error:
-            raise UsageError(printable(str(error), _MESSAGE_CHARS)) from None
+            raise UsageError(printable(str(error), TEXT_CHARS)) from None
         except self._not_read as error:
-            run.warn(printable(str(error), _MESSAGE_CHARS), NOT_RETRIEVED)
+            run.warn(printable(str(error), TEXT_CHARS), NOT_RETRIEVED)
         except (MissingExtraError, OSError) as error:
             run.warn(str(error), FAILED)
         except Exception:  # noqa: BLE001  # Python's own status, 1, would be an answer
             for line in traceback.format_exc().splitlines():
                 run.warn(line, FAILED)
-        if self._output.failure is not None:
-            run.warn(f"cannot write to standard output: {self._output.failure}", FAILED)
+        if output.failure is not None:
+            run.warn(f"cannot write to standard output: {output.failure}", FAILED)
         self.exitcode = run.status

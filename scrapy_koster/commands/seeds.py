@@ -1,4 +1,4 @@
-"""A list of seeds: URLs and hosts, a line each, as long and as broken as they come."""
+"""A list of URLs and hosts, one a line, of any length and with any errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scrapy_koster.commands.subcommand import HAS_SCHEME
 from scrapy_koster.protocol.site import site_of
 
 LINE_MAX_BYTES = 8192
-"""A line that is longer is no URL."""
+"""A longer line is invalid."""
 
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 _BEFORE_PATH = re.compile(r"[a-z]+://[^/?#]*")
@@ -23,15 +23,17 @@ _CACHE_KIB = 20_000
 
 
 class Seeds:
-    """The URLs of a list, each once, by site, in an order that is nobody's.
+    """The URLs of a list without duplicates, by site, in a random order.
 
-    They are in a temporary file: memory is bounded. Sites that stand together
-    in the list, of one owner as like as not, are not asked together.
+    The URLs are in a temporary file, so memory is bounded. Neighbors in the list often have the
+    same owner, so the sites are mixed.
     """
 
     def __init__(self) -> None:
-        self.lines = self.skipped = self.repeated = self.broken = self.hosts = 0
-        """Lines, of which there were blank or a comment, there already, no URL, and a host."""
+        self.counts = {"lines": 0, "skipped": 0, "broken": 0, "repeated": 0}
+        """Numbers of lines; of blank lines and comments, invalid lines, and duplicate URLs."""
+        self.hosts = 0
+        """Number of hosts without a scheme."""
         self._count = 0
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -44,36 +46,36 @@ class Seeds:
         return self._count
 
     def read(self, file: BufferedReader) -> Iterator[str]:
-        """Add the lines of *file*; yield, safe to print, which of them are broken, and why.
+        """Add the lines of *file*. Yield messages about invalid lines, as printable text.
 
-        Raises LogError if it is compressed and damaged.
+        Raises LogError for damaged compressed data.
         """
         for line in _lines(file):
-            self.lines += 1
+            self.counts["lines"] += 1
             try:
                 self._add(line)
             except ValueError as error:
-                self.broken += 1
-                yield f"line {self.lines}: {error}"
+                self.counts["broken"] += 1
+                yield f"line {self.counts['lines']}: {error}"
 
     def _add(self, line: bytes) -> None:
         if len(line) > LINE_MAX_BYTES:
             raise ValueError(f"longer than {LINE_MAX_BYTES} bytes")
         try:
-            text = line.decode("utf-8-sig" if self.lines == 1 else "utf-8").strip()
+            text = line.decode("utf-8-sig" if self.counts["lines"] == 1 else "utf-8").strip()
         except UnicodeDecodeError:
             raise ValueError("not UTF-8") from None
         if not text or text.startswith("#"):
-            self.skipped += 1
+            self.counts["skipped"] += 1
             return
         site, url = url_of(text)
         self.hosts += not HAS_SCHEME.match(text)
         added = self._db.execute("INSERT OR IGNORE INTO seeds VALUES (?, ?)", (_number(site), url))
         self._count += added.rowcount
-        self.repeated += not added.rowcount
+        self.counts["repeated"] += not added.rowcount
 
     def firsts(self) -> Iterator[tuple[int, str]]:
-        """Return a number for each site, and its first URL."""
+        """Return the numbers and the first URLs of the sites."""
         return self._db.execute("SELECT site, MIN(url) FROM seeds GROUP BY site ORDER BY site")
 
     def rest(self, site: int, first: str) -> Iterator[str]:
@@ -104,11 +106,10 @@ def _lines(file: BufferedReader) -> Iterator[bytes]:
 
 
 def url_of(text: str) -> tuple[str, str]:
-    """Return the site of a line, and the URL that a crawl would request.
+    """Return the site of a line, and the URL for a request.
 
-    A host stands for its https site. User information is left out: it is no
-    part of a site, and nobody's to see. Raises ValueError, whose text has
-    nothing of the line, where that is no http or https URL.
+    A host means https. User names and passwords are removed. Raises ValueError without text of
+    the line for an invalid URL.
     """
     if not text.isprintable():
         raise ValueError("contains unprintable characters")

@@ -1,88 +1,62 @@
-"""Colours on a terminal, plain text everywhere else."""
+"""Lines of an answer, with colours for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TextIO, TypeAlias
 
 from scrapy_koster.protocol.printable import escaped
 
 
-class Painted(str):
-    """Printable text with its colours."""
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """Text with a colour."""
 
-    __slots__ = ()
-
-
-Line: TypeAlias = "str | Painted"
-"""A line of an answer. A ``str`` may be any text, and is escaped when it is printed."""
-
-
-class Style:
-    """Paints text. The result is printable, except for the colours."""
-
-    def __init__(self, *, coloured: bool) -> None:
-        self.coloured = coloured
-
-    def red(self, text: str) -> Painted:
-        """Paint what is forbidden or wrong."""
-        return self._painted(text, "1;31")
-
-    def yellow(self, text: str) -> Painted:
-        """Paint a warning."""
-        return self._painted(text, "1;33")
-
-    def green(self, text: str) -> Painted:
-        """Paint what is allowed or right."""
-        return self._painted(text, "1;32")
-
-    def cyan(self, text: str) -> Painted:
-        """Paint a note."""
-        return self._painted(text, "36")
-
-    def bold(self, text: str) -> Painted:
-        """Paint a heading."""
-        return self._painted(text, "1")
-
-    def dim(self, text: str) -> Painted:
-        """Paint a detail."""
-        return self._painted(text, "2")
-
-    def _painted(self, text: str, code: str) -> Painted:
-        text = escaped(text)
-        return Painted(f"\x1b[{code}m{text}\x1b[0m" if self.coloured else text)
-
-    def table(
-        self, columns: Sequence[str], rows: Sequence[Sequence[str | int]]
-    ) -> Iterator[Painted]:
-        """Yield the lines of a table. Columns of numbers are on the right."""
-        cells = [[escaped(str(cell)) for cell in row] for row in (columns, *rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        marks = [
-            ">" if all(isinstance(row[at], int) for row in rows) else "<"
-            for at in range(len(columns))
-        ]
-        heading, *lines = (
-            "  ".join(map("{:{}{}}".format, row, marks, widths)).rstrip() for row in cells
-        )
-        yield self.bold(heading)
-        yield from map(Painted, lines)
+    colour: str
+    """The parameters of the terminal's escape sequence."""
+    text: str
 
 
-def joined(*parts: Line) -> Painted:
-    """Return a line of *parts*, some of which may be painted."""
-    return Painted("".join(map(shown, parts)))
+red = partial(Painted, "1;31")
+yellow = partial(Painted, "1;33")
+green = partial(Painted, "1;32")
+cyan = partial(Painted, "36")
+bold = partial(Painted, "1")
+dim = partial(Painted, "2")
+
+Part: TypeAlias = "str | Painted"
+Line: TypeAlias = "Part | tuple[Part, ...]"
+"""A line of an answer. Its text can be from the network: ``shown`` escapes the text."""
 
 
-def shown(line: Line) -> str:
-    """Return *line* as it is printed, without a line end."""
-    return line if isinstance(line, Painted) else escaped(line)
+def shown(line: Line, *, coloured: bool) -> str:
+    """Return *line* as printable text, with escape sequences if *coloured*."""
+    return "".join(
+        f"\x1b[{part.colour}m{escaped(part.text)}\x1b[0m"
+        if coloured and isinstance(part, Painted)
+        else escaped(part if isinstance(part, str) else part.text)
+        for part in (line if isinstance(line, tuple) else (line,))
+    )
 
 
-def style_for(stream: TextIO, environ: Mapping[str, str]) -> Style:
-    """Return the style for *stream*, in the order of precedence that CPython has."""
+def table(columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> Iterator[Line]:
+    """Yield the lines of a table. Columns of numbers are aligned to the right."""
+    cells = [[escaped(str(cell)) for cell in row] for row in (columns, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    signs = [
+        ">" if all(isinstance(row[at], int) for row in rows) else "<" for at in range(len(columns))
+    ]
+    heading, *lines = (
+        "  ".join(map("{:{}{}}".format, row, signs, widths)).rstrip() for row in cells
+    )
+    yield bold(heading)
+    yield from lines
+
+
+def takes_colours(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Return whether *stream* takes colours, with the precedence of CPython."""
     if environ.get("NO_COLOR"):
-        return Style(coloured=False)
-    if environ.get("FORCE_COLOR"):
-        return Style(coloured=True)
-    return Style(coloured=environ.get("TERM") != "dumb" and stream.isatty())
+        return False
+    return bool(environ.get("FORCE_COLOR")) or (environ.get("TERM") != "dumb" and stream.isatty())

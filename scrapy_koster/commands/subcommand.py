@@ -1,15 +1,16 @@
-"""What a command of ``scrapy robots`` is, and what one run of it is given."""
+"""The base of the commands of ``scrapy robots``, their common arguments, and a run."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
+from inspect import cleandoc
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
 from scrapy import Request, Spider
@@ -18,21 +19,25 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from scrapy.utils.spider import DefaultSpider
 
-from scrapy_koster.commands.lookup import QUIET, Learnt, LookupSpider
-from scrapy_koster.commands.output import Output
-from scrapy_koster.commands.style import Line, Style
+from scrapy_koster.commands.lookup import QUIET, Basis, LookupSpider
+from scrapy_koster.commands.output import opened, warn
+from scrapy_koster.commands.style import Line
 from scrapy_koster.crawl.config import Config, config_of
 from scrapy_koster.extras import need_extra
 from scrapy_koster.protocol.nametoken import name_token
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import Site, site_of
+from scrapy_koster.protocol.wording import TEXT_CHARS
 from scrapy_koster.report.writing import try_writing
 
 NOT_RETRIEVED = 3
-"""The exit status where an answer could not be had; 2 is for wrong usage."""
+"""The exit status if an answer could not be retrieved."""
+
+FAILED = 4
+"""The exit status if the command failed."""
 
 Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
-"""What ``ArgumentParser.add_argument`` is called with."""
+"""The positional and the keyword arguments of ``ArgumentParser.add_argument``."""
 
 
 def argument(*names: str, **options: Any) -> Argument:
@@ -40,87 +45,117 @@ def argument(*names: str, **options: Any) -> Argument:
     return names, options
 
 
-def json_option(what: str) -> Argument:
-    """Return the option ``--json``."""
-    return argument("--json", action="store_true", help=what)
-
-
-def file_option(*names: str, what: str) -> Argument:
-    """Return an option for a file to write."""
-    return argument(*names, metavar="FILE", help=what)
-
-
 AGENT = argument(
-    "--agent", metavar="TOKEN",
+    "--agent",
+    metavar="TOKEN",
     help="name of the robot, or its User-Agent header (default: from your settings)",
-)  # fmt: skip
+)
 ARCHIVE = argument(
     "--archive", metavar="FOLDER", help="folder of the archive (default: KOSTER_ARCHIVE)"
 )
-
-FAILED = 4
-"""The exit status where there is no answer, or nowhere to write it."""
+JSON = argument("--json", action="store_true", help="print JSON: see commands.md")
+PAGE = argument("-o", "--output", metavar="FILE", help="write an HTML page")
 
 HAS_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])")
 """The beginning of a URL, and not of a host with a port."""
 
-_MESSAGE_CHARS = 1000
+DOCS = "https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/"
+_STATUSES = """\
+2 wrong usage,
+3 something could not be retrieved or read, 4 the command failed; the highest that applies"""
 _READ_MAX_BYTES = 10_000_000
 _ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 
-@contextmanager
-def usage_errors() -> Iterator[None]:
-    """Raise the ValueErrors that are about the user's input as UsageErrors."""
-    try:
-        yield
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+class Subcommand(ABC):
+    """A command of ``scrapy robots``: its arguments and its run.
+
+    The docstring of a subclass is its help, with the first line in the list of commands.
+    """
+
+    name: ClassVar[str]
+    arguments: ClassVar[Sequence[Argument]] = ()
+    example: ClassVar[str]
+    answers: ClassVar[str]
+    """The meaning of the exit statuses 0 and 1."""
+    extra: ClassVar[str | None] = None
+    """The extra that the command needs."""
+
+    def add_to(self, subparsers: Any) -> ArgumentParser:
+        """Add a parser with the options of the command to *subparsers*. Return the parser."""
+        about = cleandoc(self.__doc__ or "")
+        statuses = f"exit status: {self.answers}, {_STATUSES}"
+        parser: ArgumentParser = subparsers.add_parser(
+            self.name,
+            help=about.partition("\n")[0].rstrip("."),
+            description=about,
+            epilog=f"example:\n  {self.example}\n\n{statuses}\n\nmore: {DOCS}commands.md",
+            formatter_class=RawDescriptionHelpFormatter,
+        )
+        for names, options in self.arguments:
+            parser.add_argument(*names, **options)
+        # Scrapy's global options are accepted after the name of the command, too.
+        group = parser.add_argument_group("Global Options")
+        group.add_argument(
+            "-s", "--set", dest="set_behind", metavar="NAME=VALUE", action="append",
+            default=SUPPRESS, help="set/override setting (may be repeated)",
+        )  # fmt: skip
+        group.add_argument("-L", "--loglevel", metavar="LEVEL", default=SUPPRESS, help="log level")
+        group.add_argument("--logfile", metavar="FILE", default=SUPPRESS, help="log file")
+        group.add_argument("--nolog", action="store_true", default=SUPPRESS, help="disable logging")
+        return parser
+
+    @abstractmethod
+    def run(self, run: Run) -> Iterator[Line]:
+        """Yield the lines of the answer, and set the exit status by ``run.worse``."""
+
+
+class SubcommandParser(ArgumentParser):
+    """Reports wrong arguments in one printable line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with the status for wrong usage."""
+        super().error(printable(message, TEXT_CHARS))
 
 
 @dataclass
 class Run:
-    """One run of a command: its options, and what it may ask for."""
+    """One run of a command: its options, its settings and its exit status."""
 
     opts: Namespace
-    output: Output
     settings: Settings
     status: int = 0
     """The exit status so far."""
 
     @cached_property
-    def style(self) -> Style:
-        """The colours of standard output."""
-        return self.output.style()
-
-    @cached_property
     def crawler(self) -> Crawler:
-        """A crawler with the settings at hand, which crawls nothing."""
+        """A crawler with the settings, which crawls nothing."""
         return Crawler(DefaultSpider, self.settings)
 
     @cached_property
     def config(self) -> Config:
-        """The KOSTER_ settings; UsageError where one is wrong."""
+        """The KOSTER_ settings. UsageError if one is wrong."""
         with usage_errors():
             return config_of(self.crawler)
 
     def worse(self, status: int) -> None:
-        """End with *status*, if it is the highest so far."""
+        """Raise the exit status to *status*, if it is lower."""
         self.status = max(self.status, status)
 
-    def warn(self, message: str, status: int) -> None:
-        """Say what could not be done, and end with *status* at least."""
+    def warn(self, message: str, status: int = 0) -> None:
+        """Print a problem on standard error, and raise the exit status to *status*."""
         self.worse(status)
-        self.output.warn(message)
+        warn(message)
 
-    def requested(self, urls: Iterable[str]) -> list[str]:
-        """Return *urls* as Requests have them; https is assumed for a host, and said."""
-        found = []
-        for url in urls:
-            whole = url if HAS_SCHEME.match(url) else f"https://{url}"
-            found.append(requested(whole))
-            if whole != url:
-                self.output.warn(f"{printable(url)}: https is assumed")
+    def requested(self, url: str) -> str:
+        """Return *url* as a Request has it. A host means https, with a message."""
+        whole = url if HAS_SCHEME.match(url) else f"https://{url}"
+        site_named(whole)
+        with usage_errors():
+            found = Request(whole).url
+        site_named(found)
+        if whole != url:
+            self.warn(f"{printable(url)}: https is assumed")
         return found
 
     def read(self, name: str) -> bytes:
@@ -129,7 +164,7 @@ class Run:
         At most 10,000,000 bytes, or KOSTER_MAX_BYTES and one more. UsageError if it cannot be read.
         """
         most = max(_READ_MAX_BYTES, self.config.max_bytes + 1)
-        with self.output.opened(name, "a file, a URL with http:// or https://,") as file:
+        with opened(name, "a file, a URL with http:// or https://,") as file:
             return file.read(most)
 
     def try_output(self, name: str | None) -> None:
@@ -141,21 +176,20 @@ class Run:
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"cannot write {name!r}: {reason}") from None
 
-    def learn(self, urls: Iterable[str], *, refresh: bool = False) -> dict[str, Learnt]:
-        """Return what a crawl would go by for each of *urls*. It can be called once.
+    def look_up(self, urls: Collection[str], *, refresh: bool = False) -> dict[str, Basis]:
+        """Return the bases of a crawl's decisions on *urls*. Can be called once.
 
-        With *refresh* sites are asked of which there is a fresh copy.
-        Those are left out whose site was not asked before the crawl ended.
+        With *refresh*, a fresh copy is not used. A URL is missing in the result if the crawl
+        ended before its robots.txt was fetched.
         """
-        wanted = list(urls)
-        learnt: dict[str, Learnt] = {}
-        if wanted:
+        found: dict[str, Basis] = {}
+        if urls:
             self.settings.setdict(QUIET, priority="cmdline")
-            self.crawl(LookupSpider, urls=wanted, learnt=learnt, refresh=refresh)
-        return learnt
+            self.crawl(LookupSpider, urls=urls, found=found, refresh=refresh)
+        return found
 
     def crawl(self, spider: type[Spider], **arguments: Any) -> Crawler:
-        """Run a crawl with the settings at hand to its end. It can be called once."""
+        """Run a crawl with the settings to its end. Can be called once."""
         process = _crawler_process(self.settings)
         crawler = process.create_crawler(spider)
         process.crawl(crawler, **arguments)
@@ -164,9 +198,9 @@ class Run:
 
 
 def _crawler_process(settings: Settings) -> AsyncCrawlerProcess | CrawlerProcess:
-    """Make the process that Scrapy makes for its own commands.
+    """Return the process that Scrapy makes for its own commands.
 
-    Not by ``requires_crawler_process``: what goes wrong there ends with status 1.
+    With ``requires_crawler_process`` an error would end with status 1, which is an answer.
     """
     is_asyncio = settings["TWISTED_REACTOR"] == _ASYNCIO_REACTOR
     if settings.getbool("TWISTED_REACTOR_ENABLED") and (
@@ -176,72 +210,19 @@ def _crawler_process(settings: Settings) -> AsyncCrawlerProcess | CrawlerProcess
     return AsyncCrawlerProcess(settings)
 
 
-DOCS = "https://github.com/scrapy-koster/scrapy-koster/blob/main/docs/"
-
-
-class SubcommandParser(ArgumentParser):
-    """Reports wrong arguments in one printable line."""
-
-    def error(self, message: str) -> NoReturn:
-        """End with the exit status for wrong usage."""
-        super().error(printable(message, _MESSAGE_CHARS))
-
-
-class Subcommand(ABC):
-    """A command of ``scrapy robots``: its help, its arguments and its run."""
-
-    name: ClassVar[str]
-    brief: ClassVar[str]
-    """A line in the list of commands."""
-    about: ClassVar[str]
-    """The text above the options."""
-    arguments: ClassVar[Sequence[Argument]] = ()
-    example: ClassVar[str]
-    statuses: ClassVar[str]
-    """The exit statuses."""
-    extra: ClassVar[str | None] = None
-    """The extra of the package that the command needs."""
-
-    def add_to(self, subparsers: Any) -> None:
-        """Add the parser of the command, with all its options, to *subparsers*."""
-        parser = self.add_parser(subparsers)
-        for names, options in self.arguments:
-            parser.add_argument(*names, **options)
-        _add_global_options(parser)
-
-    def add_parser(self, subparsers: Any) -> ArgumentParser:
-        """Return a new parser of *subparsers*, with the help of the command and no arguments."""
-        parser: ArgumentParser = subparsers.add_parser(
-            self.name,
-            help=self.brief,
-            description=self.about,
-            epilog=f"example:\n  {self.example}\n\n{self.statuses}\n\nmore: {DOCS}commands.md",
-            formatter_class=RawDescriptionHelpFormatter,
-        )
-        return parser
-
-    @abstractmethod
-    def run(self, run: Run) -> Iterator[Line]:
-        """Yield the lines of the answer, and set the exit status by ``run.worse``."""
-
-
-def _add_global_options(parser: ArgumentParser) -> None:
-    """Accept Scrapy's global options after the name of the command, too."""
-    group = parser.add_argument_group("Global Options")
-    group.add_argument(
-        "-s", "--set", dest="set_behind", metavar="NAME=VALUE", action="append", default=SUPPRESS,
-        help="set/override setting (may be repeated)",
-    )  # fmt: skip
-    group.add_argument("-L", "--loglevel", metavar="LEVEL", default=SUPPRESS, help="log level")
-    group.add_argument("--logfile", metavar="FILE", default=SUPPRESS, help="log file")
-    group.add_argument("--nolog", action="store_true", default=SUPPRESS, help="disable logging")
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Raise a ValueError about the user's input as a UsageError."""
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def robot_in(agent: str | None, default: str = "") -> tuple[str, bool]:
     """Return the robot that ``--agent`` names, and whether it was found inside of a header.
 
-    A header that begins as that of a browser names its robot further on, where an audit
-    finds it too.
+    The header of a browser can name a robot further on, where an audit finds it, too.
     """
     if agent is None or " " not in agent:
         return agent or default, False
@@ -253,32 +234,20 @@ def robot_in(agent: str | None, default: str = "") -> tuple[str, bool]:
 
 
 def is_url(name: str) -> bool:
-    """Whether *name* is meant as an http or https URL."""
+    """Return whether *name* is meant as an http or https URL."""
     return name.lower().startswith(("http://", "https://"))
 
 
 def site_named(url: str) -> Site:
-    """Return the site of *url*; UsageError where it names none."""
+    """Return the site of *url*. Raises UsageError if it has none."""
     with usage_errors():
         if site := site_of(url):
             return site
     raise UsageError(f"not an http or https URL: {url!r}; write https://example.com/page")
 
 
-def time_of(text: str) -> float:
-    """Return the time that *text* names, in seconds since the epoch; UsageError if it is none."""
-    try:
-        time = datetime.fromisoformat(text.strip().upper().replace("Z", "+00:00"))
-        return time.replace(tzinfo=time.tzinfo or timezone.utc).timestamp()
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"Invalid time: {text!r}. Use ISO 8601, for example 2026-11-01T12:00 (UTC) or"
-            " 2026-11-01T12:00+02:00"
-        ) from None
-
-
 def sites_named(text: str) -> list[Site]:
-    """Return the site of a URL, or both sites of a host; UsageError if *text* is neither."""
+    """Return the site of a URL, or both sites of a host. Raises UsageError for other text."""
     urls = [text] if "://" in text else [f"{scheme}://{text}/" for scheme in ("https", "http")]
     with usage_errors():
         sites = [site for url in urls if (site := site_of(url))]
@@ -287,10 +256,13 @@ def sites_named(text: str) -> list[Site]:
     return sites
 
 
-def requested(url: str) -> str:
-    """Return *url* as a Request has it, which is what a crawl decides on."""
-    site_named(url)
-    with usage_errors():
-        url = Request(url).url
-    site_named(url)
-    return url
+def time_of(text: str) -> float:
+    """Return the time in *text*, in seconds since the epoch. Raises UsageError if it is invalid."""
+    try:
+        time = datetime.fromisoformat(text.strip().upper().replace("Z", "+00:00"))
+        return time.replace(tzinfo=time.tzinfo or timezone.utc).timestamp()
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"Invalid time: {text!r}. Use ISO 8601, for example 2026-11-01T12:00 (UTC) or"
+            " 2026-11-01T12:00+02:00"
+        ) from None

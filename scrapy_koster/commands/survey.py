@@ -1,10 +1,10 @@
-"""``scrapy robots survey``: what a crawl of a list would be refused, before its first page."""
+"""``scrapy robots survey``: the URLs of a list that would be refused."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,18 +13,19 @@ from scrapy.exceptions import UsageError
 
 from scrapy_koster.audit.logfile import LogError
 from scrapy_koster.commands.lookup import QUIET
-from scrapy_koster.commands.progress import progress_of
+from scrapy_koster.commands.output import opened, progress_of
 from scrapy_koster.commands.report import write_report
 from scrapy_koster.commands.seeds import Seeds
+from scrapy_koster.commands.style import table
 from scrapy_koster.commands.subcommand import (
     AGENT,
     FAILED,
+    JSON,
     NOT_RETRIEVED,
+    PAGE,
     Run,
     Subcommand,
     argument,
-    file_option,
-    json_option,
     robot_in,
 )
 from scrapy_koster.crawl.report import folder_of
@@ -37,34 +38,33 @@ from scrapy_koster.report.numbers import read
 from scrapy_koster.report.writing import whole
 
 if TYPE_CHECKING:
-    from scrapy_koster.commands.style import Line, Style
+    from scrapy_koster.commands.style import Line
     from scrapy_koster.protocol.verdict import Verdict
 
 _REFUSED = 1
 _BROKEN_SHOWN = 10
 _RULES_SHOWN = 10
+_LINES = (("repeated", "duplicate"), ("broken", "invalid"), ("skipped", "blank or comment"))
+"""Counts of lines, and their names in the first line of the answer."""
 
 
 class Survey(Subcommand):
-    """``scrapy robots survey FILE|-``."""
+    """Show which URLs of a list would be refused.
+
+    No page is fetched. Each robots.txt is fetched once, with the settings of your crawl, and
+    stored. If you stop a survey, the same command continues it.
+    """
 
     name = "survey"
-    brief = "show which URLs of a list would be refused"
-    about = """\
-Show which URLs of a list your crawl would be refused, before you fetch any page of them. Each
-robots.txt is fetched once, with the settings of your crawl, and stored. If you stop a survey,
-the same command continues it."""
     example = "scrapy robots survey urls.txt -o survey.html --verdicts verdicts.csv"
-    statuses = """\
-exit status: 0 all URLs are allowed, 1 some would be refused, 2 wrong usage, 3 a robots.txt could
-not be retrieved, or you stopped the survey, 4 the command failed; the highest that applies"""
+    answers = "0 all URLs are allowed, 1 some would be refused"
     extra = "tools"
     arguments = (
         argument("file", metavar="FILE|-", help="URLs or hosts, one a line, also as gz, bz2 or xz"),
         AGENT,
-        file_option("-o", "--output", what="write a report, as HTML"),
-        file_option("--verdicts", what="write the verdicts, as CSV"),
-        json_option("one JSON object"),
+        PAGE,
+        argument("--verdicts", metavar="FILE", help="write the verdicts, as CSV"),
+        JSON,
     )
 
     def run(self, run: Run) -> Iterator[Line]:
@@ -77,32 +77,31 @@ not be retrieved, or you stopped the survey, 4 the command failed; the highest t
 def _read(run: Run, seeds: Seeds) -> None:
     """Read the list, and report its invalid lines."""
     name = run.opts.file
-    with run.output.opened(name) as file:
+    with opened(name) as file:
         try:
             for number, why in enumerate(seeds.read(file)):
                 if number < _BROKEN_SHOWN:
-                    run.output.warn(f"{name}: {why}")
+                    run.warn(f"{name}: {why}")
         except LogError as error:
             raise UsageError(f"cannot read {name!r}: {error}") from None
-    if seeds.broken > _BROKEN_SHOWN:
-        run.output.warn(f"{name}: {seeds.broken} invalid lines in total")
+    if seeds.counts["broken"] > _BROKEN_SHOWN:
+        run.warn(f"{name}: {seeds.counts['broken']} invalid lines in total")
     if seeds.hosts:
-        run.output.warn(f"{name}: {seeds.hosts} lines without a scheme; https is assumed")
+        run.warn(f"{name}: {seeds.hosts} lines without a scheme; https is assumed")
     if not len(seeds):
         raise UsageError(f"{name!r} has no URL; write one URL or host a line")
 
 
 def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
-    given = replace(run, settings=run.settings.copy())
-    robot = copies_of(given.crawler, given.config)  # the project's, whichever --agent names
+    project = replace(run, settings=run.settings.copy())
+    robot = copies_of(project.crawler, project.config)  # whichever robot --agent names
     _set(run)
     worded = f"{{decided}} of {len(seeds)} URLs, {{sites}} sites; {{refused}} refused".format
-    shown = progress_of(len(seeds), run.output.warn, worded)
-    with _verdict_file(run.opts.verdicts) as verdicts, shown as progress:
+    with _verdict_file(run.opts.verdicts) as verdicts:
         crawler = run.crawl(
             SurveySpider,
             seeds=seeds,
-            progress=progress,
+            progress=progress_of(worded),
             verdicts=verdicts,
             robot_of_copies=robot,
         )
@@ -113,45 +112,29 @@ def _surveyed(run: Run, seeds: Seeds) -> Iterator[Line]:
     report = crawler.get_extension(SurveyReport)
     assert report is not None  # SurveyAddon enables it
     try:
-        yield from _answer(run, seeds, spider, report.database)
+        numbers = read(report.database).to_dict()
+        _judge(run, numbers, spider, len(seeds))
+        given = {**seeds.counts, "urls": len(seeds), "decided": spider.decided}
+        if run.opts.json:
+            yield json.dumps({"given": given, **numbers})
+        else:
+            yield from _as_text(given, numbers)
+        if run.opts.output is not None:
+            write_report(crawler, run.config, report.database, run.opts.output)
     except DatabaseError as error:
         run.warn(str(error), FAILED)
 
 
-def _answer(run: Run, seeds: Seeds, spider: SurveySpider, database: str) -> Iterator[Line]:
-    """Yield the numbers, and write the page. Raises DatabaseError and OSError."""
-    numbers = read(database).to_dict()
-    _judge(run, numbers, spider, len(seeds))
-    given = {
-        "lines": seeds.lines,
-        "skipped": seeds.skipped,
-        "broken": seeds.broken,
-        "repeated": seeds.repeated,
-        "urls": len(seeds),
-        "decided": spider.decided,
-    }
-    if run.opts.json:
-        yield json.dumps({"given": given, **numbers})
-    else:
-        yield from _as_text(given, numbers, run.style)
-    if run.opts.output is not None:
-        write_report(spider.crawler, run.config, database, run.opts.output)
-
-
 @contextmanager
-def _verdict_file(name: str | None) -> Iterator[Callable[..., None] | None]:
-    """Open a file, written whole or not at all; give a function that adds the verdict on a URL."""
+def _verdict_file(name: str | None) -> Iterator[Callable[..., object] | None]:
+    """Open a file, written whole or not at all. Yield a function that adds a verdict."""
     if name is None:
         yield None
         return
     with whole(name) as path, path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("url", "verdict", "line", "because"))
-
-        def write(url: str, outcome: Verdict | str | None) -> None:
-            writer.writerow((url, *_cells(outcome)))
-
-        yield write
+        yield lambda url, outcome: writer.writerow((url, *_cells(outcome)))
 
 
 def _cells(outcome: Verdict | str | None) -> tuple[str, int | str | None, str]:
@@ -192,47 +175,36 @@ def _judge(run: Run, numbers: dict[str, Any], spider: SurveySpider, urls: int) -
         run.warn(message, NOT_RETRIEVED)
 
 
-def _as_text(given: dict[str, int], numbers: dict[str, Any], style: Style) -> Iterator[Line]:
+def _as_text(given: dict[str, int], numbers: dict[str, Any]) -> Iterator[Line]:
     """Yield tables for people."""
-    requests, undecided = numbers["requests"], given["urls"] - given["decided"]
-    refused = ((n, f"would be refused: {ground}") for ground, n in requests["refused"].items())
-    urls = [(requests["allowed"], "would be fetched"), *refused, (undecided, "not decided")]
-    yield _given(given)
-    yield ""
-    sites = [(n, outcome) for outcome, n in numbers["outcomes"].items()]
-    yield from style.table(("SITES", ""), _counted(sites))
-    yield ""
-    yield from style.table(("URLS", ""), _counted(urls))
-    if usage := _usage_rows(numbers["usage"]):
-        yield ""
-        yield from style.table(("SITES", "USAGE"), usage)
-    if rules := numbers["rules"][:_RULES_SHOWN]:
-        yield ""
-        rows = [(rule["refused"], rule["site"], rule["line"], rule["text"]) for rule in rules]
-        yield from style.table(("REFUSED", "SITE", "LINE", ""), rows)
-
-
-def _given(given: dict[str, int]) -> str:
-    """Return what the list was, such as "1,886 lines: 1,217 URLs, 669 duplicate"."""
-    parts = [f"{given['urls']:,} {'URL' if given['urls'] == 1 else 'URLs'}"]
-    for key, what in (
-        ("repeated", "duplicate"),
-        ("broken", "invalid"),
-        ("skipped", "blank or comment"),
-    ):
+    parts = [_counted(given["urls"], "URL")]
+    for key, what in _LINES:
         if given[key]:
             parts.append(f"{given[key]:,} {what}")
-    return f"{given['lines']:,} {'line' if given['lines'] == 1 else 'lines'}: {', '.join(parts)}"
-
-
-def _usage_rows(usage: dict[str, dict[str, int]]) -> list[tuple[int, str]]:
-    return [
-        (count, f"{label}={preference}")
-        for label, counts in usage.items()
+    yield f"{_counted(given['lines'], 'line')}: {', '.join(parts)}"
+    requests = numbers["requests"]
+    refused = {f"would be refused: {why}": count for why, count in requests["refused"].items()}
+    urls = {"would be fetched": requests["allowed"], **refused}
+    urls["not decided"] = given["urls"] - given["decided"]
+    usage = {
+        f"{label}={preference}": count
+        for label, counts in numbers["usage"].items()
         for preference, count in counts.items()
-        if count
-    ]
+    }
+    for heads, counts in (
+        (("SITES", ""), numbers["outcomes"]),
+        (("URLS", ""), urls),
+        (("SITES", "USAGE"), usage),
+    ):
+        if rows := [(count, what) for what, count in counts.items() if count]:
+            yield ""
+            yield from table(heads, rows)
+    if rules := numbers["rules"][:_RULES_SHOWN]:
+        yield ""
+        columns = ("refused", "site", "line", "text")
+        cells = [[rule[column] for column in columns] for rule in rules]
+        yield from table(("REFUSED", "SITE", "LINE", ""), cells)
 
 
-def _counted(rows: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
-    return [(count, what) for count, what in rows if count]
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

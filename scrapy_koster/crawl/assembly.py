@@ -1,7 +1,7 @@
-"""The one place that builds the objects of a crawl, and hands each of them its collaborators.
+"""Builds the objects of a crawl, and gives them their collaborators.
 
-Scrapy builds components one by one, in an order of its own, and gives each the crawler alone. So
-the first of them has everything built, and the others find it by their crawler.
+Scrapy builds components one by one, in an order of its own, and gives them only the crawler. The
+first component builds the other objects, and later components find them by the crawler.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import random
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import config_of
@@ -23,8 +22,7 @@ from scrapy_koster.crawl.fetching.retriever import Retriever
 from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
 from scrapy_koster.crawl.finish import Finish
 from scrapy_koster.crawl.messages.announcer import Announcer
-from scrapy_koster.crawl.messages.log import Log, ServerLog
-from scrapy_koster.crawl.messages.stats import Stats
+from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.pacing.delays import Delays
 from scrapy_koster.crawl.pacing.pacer import Pacer
 from scrapy_koster.crawl.pages.stated import Stated
@@ -52,40 +50,40 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.states import SiteState
-    from scrapy_koster.storage.port import Storage
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What a crawl is to have in place of what is built for it: a test or a benchmark says so."""
+    """Replacements for parts of a crawl, used by tests and benchmarks."""
 
     config: Config | None = None
     chance: Callable[[], float] = random.random
     """Returns numbers from 0 to 1."""
     records: Callable[[int, Callable[[SiteState], bool]], SiteRecords] = SiteRecords
-    fetch: Fetcher | None = None
-    fetcher: type[Fetcher] = Fetcher
-    """The class of it, where *fetch* is None."""
+    fetcher: Callable[..., Fetcher] = Fetcher
     lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None
-    """Given the function to call when there is room for more sites."""
+    """Takes the function to call when there is room for more sites."""
     parked: Callable[..., ParkedRequests] = ParkedRequests
     parked_file: Callable[[Crawler, Path | None], ParkedFile] = ParkedFile
 
 
+PARTS = Parts()
+
+
 class Assembly:
-    """The objects of one crawl that Scrapy's components are made of."""
+    """The objects of one crawl, used by its Scrapy components."""
 
     def __init__(self, crawler: Crawler, parts: Parts) -> None:
         self.config = config = parts.config or config_of(crawler)
         self.clock, self.engine = clock_of(crawler), Engine(crawler)
-        self.stats, self.robot = Stats(crawler.stats), Robot(crawler, config)
+        self.stats, self.robot = crawler.stats, Robot(crawler, config)
         self.events = Events(crawler)
         self.announcer = Announcer(crawler, config)
         self.finish = Finish(crawler, config)
         self.stated = Stated()
         self.folder = folder_of(config.fallback_scheduler, crawler.settings)
         """The JOBDIR, if the inner scheduler keeps its requests there."""
-        # Sites and those whom it tells know each other: these find it when they are called.
+        # Sites and parked requests know each other: the lambdas find Sites when they are called.
         self.parked = parts.parked(
             crawler,
             file=parts.parked_file(crawler, self.folder),
@@ -97,21 +95,17 @@ class Assembly:
         self.pacer = self._pacer(crawler, records, store) if config.pace.obeys else None
         """None if the crawl keeps no delays."""
         visit = None if self.pacer is None else self.pacer.asking
-        fetcher = parts.fetch or parts.fetcher(crawler, config, self.stats, self.clock, visit=visit)
-        archiver = None
-        if config.archive is not None:
-            archiver = Archiver(crawler, config.archive, self.robot.name)
+        archive = config.archive
         self.sites: Sites = build_sites(
             crawler,
             config,
             self.announcer,
-            fetcher=fetcher,
+            fetcher=parts.fetcher(crawler, config, self.stats, self.clock, visit=visit),
             store=store,
+            parts=parts,
             records=records,
-            chance=parts.chance,
-            lookahead=parts.lookahead,
             robot=self.robot,
-            archiver=archiver,
+            archiver=None if archive is None else Archiver(crawler, archive, self.robot.name),
             parked=self.parked,
             pacer=self.pacer,
             engine=self.engine,
@@ -120,7 +114,7 @@ class Assembly:
 
     @property
     def is_replay(self) -> bool:
-        """Whether pages come out of the HTTP cache alone, and no site is asked."""
+        """Whether pages come only from the HTTP cache, and no robots.txt is fetched."""
         return self.replay is not None and self.replay.is_on
 
     def _pacer(self, crawler: Crawler, records: SiteRecords, store: StorageCalls) -> Pacer:
@@ -140,12 +134,12 @@ class Assembly:
         )
 
 
-def assembly_of(crawler: Crawler, parts: Parts | None = None) -> Assembly:
-    """Return the objects of the crawl of *crawler*; ValueError if a setting is wrong.
+def assembly_of(crawler: Crawler, parts: Parts = PARTS) -> Assembly:
+    """Return the objects of the crawl of *crawler*. Raises ValueError if a setting is invalid.
 
-    They are built when they are first asked for. *parts* are of no effect later.
+    The first call builds the objects; *parts* have no effect later.
     """
-    return belonging(crawler, Assembly, lambda: Assembly(crawler, parts or Parts()))
+    return belonging(crawler, Assembly, lambda: Assembly(crawler, parts))
 
 
 def build_sites(
@@ -155,9 +149,8 @@ def build_sites(
     *,
     fetcher: Fetcher,
     store: StorageCalls,
-    chance: Callable[[], float] = random.random,
+    parts: Parts = PARTS,
     records: SiteRecords | None = None,
-    lookahead: Callable[[Clock, Callable[[], object]], LookaheadLimit] | None = None,
     robot: Robot | None = None,
     archiver: Archiver | None = None,
     parked: ParkedRequests | None = None,
@@ -168,14 +161,13 @@ def build_sites(
     clock, engine = clock_of(crawler), engine or Engine(crawler)
     places = crawler.settings.getint("CONCURRENT_REQUESTS")
     limited = partial(LookaheadLimit.of_crawl, places=places, memory=config.memory_sites)
-    limit = (lookahead or limited)(clock, engine.wake)
-
+    limit = (parts.lookahead or limited)(clock, engine.wake)
     retriever = Retriever(
         crawler=crawler,
         config=config,
         announcer=announcer,
         clock=clock,
-        chance=chance,
+        chance=parts.chance,
         fetcher=fetcher,
         store=store,
         limit=limit,
@@ -203,33 +195,25 @@ def build_sites(
 
 
 def _replay(crawler: Crawler, config: Config) -> Replay:
-    """Return the replay of a crawl, with sites of its own, of which none is asked."""
+    """Return the replay of a crawl, with its own sites, for which no robots.txt is fetched."""
     clock = clock_of(crawler)
     config = replace(config, policy=policy_of_replay(config.policy))
-    announcer = QuietAnnouncer(crawler, config)
-    fetcher = NoFetch(crawler, config, Stats(crawler.stats), clock)
-    store = storage_of(crawler, config, kind=LastCopies)
-    sites = build_sites(crawler, config, announcer, fetcher=fetcher, store=store)
-    log = _log(crawler, Replay)
-    return Replay(crawler, log, clock, policy=config.policy, sites=sites)
+    sites = build_sites(
+        crawler,
+        config,
+        QuietAnnouncer(crawler, config),
+        fetcher=NoFetch(crawler, config, crawler.stats, clock),
+        store=storage_of(crawler, config, kind=LastCopies),
+    )
+    return Replay(crawler, _log(crawler, Replay), clock, policy=config.policy, sites=sites)
 
 
 def storage_of(
     crawler: Crawler, config: Config, *, kind: type[StorageCalls] = StorageCalls
 ) -> StorageCalls:
-    """Return the storage of the settings, which is not open yet."""
-    log = ServerLog(StorageCalls.__module__, crawler, _server_of(crawler, config.storage))
-    robot, stats = copies_of(crawler, config), Stats(crawler.stats)
-    return kind(config, robot, stats, log, clock_of(crawler))
-
-
-def _server_of(crawler: Crawler, storage: type[Storage]) -> str:
-    """Return where the Redis of *storage* is, "" if it has none."""
-    setting = getattr(storage, "SETTINGS", {}).get("KOSTER_REDIS_URL")
-    if setting is None:
-        return ""
-    url = urlsplit(crawler.settings.get("KOSTER_REDIS_URL") or setting.default)
-    return f"{url.hostname}:{url.port or 6379}" if url.hostname else url.path
+    """Return the calls of the configured storage, which is not open yet."""
+    robot, log = copies_of(crawler, config), _log(crawler, StorageCalls)
+    return kind(config, robot, crawler.stats, log, clock_of(crawler))
 
 
 def _log(crawler: Crawler, part: type) -> Log:

@@ -36,15 +36,13 @@ if TYPE_CHECKING:
     from scrapy_koster.storage.port import Storage
 
 FALLBACK_SCHEDULER = "KOSTER_FALLBACK_SCHEDULER"
-SCHEDULER_METHODS = ("has_pending_requests", "enqueue_request", "next_request")
-"""Those of Scrapy's scheduler interface that are not optional."""
 
 STORAGE_SETTINGS: Mapping[str, Setting] = {
     **MemoryStorage.SETTINGS,
     **SQLiteStorage.SETTINGS,
     **REDIS_SETTINGS,
 }
-"""Of the storages of the package: each is known, whichever storage a crawl has."""
+"""Settings of the package's storages, valid whichever storage a crawl uses."""
 
 
 class PageSource(Enum):
@@ -54,6 +52,10 @@ class PageSource(Enum):
     HEADER = "header"
 
 
+_CONNECTION_KEYS = (
+    *("proxy", "bindaddress", "impersonate", "impersonate_args"),
+    *("http_user", "http_pass", "http_auth_domain"),
+)
 _STORAGE = ("blocking", "from_settings", "get", "put", "sites", "forget", "close")
 
 SETTINGS: Mapping[str, Setting] = {
@@ -72,15 +74,7 @@ SETTINGS: Mapping[str, Setting] = {
     "KOSTER_TIMEOUT_SECS": read.secs(30, above=0),
     "KOSTER_MAX_BYTES": Setting.whole(512000, least=1),
     "KOSTER_REDIRECT_MAX": Setting.whole(5, least=0),
-    "KOSTER_PAGE_META": read.keys(
-        "proxy",
-        "bindaddress",
-        "impersonate",
-        "impersonate_args",
-        "http_user",
-        "http_pass",
-        "http_auth_domain",
-    ),
+    "KOSTER_PAGE_META": read.list_of("meta keys", read.key, _CONNECTION_KEYS),
     "KOSTER_DEFER_FIRST_SECS": read.secs(10, above=0),
     "KOSTER_DEFER_MAX_SECS": read.secs(600, above=0),
     "KOSTER_DEFER_LIMIT_SECS": read.secs(300),
@@ -94,8 +88,10 @@ SETTINGS: Mapping[str, Setting] = {
     "KOSTER_OVERRIDES": read.overrides(),
     "KOSTER_FILTER_LINKS": read.flag(),
     "KOSTER_DRY_RUN": read.flag(),
-    "KOSTER_PAGE_DIRECTIVES": read.some_of(PageSource),
-    "KOSTER_USAGE_PURPOSES": read.labels(),
+    "KOSTER_PAGE_DIRECTIVES": read.list_of(
+        read.choices(PageSource), PageSource, ("meta", "header")
+    ),
+    "KOSTER_USAGE_PURPOSES": read.list_of("labels in lower case", read.label),
     "KOSTER_USAGE_ACTION": read.one_of(UsageAction, "report"),
     "KOSTER_USAGE_UNKNOWN": read.one_of(UsageUnknown, "keep"),
     "KOSTER_USAGE_FIELD": read.text_or_none("the name of a field", str.isidentifier),
@@ -104,7 +100,9 @@ SETTINGS: Mapping[str, Setting] = {
         "the path of a folder", lambda path: not Path(path).is_file()
     ),
     FALLBACK_SCHEDULER: read.class_with(
-        *SCHEDULER_METHODS,
+        "has_pending_requests",
+        "enqueue_request",
+        "next_request",
         default="scrapy.core.scheduler.Scheduler",
         is_not="scrapy_koster.crawl.components.scheduler",
     ),
@@ -133,25 +131,30 @@ DAY_SECS = 86_400.0
 """RFC 9309, 2.4: "Crawlers SHOULD NOT use the cached version for more than 24 hours". Attach, 3.1,
 for usage preferences: "crawlers can cache a robots.txt file for up to 24 hours"."""
 
+_ORDERED = (
+    ("KOSTER_EXPIRY_MIN_SECS", "KOSTER_EXPIRY_MAX_SECS"),
+    ("KOSTER_DEFER_FIRST_SECS", "KOSTER_DEFER_MAX_SECS"),
+)
+_LIVES = ("expiry_secs", "expiry_min_secs", "expiry_max_secs", "restricted_expiry_secs")
 _WRONG_CHARS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What the settings of a crawl say. See docs/settings.md."""
+    """The settings of a crawl. See docs/settings.md."""
 
     robot: str | None
-    """Begins with the name token (A10), or is several names with commas; None: each request's
-    User-Agent header begins with it."""
+    """A text that begins with the name token (A10), or several names with commas. If None, the
+    User-Agent header of a request begins with the name."""
     policy: Policy
     pace: Pace
     fallback_scheduler: type[BaseScheduler]
     parser: type[RobotParser]
     parser_is_chosen: bool
-    """Whether the settings name it."""
+    """Whether KOSTER_PARSER is set."""
     storage: type[Storage]
     storage_settings: BaseSettings = field(repr=False, compare=False)
-    """The settings as the storage gets them; a password may be in it."""
+    """The settings for the storage, which may contain a password."""
     sqlite_path: str
     memory_sites: int
     idle_limit_secs: float
@@ -161,121 +164,118 @@ class Config:
     page_meta: tuple[str, ...]
     filter_links: bool
     dry_run: bool
-    page_directives: frozenset[PageSource]
+    page_directives: tuple[PageSource, ...]
     usage: UsageChoice
     report: str | None
-    """The path of the page of the report, None where there is to be none."""
+    """The path of the page of the report, None for no report."""
     archive: str | None
-    """The folder of the archive, None if there is to be none."""
+    """The folder of the archive, None for no archive."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Config:
-        """Read the settings of *crawler* and the name token of its spider.
+        """Return the settings of *crawler*, with the name token of its spider.
 
-        Raises ValueError for an invalid one: it names the setting and shows a right value.
+        Raises ValueError for an invalid setting, with its name and a valid value in the message.
         """
         settings = crawler.settings
         storage = _valid("KOSTER_STORAGE", SETTINGS["KOSTER_STORAGE"], settings)
-        declared = {**STORAGE_SETTINGS, **_declared(storage)}
-        _check_names(settings, {*SETTINGS, *declared})
+        known = {**SETTINGS, **getattr(storage, "SETTINGS", {})}
+        _check_names(settings, known)
+        read = {name: _valid(name, setting, settings) for name, setting in known.items()}
+        _check_order(settings, read)
         for_storage = BaseSettings(settings)
-        for name, setting in declared.items():
-            for_storage.set(name, _valid(name, setting, settings), settings.maxpriority())
+        for_storage.setdict(read, settings.maxpriority())
         for_storage.freeze()
-        values = {
-            name.removeprefix("KOSTER_").lower(): _valid(name, setting, settings)
-            for name, setting in SETTINGS.items()
-        }
-        _check_order("KOSTER_EXPIRY_MIN_SECS", "KOSTER_EXPIRY_MAX_SECS", settings)
-        _check_order("KOSTER_DEFER_FIRST_SECS", "KOSTER_DEFER_MAX_SECS", settings)
+        values = {name.removeprefix("KOSTER_").lower(): read[name] for name in SETTINGS}
         parser, purposes = values["parser"], values["usage_purposes"]
         policy = Policy(html=values["html_robotstxt"], **_those_of(Policy, values))
         by_rfc9309 = issubclass(parser, (Rfc9309RobotParser, StrictestRobotParser))
         if purposes or (by_rfc9309 and settings.get("KOSTER_EXPIRY_SECS") is None):
-            policy = _expiring_within_a_day(policy)
+            lives = {name: getattr(policy, name) for name in _LIVES}
+            policy = replace(policy, **{name: min(secs, DAY_SECS) for name, secs in lives.items()})
+        robot = getattr(crawler.spider, "robotstxt_user_agent", None)
+        named = settings.get("ROBOTSTXT_USER_AGENT")
         return cls(
-            robot=_robot(crawler, parser),
+            robot=checked_robot(robot, "robotstxt_user_agent", parser)
+            or checked_robot(named, "ROBOTSTXT_USER_AGENT", parser),
             policy=policy,
             pace=Pace(choice=values["crawl_delay"], max_secs=values["crawl_delay_max_secs"]),
-            usage=UsageChoice(
-                purposes=purposes,
-                action=values["usage_action"],
-                unknown=values["usage_unknown"],
-                field=values["usage_field"],
-            ),
+            usage=UsageChoice(**_those_of(UsageChoice, values, "usage_")),
             parser_is_chosen=settings.get("KOSTER_PARSER") is not None,
             storage_settings=for_storage,
             **_those_of(cls, values),
         )
 
     def open_storage(self, robot: str) -> Storage:
-        """Open the storage with the copies of *robot*; it may take its time if it is ``blocking``.
+        """Return an open storage with the copies of *robot*. A ``blocking`` storage may take time.
 
-        Sites may send each robot a file of its own, so each has its own copies.
+        Sites may send robots different files, so a robot has its own copies.
         """
         settings = BaseSettings(self.storage_settings)
         settings.set("ROBOTSTXT_USER_AGENT", robot, settings.maxpriority())
         return self.storage.from_settings(settings)
 
 
-def _those_of(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the *values* that are fields of the data class *kind*."""
-    return {field.name: values[field.name] for field in fields(kind) if field.name in values}
+def _those_of(kind: Any, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the *values* for fields of the data class *kind*; *prefix* begins their names."""
+    named = {each.name: f"{prefix}{each.name}" for each in fields(kind)}
+    return {field: values[name] for field, name in named.items() if name in values}
 
 
 def config_of(crawler: Crawler) -> Config:
-    """Return the settings of *crawler*, which are read once; ValueError if one is wrong."""
+    """Return the settings of *crawler*, read once. Raises ValueError if a setting is invalid."""
     return belonging(crawler, Config, lambda: Config.from_crawler(crawler))
 
 
 def checked_robot(robot: Any, where: str, parser: type = Decider) -> str | None:
-    """Return *robot*, a name token or a User-Agent header, which begins with one (A10).
+    """Return *robot*, a name token or a User-Agent header that begins with a name token (A10).
 
-    Several names, in a list or with commas between them, are returned with commas. None where it
-    is None or empty, which Scrapy takes for nothing said. Raises ValueError, with *where* it stands
-    and a right one, where it names no robot, or several that *parser* does not know records of.
+    Several names, in a list or with commas, are returned with commas; None and empty values as
+    None. Raises ValueError with *where* if it names no robot, or several names of which *parser*
+    does not know the records.
     """
     if not robot:
         return None
-    if isinstance(robot, bytes):
-        robot = robot.decode("latin-1")
+    example = '"figtree"'
     try:
-        robot = joined(robot)
+        robot = joined(robot.decode("latin-1") if isinstance(robot, bytes) else robot)
     except ValueError as error:
-        raise ValueError(
-            f"Invalid {where}: {error}. Use words without spaces, slashes or versions. For example:"
-            f' {where} = ["figtree-images", "figtree"].'
-        ) from None
-    if not isinstance(robot, str) or not name_token(robot):
-        raise ValueError(
-            f"Invalid {where}: {printable(repr(robot))} does not begin with a name token, which"
-            " is one word without spaces, slashes or a version (section 3.2.1). For example:"
-            f' {where} = "figtree".'
-        )
-    if len(names_of(robot)) > 1 and not issubclass(parser, Decider):
-        raise ValueError(
-            f"Invalid {where}: KOSTER_PARSER = {parser.__name__} cannot tell which of the names"
-            f" {printable(robot)} has a record. Use one name, or a parser of scrapy-koster, for"
-            ' example KOSTER_PARSER = "scrapy_koster.Rfc9309RobotParser".'
-        )
-    return robot
+        wrong = f"{error}. Use words without spaces, slashes or versions"
+        example = '["figtree-images", "figtree"]'
+    else:
+        if not isinstance(robot, str) or not name_token(robot):
+            wrong = (
+                f"{printable(repr(robot))} does not begin with a name token, which is one word"
+                " without spaces, slashes or a version (section 3.2.1)"
+            )
+        elif len(names_of(robot)) > 1 and not issubclass(parser, Decider):
+            wrong = (
+                f"KOSTER_PARSER = {parser.__name__} cannot tell which of the names"
+                f" {printable(robot)} has a record. Use one name, or a parser of scrapy-koster"
+            )
+        else:
+            return robot
+    raise ValueError(f"Invalid {where}: {wrong}. For example: {where} = {example}.")
 
 
-def _robot(crawler: Crawler, parser: type[RobotParser]) -> str | None:
-    said = getattr(crawler.spider, "robotstxt_user_agent", None)
-    if robot := checked_robot(said, "robotstxt_user_agent", parser):
-        return robot
-    where = "ROBOTSTXT_USER_AGENT"
-    return checked_robot(crawler.settings.get(where), where, parser)
+def _check_order(settings: BaseSettings, read: Mapping[str, Any]) -> None:
+    """Raise ValueError if a setting that is a lower bound is more than its upper bound."""
+    for low, high in _ORDERED:
+        if read[low] > read[high]:
+            given = (settings.get(name, DEFAULTS[name]) for name in (low, high))
+            shown, most = (printable(repr(value)) for value in given)
+            raise ValueError(
+                f"Invalid {low}: {shown} is more than {high} = {most}. Lower the first or raise"
+                " the second."
+            )
 
 
 def _below_data_dir(path: str) -> str:
-    """Return where data_path of Scrapy puts *path*, and raise nothing.
+    """Return *path* below the data folder of the project.
 
-    It raises NotConfigured where there are settings of a project, but no
-    scrapy.cfg at or above the working folder (scrapyd, scripts): that is
-    taken as outside of a project. A folder that it could not make is one that
-    the storage cannot make either, and says so when it is opened.
+    Scrapy's data_path raises NotConfigured if a project has settings, but no scrapy.cfg at or above
+    the working folder (scrapyd, scripts): then the folder is the one outside of a project. If the
+    folder cannot be created, the storage reports the error when it is opened.
     """
     try:
         return data_path(path)
@@ -285,42 +285,10 @@ def _below_data_dir(path: str) -> str:
         return str(Path(error.filename or ".scrapy", path))
 
 
-def _check_order(low: str, high: str, settings: BaseSettings) -> None:
-    """Raise ValueError if the setting *low* is more than the setting *high*."""
-    if _valid(low, SETTINGS[low], settings) > _valid(high, SETTINGS[high], settings):
-        shown = [printable(repr(settings.get(name, DEFAULTS[name]))) for name in (low, high)]
-        raise ValueError(
-            f"Invalid {low}: {shown[0]} is more than {high} = {shown[1]}. Lower the first or raise"
-            " the second."
-        )
-
-
-def _expiring_within_a_day(policy: Policy) -> Policy:
-    """Return *policy* with lives of copies of at most 24 hours."""
-    return replace(
-        policy,
-        expiry_secs=min(policy.expiry_secs, DAY_SECS),
-        expiry_min_secs=min(policy.expiry_min_secs, DAY_SECS),
-        expiry_max_secs=min(policy.expiry_max_secs, DAY_SECS),
-        restricted_expiry_secs=min(policy.restricted_expiry_secs, DAY_SECS),
-    )
-
-
-def _declared(storage: type[Storage]) -> Mapping[str, Setting]:
-    """Return the settings that *storage* declares."""
-    declared = getattr(storage, "SETTINGS", {})
-    if isinstance(declared, Mapping) and all(isinstance(s, Setting) for s in declared.values()):
-        return declared
-    raise ValueError(
-        f"Invalid KOSTER_STORAGE: SETTINGS of {storage.__name__} is not a mapping of names to"
-        " scrapy_koster.storage.Setting. See docs/storage.md."
-    )
-
-
 def _valid(name: str, setting: Setting, settings: BaseSettings) -> Any:
-    """Return the value of a setting as it is read; ValueError names it if it is invalid."""
+    """Return the value of the setting *name*. Raises ValueError if it is invalid."""
     value = settings.get(name)
-    # No traceback shows the value, and no message that of a storage: it may be a password.
+    # The value may be a password: it is raised outside of the except block, for the traceback.
     try:
         valid = setting.read(setting.default if value is None else value)
     except (TypeError, ValueError, OverflowError) as error:

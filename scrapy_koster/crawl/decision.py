@@ -1,11 +1,11 @@
-"""May a robot fetch a URL, and why? One function decides, whoever asks: ``decide``.
+"""May a robot fetch a URL, and why? One function decides: ``decide``.
 
-``enforcement`` asks before a request is downloaded, before it is sent, and when a page has come
-from another URL. ``KosterMiddleware.is_allowed``, the link filter, ``scrapy robots explain`` and
-``survey``, and a crawl from the HTTP cache ask as well.
+``enforcement`` uses it before a request is downloaded, before a request is sent, and when a page
+has come from another URL. So do ``KosterMiddleware.is_allowed``, the link filter, ``scrapy robots
+explain`` and ``survey``, and a crawl from the HTTP cache.
 
-One shortcut is in front of it, for the usual request: ``is_plainly_allowed`` says yes only if
-``decide`` would. No other module evaluates rules: ``tests/crawl/test_one_decision.py``.
+``is_plainly_allowed`` is a shortcut for usual requests: it returns True only if ``decide`` would
+allow the URL. No other module evaluates rules: ``tests/crawl/test_one_decision.py``.
 """
 
 from __future__ import annotations
@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.parsers.rfc9309 import Rfc9309RobotParser
-from scrapy_koster.protocol.access import Failure
 from scrapy_koster.protocol.defect import guarded, returned
 from scrapy_koster.protocol.hazard import Watch
 from scrapy_koster.protocol.path import is_robots_txt
-from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import is_plain
-from scrapy_koster.protocol.step import Obey, Refuse
+from scrapy_koster.protocol.step import Obey
 from scrapy_koster.protocol.verdict import Verdict, forbidden_spelling, permission, verdict_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.defect import Permission
     from scrapy_koster.protocol.delay import Delay
@@ -45,13 +41,6 @@ class Decision(NamedTuple):
     """The usage statements in the robots.txt about the URL; empty if its rules forbid the URL."""
 
 
-class Rules(NamedTuple):
-    """The permission that a site gives, and the time until which it is valid."""
-
-    allows: Permission
-    until_epoch: float
-
-
 def decide(
     url: str,
     robot: str,
@@ -67,8 +56,8 @@ def decide(
 ) -> Decision:
     """Return the decision on *url*, a URL of *site*, at the time *now*.
 
-    *step* says what is obeyed; *parser* has read the file, *usage* has its usage statements, and
-    *delay* is the delay that it requests. Raises ParserDefectError if the parser has a defect.
+    *step* is the step of the site, *parser* has read its file, *usage* has the usage statements and
+    *delay* the delay of the file. Raises ParserDefectError if the parser has a defect.
     """
     policy = config.policy
     overrides = policy.overrides.of(site, now)
@@ -96,18 +85,18 @@ def decide(
 
 def rules_of(
     site: Site, step: Settled, parser: Parser | None, *, policy: Policy, now: float
-) -> Rules:
-    """Return the permission by which ``is_plainly_allowed`` answers for *site*.
+) -> tuple[Permission, float]:
+    """Return the permission of *site* for ``is_plainly_allowed``, and when it ends.
 
-    Valid until the step is over, or an override expires.
+    It ends when the step is over, or an override expires.
     """
     overrides = policy.overrides.of(site, now)
     until = min([step.until, *(override.ends for override in overrides)])
-    return Rules(permission(step, parser, policy, overrides), until)
+    return permission(step, parser, policy, overrides), until
 
 
 def is_plainly_allowed(url: str, robot: str, *, origin: str, allows: Permission) -> bool:
-    """Return whether *url* has one spelling, which the rules allow. Runs for each request.
+    """Return whether *url* has only one spelling, and the rules allow it. Runs for each request.
 
     *origin* is the site with a slash at its end.
     """
@@ -115,7 +104,7 @@ def is_plainly_allowed(url: str, robot: str, *, origin: str, allows: Permission)
 
 
 def checked_watch(parser: object, robot: str) -> Watch | None:
-    """Return what finds the hazards of a file for *robot*, None if neither standard decides.
+    """Return the watch for hazards of a file for *robot*, None if neither standard decides.
 
     Raises ParserDefectError if the parser's own method raises, or returns another type.
     """
@@ -125,17 +114,3 @@ def checked_watch(parser: object, robot: str) -> Watch | None:
     if watch is None or isinstance(watch, Watch):
         return watch
     raise returned(parser, "watch", watch, "a Watch or None")
-
-
-def host_refusal(hosts: Iterable[bytes], site: Site, now: float) -> Refuse | None:
-    """Return the step of a request whose Host header names a site other than its URL, or None."""
-    for host in hosts:
-        name = host.decode("latin-1")
-        if not site.is_named_by(name):
-            reason = (
-                f"the Host header of the request names {printable(name)}, a site with a robots.txt"
-                " of its own: put that name into the URL, and the address that it is to go to into"
-                " a proxy or the DNS"
-            )
-            return Refuse(Failure(reason, 0, now, now, now, None), now)
-    return None

@@ -1,30 +1,34 @@
-"""Has requests decided at each point of their way, and acts: counts, logs, refuses.
+"""Acts on decisions about requests: counts, logs, refuses.
 
-A request is decided before it is downloaded (``enforce``). It is checked again when it is sent,
-which may be long after that: it has waited for the delay of its slot, and all downloader
-middlewares have seen it. And it is decided once more if its page has come from another URL: Scrapy
-makes a request of each redirect, but a browser follows redirects by itself.
+A request is decided before the download (``enforce``), and checked again when it is sent: by then
+it has waited for the delay of its slot, and other downloader middlewares may have changed it. If
+the page comes from another URL, that URL is decided, too. Scrapy makes a request of each redirect,
+but a browser follows redirects by itself.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster import signals
-from scrapy_koster.crawl.decision import checked_watch, decide, host_refusal, is_plainly_allowed
+from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.decision import checked_watch, decide, is_plainly_allowed
+from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
-from scrapy_koster.crawl.exceptions import RobotsForbidden, unavailable
-from scrapy_koster.crawl.fetching.room import is_of_scrapy
+from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.protocol.access import Copy
+from scrapy_koster.protocol.access import Copy, Failure
 from scrapy_koster.protocol.path import is_robots_txt
+from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.rewriting import is_plain
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.standing import Ground, Standing
-from scrapy_koster.protocol.step import Ask, Defer, Obey, Pass, Refuse, waits
+from scrapy_koster.protocol.step import Obey, Pass, Refuse, waits
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -39,43 +43,43 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.verdict import Verdict
 
 _URLS_COUNTED = 100_000
+_REFUSED = {Ground.DELAY: "crawl_delay", Ground.USAGE: "usage"}
+"""Grounds with another stat, which also counts in a dry run."""
 
 
-def may_end_elsewhere(crawler: Crawler) -> bool:
-    """Return whether the project has download handlers of its own choice.
-
-    Scrapy's own handlers follow no redirect.
-    """
-    given = crawler.settings.getdict("DOWNLOAD_HANDLERS").values()
-    return any(handler for handler in given if not is_of_scrapy(handler))
+def enforcement_of(crawler: Crawler) -> Enforcement:
+    """Return the enforcement of *crawler*. Raises ValueError if a setting is invalid."""
+    made = partial(Enforcement, crawler, assembly_of(crawler))
+    return belonging(crawler, Enforcement, made)
 
 
 class Enforcement:
-    """Asks ``decide`` about requests, and acts on the verdict."""
+    """Calls ``decide`` for requests, and acts on the verdict."""
 
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
         self._log = Log(__name__, crawler)
         self._parts = parts
         self._config = parts.config
         self._events = parts.events
+        self._stats = crawler.stats
         self._epoch = parts.clock.epoch
         self._sites = parts.sites
         self._robot = parts.robot
-        self._pacer: Pacer | None = None
-        self._has_warned_of_final_url = False
+        self.pacer: Pacer | None = None
+        """The pacer that refuses sites with a long delay; None until delays are kept."""
         self._counted: LocalCache[int, None] = LocalCache(_URLS_COUNTED)
-        """Hashes of the refused URLs that were counted last; only with KOSTER_FILTER_LINKS."""
+        """Hashes of the last refused URLs; only with KOSTER_FILTER_LINKS."""
 
     def keep_delays(self, pacer: Pacer | None) -> None:
-        """Refuse sites by the delays of *pacer* from now on, None: by no delay."""
-        self._pacer = pacer
+        """Refuse sites by the delays of *pacer* from now on, or by no delay."""
+        self.pacer = pacer
 
     # Decisions.
 
     def decide(self, request: Request, state: SiteState, robot: str, step: Step) -> Decision:
         """Return the decision on *request*, to the site of *state*, by *step*."""
-        assert not isinstance(step, (Ask, Defer))
-        facts, pacer = state.facts, self._pacer
+        assert not waits(step)
+        facts, pacer = state.facts, self.pacer
         return decide(
             request.url,
             robot,
@@ -92,41 +96,40 @@ class Enforcement:
     def known_verdict(self, request: Request, robot: str | None = None) -> Verdict | None:
         """Return the verdict on *request* if the robots.txt of its site is known and fresh."""
         state = self._sites.in_memory(request.url)
-        if state is None:
-            return None
-        step = self._sites.current_step(state)
-        if waits(step) or isinstance(step, Refuse):
+        step = None if state is None else self._sites.current_step(state)
+        if state is None or step is None or waits(step) or isinstance(step, Refuse):
             return None
         return self.decide(request, state, robot or self._robot.name_of(request), step).verdict
 
-    def is_plainly_allowed(self, request: Request, state: SiteState, robot: str) -> bool:
-        """Return whether ``decide`` would allow *request*, and say nothing about its page.
+    async def settled(self, state: SiteState, request: Request) -> tuple[SiteState, Step]:
+        """Return the state and the step that decide for a site; *request* waits if necessary."""
+        replay = self._parts.replay
+        if replay is not None and replay.is_on:  # no site is asked
+            return await replay.last_known(state, request)
+        if self._epoch() < state.until_epoch:
+            return state, state.step
+        return state, await self._sites.wait(state, request)
 
-        Valid while the state is.
+    def is_plainly_allowed(self, request: Request, state: SiteState, robot: str) -> bool:
+        """Return whether ``decide`` would allow *request* without a statement about the page.
+
+        The answer is valid as long as the state.
         """
         return (
             is_plainly_allowed(request.url, robot, origin=state.origin, allows=state.allows)
             and "verbatim_url" not in request.meta
             and state.facts.usage is None
             and not self._config.policy.overrides
-            and (self._pacer is None or self._pacer.too_long(state, robot) is None)
+            and (self.pacer is None or self.pacer.too_long(state, robot) is None)
         )
 
     def _noted_verdict(self, request: Request, state: SiteState, robot: str, step: Step) -> Verdict:
-        """Return the verdict on *request*, after noting what is stated about its page."""
+        """Return the verdict on *request*, after noting the statements about its page."""
         verdict, statements = self.decide(request, state, robot, step)
-        if statements or self._parts.stated.has_any:
-            self._parts.stated.note(request, statements)
+        self._parts.stated.note(request, statements)
         return verdict
 
     # Points on the way of a request.
-
-    def enforce_now(self, request: Request, state: SiteState, robot: str) -> None:
-        """Do what ``enforce`` does, to a site whose state is valid. Runs for each request."""
-        if self.is_plainly_allowed(request, state, robot):
-            self.count_allowed(request, state, robot)
-        else:
-            self.enforce(request, state, robot, state.step)
 
     def enforce(self, request: Request, state: SiteState, robot: str, step: Step) -> None:
         """Count *request* if it is allowed; otherwise raise RobotsForbidden or RobotsUnavailable.
@@ -134,45 +137,35 @@ class Enforcement:
         With KOSTER_DRY_RUN nothing is raised.
         """
         verdict = self._noted_verdict(request, state, robot, step)
-        if not verdict.allowed:
-            self._refuse(request, verdict, state, step)
-        elif verdict.override is None:
-            self.count_allowed(request, state, robot)
+        if verdict.allowed:
+            self.allow(request, state, robot, verdict)
         else:
-            self.note_allowed(request, state, robot, verdict)
-            self._parts.stats.overridden()
-            self._log.debug("%(request)s passes, %(verdict)s", request=request, verdict=verdict)
+            self._refuse(request, verdict, state)
 
     def check_before_sending(self, request: Request) -> None:
         """Raise IgnoreRequest if *request*, which was allowed, may not be sent."""
-        if request.meta.get("dont_obey_robotstxt"):
-            return
         state = self._sites.in_memory(request.url)
-        if state is None:
+        if request.meta.get("dont_obey_robotstxt") or state is None:
             return
-        robot, now = self._robot.decided_by(request), self._epoch()
+        robot, step = self._robot.decided_by(request), self._sites.current_step(state)
         self.check_host(request, state, robot)
-        if now >= state.until_epoch:
-            # A file that has expired since decides no more: it was valid at the decision.
-            if waits(self._sites.current_step(state)):
-                return
-        elif self.is_plainly_allowed(request, state, robot) and not self._parts.stated.has_any:
+        # A copy that has expired, and a site that has failed, since the decision change nothing.
+        if waits(step) or not isinstance(state.known, Copy) or is_robots_txt(request.url):
             return
-        if isinstance(state.known, Copy) and not is_robots_txt(request.url):
-            verdict = self._noted_verdict(request, state, robot, state.step)
+        if self._parts.stated.has_any or not self.is_plainly_allowed(request, state, robot):
+            verdict = self._noted_verdict(request, state, robot, step)
             if not verdict.allowed:
-                self._refuse(request, verdict, state, state.step)
+                self._refuse(request, verdict, state)
 
     def check_host(self, request: Request, state: SiteState, robot: str) -> None:
-        """Raise IgnoreRequest if the Host header of *request* names a site other than its URL."""
-        if b"Host" in request.headers:
-            hosts = request.headers.getlist(b"Host")
-            refusal = host_refusal(hosts, state.site, self._epoch())
-            if refusal is not None:
-                self.enforce(request, state, robot, refusal)
+        """Raise RobotsUnavailable if the Host header of *request* names another site."""
+        hosts = request.headers.getlist(b"Host") if b"Host" in request.headers else ()
+        for name in (host.decode("latin-1") for host in hosts):
+            if not state.site.is_named_by(name):
+                self.enforce(request, state, robot, _refusal_of_host(name, self._epoch()))
 
     async def check_final_url(self, request: Request, response: Response) -> Response:
-        """Return *response* if the robot may visit its URL; ask its site first if need be.
+        """Return *response* if the robot may visit the URL; fetch the robots.txt if necessary.
 
         The page has been fetched by then: the first refusal is logged as a warning.
         """
@@ -181,49 +174,34 @@ class Enforcement:
         state = self._sites.state_of(response.url)
         if state is None or is_robots_txt(response.url):
             return response
-        ended, step, replay = request.replace(url=response.url), state.step, self._parts.replay
-        if replay is not None and replay.is_on:  # no site is asked
-            state, step = await replay.last_known(state, ended)
-        elif self._epoch() >= state.until_epoch:
-            step = await self._sites.wait(state, request)
+        ended = request.replace(url=response.url)
+        state, step = await self.settled(state, request)
         try:
             self.enforce(ended, state, self._robot.name_of(request), step)
         except IgnoreRequest:
-            self._warn_of_final_url(request, response)
+            if self._log.is_first("final URL"):
+                self._log.warning(
+                    "%(request)s ended at %(url)s, which its robots.txt does not allow. The page"
+                    " was fetched, because the download handler follows redirects by itself, as a"
+                    " browser does. Its response is refused. This is logged once. See"
+                    " docs/ecosystem.md",
+                    request=request,
+                    url=response.url,
+                )
             raise
         self._parts.stated.ended_elsewhere(request, ended)
         return response
 
-    def _warn_of_final_url(self, request: Request, response: Response) -> None:
-        if self._has_warned_of_final_url:
-            return
-        self._has_warned_of_final_url = True
-        self._log.warning(
-            "%(request)s ended at %(url)s, which its robots.txt does not allow. The page was"
-            " fetched, because the download handler follows redirects by itself, as a browser"
-            " does. Its response is refused. This is logged once. See docs/ecosystem.md",
-            request=request,
-            url=response.url,
-        )
-
     # Actions.
 
-    def count_allowed(self, request: Request, state: SiteState, robot: str) -> None:
-        """Count an allowed request, and once whether RFC 9309 forbids it."""
-        self.note_allowed(request, state, robot)
-        is_own = robot == self._robot.name
-        watch = state.facts.watch if is_own else checked_watch(state.parser, robot)
-        if watch is None or "retry_times" in request.meta or not isinstance(state.step, Obey):
-            return
-        path = request.url.removeprefix(state.origin)
-        plain = is_plain(path) and "verbatim_url" not in request.meta
-        if hazard := watch.hazard(request.url, is_plain=plain):
-            self._parts.announcer.hazard_met(state, request, robot, hazard)
-
-    def note_allowed(
+    def allow(
         self, request: Request, state: SiteState, robot: str, verdict: Verdict | None = None
     ) -> None:
-        """Send the signal of an allowed request."""
+        """Send the signal of an allowed request, and count an override or a hazard.
+
+        *verdict* is None if the shortcut has allowed the request.
+        """
+        override = None if verdict is None else verdict.override
         self._events.send(
             signals.request_allowed,
             request=request,
@@ -231,71 +209,94 @@ class Enforcement:
             status=Standing.LET_THROUGH if isinstance(state.step, Pass) else state.standing,
             known=state.known,
             robot=robot,
-            verdict=verdict,
+            verdict=None if override is None else verdict,
         )
+        if override is not None:
+            self._stats.inc_value("koster/override/allowed")
+            self._log.debug("%(request)s passes, %(verdict)s", request=request, verdict=verdict)
+        elif isinstance(state.step, Obey) and "retry_times" not in request.meta:
+            is_own = robot == self._robot.name
+            watch = state.facts.watch if is_own else checked_watch(state.parser, robot)
+            if watch is None:
+                return
+            plain = is_plain(request.url.removeprefix(state.origin))
+            plain = plain and "verbatim_url" not in request.meta
+            if hazard := watch.hazard(request.url, is_plain=plain):
+                self._parts.announcer.hazard_met(state, request, robot, hazard)
 
     def note_exempt(self, request: Request) -> None:
         """Send the signal of a request with ``dont_obey_robotstxt``.
 
-        Nothing is fetched for that, and no error of it reaches the request.
+        The verdict comes from memory, and its errors do not reach the request.
         """
         if is_for_robots_txt(request) or not self._events.has_receivers(signals.request_exempt):
             return
-        try:
-            site, verdict = site_of(request.url), self.known_verdict(request)
-        except (ValueError, TypeError):  # an invalid URL or robot, or a defect of the parser
-            return
-        if site is not None:
-            self._events.send(signals.request_exempt, request=request, site=site, verdict=verdict)
+        with suppress(ValueError, TypeError):  # an invalid URL or robot, a defect of the parser
+            if (site := site_of(request.url)) is not None:
+                named = {"request": request, "site": site, "verdict": self.known_verdict(request)}
+                self._events.send(signals.request_exempt, **named)
 
-    def _refuse(self, request: Request, verdict: Verdict, state: SiteState, step: Step) -> None:
+    def _refuse(self, request: Request, verdict: Verdict, state: SiteState) -> None:
         """Log, count and refuse *request*, unless KOSTER_DRY_RUN is set."""
-        stats = self._parts.stats
         if self._config.filter_links:
-            self._is_new(request.url)  # a link to it is not counted again
+            self._is_new(request.url)  # a link to this URL is not counted again
         self._count_refused(request, verdict)
         if self._config.dry_run:
             self._log.debug("%(request)s would be %(verdict)s", request=request, verdict=verdict)
-            stats.would_be_forbidden()
             request.meta["koster_verdict"] = verdict
             return
         self._log.debug("%(request)s is %(verdict)s", request=request, verdict=verdict)
-        stats.forbidden(verdict.ground)
-        if verdict.ground is Ground.UNAVAILABLE:
-            if self._config.policy.defers:
-                stats.request_dropped()
-            is_by_hand = self._parts.engine.is_by_hand
-            raise unavailable(verdict, step, state.facts.defect, is_by_hand=is_by_hand)
-        raise RobotsForbidden(verdict)
+        if verdict.ground is not Ground.UNAVAILABLE:
+            raise RobotsForbidden(verdict)
+        if self._config.policy.defers:
+            self._stats.inc_value("koster/deferred/dropped")
+        known = verdict.known
+        defect = state.facts.defect if isinstance(known, Failure) and known.is_defect else None
+        if defect is not None and defect.value is not None:
+            # Without the traceback of an earlier request with the same exception.
+            raise defect.value.with_traceback(defect.tb)
+        raise RobotsUnavailable(verdict)
 
-    def drop_link(self, request: Request, verdict: Verdict) -> None:
-        """Count a request that is dropped before it is queued; each URL once as refused."""
-        self._parts.stats.link_filtered()
+    def drop_link(self, request: Request) -> RobotsForbidden | None:
+        """Return the error of a *request* that need not be queued, None if it may be allowed.
+
+        Counts the link, and each URL once as refused.
+        """
+        if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
+            return None
+        verdict = self.known_verdict(request)
+        if verdict is None or verdict.allowed:
+            return None
+        self._stats.inc_value("koster/links/filtered")
         self._log.debug("Not queued: %(request)s is %(verdict)s", request=request, verdict=verdict)
         if self._is_new(request.url):
             self._count_refused(request, verdict)
-            self._parts.stats.forbidden(verdict.ground)
+        return RobotsForbidden(verdict)
 
     def _is_new(self, url: str) -> bool:
-        """Return whether *url* was not counted yet, and remember it."""
+        """Return whether *url* was not counted yet, and remember the URL."""
         found = hash(url)
         is_new = found not in self._counted
         self._counted[found] = None
         return is_new
 
     def _count_refused(self, request: Request, verdict: Verdict) -> None:
-        if verdict.ground is Ground.DELAY:
-            self._parts.stats.delay_refused()
-        elif verdict.ground is Ground.USAGE:
-            self._parts.stats.usage_refused()
+        """Send the signal of a refused request, and count it; a dry run has a stat of its own."""
         self._events.send(signals.request_refused, request=request, verdict=verdict)
+        if kind := _REFUSED.get(verdict.ground):
+            self._stats.inc_value(f"koster/{kind}/refused")
+        if self._config.dry_run:
+            self._stats.inc_value("koster/dry_run/forbidden")
+        else:
+            self._stats.inc_value("robotstxt/forbidden")
+            self._stats.inc_value(f"koster/forbidden/{verdict.ground.value}")
 
-    def warn_of_expired_overrides(self) -> None:
-        """Name the entries of KOSTER_OVERRIDES that are void."""
-        for override in self._config.policy.overrides.expired(self._epoch()):
-            self._log.warning(
-                "An entry of KOSTER_OVERRIDES has expired and is void: %(site)s (%(override)s)."
-                " Remove it, or give it a later date if the reason still holds",
-                site=override.site,
-                override=override,
-            )
+
+def _refusal_of_host(name: str, now: float) -> Refuse:
+    """Return the step of a request with the *name* of another site in its Host header."""
+    reason = (
+        f"the Host header of the request names {printable(name)}, a site with a robots.txt of its"
+        " own: put that name into the URL, and the address that it is to go to into a proxy or the"
+        " DNS"
+    )
+    return Refuse(Failure(reason, 0, now, now, now, None), now)

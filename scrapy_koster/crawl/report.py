@@ -1,4 +1,4 @@
-"""The extension that collects the report of a crawl, and writes it at the end (KOSTER_REPORT)."""
+"""The extension that collects and writes the report of a crawl (KOSTER_REPORT)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from scrapy_koster.protocol.nametoken import names_of
 from scrapy_koster.protocol.printable import printable
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.report.counts import Counts
-from scrapy_koster.report.database import DatabaseError, Writer
+from scrapy_koster.report.database import Writer
 from scrapy_koster.report.writing import try_writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import CallLaterResult
     from typing_extensions import Self
 
-    from scrapy_koster.crawl.clock import Clock
+    from scrapy_koster.crawl.clock import Clock, Ticks
     from scrapy_koster.protocol.access import Copy
     from scrapy_koster.report.files import CopyOf
     from scrapy_koster.storage import Storage
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 _BATCH_SECS = 2.0
 _FOLDER = "reports"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-# Of one spider. One that was written to within a day may be that of a crawl that runs.
+# Of one spider. A file with changes within a day may belong to a running crawl.
 _FILES_KEPT = 10
 _MAY_RUN_SECS = 86400.0
 
@@ -58,14 +57,13 @@ class RobotsReport:
     """Whether no page is fetched."""
 
     def __init__(self, crawler: Crawler, config: Config, clock: Clock, page: str | None) -> None:
-        """*page* is the path of the page, None where there is to be none."""
+        """*page* is the path of the page, None for no page."""
         self._crawler = crawler
         self._clock = clock
         self._config = config
         self._page = page
         self._log = Log(__name__, crawler)
-        self._warned = False
-        self._timer: CallLaterResult | None = None
+        self._ticks: Ticks | None = None
         self.counts = Counts(clock.epoch)
         for signal, handler in self.counts.handlers():
             crawler.signals.connect(handler, signal=signal)
@@ -76,74 +74,67 @@ class RobotsReport:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
+        """Return the extension. Raises ValueError, which stops the crawl, for a wrong setting."""
         config = config_of(crawler)
         if config.report is None or not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured  # without a word: it is the user's
+            raise NotConfigured  # without a message: no report is configured
         _try_page(config.report)
         return cls(crawler, config, clock_of(crawler), config.report)
 
     def _spider_opened(self) -> None:
         with suppress(OSError):
             _remove_oldest(Path(self.database), self._clock.epoch())
-        self._write_each()
-
-    def _write_each(self) -> None:
-        """Write what was counted, now and every two seconds."""
         self._write()
-        self._timer = self._clock.call_later(_BATCH_SECS, self._write_each)
+        self._ticks = self._clock.every(_BATCH_SECS, self._write)
 
     def _write(self) -> None:
-        """Write what was counted since. What cannot be written is written with the next batch."""
+        """Write the new counts. After an error the next batch contains them."""
         try:
-            for name, value in self._about():
+            for name, value in self._about().items():
                 self.counts.tally.put("about", name, value=value)
             self._writer.write(self.counts.tally)
         except Exception as error:  # noqa: BLE001  # a report is no reason for a crawl to fail
-            self._warn(error)
+            if self._log.is_first("data"):
+                self._log.warning(
+                    "The data of the report cannot be written to %(path)s: %(error)s. The crawl"
+                    " goes on and tries again. Until then, counts are kept in memory, for 10,000"
+                    " sites at most. This is logged once. Free space, or make the folder writable",
+                    path=self.database,
+                    error=error,
+                )
 
-    def _warn(self, error: Exception) -> None:
-        if not self._warned:
-            self._warned = True
-            self._log.warning(
-                "The data of the report cannot be written to %(path)s: %(error)s. The crawl goes"
-                " on and tries again. Until then, counts are kept in memory, for 10,000 sites at"
-                " most. This is logged once. Free space, or make the folder writable",
-                path=self.database,
-                error=error,
-            )
-
-    def _about(self) -> Iterator[tuple[str, object]]:
-        """Yield what the page says of the crawl."""
+    def _about(self) -> dict[str, object]:
+        """Return the facts about the crawl on the page, by name."""
         crawler, config = self._crawler, self._config
         spider, stats = crawler.spider, crawler.stats
         assert spider is not None
         assert stats is not None
-        yield "title", printable(str(getattr(spider, "report_title", f"Crawl of {spider.name}")))
-        yield "spider", printable(spider.name)
-        yield "robot", printable(", ".join(names_of(config.robot or user_agent(crawler))))
-        yield "dry_run", int(config.dry_run)
-        yield "survey", int(self.is_survey)
-        yield "parser", config.parser.__name__
-        yield "version", version("scrapy-koster")
+        about: dict[str, object] = {
+            "title": printable(str(getattr(spider, "report_title", f"Crawl of {spider.name}"))),
+            "spider": printable(spider.name),
+            "robot": printable(", ".join(names_of(config.robot or user_agent(crawler)))),
+            "dry_run": int(config.dry_run),
+            "survey": int(self.is_survey),
+            "parser": config.parser.__name__,
+            "version": version("scrapy-koster"),
+            "written": int(self._clock.epoch()),
+        }
         if (started := stats.get_value("start_time")) is not None:
-            yield "started", int(started.timestamp())
-        yield "written", int(self._clock.epoch())
+            about["started"] = int(started.timestamp())
         if (reason := stats.get_value("finish_reason")) is not None:
-            yield "finished", printable(str(reason))
+            about["finished"] = printable(str(reason))
+        return about
 
     async def _engine_stopped(self) -> None:
-        # By now all is decided: what waited was refused when the spider was closed.
-        if self._timer is not None:
-            self._timer.cancel()
+        # By now waiting requests were refused, when the spider was closed.
+        if self._ticks is not None:
+            self._ticks.stop()
         self._write()
         self._writer.close()
         if self._page is None:
             return
         try:
             await run_in_thread(self._make_page, self._page)
-        except DatabaseError as error:
-            self._warn(error)
         except Exception as error:  # noqa: BLE001
             self._log.warning(
                 "The page of the report cannot be written (%(page)s): %(error)s. The counts are in"
@@ -160,7 +151,7 @@ class RobotsReport:
             )
 
     def _make_page(self, page: str) -> None:
-        # Here: who wants no report need not wait for Jinja2.
+        # Here, because importing Jinja2 takes time.
         from scrapy_koster.report.page import write_page  # noqa: PLC0415
 
         with stored_copies(self._config, copies_of(self._crawler, self._config)) as copies:
@@ -171,7 +162,7 @@ class RobotsReport:
 def stored_copies(config: Config, robot: str) -> Iterator[CopyOf]:
     """Open the storage of *robot*, and give a function that returns the copy for a site.
 
-    Where the storage fails it returns None.
+    The function returns None if the storage fails.
     """
     with ExitStack() as stack:
         storage: Storage | None = None
@@ -180,8 +171,7 @@ def stored_copies(config: Config, robot: str) -> Iterator[CopyOf]:
 
         def copy_of(name: str) -> Copy | None:
             with suppress(Exception):
-                site = site_of(name)
-                if storage is not None and site is not None:
+                if storage is not None and (site := site_of(name)) is not None:
                     return last_copy(storage.get(site))
             return None
 
@@ -192,13 +182,10 @@ def _try_page(page: str) -> None:
     """Raise ValueError now, and not at the end of the crawl, if *page* cannot be written."""
     try:
         need_extra("tools", "KOSTER_REPORT")
+        Path(page).absolute().parent.mkdir(parents=True, exist_ok=True)
+        try_writing(page)
     except MissingExtraError as error:
         raise ValueError(str(error)) from None
-    try:
-        Path(page).absolute().parent.mkdir(parents=True, exist_ok=True)
-        if Path(page).is_fifo():
-            raise ValueError("it is a pipe, and nobody may read it when the crawl ends")  # noqa: TRY301
-        try_writing(page)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ValueError(
@@ -217,12 +204,12 @@ def _new_file(config: Config, crawler: Crawler, clock: Clock) -> Path:
 
 
 def folder_of(config: Config) -> Path:
-    """Return where the files of reports are: beside the storage."""
+    """Return the folder for the files of reports, next to the file of the storage."""
     return Path(config.sqlite_path).absolute().parent / _FOLDER
 
 
 def files_of(folder: Path, spider: str = "*") -> Iterable[Path]:
-    """Return the files of reports below *folder*, that of a storage, the newest first."""
+    """Return the files of reports below the *folder* of a storage, newest first."""
     stamped = f"{spider}-????????T??????-*.sqlite3"
     return sorted((folder / _FOLDER).glob(stamped), key=_last_written, reverse=True)
 
@@ -233,7 +220,7 @@ def _last_written(path: Path) -> float:
 
 
 def _remove_oldest(own: Path, now: float) -> None:
-    """Remove all files of the spider but the newest ten, and those of a day."""
+    """Remove old files of the spider: not the newest ten, and not the files of the last day."""
     spider = own.name.rsplit("-", 2)[0]
     for old in list(files_of(own.parent.parent, spider))[_FILES_KEPT:]:
         if now - _last_written(old) > _MAY_RUN_SECS:

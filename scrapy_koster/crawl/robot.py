@@ -1,4 +1,4 @@
-"""3.2.1: the robot, by the name that decides for it and by the header that it sends."""
+"""3.2.1: the names of the robot, for decisions and in the User-Agent header."""
 
 from __future__ import annotations
 
@@ -19,29 +19,28 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 _META = 'meta["robotstxt_user_agent"]'
-# So many requests are compared: each costs a signal.
+# The number of compared requests: the comparison costs a signal.
 _COMPARED = 100
-# More words than a name has: after a name comes its version, or a comment.
+# More words than a name has: a name is followed by its version or a comment.
 _WORDS = re.compile(rf"{TOKEN}\s+\w")
 # A URL, a mail address, or the name of a host.
 _PAGE_OR_ADDRESS = re.compile(r"://|@|[a-z][0-9-]*\.[a-z]{2}", re.IGNORECASE)
 
 
 def sent_user_agent(headers: Headers) -> str:
-    """Return the User-Agent header that is sent with *headers*, "" for none.
+    """Return the User-Agent header in *headers*, "" for none.
 
-    Several are sent in lines of their own, which is the same as one line with
-    commas (RFC 9110, 5.3).
+    Several lines are the same as one line with commas (RFC 9110, 5.3).
     """
-    # Not headers.getlist(), which folds the case of the name each time.
+    # Not headers.getlist(), which folds the case of the name.
     return b", ".join(dict.get(headers, b"User-Agent") or ()).decode("latin-1")
 
 
 def user_agent(crawler: Crawler) -> str:
     """Return the User-Agent header of a request that has none of its own.
 
-    As Scrapy's DefaultHeadersMiddleware and UserAgentMiddleware set it: one
-    that is set is not set again, though it is empty.
+    Scrapy's DefaultHeadersMiddleware and UserAgentMiddleware set the header in this order, and do
+    not replace a header that is set, even if it is empty.
     """
     headers = Headers()
     for name, value in without_none_values(
@@ -56,8 +55,8 @@ def user_agent(crawler: Crawler) -> str:
 def copies_of(crawler: Crawler, config: Config) -> str:
     """Return the name of the robot whose copies the crawl uses: its name tokens, with commas.
 
-    Random User-Agent headers that begin alike, with ``Mozilla/5.0``, share their copies. A survey
-    for another robot names its own, which is the robot that fetches.
+    Random User-Agent headers with the same beginning, ``Mozilla/5.0``, share their copies. A survey
+    for another robot uses the copies of the robot that fetches.
     """
     if named := getattr(crawler.spider, "robot_of_copies", None):
         return str(named)
@@ -65,30 +64,28 @@ def copies_of(crawler: Crawler, config: Config) -> str:
 
 
 class Robot:
-    """By which name a request is decided on, and whether sites know the robot by it.
+    """The names of the robot for decisions, compared with the headers of requests.
 
-    A name is a name token, or a User-Agent header, which begins with one (A10), or several name
-    tokens with commas between them.
-    The header that is sent is known only when the request has passed all
-    downloader middlewares, long after it has been decided on.
+    A name is a name token, a User-Agent header, which begins with a name token (A10), or several
+    name tokens with commas. The final header of a request is known only after all downloader
+    middlewares, long after the decision.
     """
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
-        """Use the name of the settings, which may be a header; without one that of each request."""
+        """Use the name in *config*. If there is no name, the headers of requests name the robot."""
         self._crawler = crawler
         self._log = Log(__name__, crawler)
         self._parser = config.parser
         self._token = config.robot
         self.name = config.robot or user_agent(crawler)
-        """Of a request that says nothing of the robot itself."""
+        """The name for requests without a name of their own."""
         self._names: WeakKeyDictionary[Request, str] = WeakKeyDictionary()
-        """Of requests that have another name."""
+        """The other names, by request."""
         self._left = _COMPARED
-        self._has_warned_of_header = self._has_warned_of_words = False
         crawler.signals.connect(self._compare, signals.request_reached_downloader)
 
     def name_of(self, request: Request) -> str:
-        """Return what *request* says of the robot, or else what the crawl does."""
+        """Return the name in *request*, or else the name of the crawl."""
         said = request.meta.get("robotstxt_user_agent")
         if said and (checked := checked_robot(said, _META, self._parser)):
             name = checked
@@ -100,9 +97,9 @@ class Robot:
         return name
 
     def name_or_own(self, request: Request) -> str:
-        """Return what ``name_of`` does, and the name of the crawl if that of *request* is invalid.
+        """Return the name of *request*, or the name of the crawl if that is invalid.
 
-        The errback of the request is told when it is decided.
+        The errback of the request gets the error when the request is decided.
         """
         try:
             return self.name_of(request)
@@ -110,61 +107,49 @@ class Robot:
             return self.name
 
     def decided_by(self, request: Request) -> str:
-        """Return the name by which *request* was decided, whatever its headers have become."""
+        """Return the name for which *request* was decided, even if its headers have changed."""
         return self._names.get(request, self.name) if self._names else self.name
 
     def _compare(self, request: Request) -> None:
-        """Compare the header that is sent with the name that decided, for the first requests."""
+        """Compare the final header of the first requests with the name that decided."""
         if request.meta.get("dont_obey_robotstxt"):
             return
         self._left -= 1
         header, robot = sent_user_agent(request.headers), self.decided_by(request)
         names = names_of(robot)
-        if _WORDS.match(robot) and not self._has_warned_of_words:
-            self._has_warned_of_words = True
-            self._warn_of_words(robot, names[0])
+        if _WORDS.match(robot) and self._log.is_first("words"):
+            self._log.warning(
+                "The robot's name '%(name)s' is used as '%(token)s': a name is one word (section"
+                ' 3.2.1). Set ROBOTSTXT_USER_AGENT to one word, for example "%(joined)s".',
+                name=robot,
+                token=names[0],
+                joined="".join(robot.partition("/")[0].split()),
+            )
         if not any(_is_known(name, header) for name in names):
-            self._warn(", ".join(names), header)
+            # 3.2.1: "The name token a robot chooses for itself should be sent as part of the HTTP
+            # User-agent header, and must be well documented."
+            self._log.warning(
+                "Sites cannot recognize your robot: rules are selected by the name token"
+                " '%(token)s', and the User-Agent header is '%(header)s' (section 3.2.1). Set"
+                ' ROBOTSTXT_USER_AGENT to the robot\'s name, for example "figtree", and USER_AGENT'
+                ' to a header that begins with it, for example "FigTree/0.1'
+                ' (+https://example.com/robot)". If a downloader middleware sets the header, give'
+                " it a lower order than KosterMiddleware.",
+                token=", ".join(names),
+                header=header,
+            )
             self._left = 0
-        elif not self._has_warned_of_header and not _PAGE_OR_ADDRESS.search(header):
-            self._has_warned_of_header = True
-            self._warn_of_header(header)
+        elif not _PAGE_OR_ADDRESS.search(header) and self._log.is_first("header"):
+            self._log.warning(
+                "The User-Agent header '%(header)s' contains neither a URL nor a mail address, so"
+                " the owner of a site cannot look up your robot or contact you. A robot must be"
+                " well documented (section 3.2.1). Add the URL of a page about it to USER_AGENT,"
+                ' for example "FigTree/0.1 (+https://example.com/robot)", or a mail address.',
+                header=header,
+            )
         if self._left <= 0:
             connected = signals.request_reached_downloader
             self._crawler.signals.disconnect(self._compare, connected)
-
-    def _warn(self, token: str, header: str) -> None:
-        """3.2.1: "The name token a robot chooses for itself should be sent as
-        part of the HTTP User-agent header, and must be well documented."
-        """
-        self._log.warning(
-            "Sites cannot recognize your robot: rules are selected by the name token '%(token)s',"
-            " and the User-Agent header is '%(header)s' (section 3.2.1). Set ROBOTSTXT_USER_AGENT"
-            ' to the robot\'s name, for example "figtree", and USER_AGENT to a header that begins'
-            ' with it, for example "FigTree/0.1 (+https://example.com/robot)". If a downloader'
-            " middleware sets the header, give it a lower order than KosterMiddleware.",
-            token=token,
-            header=header,
-        )
-
-    def _warn_of_words(self, name: str, token: str) -> None:
-        self._log.warning(
-            "The robot's name '%(name)s' is used as '%(token)s': a name is one word (section"
-            ' 3.2.1). Set ROBOTSTXT_USER_AGENT to one word, for example "%(joined)s".',
-            name=name,
-            token=token,
-            joined="".join(name.partition("/")[0].split()),
-        )
-
-    def _warn_of_header(self, header: str) -> None:
-        """3.2.1: "and must be well documented"."""
-        self._log.warning(
-            "The User-Agent header '%(header)s' contains neither a URL nor a mail address, so the"
-            " owner of a site cannot look up your robot or contact you. A robot must be well"
-            " documented (section 3.2.1). Add the URL of a page about it to USER_AGENT, for example"
-            ' "FigTree/0.1 (+https://example.com/robot)", or a mail address.',
-            header=header,
-        )
 
 
 def _is_known(token: str, header: str) -> bool:

@@ -1,7 +1,7 @@
-"""How the value of a setting is read and checked, by kind of value.
+"""Read and check the values of settings, by kind of value.
 
-Each function returns a ``Setting``: a default, and a function that reads a value and raises
-ValueError for an invalid one.
+The functions return a ``Setting``: a default, and a function that returns the value to use or
+raises ValueError.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -24,7 +24,7 @@ _LABEL = re.compile(r"[a-z*][a-z0-9_.*-]{0,63}")  # RFC 9651, 3.1.2: a key
 
 
 def _setting(default: object, wanted: str, read: Callable[[Any], object]) -> Setting:
-    """Return a setting whose error says what is *wanted*."""
+    """Return a setting with *wanted* in its error message."""
 
     def checked(value: Any) -> object:
         try:
@@ -59,50 +59,44 @@ def flag() -> Setting:
     return _setting(False, "True or False", lambda value: flags[str(value)])  # noqa: FBT003
 
 
+def choices(kind: type[Enum]) -> str:
+    """Return the values of the members of *kind*, for an error message."""
+    return ", ".join(repr(member.value) for member in kind)
+
+
 def one_of(kind: type[Enum], default: str) -> Setting:
     """Return the setting of a member of *kind*, by its value."""
-    return _setting(default, f"one of {_choices(kind)}", kind)
+    return _setting(default, f"one of {choices(kind)}", kind)
 
 
-def some_of(kind: type[Enum]) -> Setting:
-    """Return the setting of a set of members of *kind*; the default is all."""
-    default = tuple(member.value for member in kind)
-    return _setting(
-        default, f"a list of {_choices(kind)}", lambda value: frozenset(map(kind, _listed(value)))
-    )
+def list_of(
+    wanted: str, read_item: Callable[[Any], object], default: Sequence[str] = ()
+) -> Setting:
+    """Return the setting of a list, or of a text with commas, as on the command line."""
+
+    def read(value: Any) -> tuple[object, ...]:
+        if isinstance(value, str):
+            value = [] if value in ("", "[]") else value.split(",")
+        return tuple(dict.fromkeys(map(read_item, value)))
+
+    return _setting(default, f"a list of {wanted}", read)
 
 
-def keys(*default: str) -> Setting:
-    """Return the setting of a list of keys of request.meta."""
-
-    def read(value: Any) -> tuple[str, ...]:
-        found = tuple(_listed(value))
-        _must(all(isinstance(key, str) and key for key in found))
-        return found
-
-    return _setting(default, "a list of meta keys", read)
+def key(value: Any) -> str:
+    """Return *value*, a key of request.meta."""
+    _must(isinstance(value, str) and value != "")
+    return str(value)
 
 
-def labels() -> Setting:
-    """Return the setting of a list of usage categories; each label is read once."""
-
-    def read(value: Any) -> tuple[str, ...]:
-        found = dict.fromkeys(label.strip() for label in _listed(value))
-        _must(all(map(_LABEL.fullmatch, found)))
-        return tuple(found)
-
-    return _setting((), "a list of labels in lower case", read)
-
-
-def _listed(value: Any) -> list[Any]:
-    """Return the items of a list, or of a text with commas, as on the command line."""
-    if isinstance(value, str):
-        return [] if value in ("", "[]") else value.split(",")
-    return list(value)
+def label(value: Any) -> str:
+    """Return *value*, the label of a usage category, without the space around it."""
+    found: str = value.strip()
+    _must(_LABEL.fullmatch(found) is not None)
+    return found
 
 
 def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting:
-    """Return the setting of a text, or of a path. None, the default, and "" are none."""
+    """Return the setting of a text or a path. The default is None; "" is read as None."""
 
     def read(value: Any) -> str | None:
         if value is None or value == "":  # as on the command line
@@ -114,7 +108,7 @@ def text_or_none(wanted: str, is_valid: Callable[[Any], bool] = bool) -> Setting
 
 
 def overrides() -> Setting:
-    """Return the setting of a list of overrides, or of its JSON."""
+    """Return the setting of a list of overrides, or of a list as JSON."""
 
     def read(value: Any) -> Overrides:
         if isinstance(value, str):  # as on the command line
@@ -145,7 +139,3 @@ def class_with(*has: str, default: str, is_not: str = "") -> Setting:
         return loaded
 
     return Setting(default, read)
-
-
-def _choices(kind: type[Enum]) -> str:
-    return ", ".join(repr(member.value) for member in kind)

@@ -1,4 +1,4 @@
-"""A crawl that fetches no page: each URL meets its site's robots.txt, and ends there."""
+"""A crawl that decides on URLs by their robots.txt, and fetches no page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import load_object
@@ -18,7 +18,6 @@ from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.crawl.engine.robots_mark import is_for_robots_txt
-from scrapy_koster.crawl.exceptions import RobotsForbidden, RobotsUnavailable
 from scrapy_koster.crawl.report import RobotsReport
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.clock import Ticks
     from scrapy_koster.protocol.verdict import Verdict
 
-# More than may be asked at the same time, so that there is always one whose turn it is.
+# More than are fetched at the same time, so that the next site is always known.
 SITES_AT_ONCE = 2000
 URLS_AT_ONCE = 2000
 _SHOWN_EACH_SECS = 0.2
@@ -43,9 +42,9 @@ SURVEY_SETTINGS: dict[str, Any] = {
     "ROBOTSTXT_OBEY": True,
     "KOSTER_DRY_RUN": False,
     "KOSTER_CRAWL_DELAY": "ignore",  # no page is visited
-    # One attempt: a site that hangs costs KOSTER_TIMEOUT_SECS.
+    # One attempt: a hanging site takes KOSTER_TIMEOUT_SECS.
     "KOSTER_DEFER_LIMIT_SECS": 0,
-    # What is given is what is decided on, and nothing of it goes where a project keeps its own.
+    # The survey decides on the given URLs, and leaves the queue and the cache of a project alone.
     "SPIDER_MIDDLEWARES": {},
     "URLLENGTH_LIMIT": 0,
     "SCHEDULER": _SCHEDULER,
@@ -53,19 +52,19 @@ SURVEY_SETTINGS: dict[str, Any] = {
     "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
     "HTTPCACHE_ENABLED": False,
     "CLOSESPIDER_TIMEOUT_NO_ITEM": 0,
-    "CONCURRENT_ITEMS": 1,  # Scrapy makes so many tasks for each URL, and there are no items
+    "CONCURRENT_ITEMS": 1,  # Scrapy makes as many tasks for a URL, and there are no items
 }
-"""What a survey has in place of the settings of a project."""
+"""Settings of a survey, used instead of the settings of a project."""
 
 
 class SurveyAddon:
-    """Ends each request behind KosterMiddleware, and has all counted.
+    """Enables SurveyMiddleware after KosterMiddleware, and SurveyReport.
 
-    It comes after all other add-ons.
+    This add-on has to be the last.
     """
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Put SurveyMiddleware where nothing fits between the two."""
+        """Enable SurveyMiddleware with the next order after KosterMiddleware."""
         name = "DOWNLOADER_MIDDLEWARES"
         enabled = settings.get_component_priority_dict_with_base(name)
         places = [
@@ -82,7 +81,7 @@ class SurveyAddon:
 
 
 def survey_addons(settings: BaseSettings) -> dict[Any, Any]:
-    """Return the ADDONS of *settings* with those that a survey needs."""
+    """Return the ADDONS of *settings*, with the add-ons of a survey."""
     given = {path: place for path, place in settings.getdict("ADDONS").items() if place is not None}
     known = {load_object(path) for path in given}
     ours = {} if load_object(_ADDON) in known else {_ADDON: 500}
@@ -90,22 +89,22 @@ def survey_addons(settings: BaseSettings) -> dict[Any, Any]:
 
 
 class SurveyReport(RobotsReport):
-    """Collects without being told to, and makes no page."""
+    """Report without KOSTER_REPORT, and without a page."""
 
     is_survey = True
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Read the settings; raises ValueError, which stops the crawl, if one is wrong."""
+        """Return the extension. Raises ValueError, which stops the crawl, for a wrong setting."""
         return cls(crawler, config_of(crawler), clock_of(crawler), None)
 
 
 class PageNotFetched(IgnoreRequest):
-    """The page might be fetched, and is not: this is a survey."""
+    """The page is allowed, but not fetched in a survey."""
 
 
 class SurveyMiddleware:
-    """Ends all requests but those for a robots.txt."""
+    """Ends requests for pages; only requests for a robots.txt are sent."""
 
     def process_request(self, request: Request) -> None:
         """Raise PageNotFetched for a page."""
@@ -114,28 +113,28 @@ class SurveyMiddleware:
 
 
 class SeedUrls(Protocol):
-    """The URLs of a survey, each once."""
+    """The URLs of a survey, without duplicates."""
 
     def __len__(self) -> int:
         """Return how many there are."""
 
     def firsts(self) -> Iterator[tuple[int, str]]:
-        """Return a number for each site, and its first URL."""
+        """Return the numbers of the sites, with the first URL of the site."""
 
     def rest(self, site: int, first: str) -> Iterator[str]:
         """Return the URLs of *site* other than the *first*."""
 
 
 class SurveySpider(Spider):
-    """Requests each URL of *seeds*, to have it decided on.
+    """Requests the URLs of *seeds*, for a decision on them.
 
-    First one of each site, the others when that is decided: a site that hangs
-    holds up none of the others, however many URLs it has.
+    The first URL of a site is requested first, and its other URLs after the decision on the first:
+    a hanging site does not delay other sites, however many URLs it has.
     """
 
     name = "survey"
     lists_closed_sites = True
-    """Whether the output has them: then the log need not name them."""
+    """Whether the output lists closed sites, so that the log need not."""
 
     def __init__(
         self,
@@ -147,8 +146,8 @@ class SurveySpider(Spider):
     ) -> None:
         """*progress* is called with the numbers of ``decided`` and ``refused`` URLs, and ``sites``.
 
-        *verdicts* is called with each URL and the verdict that refuses it: None if it is allowed,
-        and the reason if it was not decided.
+        *verdicts* is called with a URL and the verdict that refuses it: None if it is allowed, and
+        the reason if it was not decided.
         """
         super().__init__(**kwargs)
         self.report_title = f"Survey of {len(seeds)} URLs"
@@ -156,18 +155,17 @@ class SurveySpider(Spider):
         self.decided = 0
         """How many URLs."""
         self.undecided: Counter[str] = Counter()
-        """How many URLs ended before that, and by what."""
+        """Numbers of URLs without a decision, by reason."""
         self._seeds = seeds
         self._progress = progress
         self._verdicts = verdicts
-        self._sites = self._refused = self._under_way = 0
-        self._asked: set[int] = set()
+        self._sites = self._refused = self._under_way = self._asked = 0
         self._settled: list[tuple[int, str]] = []
         self._changed: Deferred[None] | None = None
         self._ticks: Ticks | None = None
 
     def closed(self, _reason: str) -> None:
-        """Show what there was in the end."""
+        """Show the final numbers."""
         if self._ticks is not None:
             self._ticks.stop()
         self._show()
@@ -176,12 +174,10 @@ class SurveySpider(Spider):
         self._progress(decided=self.decided, sites=self._sites, refused=self._refused)
 
     async def start(self) -> AsyncIterator[Request]:
-        """Yield the requests, so many at a time that memory is bounded."""
+        """Yield the requests, with a bound for the memory that they take."""
         self.began = True
-        # The engine drops what a project's handler ignores, and tells nobody.
-        self.crawler.signals.disconnect_all(signals.request_scheduled)
         self._ticks = clock_of(self.crawler).every(_SHOWN_EACH_SECS, self._show)
-        # The crawl is told to end. Where there is no asyncio the engine takes that for an error.
+        # The crawl ends. Without asyncio the engine would log this as an error.
         with suppress(CancelledError):
             async for request in self._requests():
                 yield request
@@ -189,58 +185,45 @@ class SurveySpider(Spider):
     async def _requests(self) -> AsyncIterator[Request]:
         firsts = self._seeds.firsts()
         while True:
-            if self._settled:
-                async for request in self._rest():
-                    yield request
-            elif len(self._asked) < SITES_AT_ONCE and (first := next(firsts, None)) is not None:
-                self._asked.add(first[0])
-                yield self.request_of(first[1], site=first[0])
+            while self._settled:
+                site, first = self._settled.pop()
+                for url in self._seeds.rest(site, first):
+                    while self._under_way >= URLS_AT_ONCE:
+                        await self._change()
+                    yield self.request_of(url)
+            if self._asked < SITES_AT_ONCE and (seed := next(firsts, None)) is not None:
+                self._asked += 1
+                yield self.request_of(seed[1], site=seed[0], first=seed[1])
             elif self._asked:
                 await self._change()
             else:
                 return
-
-    async def _rest(self) -> AsyncIterator[Request]:
-        """Yield the other URLs of the sites whose first is decided."""
-        while self._settled:
-            site, first = self._settled.pop()
-            for url in self._seeds.rest(site, first):
-                while self._under_way >= URLS_AT_ONCE:
-                    await self._change()
-                yield self.request_of(url)
 
     async def _change(self) -> None:
         """Wait until a URL is decided."""
         self._changed = Deferred()
         await maybe_deferred_to_future(self._changed)
 
-    def request_of(self, url: str, *, site: int | None = None) -> Request:
-        """Return the request that has *url* decided on; with *site* it is the first of that."""
+    def request_of(self, url: str, **first: object) -> Request:
+        """Return the request for the decision on *url*; *first* is of the first of a site."""
         self._under_way += 1
-        arguments = {} if site is None else {"site": site, "first": url}
-        # Each is there once: no filter has to remember it.
-        return Request(
-            url, self.parse, errback=self.not_fetched, cb_kwargs=arguments, dont_filter=True
-        )
+        # There are no duplicates, so the filter need not remember the URL.
+        return Request(url, self.parse, errback=self.not_fetched, cb_kwargs=first, dont_filter=True)
 
     def parse(self, response: Response, **_: Any) -> None:
-        """Count a URL that a middleware of the project answered before robots.txt was met."""
+        """Count a URL with a response from a middleware of the project, before the decision."""
         assert response.request is not None  # set by Scrapy
         self._ended(response.request, "a downloader middleware answered it")
 
     def not_fetched(self, failure: Failure) -> None:
-        """Count a URL that was decided, or could not be."""
+        """Count a URL with a decision, or with an error instead."""
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy
-        match failure.value:
-            case PageNotFetched():
-                self._ended(request, None)
-            case RobotsForbidden() | RobotsUnavailable() as refusal:
-                self._ended(request, refusal.verdict)
-            case error:
-                self._ended(request, type(error).__name__)
+        error = failure.value
+        decided = None if isinstance(error, PageNotFetched) else type(error).__name__
+        self._ended(request, getattr(error, "verdict", decided))
 
     def _ended(self, request: Request, outcome: Verdict | str | None) -> None:
-        """Count a URL by its *outcome*: as for ``verdicts``."""
+        """Count a URL by its *outcome*, as given to ``verdicts``."""
         if self._verdicts is not None:
             self._verdicts(request.url, outcome)
         self._under_way -= 1
@@ -251,9 +234,8 @@ class SurveySpider(Spider):
             self._refused += outcome is not None
         if "site" in request.cb_kwargs:
             self._sites += 1
-            site, first = request.cb_kwargs["site"], request.cb_kwargs["first"]
-            self._asked.remove(site)
-            self._settled.append((site, first))
+            self._asked -= 1
+            self._settled.append((request.cb_kwargs["site"], request.cb_kwargs["first"]))
         if self._changed is not None:
             changed, self._changed = self._changed, None
             changed.callback(None)

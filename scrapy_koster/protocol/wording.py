@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from scrapy_koster.protocol.line import Line
     from scrapy_koster.protocol.override import Override
 
+STANDARD_KEYS = {Standard.DRAFT: "draft", Standard.RFC_9309: "rfc9309"}
+"""The names of the standards in JSON and in options."""
+
 TEXT_CHARS = 1000
 _AGENTS_LISTED = 100
 _LAST_SECOND = 253402300799.0  # of the year 9999

@@ -1,4 +1,4 @@
-"""The first screen of the page: four questions, each with its answer.
+"""The first screen of the page: four questions and their answers.
 
 Was anything fetched that should not have been? Why were requests refused? What might have been
 missed? What can you do?
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _GROUPS = 5
 _FORBIDDEN = ("exempt_forbidden", "overridden", "allowed_restricted")
-"""The totals of requests that were sent although their site forbids them."""
+"""The totals of forbidden requests that were sent."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Point:
 
     text: str
     table: str = ""
-    """The table that has more of it."""
+    """The table with the details."""
     code: str = ""
-    """A line of a robots.txt that is shown after it."""
+    """A line of a robots.txt, shown after the sentence."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, and what the counts say to it."""
+    """A question, with its answer by the counts."""
 
     name: str
     question: str
@@ -42,7 +42,7 @@ class Answer:
 
 
 def answers(numbers: Numbers) -> list[Answer]:
-    """Return the four of them, in their order."""
+    """Return the four questions with their answers."""
     fetched, missed = list(_counted(_let_through(numbers))), list(_counted(_missed(numbers)))
     to_do = [Point(text, table) for count, text, table in _to_do(numbers) if count]
     reasons = [

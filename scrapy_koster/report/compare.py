@@ -1,4 +1,4 @@
-"""Two reports side by side: what changed between the crawls."""
+"""The changes between the crawls of two reports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LONE_LINES = {
 
 @dataclass(frozen=True)
 class Compared:
-    """What is otherwise than in an older report."""
+    """The changes since an older report."""
 
     title: str
     counts: dict[str, int]
@@ -41,7 +41,7 @@ class Compared:
 
 
 def compared_with_old(connection: sqlite3.Connection) -> Compared:
-    """Return what became otherwise; the counts are exact, the tables have 10,000 rows at most."""
+    """Return the changes. The counts are exact, and the tables have 10,000 rows at most."""
     sites = {
         what: connection.execute(
             f"SELECT site, '{what.split()[1]}', o.named, n.named FROM {_BOTH} WHERE {condition}"

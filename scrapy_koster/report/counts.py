@@ -35,7 +35,7 @@ _DELAY_CHARS = 20
 _COMPARED_FIRST = 100
 _COMPARED_EACH = 64
 _COMPARED_BYTES = 65536
-# URLs of a kind, for each site or line; and of all kinds.
+# URLs of a kind for a site or line, and of all kinds together.
 _SAMPLES = 5
 _SAMPLES_MOST = 10_000
 
@@ -58,7 +58,7 @@ class Counts:
         self._decided = 0
 
     def handlers(self) -> Iterator[tuple[object, Callable[..., None]]]:
-        """Yield each signal with its handler."""
+        """Yield the signals with their handlers."""
         yield signals.robots_requested, self.requested
         yield signals.robots_retrieved, self.retrieved
         yield signals.robots_read, self.read
@@ -97,7 +97,7 @@ class Counts:
     def read(
         self, site: Site, copy: Copy, record: Record | None, statements: Iterable[Statement]
     ) -> None:
-        """Note the record that is obeyed, and the usage statements."""
+        """Set the obeyed record and the usage statements of a site."""
         tally, name = self.tally, str(site)
         agents, rules = (record.agents[:3], record.rules) if record else ([], [])
         delays = (rule.value for rule in rules if rule.field == b"crawl-delay")
@@ -122,7 +122,7 @@ class Counts:
             self.tally.put("site", str(site), resumed=int(self._now()))
 
     def deferred(self, site: Site) -> None:
-        """Count a site that is deferred."""
+        """Count a deferred site."""
         self.tally.add("site", str(site), deferrals=1)
         self.tally.put("site", str(site), deferred=int(self._now()), resumed=0)
         self._count_minute(deferred=1)
@@ -141,7 +141,7 @@ class Counts:
         robot: str | bytes,
         verdict: Verdict | None,
     ) -> None:
-        """Count a request that is allowed."""
+        """Count an allowed request."""
         name = str(site)
         column = ALLOWED.get(status or Standing.OBEYED, ALLOWED[Standing.OBEYED])
         self.tally.add("site", name, **{column: 1})
@@ -153,7 +153,7 @@ class Counts:
             self._compare(known, request.url, robot, allowed=True)
 
     def refused(self, request: Any, verdict: Verdict) -> None:
-        """Count a request that is refused, or would be in a dry run."""
+        """Count a refused request, in a dry run too."""
         site, ground = str(verdict.site), verdict.ground
         self.tally.add("site", site, **{REFUSED[ground.value]: 1})
         if request.meta.get("is_start_request"):
@@ -170,14 +170,14 @@ class Counts:
         self._sample(site, ground.value, line, request.url)
 
     def exempt(self, request: Any, site: Site, verdict: Verdict | None) -> None:
-        """Count a request that is exempt, and whether its site is known to forbid it."""
+        """Count an exempt request, as forbidden too if the rules of its site are known."""
         self.tally.add("site", str(site), exempt=1)
         if verdict is not None and not verdict.allowed:
             self.tally.add("site", str(site), exempt_forbidden=1)
             self._sample(str(site), "exempt_forbidden", 0, request.url)
 
     def conflict(self, request: Any, site: Site, conflict: Hazard) -> None:
-        """Count a page that is fetched and that RFC 9309 or a hidden line forbids."""
+        """Count a fetched page that RFC 9309 or a hidden line forbids."""
         rule, other, name = conflict.rfc9309.rule, conflict.draft.rule, str(site)
         assert rule is not None  # it forbids
         if conflict.cause is not Cause.HIDDEN:
@@ -188,7 +188,7 @@ class Counts:
         self._sample(name, HAZARD, rule.number, request.url)
 
     def dropped(self, response: Any, reason: str) -> None:
-        """Count a request or an item that is dropped."""
+        """Count a dropped request or item."""
         site = "/".join(response.url.split("/", 3)[:3])
         self.tally.add("site", site, **{reason: 1})
         self._sample(site, reason, 0, response.url)
@@ -197,7 +197,7 @@ class Counts:
         self.tally.add("minute", int(self._now() // 60), **counts)
 
     def _sample(self, site: str, kind: str, line: int, url: str) -> None:
-        """Keep *url* as one of five that chance has chosen out of all that come here."""
+        """Keep *url* as one of five random samples."""
         seen = self._seen[site, kind, line]  # no entry is made: a Counter
         if seen < _SAMPLES:
             if self._samples >= _SAMPLES_MOST:
@@ -210,7 +210,7 @@ class Counts:
             self.tally.put("sample", site, kind, line, number, url=shown_url)
 
     def _compare(self, known: Known | None, url: str, robot: str | bytes, *, allowed: bool) -> None:
-        """Compare a decision by rules with RFC 9309, if its turn has come."""
+        """Compare a decision by rules with RFC 9309, if the decision is in the sample."""
         self._decided += 1
         if self._decided > _COMPARED_FIRST and self._decided % _COMPARED_EACH:
             return

@@ -28,12 +28,12 @@ _COMPUTED = {
     "site": f", allowed AS ({_ALLOWED}), refused AS ({_REFUSED}), is_whole AS ({_WHOLE}),"
     f" is_closed AS ({_WHOLE} OR {_CHOSEN} > 0 AND {_ALLOWED} = 0)"
 }
-"""Columns that follow from others. Of a site that ``is_closed`` we have nothing: it is closed as a
-whole (``is_whole``), or all that was requested was refused."""
+"""Columns computed from others. A site ``is_closed`` if it is closed as a whole (``is_whole``), or
+if every request was refused."""
 
 
 def _created(name: str, table: Columns) -> str:
-    """Return the statement that creates a table."""
+    """Return the statement to create a table."""
     columns = ", ".join((*table.keys, *table.facts, *table.counts))
     keys = ", ".join(table.keys)
     computed = _COMPUTED.get(name, "")
@@ -41,7 +41,7 @@ def _created(name: str, table: Columns) -> str:
 
 
 def _upsert(name: str, table: Columns) -> str:
-    """Return the statement that writes a row, a value for each column."""
+    """Return the statement to write a row with a value for each column."""
     marks = ", ".join("?" * sum(map(len, table)))
     changes = ", ".join(
         [f"{fact} = coalesce(excluded.{fact}, {fact})" for fact in table.facts]
@@ -58,7 +58,7 @@ class Writer:
         self._connection: sqlite3.Connection | None = None
 
     def write(self, tally: Tally) -> None:
-        """Commit all rows of *tally*, and clear it; if that fails, it stays as it is."""
+        """Commit the rows of *tally*, and clear *tally* if there was no error."""
         if self._connection is None:
             self._connection = _new_file(self.path)
         tally.put("about", "lost", value=tally.lost)
@@ -83,8 +83,8 @@ def _new_file(path: str) -> sqlite3.Connection:
     Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=_BUSY_SECS, isolation_level=None)
     try:
-        # Who makes the page of a crawl that runs does not wait, nor make it wait. The switch
-        # fails where somebody reads at this moment; without it all works.
+        # `scrapy robots report` and a running crawl do not wait for each other. The switch
+        # fails if another process reads now, which does no harm.
         with suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -101,15 +101,15 @@ def _new_file(path: str) -> sqlite3.Connection:
 
 
 class DatabaseError(Exception):
-    """The file cannot be read, or is none of ours. The message says what to do."""
+    """The file cannot be read, or is not ours. The message names a solution."""
 
 
 @contextmanager
 def reading(path: str, *, against: str | None = None) -> Iterator[sqlite3.Connection]:
-    """Open a report's file to read; a crawl may be writing it. Raises DatabaseError.
+    """Open the file of a report, also during its crawl. Raises DatabaseError.
 
-    The tables of an older file, *against*, are called ``old.site`` and so on. All text that is
-    read is printable.
+    The tables of an older file, *against*, have names such as ``old.site``. Text that is read is
+    printable.
     """
     name = path
     try:
@@ -124,7 +124,7 @@ def reading(path: str, *, against: str | None = None) -> Iterator[sqlite3.Connec
                     _attach(connection, file, schema)
             name = path
             connection.execute("PRAGMA query_only = ON")
-            connection.execute("BEGIN")  # all that is read is of one moment
+            connection.execute("BEGIN")  # one snapshot for the whole read
             yield connection
     except sqlite3.Error as error:
         raise DatabaseError(f"{name} cannot be read as the file of a report: {error}") from error

@@ -1,4 +1,4 @@
-"""The stored files that the page shows, as many as it has room for."""
+"""The stored files on the page, up to its limit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import sqlite3
 
 CopyOf = Callable[[str], Copy | None]
-"""What returns the stored copy for a site, None where there is none."""
+"""A function that returns the stored copy of a site, or None."""
 File = dict[str, Any]
-"""A stored file as the script of the page has it: "texts" of the lines, "lit" (the lines of the
-record that the robot obeys), "findings" of the checker (code, title, gravity), "digest", and
-whether it is the "same" that the crawl obeyed last."""
+"""A stored file for the script of the page: "texts" of the lines, "lit" (the lines of the obeyed
+record), "findings" of the checker (code, title, gravity), "digest", and whether the file is the
+"same" as at the end of the crawl."""
 
 _LINE_CHARS = 300
-# What a page may have of them, deflated; and how many are checked.
+# Limits of a page: compressed bytes of files, and checked files.
 _ROOM_BYTES = 1_000_000
 _FILES_MOST = 2000
 GRAVITY = {severity: n for n, severity in enumerate(reversed(Severity), 1)}

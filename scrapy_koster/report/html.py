@@ -1,4 +1,4 @@
-"""How a page is made: one HTML file, which needs no network."""
+"""Makes a page: one HTML file that needs no network."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ _HERE = Path(__file__).parent
 
 
 def rendered(template: str, *, rows: object, folder: Path = _HERE, **values: Any) -> str:
-    """Return the page that *template* of a folder makes of *values*.
+    """Return the page by *template* of a folder, with *values*, which are escaped.
 
-    *rows* are packed, for the script of the page. What is escaped is all that comes
-    in by *values*.
+    *rows* are compressed for the script of the page.
     """
     css, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
     octets = json.dumps(rows, separators=(",", ":")).encode()
@@ -41,7 +40,7 @@ def rendered(template: str, *, rows: object, folder: Path = _HERE, **values: Any
 
 
 def time_of(secs: float) -> str:
-    """Return a time as the page shows it. The script does the same."""
+    """Return a time for the page, in the format of its script."""
     return utc(secs)[:16].replace("T", " ")
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a report, out of its file: exact, whatever the page has room for."""
+"""The exact numbers of a report, from its file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Counted: TypeAlias = dict[str, int]
 EVERY_SITE_UP_TO = 100_000
 """More sites than these are too many for a page."""
 SITES_THAT_MATTER = 10_000
-"""So many of them it shows then."""
+"""Number of sites on the page if there are more."""
 RULES_MOST = 10_000
 
 _AGES = {
@@ -32,7 +32,7 @@ _AGES = {
 }
 BY_MATTER = "ORDER BY refused DESC, is_whole DESC, looser DESC, allowed DESC, site"
 BY_LINE = "ground IN ('rule', 'delay', 'usage')"
-"""What holds of refusals that a line has decided."""
+"""SQL condition of refusals by a line."""
 
 REASONS = {
     "rule": "a rule",
@@ -75,9 +75,9 @@ ALLOWED_BECAUSE = {
     Standing.HTML: HTML_PAGE,
     Standing.LET_THROUGH: LET_THROUGH,
 }
-"""Why requests are allowed to sites that are not obeyed."""
+"""The reasons for allowed requests to sites without rules."""
 NOT_KNOWN = "not known"
-"""The outcome of a site that had not answered when the crawl ended."""
+"""The outcome of a site without an answer before the end of the crawl."""
 
 
 def worded(words: Mapping[Any, str], *, column: str = "outcome", other: str = NOT_KNOWN) -> str:
@@ -108,12 +108,12 @@ _HAZARDS = (
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a crawl comes to. Texts are safe to print."""
+    """The numbers of a crawl. Texts are printable."""
 
     about: dict[str, Any]
     outcomes: Counted
     totals: Counted
-    """Of each of the COUNTS, over all sites, and of what follows from several."""
+    """Sums over the sites of the COUNTS, and of computed columns."""
     allowed_because: Counted
     statuses: Counted
     ages: Counted
@@ -156,7 +156,7 @@ class Numbers:
         return sum(self.allowed_because.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``scrapy robots report --json`` prints."""
+        """Return the object of ``scrapy robots report --json``."""
         return {
             **{
                 name: [dict(row) for row in value] if isinstance(value, list) else value
@@ -175,7 +175,7 @@ def read(path: str) -> Numbers:
 
 
 def numbers_of(connection: sqlite3.Connection) -> Numbers:
-    """Return the numbers of a report's file that is open."""
+    """Return the numbers of the open file of a report."""
     about: dict[str, Any] = dict(connection.execute("SELECT name, value FROM about").fetchall())
     totals = _totals(connection)
     no_record = totals.pop("allowed_no_record")
@@ -213,7 +213,7 @@ def numbers_of(connection: sqlite3.Connection) -> Numbers:
 def _sites_by(
     connection: sqlite3.Connection, what: str, names: Iterable[str], where: str = "TRUE"
 ) -> Counted:
-    """Count sites by an expression, all of whose values are *names*."""
+    """Count sites by an expression with the values *names*."""
     query = f"SELECT {what}, count(*) FROM site WHERE {where} GROUP BY 1"
     return {**dict.fromkeys(names, 0), **_counted(connection, query)}
 
@@ -259,14 +259,14 @@ _TIMES = ("fetched", "expires", "deferred", "resumed")
 
 
 class _Line:
-    """Gives a line back to the writer of CSV, which returns it."""
+    """A file for the CSV writer that returns the written line."""
 
     def write(self, line: str) -> str:
         return line
 
 
 def csv_lines(connection: sqlite3.Connection) -> Iterator[str]:
-    """Return a line of names, and one for each site, as CSV without line ends."""
+    """Return CSV lines without line ends: the names of the columns, and the sites."""
     columns = ", ".join(map(_csv_cell, _SITE_COLUMNS))
     rows = connection.execute(f"SELECT {columns} FROM site ORDER BY site")
     return map(csv.writer(_Line(), lineterminator="").writerow, chain([_SITE_COLUMNS], rows))
@@ -278,5 +278,5 @@ def _csv_cell(name: str) -> str:
         return worded(OUTCOME_NAMES)
     if name in _TIMES:
         return f"CASE WHEN {name} > 0 THEN strftime('%Y-%m-%dT%H:%M:%SZ', {name}, 'unixepoch') END"
-    # A spreadsheet takes a text that begins so for a formula.
+    # A spreadsheet would run a text with this beginning as a formula.
     return f"CASE WHEN {name} GLOB '[=+@-]*' THEN '''' || {name} ELSE {name} END"

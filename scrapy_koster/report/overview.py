@@ -25,7 +25,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Chart:
-    """A table of numbers, each with a bar; the longest of a column is of the largest."""
+    """A table of numbers with bars. The longest bar of a column is for the largest number."""
 
     title: str
     about: str
@@ -38,7 +38,7 @@ class Chart:
 
 
 def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
-    """Yield groups of tiles, each with its title."""
+    """Yield groups of tiles with titles."""
     totals, outcomes, refused = numbers.totals, numbers.outcomes, numbers.refused
     because = numbers.allowed_because
     yield (
@@ -71,7 +71,7 @@ def tiles(numbers: Numbers) -> Iterator[tuple[str, list[Tile]]]:
 
 
 def charts(numbers: Numbers) -> Iterator[Chart]:
-    """Yield the charts, in their order."""
+    """Yield the charts in order."""
     totals, compared, parser = numbers.totals, numbers.compared, numbers.about.get("parser")
     copies = {
         "fetched": totals["fetches"],

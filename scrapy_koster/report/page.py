@@ -1,4 +1,4 @@
-"""The page of a report, made of the file that a crawl has written."""
+"""The page of a report, from the data of a crawl."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from scrapy_koster.report.writing import is_stream, whole
 def write_page(
     database: str, out: str, *, copies: CopyOf = lambda _site: None, against: str | None = None
 ) -> None:
-    """Make the page *out* of the file of a report.
+    """Write the page *out* from the file of a report, whole or not at all.
 
     *copies* returns the stored copy for a site, *against* is the file of an older
-    report. If there are more than 100,000 sites, all of them are written
-    next to the page as CSV, unless the page goes into a device or a pipe. Raises
-    DatabaseError and OSError; the page is written whole or not at all.
+    report. If there are more than 100,000 sites, a CSV file next to the page has the sites,
+    unless the page goes into a device or a pipe. Raises DatabaseError and OSError.
     """
     with reading(database, against=against) as connection:
         numbers = of.numbers_of(connection)

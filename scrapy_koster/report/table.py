@@ -1,4 +1,4 @@
-"""One table of the page: its columns and its values. The script of the page shows them."""
+"""A table of the page, shown by its script."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its columns and their values."""
+    """The columns and the values of a table."""
 
     name: str
     title: str
     about: str
     columns: Mapping[str, str]
-    """Headings with the classes of their cells: a kind, and "minor" for a column that is left out
-    if there is little room. The kinds are text, site, number, time, secs, bytes, and severity
+    """Headings with the classes of their cells: a kind, and "minor" for a column that narrow pages
+    omit. The kinds are text, site, number, time, secs, bytes, and severity
     (3 error, 2 warning, 1 note)."""
     rows: Sequence[Iterable[Any]]
     _: KW_ONLY
     sort: int = 0
-    """The column by which it is sorted at first."""
+    """The number of the column to sort by."""
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -30,7 +30,7 @@ _STATED = (
 
 
 def samples_of(connection: sqlite3.Connection) -> dict[str, list[Any]]:
-    """Return kind, line and URL of each sample, by site."""
+    """Return the kind, the line and the URL of the samples, by site."""
     found: dict[str, list[Any]] = {}
     for site, *sample in connection.execute("SELECT site, kind, line, url FROM sample"):
         found.setdefault(site, []).append(sample)
@@ -49,7 +49,7 @@ def _sample(of: str, *kinds: str, line: str = "0") -> str:
 def tables_of(
     connection: sqlite3.Connection, numbers: Numbers, stored: Mapping[str, File], most: int
 ) -> list[Table]:
-    """Return the tables, with *most* sites, of which some have *stored* files."""
+    """Return the tables with *most* sites at most, some of them with *stored* files."""
     now = int(numbers.about.get("written") or 0)
 
     def table(name: str, title: str, about: str, columns: Mapping[str, str], query: str) -> Table:

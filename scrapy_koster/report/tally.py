@@ -1,4 +1,4 @@
-"""The rows of a report's file, and those that are not written yet."""
+"""The rows of a report's file, and the rows to write."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from scrapy_koster.protocol.standing import Ground, Standing
 
 START, OVERRIDDEN, HAZARD, USAGE = "start", "overridden", "hazard", "usage_dropped"
-"""What URLs are samples of, besides the grounds of refusals, nofollow, noindex and
-exempt_forbidden: refused start requests, what an override of the user has allowed, pages that were
-let through and that RFC 9309 forbids, and pages that may not be used for a purpose of the crawl."""
+"""Kinds of sample URLs, with the grounds of refusals, nofollow, noindex and exempt_forbidden:
+refused start requests, requests allowed by an override, pages that RFC 9309 forbids, and pages
+that must not be used for a purpose of the crawl."""
 
 ALLOWED = {
     Standing.OBEYED: "allowed_rule",
@@ -18,31 +18,31 @@ ALLOWED = {
     Standing.HTML: "allowed_html",
     Standing.LET_THROUGH: "allowed_unavailable",
 }
-"""Columns that count the requests that were allowed, by what their site is."""
+"""Columns of allowed requests, by the outcome of the site."""
 
 REFUSED = {
     ground.value: f"refused_{ground.value}"
     for ground in Ground
     if ground is not Ground.UNRESTRICTED
 }
-"""Columns that count the requests that were refused, by the name of the ground."""
+"""Columns of refused requests, by the name of the ground."""
 
 FACTS = (
     "outcome",
-    "status",  # of the last answer; 0: there was none
+    "status",  # of the last answer, or 0
     "fetched",
     "expires",
     "bytes",
-    "digest",  # of the body as it was received: what its record in an archive has
-    "record_line",  # of the record that is obeyed; 0: there is none
+    "digest",  # of the body as received, as in an archive
+    "record_line",  # of the obeyed record, or 0
     "record",
-    "delay",  # Crawl-delay of that record
+    "delay",  # Crawl-delay of the record
     "redirect",
     "reason",  # of the last failure
-    "deferred",  # when that last began
-    "resumed",  # when it ended; 0: it has not
+    "deferred",  # time of the last deferral
+    "resumed",  # its end, or 0
 )
-"""Columns of a site that hold what was last known; times in seconds since the epoch."""
+"""Columns of a site with its last state. Times are in seconds since the epoch."""
 
 COUNTS = (
     "asked",
@@ -53,18 +53,18 @@ COUNTS = (
     *ALLOWED.values(),
     *REFUSED.values(),
     "start_refused",
-    "overridden",  # of the requests that were allowed: by an override
+    "overridden",  # allowed requests: by an override
     "deferrals",
     "given_up",
     "nofollow",
     "noindex",
     "exempt",  # dont_obey_robotstxt
     "exempt_forbidden",  # of these, as far as the rules were known
-    "looser",  # let through, and RFC 9309 forbids it
+    "looser",  # allowed, but forbidden by RFC 9309
     USAGE,
     "cut",
 )
-"""Columns of a site that are added up."""
+"""Columns of a site with sums."""
 
 
 class Columns(NamedTuple):
@@ -72,9 +72,9 @@ class Columns(NamedTuple):
 
     keys: tuple[str, ...]
     facts: tuple[str, ...] = ()
-    """Columns in which a new value replaces the old one."""
+    """Columns with replaced values."""
     counts: tuple[str, ...] = ()
-    """Columns to which a new value is added."""
+    """Columns with added values."""
 
 
 TABLES = {
@@ -94,10 +94,10 @@ _MOST = 10_000
 
 
 class Tally:
-    """Rows since the last batch was written, by table and key.
+    """Rows since the last written batch, by table and key.
 
-    It holds 10,000 of a table at most: where batches cannot be written, what is
-    beyond that is counted as ``lost``. Texts have been made printable and cut.
+    A table has 10,000 rows at most. If batches cannot be written, further rows are counted as
+    ``lost``. Texts are printable and cut.
     """
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class Tally:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all rows: they are written."""
+        """Delete the rows, after a write."""
         self.rows: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {name: {} for name in TABLES}
 
     def put(self, table: str, *key: object, **facts: object) -> None:

@@ -1,4 +1,4 @@
-"""Writes a page whole or not at all, without harm to what the path names."""
+"""Writes a page whole or not at all, and leaves symlinks, devices and pipes in place."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _DEVICES = ("/dev/", "/proc/")
 
 @contextmanager
 def whole(name: str) -> Iterator[Path]:
-    """Give a path to write to. If all went well, its content becomes that of *name*.
+    """Yield a path to write to, whose content replaces that of *name* if there was no error.
 
-    A file is replaced in one step, so that a reader never sees half of a page. A symlink stays
-    one: the file that it points to is replaced. A device, a pipe or a socket is written into.
-    Raises OSError if the folder does not exist: none is made.
+    A file is replaced in one step, so a reader never sees half of a page. For a symlink, its target
+    is replaced. A device, a pipe or a socket is written into. Raises OSError if the folder does not
+    exist.
     """
     if is_stream(name):
         with TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ def try_writing(name: str) -> None:
 
 
 def _final(name: str) -> Path:
-    """Return the path of the file that *name* is or points to. Raises OSError."""
+    """Return the path of the file *name*, or of the target of a symlink. Raises OSError."""
     final = Path(os.path.realpath(name))
     if not final.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "its folder does not exist", name)
@@ -68,7 +68,7 @@ def _final(name: str) -> Path:
 
 @contextmanager
 def _part_of(final: Path) -> Iterator[Path]:
-    """Give a path next to *final*, of a file that is removed at the end."""
+    """Yield a path next to *final* for a temporary file."""
     part = final.with_name(f"{final.name}.{token_hex(4)}.part")
     try:
         yield part

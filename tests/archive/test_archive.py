@@ -88,6 +88,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.promise("docs/evidence.md", "a file is read up to its first damaged record")
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
 def test_a_file_is_read_up_to_its_first_damaged_record(data: bytes) -> None:
     found = [record.id for _, _, record in read_back(member_of(RECORD) + data)]
@@ -103,6 +104,7 @@ def test_times_of_clocks_that_went_wrong(epoch: float) -> None:
 # Files
 
 
+@pytest.mark.promise("docs/evidence.md", "after 100 MB, a new file")
 def test_a_file_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "FILE_MAX_BYTES", 3000)
     archive = evidence(tmp_path)
@@ -252,6 +254,7 @@ def test_a_line_of_an_index_that_is_not_valid(tmp_path: Path, wrong: bytes) -> N
     assert len(Folder(str(tmp_path)).outcomes(site_of(1))) == 1
 
 
+@pytest.mark.promise("docs/evidence.md", "a missing index is made anew")
 def test_a_folder_that_may_only_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = evidence(tmp_path)
     archive.add(attempt(site_of(1)))
@@ -345,6 +348,7 @@ while True:
 """
 
 
+@pytest.mark.promise("docs/evidence.md", "the archive survives a killed process")
 @pytest.mark.skipif(os.name != "posix", reason="it is killed by a signal of POSIX")
 @pytest.mark.real_time
 def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:

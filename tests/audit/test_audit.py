@@ -34,6 +34,7 @@ def guilty(found: dict[str, Any]) -> dict[str, dict[Line, int]]:
     }
 
 
+@pytest.mark.promise("docs/audit.md", "what counts as a violation, and what is in grace")
 @pytest.mark.parametrize("reading", ["draft", "rfc9309"])
 def test_robots_lines_and_counts_are_exact(reading: str) -> None:
     robots = sinners()
@@ -52,6 +53,7 @@ def test_robots_lines_and_counts_are_exact(reading: str) -> None:
     assert found["unread"] == 0
 
 
+@pytest.mark.promise("docs/audit.md", "the formats of logs")
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "common"])
 def test_the_same_visits_in_each_format(name: str) -> None:
     hits = log_of(sinners())

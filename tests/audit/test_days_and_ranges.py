@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from harness.audit_logs import BEGAN, DAY, FIRST, Hit, log_of, sinners, written
-from harness.audits import STANDARDS, audited
+from harness.audits import audited
 
 from scrapy_koster.audit import audited_robot, auditor
+from scrapy_koster.audit.addresses import Ranges, masked, networks_in
 from scrapy_koster.audit.auditor import audit
-from scrapy_koster.audit.clients import masked
 from scrapy_koster.audit.judging import Files, Version
-from scrapy_koster.audit.ranges import Ranges, networks_in
 from scrapy_koster.audit.result import Result
 
 ONE = (Version("robots.txt", float("-inf"), FIRST),)
@@ -25,6 +24,7 @@ def day_of(secs: int) -> str:
     return datetime.fromtimestamp(secs, timezone.utc).strftime("%Y-%m-%d")
 
 
+@pytest.mark.promise("docs/audit.md", "days: requests and violations")
 @pytest.mark.parametrize("reading", ["draft", "rfc9309"])
 def test_the_days_add_up(reading: str) -> None:
     robots = sinners()
@@ -37,6 +37,7 @@ def test_the_days_add_up(reading: str) -> None:
     assert sum(each["violations"] for each in found["days"]) == violations > 0
 
 
+@pytest.mark.promise("docs/audit.md", "day is null beyond 400 days")
 def test_days_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audited_robot, "DAYS_MOST", 3)
     hits = [Hit(BEGAN + n * DAY, RUDE, "/private/") for n in range(5)]
@@ -60,6 +61,7 @@ PUBLISHED = """{"creationTime": "2026-11-18T00:00:00.000000", "prefixes": [
   {"service": "x"}, 7, "198.51.100.1"]}"""
 
 
+@pytest.mark.promise("docs/audit.md", "googlebot (unverified); googlebot-image")
 @pytest.mark.parametrize(
     "text", [PUBLISHED, "# ours\n192.0.2.0/27 # a\n192.0.2.64/27\n2001:db8:1::/48\n198.51.100.1\n"]
 )
@@ -74,7 +76,7 @@ def test_what_is_not_from_the_published_ranges_is_another_robot(text: str) -> No
     ended = audit(
         Files(ONE), [("log", lambda: BufferedReader(BytesIO(log)))], masked, ranges=ranges
     )
-    found = Result(*ended, STANDARDS["draft"], masked, ranges=ranges).to_dict()
+    found = Result(*ended, ranges=ranges).to_dict()
     by_name = {robot["name"]: robot for robot in found["robots"]}
     keys = ("requests", "violations", "verified")
     assert {name: tuple(map(robot.get, keys)) for name, robot in by_name.items()} == {
@@ -93,6 +95,7 @@ def test_no_ranges(text: str) -> None:
         networks_in(text)
 
 
+@pytest.mark.promise("docs/audit.md", "a log that shrinks while it is read")
 def test_a_log_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(written([Hit(BEGAN + n, RUDE, "/private/") for n in range(30_000)]))
@@ -104,6 +107,6 @@ def test_a_log_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
             return super().read1(size)
 
     ended = audit(Files(ONE), [(str(path), lambda: Cutting(path.open("rb", buffering=0)))], masked)
-    found = Result(*ended, STANDARDS["draft"], masked).to_dict()
+    found = Result(*ended).to_dict()
     assert found["damaged"][0]["why"] == "it was cut while it was read: lines are missing"
     assert 0 < found["robots"][0]["requests"] < 30_000

@@ -91,6 +91,7 @@ LOGS = {
 }  # fmt: skip
 
 
+@pytest.mark.promise("docs/audit.md", "Traefik, Google Cloud, IIS, CloudFront and AWS")
 @pytest.mark.parametrize("log", LOGS.values(), ids=LOGS)
 def test_the_same_is_found(log: bytes) -> None:
     found = audited(log, versions=ONE)
@@ -124,6 +125,7 @@ NO_VISITS = {
 }
 
 
+@pytest.mark.promise("docs/audit.md", "lines without a request are counted")
 @pytest.mark.parametrize("log", NO_VISITS.values(), ids=NO_VISITS)
 def test_a_line_without_a_request_is_unread(log: bytes) -> None:
     found = audited(log, versions=ONE)

@@ -578,6 +578,7 @@ def rows() -> Iterator[list[str]]:
             yield [cell.strip().replace("\\|", "|") for cell in line.split("|")[1:-1]]
 
 
+@pytest.mark.promise("docs/check-codes.md", "the codes, with severity, reading, section and fix")
 def test_the_documented_codes_are_those_of_the_code() -> None:
     assert list(rows()) == [
         [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -38,6 +39,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.promise("docs/audit.md", "the table; GAP and IN 10 S; Crawl-delay kept")
 def test_the_table(robots: Robots, log: Path) -> None:
     ran = robots("audit", "--robots", "robots.txt", log)
     assert (ran.status, ran.err) == (1, "")
@@ -52,6 +54,7 @@ def test_the_table(robots: Robots, log: Path) -> None:
     assert "192.0.2.77" not in ran.out
 
 
+@pytest.mark.promise("docs/audit.md", "a violated rule; addresses as networks; --clients")
 def test_json_has_the_shape_that_is_promised(robots: Robots, log: Path) -> None:
     ran = robots("audit", "--robots", "robots.txt", "--json", log)
     [found] = ran.objects
@@ -80,6 +83,17 @@ def test_json_has_the_shape_that_is_promised(robots: Robots, log: Path) -> None:
     assert whole["robots"][0]["violated_rules"][0]["clients"] == ["192.0.2.77"]
 
 
+@pytest.mark.promise("docs/audit.md", "the keys of the JSON object, and of a robot")
+def test_the_keys_are_documented(robots: Robots, log: Path) -> None:
+    [found] = robots("audit", "--robots", "robots.txt", "--json", log).objects
+    text = (ROOT / "docs" / "audit.md").read_text("utf-8")
+    for head, shown in (("| key |", found), ("| key of a robot |", found["robots"][0])):
+        rows = text.partition(head)[2].partition("\n\n")[0]
+        documented = ", ".join(re.findall(r"(?m)^\| ([a-z_, ]+) \|", rows)).split(", ")
+        assert sorted(shown) == sorted(documented)
+
+
+@pytest.mark.promise("docs/audit.md", "-o FILE")
 def test_the_page(robots: Robots, log: Path, tmp_path: Path) -> None:
     ran = robots("audit", "--robots", "robots.txt", "-o", "page.html", log)
     assert ran.status == 1
@@ -96,6 +110,8 @@ def test_the_page(robots: Robots, log: Path, tmp_path: Path) -> None:
     assert (again.status, "cannot write" in again.err) == (2, True)
 
 
+@pytest.mark.promise("docs/commands.md", "audit: exit status 0, 1 and 3")
+@pytest.mark.promise("docs/audit.md", "exit status 3 if no line can be read")
 def test_exit_statuses(robots: Robots, log: Path, tmp_path: Path) -> None:
     good = tmp_path / "good.log"
     good.write_bytes(written([Hit(BEGAN, RUDE, "/")]))
@@ -143,6 +159,7 @@ def test_wrong_usage(robots: Robots, log: Path, arguments: list[str], why: str) 
     assert (ran.status, why in ran.err) == (2, True), ran.err
 
 
+@pytest.mark.promise("docs/audit.md", "--robots FILE@DATE, --reading, --log-format")
 def test_versions_readings_and_a_format_of_nginx(robots: Robots, log: Path) -> None:
     hits = log_of(sinners())
     log.write_bytes(written(hits, "nginx"))
@@ -165,6 +182,7 @@ def test_versions_readings_and_a_format_of_nginx(robots: Robots, log: Path) -> N
     )
 
 
+@pytest.mark.promise("docs/audit.md", "- for standard input")
 def test_standard_input_and_a_file_with_an_at(robots: Robots, log: Path, tmp_path: Path) -> None:
     (tmp_path / "robots@home").write_bytes(FIRST)
     ran = robots("audit", "--robots", "robots@home", "--json", "-", stdin=log.read_bytes())
@@ -173,6 +191,7 @@ def test_standard_input_and_a_file_with_an_at(robots: Robots, log: Path, tmp_pat
     assert both.objects[0]["robots"][0]["violations"] == 6
 
 
+@pytest.mark.promise("docs/audit.md", "requests of other programs are no violations")
 def test_many_robots_and_those_that_are_not_accused(robots: Robots, log: Path) -> None:
     hits = [Hit(BEGAN + n, f"x{n:x}bot/1", "/private/1") for n in range(60)]
     hits += [Hit(BEGAN + 70, "SomeApp/2", "/private/1"), Hit(BEGAN + 71, "late-bot/1", "/")]
@@ -188,6 +207,7 @@ def test_many_robots_and_those_that_are_not_accused(robots: Robots, log: Path) -
     )
 
 
+@pytest.mark.promise("docs/audit.md", "several sites: --site URL")
 def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:
     hits = [Hit(BEGAN, RUDE, "/private/1", host=host) for host in ("www.fict.org", "b.example")]
     log.write_bytes(written(hits, "vhost"))
@@ -198,6 +218,7 @@ def test_a_log_of_several_hosts_is_warned_of(robots: Robots, log: Path) -> None:
     assert of_one.objects[0]["site"] == "http://b.example"
 
 
+@pytest.mark.promise("docs/audit.md", "--ranges [NAME=]FILE")
 def test_published_ranges(robots: Robots, log: Path, tmp_path: Path) -> None:
     (tmp_path / "rudebot.json").write_text('{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}')
     (tmp_path / "ours").write_text("192.0.2.0/24\n")
@@ -209,16 +230,18 @@ def test_published_ranges(robots: Robots, log: Path, tmp_path: Path) -> None:
     assert [(robot["name"], robot["verified"]) for robot in found["robots"]] == [("rudebot", True)]
 
 
+@pytest.mark.promise("docs/audit.md", "robots that document rules of their own")
 def test_fallbacks_that_a_robot_documents_are_told(robots: Robots, log: Path) -> None:
     log.write_bytes(written([Hit(BEGAN, "AdsBot-Google (+http://www.google.com/x)", "/private/1")]))
     out = robots("audit", "--robots", "robots.txt", log).out
     assert "documented: it obeys records that name it, and not that for *" in out
 
 
+@pytest.mark.promise("docs/audit.md", "Ctrl-C shows the result so far")
 def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
     """Also while it waits for more of a pipe."""
     code = (
-        "import sys\nfrom scrapy_koster.commands import progress\nprogress._LINE_EACH_SECS = 0\n"
+        "import sys\nfrom scrapy_koster.commands import output\noutput._PROGRESS_SECS = 0\n"
         "from scrapy.cmdline import execute\nsys.exit(execute())\n"
     )
     (tmp_path / "run.py").write_text(code)
@@ -237,7 +260,7 @@ def test_ctrl_c_gives_what_was_read(log: Path, tmp_path: Path) -> None:
         assert process.stderr
         process.stdin.write(log.read_bytes())
         process.stdin.flush()
-        assert b"0 MB read" in process.stderr.readline()
+        assert b"5 lines read" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=forks.ENDS_SECS)
     assert process.returncode == 3
@@ -265,6 +288,7 @@ def hits_of(site: Site) -> list[Hit]:
     ]
 
 
+@pytest.mark.promise("docs/audit.md", "audit your own robot")
 async def test_a_server_that_was_crawled_by_us(crawl: Crawl, server: Server) -> None:
     site = server.site()
     site.robots = Reply(200, FIRST, delay=0.5)

@@ -29,7 +29,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.settings import Settings
 
 from scrapy_koster.commands.robots import RobotsCommand
-from scrapy_koster.commands.style import style_for
+from scrapy_koster.commands.style import takes_colours
 from scrapy_koster.protocol.access import Copy, Failure, Known
 from scrapy_koster.protocol.site import site_of
 from scrapy_koster.protocol.wording import utc
@@ -51,6 +51,7 @@ def file(tmp_path: Path) -> Path:
 # check
 
 
+@pytest.mark.promise("docs/commands.md", "check: a finding has its place, code, section and fix")
 def test_check_shows_place_code_section_and_the_fix(robots: Robots) -> None:
     ran = robots("check", "-", stdin=b"User-agent: a\nDisallow: /a*\nDisallow: /b*\nAllow\n")
     assert ran == Ran(
@@ -72,6 +73,7 @@ def test_check_shows_place_code_section_and_the_fix(robots: Robots) -> None:
     )
 
 
+@pytest.mark.promise("docs/commands.md", "check --json: an object per file")
 def test_check_in_json(robots: Robots, file: Path) -> None:
     ran = robots("check", "--json", file, "-", stdin=b"User-agent: a\nDisallow: /$\n")
     clean, found = ran.objects
@@ -97,6 +99,7 @@ def test_check_in_json(robots: Robots, file: Path) -> None:
     }
 
 
+@pytest.mark.promise("docs/commands.md", "check: the first 20 findings of a code; --all")
 def test_check_bounds_what_it_lists(robots: Robots) -> None:
     body = b"User-agent: a\n" + b"".join(b"Disallow: /%d*\n" % n for n in range(30))
     few, every = robots("check", "-", stdin=body), robots("check", "--all", "-", stdin=body)
@@ -106,6 +109,7 @@ def test_check_bounds_what_it_lists(robots: Robots) -> None:
     assert every.out.count("warning K042") == 30
 
 
+@pytest.mark.promise("docs/commands.md", "check --level; exit status 0 or 1")
 @pytest.mark.parametrize(
     ("level", "status", "codes"),
     [
@@ -140,6 +144,7 @@ AS_SENT: dict[str, tuple[bool, int | None]] = {
 TOLD_AS_TEXT = {case.id for case in CASES[:: so_many(8, 1)]}
 
 
+@pytest.mark.promise("docs/commands.md", "explain: the line that decides, by both standards")
 @each_case
 def test_explain_agrees_with_the_case(robots: Robots, tmp_path: Path, case: Case) -> None:
     (tmp_path / "a.txt").write_bytes(case.body)
@@ -174,6 +179,7 @@ HEADERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.promise("docs/commands.md", "--agent: a name, or a whole User-Agent header")
 @pytest.mark.parametrize(("header", "shown"), HEADERS)
 def test_explain_finds_the_name_in_a_header(robots: Robots, header: str, shown: str) -> None:
     body = b"User-agent: gptbot\nDisallow: /a\n"
@@ -182,6 +188,7 @@ def test_explain_finds_the_name_in_a_header(robots: Robots, header: str, shown: 
     assert ran.status == (1 if "gptbot" in shown else 0)
 
 
+@pytest.mark.promise("docs/commands.md", "explain: file is HTML or UTF-16")
 @pytest.mark.parametrize(
     ("body", "file", "said", "status"),
     [
@@ -202,6 +209,7 @@ def test_explain_names_what_the_file_is(
     assert as_json.objects[0]["file"] == file
 
 
+@pytest.mark.promise("docs/commands.md", "explain: sent as")
 def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
     url, body = "http://h/x/../secret", b"User-agent: *\nDisallow: /secret\n"
     for enabled in ("True", "False"):
@@ -213,6 +221,7 @@ def test_explain_goes_by_what_may_be_sent(robots: Robots) -> None:
         assert (verdict["line"], verdict["sent_as"]) == (2, "http://h/secret")
 
 
+@pytest.mark.promise("docs/commands.md", "explain: for several URLs, the highest exit status")
 def test_explain_of_several_urls_is_as_bad_as_the_worst(robots: Robots, file: Path) -> None:
     urls = [f"http://www.fict.org{path}" for path in ("/serv", "/orgo.gif", "/org/")]
     ran = robots("explain", "--json", "--robots", file, *urls)
@@ -225,6 +234,7 @@ def test_explain_of_several_urls_is_as_bad_as_the_worst(robots: Robots, file: Pa
     ]
 
 
+@pytest.mark.promise("docs/commands.md", "explain: a host without a scheme means https")
 def test_explain_of_a_host_assumes_https_and_says_so(robots: Robots, file: Path) -> None:
     hosts = ("www.fict.org/orgo.gif", "WWW.fict.org:8080", "localhost")
     ran = robots("explain", "--json", "--robots", file, *hosts, "http://fict.org/")
@@ -238,6 +248,7 @@ def test_explain_of_a_host_assumes_https_and_says_so(robots: Robots, file: Path)
     assert "www.fict.org/orgo.gif: https is assumed\n" in ran.err
 
 
+@pytest.mark.promise("docs/commands.md", "explain: hazard")
 @pytest.mark.parametrize(
     ("body", "cause", "words"),
     [
@@ -267,6 +278,7 @@ def test_explain_names_a_hazard(robots: Robots, body: str, cause: str | None, wo
     assert "\n  hazard" not in strict.out
 
 
+@pytest.mark.promise("docs/commands.md", "explain: robot and names")
 @pytest.mark.parametrize("reading", ["KosterRobotParser", "Rfc9309RobotParser"])
 @pytest.mark.parametrize(
     ("record", "name"), [("b", "b"), ("a", "a"), ("c", "a")], ids=["second", "first", "none"]
@@ -308,6 +320,7 @@ def test_explain_of_an_html_page(
     assert ("a challenge page (Anubis)" in ran.out) is (page is ANUBIS)
 
 
+@pytest.mark.promise("docs/commands.md", "explain: override")
 def test_explain_names_an_override(robots: Robots) -> None:
     body = b"User-agent: *\nDisallow: /a\n"
     entry = {"site": "http://h", "allow": ["/a"], "reason": "agreed", "until": "2999-12-31"}
@@ -327,6 +340,7 @@ def test_explain_names_an_override(robots: Robots) -> None:
     assert run(KOSTER_OVERRIDES=[entry | {"until": "2020-01-01"}]).status == 1
 
 
+@pytest.mark.promise("docs/commands.md", "explain: the name in your settings")
 @pytest.mark.parametrize(
     ("settings", "robot"),
     [
@@ -342,6 +356,7 @@ def test_explain_is_for_the_robot_of_the_settings(
     assert ran.objects[0]["robot"] == robot
 
 
+@pytest.mark.promise("docs/commands.md", "explain: because uses your KOSTER_PARSER")
 @pytest.mark.parametrize(
     ("parser", "allowed", "section"),
     [
@@ -370,6 +385,7 @@ OBEY = {"KOSTER_CRAWL_DELAY": "obey"}
 IGNORED = 'ignored; with KOSTER_CRAWL_DELAY = "obey"'
 
 
+@pytest.mark.promise("docs/commands.md", "explain: delay, its line and its effect")
 @pytest.mark.parametrize(
     ("settings", "fate"),
     [
@@ -411,6 +427,7 @@ def test_explain_forbids_what_asks_for_too_long_a_delay(robots: Robots) -> None:
 USAGE = b"User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: /b search=y\nLicense: l\n"
 
 
+@pytest.mark.promise("docs/commands.md", "explain: usage preferences")
 def test_explain_shows_what_a_page_may_be_used_for(robots: Robots) -> None:
     ran = robots("explain", "--robots", "-", "http://h/a", stdin=USAGE)
     assert ran.status == 0
@@ -442,6 +459,7 @@ def test_explain_forbids_what_a_crawl_with_purposes_refuses(robots: Robots) -> N
 # Sites
 
 
+@pytest.mark.promise("docs/commands.md", "explain: a fresh copy, or one fetch, which is stored")
 def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
     site = sites.server.site()
     site.robots = SECTION_4
@@ -465,6 +483,7 @@ def test_explain_asks_the_site_as_a_crawl_does(sites: Sites) -> None:
     assert ", fresh until 20" in text.out
 
 
+@pytest.mark.promise("docs/commands.md", "explain --refresh: a failure is not stored")
 def test_explain_asks_again_when_it_is_told_to(sites: Sites) -> None:
     site = sites.server.site()
     site.robots = [
@@ -493,6 +512,7 @@ def test_explain_asks_a_site_that_failed_when_its_retry_is_due(sites: Sites) -> 
     assert site.asked("/robots.txt") == 2
 
 
+@pytest.mark.promise("docs/commands.md", "explain: ground; exit status 3")
 @pytest.mark.parametrize(
     ("http", "settings", "expected"),
     [
@@ -536,6 +556,7 @@ def test_explain_of_a_site_that_is_not_there(sites: Sites) -> None:
     assert "\n  retry     not asked again before 20" in ran.out
 
 
+@pytest.mark.promise("docs/commands.md", "check URL: the Content-Type")
 def test_check_tells_how_a_site_serves_its_file(sites: Sites) -> None:
     html, none, plain, moved = (sites.server.site() for _ in range(4))
     rules = "User-agent: *\nDisallow:\n"
@@ -553,6 +574,7 @@ def test_check_tells_how_a_site_serves_its_file(sites: Sites) -> None:
     assert sites.run("check", plain.url("/")).status == 0
 
 
+@pytest.mark.promise("docs/commands.md", "the first 100 Sitemap lines")
 def test_sitemaps(sites: Sites) -> None:
     site = sites.server.site()
     many = "".join(f"Sitemap: /{n}.xml\n" for n in range(200))
@@ -573,6 +595,7 @@ def test_sitemaps(sites: Sites) -> None:
     assert verdict["sitemaps"] == []
 
 
+@pytest.mark.promise("docs/commands.md", "check URL: the robots.txt of its site; exit status 3")
 def test_check_asks_sites_too(sites: Sites) -> None:
     site, without, closed = (sites.server.site() for _ in range(3))
     down = sites.server.down()
@@ -625,6 +648,7 @@ def stored(place: Place) -> dict[str, Any]:
     return place.settings()
 
 
+@pytest.mark.promise("docs/commands.md", "cache list")
 def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "list", **stored)
     assert (ran.status, ran.err) == (0, "")
@@ -640,6 +664,7 @@ def test_cache_list(robots: Robots, stored: dict[str, Any]) -> None:
     assert len(starts) == 1
 
 
+@pytest.mark.promise("docs/commands.md", "cache list --json")
 def test_cache_list_in_json(robots: Robots, stored: dict[str, Any]) -> None:
     rows = {row["site"]: row for row in robots("cache", "list", "--json", **stored).objects}
     assert set(rows) == set(KNOWN)
@@ -658,6 +683,7 @@ def test_cache_list_in_json(robots: Robots, stored: dict[str, Any]) -> None:
     assert rows["http://down.example"]["reason"] == "HTTP 503"
 
 
+@pytest.mark.promise("docs/commands.md", "cache show, with the file")
 def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "show", SITE, **stored)
     assert ran.status == 0
@@ -681,6 +707,7 @@ def test_cache_show(robots: Robots, stored: dict[str, Any]) -> None:
     assert row["body"] == SECTION_4
 
 
+@pytest.mark.promise("docs/commands.md", "cache: a host with a port, and without; exit status 1")
 def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, Any]) -> None:
     down = robots("cache", "show", "http://down.example/page", **stored)
     assert (down.status, down.out.count("\n")) == (0, 8)
@@ -698,6 +725,7 @@ def test_cache_show_of_what_could_not_be_had(robots: Robots, stored: dict[str, A
     assert "etag" not in empty.out
 
 
+@pytest.mark.promise("docs/commands.md", "cache forget SITE, --all")
 def test_cache_forget(robots: Robots, stored: dict[str, Any]) -> None:
     ran = robots("cache", "forget", "www.fict.org", "http://a.example:8001/x", **stored)
     assert ran == Ran(0, f"forgotten: {SITE}\nforgotten: http://a.example:8001\n", "")
@@ -715,6 +743,7 @@ def test_cache_makes_no_file(robots: Robots, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.promise("docs/commands.md", "cache: exit status 3, the storage failed")
 def test_cache_that_fails(robots: Robots, tmp_path: Path) -> None:
     (tmp_path / "not.sqlite3").write_text("not a database " * 100)
     ran = robots("cache", "list", KOSTER_SQLITE_PATH=str(tmp_path / "not.sqlite3"))
@@ -726,6 +755,7 @@ def test_cache_that_fails(robots: Robots, tmp_path: Path) -> None:
 # Usage
 
 
+@pytest.mark.promise("docs/commands.md", "exit status 2 means wrong usage")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -749,7 +779,7 @@ def test_cache_that_fails(robots: Robots, tmp_path: Path) -> None:
         ("explain http://a/ -s ROBOTSTXT_USER_AGENT=(a)", "does not begin with a name token"),
         ("explain -s NONSENSE http://a/", "Invalid -s value, use -s NAME=VALUE"),
         ("explain http://a/ --robots - --refresh", "give one of --robots, --refresh and --at"),
-        ("cache", "scrapy robots cache [-h] list|show|forget"),
+        ("cache", "usage: scrapy robots cache [-h]"),
         ("cache", "the following arguments are required: list|show|forget"),
         ("cache list x", "not understood: x; see scrapy robots cache -h"),
         ("cache show", "the following arguments are required: SITE"),
@@ -766,6 +796,7 @@ def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
     assert said in ran.err.replace("\n", " ")
 
 
+@pytest.mark.promise("docs/commands.md", "the exit statuses")
 @pytest.mark.parametrize(
     ("verb", "statuses"),
     [
@@ -773,14 +804,16 @@ def test_wrong_usage(robots: Robots, arguments: str, said: str) -> None:
         ("explain", "0 allowed, 1 forbidden, 2 wrong usage, 3"),
         ("cache", "0 done, 1 a site is not stored, 2 wrong usage, 3"),
         ("cache forget", "0 done, 1 a site is not stored, 2 wrong usage, 3"),
+        ("report", "0 done, 2 wrong usage, 3"),
     ],
 )
 def test_help_tells_the_exit_status(robots: Robots, verb: str, statuses: str) -> None:
     ran = robots(*verb.split(), "--help")
     assert (ran.status, ran.err) == (0, "")
-    assert f"exit status: {statuses}" in ran.out
+    assert f"exit status: {statuses}" in ran.out.replace("\n", " ")
 
 
+@pytest.mark.promise("docs/commands.md", "-s NAME=VALUE and the options of all commands")
 def test_settings_are_taken_before_and_behind_the_command(robots: Robots, file: Path) -> None:
     explain = ["explain", "--json", "--robots", file, "http://h/"]
     for before, behind in (
@@ -818,6 +851,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.promise("docs/commands.md", "NO_COLOR and FORCE_COLOR")
 @pytest.mark.parametrize(
     ("stream", "environ", "coloured"),
     [
@@ -831,7 +865,7 @@ class Terminal(io.StringIO):
     ],
 )
 def test_colours(stream: io.StringIO, environ: dict[str, str], coloured: bool) -> None:
-    assert style_for(stream, environ).coloured is coloured
+    assert takes_colours(stream, environ) is coloured
 
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -858,6 +892,7 @@ def test_colours_change_no_text(
 NASTY_HOST = "a\u2028b\u202e\x9b31m\x1bc.example"
 
 
+@pytest.mark.promise("docs/commands.md", "text from the network is escaped and shortened")
 def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str, Any]) -> None:
     with closing(place.open("scrapy")) as storage:
         site = site_of(f"http://{NASTY_HOST}/")
@@ -894,6 +929,7 @@ def test_hostile_text_is_harmless(robots: Robots, place: Place, stored: dict[str
             assert all(len(line) < 1300 for line in ran.out.splitlines())
 
 
+@pytest.mark.promise("docs/commands.md", "exit status 4: standard output is full")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_standard_output_that_is_full_or_closed(tmp_path: Path, in_a_process: Robots) -> None:
     in_a_process("cache", "list")  # writes the project
@@ -943,6 +979,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
 
 
+@pytest.mark.promise("docs/commands.md", "the examples of check, explain and cache")
 def test_the_examples_of_the_documentation(robots: Robots, tmp_path: Path) -> None:
     [file] = blocks("text")
     (tmp_path / "robots.txt").write_text(file)
@@ -953,6 +990,7 @@ def test_the_examples_of_the_documentation(robots: Robots, tmp_path: Path) -> No
         assert robots(*shlex.split(command)) == Ran(int(status), output, "")
 
 
+@pytest.mark.promise("docs/commands.md", "the tables of options")
 def test_every_option_is_documented(robots: Robots) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`(--?[a-zA-Z]+)", text))
@@ -963,3 +1001,12 @@ def test_every_option_is_documented(robots: Robots) -> None:
         options.update(re.findall(r"(?<![\w-])--?[a-zA-Z]+", robots(*verb.split(), "-h").out))
     assert options - {"--help", "-h"} <= documented
     assert documented <= options | {"--help", "-h"}
+
+
+@pytest.mark.promise("docs/commands.md", "explain --json: the keys")
+def test_the_keys_of_explain_are_documented(robots: Robots) -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    rows = text.partition("| key in JSON |")[2].partition("\n\n")[0]
+    documented = ", ".join(re.findall(r"(?m)^\| ([a-z0-9_, ]+) \|", rows)).split(", ")
+    [verdict] = robots("explain", "--json", "--robots", "-", "http://h/", stdin=DELAY).objects
+    assert sorted(verdict) == sorted(documented)

@@ -23,10 +23,11 @@ NEEDED = "needs packages that are not installed"
 @pytest.fixture
 def base(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment with the base alone: none of the packages of an extra can be imported."""
-    for module in ("crawleruseragents", "jinja2", "redis", "rich", "warcio"):
+    for module in ("crawleruseragents", "jinja2", "redis", "warcio"):
         monkeypatch.setitem(sys.modules, module, None)
 
 
+@pytest.mark.promise("docs/commands.md", "which command needs which extra")
 @pytest.mark.parametrize(
     ("command", "feature", "extra"),
     [
@@ -46,12 +47,13 @@ def test_a_command_names_the_extra_in_one_line(
 
 
 def test_the_base_alone_imports_all_commands() -> None:
-    modules = ("crawleruseragents", "jinja2", "markupsafe", "redis", "rich", "warcio")
+    modules = ("crawleruseragents", "jinja2", "markupsafe", "redis", "warcio")
     code = f"import sys; sys.modules.update(dict.fromkeys({modules}))\n"
     code += "from scrapy_koster import Addon; import scrapy_koster.commands.subcommands"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=forks.ENDS_SECS)
 
 
+@pytest.mark.promise("docs/commands.md", "explain, check and cache need no extra")
 def test_commands_that_need_no_extra(base: None, robots: Robots) -> None:
     for status, *command in (
         (1, "check", "-"),
@@ -64,6 +66,7 @@ def test_commands_that_need_no_extra(base: None, robots: Robots) -> None:
         assert NEEDED not in ran.err
 
 
+@pytest.mark.promise("docs/commands.md", "explain --agent with a whole header needs tools")
 def test_the_robot_of_a_whole_header(base: None, robots: Robots) -> None:
     command = ["explain", "--robots", "-", "http://h/private", "--agent"]
     ran = robots(*command, "Mozilla/5.0 (compatible; GPTBot/1.2)", stdin=ROBOTS)
@@ -72,6 +75,7 @@ def test_the_robot_of_a_whole_header(base: None, robots: Robots) -> None:
     assert robots(*command, "GPTBot/1.2", stdin=ROBOTS).status == 1
 
 
+@pytest.mark.promise("docs/report.md", "a report needs tools")
 async def test_a_crawl_with_a_report_does_not_start(
     base: None, crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ def test_every_command_is_here(robots: Robots) -> None:
         )
 
 
+@pytest.mark.promise("docs/commands.md", "each command, by the example of its help")
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_the_example_runs(
     robots: Robots, in_a_process: Robots, folder: Path, command: list[str]

@@ -61,6 +61,8 @@ def folder(crawl: Crawl) -> Path:
     return folder
 
 
+@pytest.mark.promise("docs/commands.md", "explain --at: the settings and the robot of the crawl")
+@pytest.mark.promise("docs/evidence.md", "which line decided at a time in the past")
 async def test_explain_gives_each_verdict_of_a_crawl_of_sites_of_every_kind(
     crawl: Crawl, server: Server, folder: Path, robots: Robots
 ) -> None:
@@ -122,6 +124,7 @@ async def a_crawl_that_sees_all_versions(
     return days
 
 
+@pytest.mark.promise("docs/commands.md", "history: the versions; --json")
 async def test_four_versions(crawl: Crawl, server: Server, folder: Path, robots: Robots) -> None:
     site, clock = server.site(), JumpingClock()
     days = await a_crawl_that_sees_all_versions(crawl, site, clock)
@@ -148,6 +151,8 @@ async def test_four_versions(crawl: Crawl, server: Server, folder: Path, robots:
             assert [told["is_current"] for told in ran.objects] == [True, True]
 
 
+@pytest.mark.promise("docs/commands.md", "history --diff; explain --at as text")
+@pytest.mark.promise("docs/evidence.md", "how a robots.txt changed")
 async def test_the_text_of_both(crawl: Crawl, server: Server, folder: Path, robots: Robots) -> None:
     site, clock = server.site(), JumpingClock()
     days = await a_crawl_that_sees_all_versions(crawl, site, clock)
@@ -212,6 +217,7 @@ def test_without_an_archive(robots: Robots, tmp_path: Path) -> None:
         assert "A crawl writes one" in ran.err
 
 
+@pytest.mark.promise("docs/commands.md", "history: exit status 1 and 3")
 async def test_what_the_archive_does_not_have(
     crawl: Crawl, server: Server, folder: Path, robots: Robots
 ) -> None:
@@ -234,6 +240,7 @@ def test_a_time_that_is_none(robots: Robots, text: str) -> None:
     assert "Use ISO 8601" in ran.err
 
 
+@pytest.mark.promise("docs/evidence.md", "times are UTC unless you add an offset")
 @pytest.mark.parametrize(
     ("text", "epoch"),
     [

@@ -31,6 +31,7 @@ def database(tmp_path: Path) -> Path:
     return written(folder / "web-20261121T170000-1.sqlite3", every_kind())
 
 
+@pytest.mark.promise("docs/commands.md", "report: the newest data")
 def test_the_page_of_the_newest(robots: Robots, database: Path, tmp_path: Path) -> None:
     ran = robots("report")
     assert (ran.status, ran.err) == (0, "")
@@ -40,6 +41,7 @@ def test_the_page_of_the_newest(robots: Robots, database: Path, tmp_path: Path) 
     assert not list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.promise("docs/commands.md", "report --json")
 def test_json(robots: Robots, database: Path, tmp_path: Path) -> None:
     ran = robots("report", database, "--json")
     [found] = ran.objects
@@ -78,19 +80,24 @@ def test_json(robots: Robots, database: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "robots-report.html").exists()
 
 
+@pytest.mark.promise("docs/commands.md", "report --csv: a line per site")
+@pytest.mark.promise("docs/evidence.md", "the digest in report --csv")
 def test_csv_has_the_same_numbers(robots: Robots, database: Path) -> None:
     names, *lines = robots("report", database, "--csv").out.splitlines()
     column = names.split(",").index("refused_rule")
+    assert "digest" in names.split(",")
     assert len(lines) == 65
     assert sum(int(line.split(",")[column]) for line in lines) == 21
 
 
+@pytest.mark.promise("docs/commands.md", "report --against OLD")
 def test_against_an_older_one(robots: Robots, database: Path, tmp_path: Path) -> None:
     ran = robots("report", database, "-o", "new.html", "--against", database)
     assert ran.status == 0
     assert "Compared with Crawl of web" in (tmp_path / "new.html").read_text()
 
 
+@pytest.mark.promise("docs/commands.md", "report: exit status 3")
 def test_what_cannot_be_read(robots: Robots, tmp_path: Path) -> None:
     missing = robots("report", "missing.sqlite3")
     assert (missing.status, missing.out) == (3, "")
@@ -118,6 +125,7 @@ def test_no_crawl_has_written_one(robots: Robots) -> None:
     assert (ran.status, "set KOSTER_REPORT" in ran.err) == (2, True)
 
 
+@pytest.mark.promise("docs/report.md", "over 100,000 sites: 10,000 on the page, all in CSV")
 def test_too_many_sites_for_a_page(
     robots: Robots,
     database: Path,
@@ -197,6 +205,7 @@ def test_a_survey_speaks_of_a_survey(tmp_path: Path) -> None:
     assert "The survey had not finished" in made
 
 
+@pytest.mark.promise("docs/report.md", "exceptions that you chose: a dry run")
 def test_a_dry_run_has_fetched_what_is_forbidden(tmp_path: Path) -> None:
     made = page_about(tmp_path, every_kind(), dry_run=1)
     assert "Yes. This was a dry run. Forbidden requests that were sent: 26." in made
@@ -213,6 +222,7 @@ def test_a_crawl_of_which_nothing_was_refused(tmp_path: Path) -> None:
     assert "No. Only allowed requests were sent: 3." in made
 
 
+@pytest.mark.promise("docs/report.md", "what might have been missed")
 def test_what_was_let_through_and_missing_is_told(tmp_path: Path) -> None:
     tally = Tally()
     row(tally, "http://a.example").update(outcome=int(Standing.LET_THROUGH), allowed_unavailable=7)
@@ -228,6 +238,7 @@ def test_what_was_let_through_and_missing_is_told(tmp_path: Path) -> None:
     assert "Refused requests: 6 " in made
 
 
+@pytest.mark.promise("docs/report.md", "samples are labelled")
 def test_what_is_sampled_is_named_as_a_sample(tmp_path: Path) -> None:
     made = page_about(tmp_path, without_hazards())
     assert "RFC 9309 forbids 1 of a sample of 93 decisions" in made

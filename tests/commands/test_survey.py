@@ -28,10 +28,9 @@ from scrapy import cmdline
 from scrapy.settings import Settings
 
 from scrapy_koster.audit.logfile import LogError
-from scrapy_koster.commands import progress
-from scrapy_koster.commands.progress import progress_of
+from scrapy_koster.commands import output
 from scrapy_koster.commands.seeds import LINE_MAX_BYTES, Seeds, url_of
-from scrapy_koster.commands.style import Style, shown
+from scrapy_koster.commands.style import shown, table
 
 ROOT = Path(__file__).parents[2]
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -44,6 +43,7 @@ def buffered(octets: bytes) -> io.BufferedReader:
     return io.BufferedReader(io.BytesIO(octets))
 
 
+@pytest.mark.promise("docs/commands.md", "survey: a host means https; user:pw@ is removed")
 @pytest.mark.parametrize(
     ("line", "url"),
     [
@@ -84,13 +84,14 @@ BROKEN = {
 }  # fmt: skip
 
 
+@pytest.mark.promise("docs/commands.md", "survey: invalid lines are counted")
 @pytest.mark.parametrize("why", BROKEN)
 def test_broken_lines_are_named_and_counted(why: str) -> None:
     for line in BROKEN[why]:
         with closing(Seeds()) as seeds:
             file = buffered(b"http://before/\n" + line + b"\nhttp://behind/\n")
             assert list(seeds.read(file)) == [f"line 2: {why}"]
-            assert (seeds.lines, seeds.broken, len(seeds)) == (3, 1, 2)
+            assert (seeds.counts["lines"], seeds.counts["broken"], len(seeds)) == (3, 1, 2)
 
 
 def test_lists_as_they_come() -> None:
@@ -99,7 +100,7 @@ def test_lists_as_they_come() -> None:
             b"\xef\xbb\xbfhttp://a/1\r\n\r\n# http://c/\n  http://a/2 \nhttp://a/1\nHTTP://A/1#x\nb"
         )
         assert list(seeds.read(buffered(file))) == []
-        assert (seeds.lines, seeds.skipped, seeds.repeated, seeds.broken) == (7, 2, 2, 0)
+        assert seeds.counts == {"lines": 7, "skipped": 2, "repeated": 2, "broken": 0}
         firsts = dict(seeds.firsts())
         assert len(seeds) == 3
         assert sorted(firsts.values()) == ["http://a/1", "https://b/"]
@@ -107,12 +108,14 @@ def test_lists_as_they_come() -> None:
         assert rest == {"http://a/1": ["http://a/2"], "https://b/": []}
 
 
+@pytest.mark.promise("docs/commands.md", "survey: a list as gz, bz2 or xz")
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 def test_a_list_that_is_compressed(compress: Callable[[bytes], bytes]) -> None:
     packed = compress(b"http://a/\nhttp://b/\nftp://c/\nhttp://a/\n")
     with closing(Seeds()) as seeds:
         assert len(list(seeds.read(buffered(packed)))) == 1
-        assert (len(seeds), seeds.lines, seeds.repeated, seeds.broken) == (2, 4, 1, 1)
+        assert len(seeds) == 2
+        assert seeds.counts == {"lines": 4, "skipped": 0, "repeated": 1, "broken": 1}
     with closing(Seeds()) as seeds, pytest.raises(LogError, match="damaged"):
         list(seeds.read(buffered(packed[:-6])))
 
@@ -120,36 +123,23 @@ def test_a_list_that_is_compressed(compress: Callable[[bytes], bytes]) -> None:
 # Progress
 
 
-def test_a_line_each_five_seconds_where_there_is_no_terminal(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_line_each_five_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    now, said = 1000.0, list[str]()
-    monkeypatch.setattr(progress, "monotonic", lambda: now)
-    with progress_of(10, said.append, "{done} done, {more}".format) as show:
-        for now, done in ((1004.9, 1), (1005.0, 2), (1009.9, 3), (1010.1, 4)):  # noqa: B007
-            show(done=done, more=5)
-    assert said == ["2 done, 5", "4 done, 5"]
-
-
-def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
-    with progress_of(2, print, "{done} done, {more}".format) as show:
-        show(done=2, more=5)
-    assert "2 done, 5" in terminal.getvalue()
-    assert "━━━" in terminal.getvalue()
+    now = 1000.0
+    monkeypatch.setattr(output, "monotonic", lambda: now)
+    show = output.progress_of("{done} done, {more}".format)
+    for now, done in ((1004.9, 1), (1005.0, 2), (1009.9, 3), (1010.1, 4)):  # noqa: B007
+        show(done=done, more=5)
+        show(done=done, more=5)
+    assert capsys.readouterr().err == "scrapy robots: 2 done, 5\nscrapy robots: 4 done, 5\n"
 
 
 def test_tables() -> None:
     rows = [(1, "[b]a[/b]" * 10), (1000, "\x1b[2J\u202e :smile:")]
     for coloured in (False, True):
-        table = Style(coloured=coloured).table(("N", "TEXT"), rows)
-        assert re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(map(shown, table))) == (
+        lines = [shown(line, coloured=coloured) for line in table(("N", "TEXT"), rows)]
+        assert re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(lines)) == (
             f"   N  TEXT\n   1  {'[b]a[/b]' * 10}\n1000  \\x1b[2J\\u202e :smile:"
         )
 
@@ -214,6 +204,7 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.promise("docs/commands.md", "survey: the tables, --json, -o; exit status 1")
 def test_it_tells_what_would_be_refused(survey: Survey, server: Server) -> None:
     ruled, closed, absent = (server.site() for _ in range(3))
     ruled.robots, closed.robots = RULES, Reply(403)
@@ -264,6 +255,7 @@ def test_it_tells_what_would_be_refused(survey: Survey, server: Server) -> None:
     assert as_json.json["rules"] == [rule]
 
 
+@pytest.mark.promise("docs/commands.md", "survey: duplicate, blank and comment lines")
 def test_lines_that_are_repeated_or_broken_are_told(survey: Survey, server: Server) -> None:
     site = server.site()
     urls = [*site.urls(2), site.url("/0"), site.url("/0"), "ftp://a/", "", "# x"]
@@ -281,14 +273,20 @@ def test_lines_that_are_repeated_or_broken_are_told(survey: Survey, server: Serv
     assert (cut.status, "cannot read 'cut.gz': damaged" in cut.err) == (2, True)
 
 
+@pytest.mark.promise("docs/commands.md", "survey --verdicts; exit status 3")
+@pytest.mark.promise(
+    "docs/evidence.md", "a survey with KOSTER_ARCHIVE archives the sites of a list"
+)
 def test_the_verdict_on_each_url(survey: Survey, server: Server) -> None:
     site, closed, down = server.site(), server.site(), server.down()
     site.robots, closed.robots = RULES, Reply(403)
     file = survey.write(
         site.url("/=a"), site.url("/private,x"), closed.url("/"), down.url("/"), "ftp://a/"
     )
-    ran = survey(file, "--verdicts", "verdicts.csv")
+    ran = survey(file, "--verdicts", "verdicts.csv", "-s", "KOSTER_ARCHIVE=evidence")
     assert ran.status == 3
+    [index] = (survey.folder / "evidence").glob("*.cdxj")
+    assert f":{site.port})/robots.txt " in index.read_text()
     with (survey.folder / "verdicts.csv").open(newline="") as lines:
         found = {row["url"]: row for row in csv.DictReader(lines)}
     assert {url: (row["verdict"], row["line"]) for url, row in found.items()} == {
@@ -301,6 +299,7 @@ def test_the_verdict_on_each_url(survey: Survey, server: Server) -> None:
     assert "403" in found[closed.url("/")]["because"]
 
 
+@pytest.mark.promise("docs/commands.md", "survey: a URL that another middleware ends")
 def test_a_url_that_is_not_decided_on_has_no_verdict(survey: Survey, server: Server) -> None:
     site = server.site()
     middlewares = {"the_middleware.Answering": 50}
@@ -344,6 +343,7 @@ PROJECT = {
 }
 
 
+@pytest.mark.promise("docs/commands.md", "survey: sites by usage preference")
 def test_it_counts_sites_by_what_they_state(survey: Survey, server: Server) -> None:
     sites = [server.site() for _ in range(4)]
     for site, line in zip(
@@ -365,6 +365,7 @@ def test_it_counts_sites_by_what_they_state(survey: Survey, server: Server) -> N
     assert as_json.json["usage"] == {"search": {"y": 1, "n": 0}, "train-ai": {"y": 1, "n": 2}}
 
 
+@pytest.mark.promise("docs/commands.md", "survey: your settings, but no pipelines or feeds")
 def test_in_a_project(survey: Survey, server: Server) -> None:
     (survey.folder / "scrapy.cfg").write_text("[settings]\ndefault = the_settings\n")
     lines = [f"{name} = {value!r}" for name, value in PROJECT.items()]
@@ -381,6 +382,7 @@ def test_in_a_project(survey: Survey, server: Server) -> None:
     assert left.isdisjoint({"crawl.html", "job", "items.json"})
 
 
+@pytest.mark.promise("docs/commands.md", "survey: KOSTER_CRAWL_DELAY is ignored")
 def test_no_page_waits_for_its_turn(survey: Survey, server: Server) -> None:
     site = server.site()
     site.robots = "User-agent: *\nCrawl-delay: 50\nDisallow: /private\n"
@@ -397,6 +399,7 @@ def test_a_site_that_cannot_be_asked(survey: Survey, server: Server) -> None:
     assert "1  would be refused: unavailable" in ran.out
 
 
+@pytest.mark.promise("docs/commands.md", "survey: the first ten invalid lines are reported")
 def test_hostile_lines_are_harmless(survey: Survey, server: Server) -> None:
     site = server.site()
     site.robots = b"User-agent: *\nDisallow: /\x1b[2J\xe2\x80\xae\nDisallow: /[bold]\nDisallow: /\n"
@@ -493,6 +496,7 @@ class Many:
         return [asked.header("Host") for asked in self.site.requests]
 
 
+@pytest.mark.promise("docs/commands.md", "survey: continue with the same command")
 def test_interrupted_and_resumed(survey: Survey, server: Server) -> None:
     many = Many(server, 40, 4)
     file = survey.write(*many.urls())

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.crawling import Crawl, RecordingSpider
-from harness.replies import Reply
 from harness.server import Server
 from scrapy import Request
 from scrapy.core.downloader import Downloader
@@ -93,18 +91,6 @@ async def test_a_crawl_says_that_it_is_off(crawl: Crawl, server: Server) -> None
     assert line == "scrapy-koster is off: ROBOTSTXT_OBEY is False, so robots.txt is not obeyed"
 
 
-async def test_a_crawl_that_is_off_names_the_requests_that_it_leaves(
-    crawl: Crawl, server: Server, tmp_path: Path
-) -> None:
-    site = server.site()
-    site.robots = Reply(503)
-    given = {"JOBDIR": str(tmp_path / "job"), "KOSTER_IDLE_LIMIT_SECS": 0}
-    await crawl(urls=[site.url("/page")], settings=given)
-    result = await crawl(urls=[], settings={**given, "ROBOTSTXT_OBEY": False})
-    [line] = result.logged(logging.INFO, "scrapy_koster.addon")
-    assert "Requests that wait in koster-parked.sqlite3 in your JOBDIR stay there" in line
-
-
 @pytest.mark.parametrize("key", [KosterMiddleware, "scrapy_koster.KosterMiddleware"])
 def test_a_component_with_a_place_keeps_it(key: Any) -> None:
     settings = updated({"DOWNLOADER_MIDDLEWARES": {key: 42, SCRAPYS: 90}})
@@ -173,33 +159,10 @@ def test_ours_named_by_the_user_is_not_wrapped_again(scheduler: type) -> None:
     assert settings.get("KOSTER_FALLBACK_SCHEDULER") is None
 
 
-def no_class() -> None:
-    """What SCHEDULER may name, and no scheduler."""
-
-
-@pytest.mark.parametrize("scheduler", [dict, f"{__name__}.no_class", no_class])
-def test_an_error_about_the_scheduler_names_the_setting_of_the_user(scheduler: Any) -> None:
-    with pytest.raises(TypeError, match=r"^Invalid SCHEDULER: .* the scheduler interface"):
-        updated({"SCHEDULER": scheduler})
-
-
 def test_a_scheduler_cannot_fall_back_to_itself() -> None:
     crawler = Crawler(Spider, {"KOSTER_FALLBACK_SCHEDULER": DeferringScheduler})
     with pytest.raises(ValueError, match="falls back to it"):
         DeferringScheduler.from_crawler(crawler)
-
-
-@pytest.mark.parametrize("priority", ["project", "spider"])
-def test_others_find_several_names_as_text(priority: str) -> None:
-    settings = updated(**{priority: {"ROBOTSTXT_USER_AGENT": ["figtree-images", "figtree"]}})
-    assert settings["ROBOTSTXT_USER_AGENT"] == "figtree-images, figtree"
-    settings.set("ROBOTSTXT_USER_AGENT", "other", priority)
-    assert settings["ROBOTSTXT_USER_AGENT"] == "other"
-
-
-def test_names_that_are_none_are_left_to_the_crawl() -> None:
-    settings = updated(project={"ROBOTSTXT_USER_AGENT": [3]})
-    assert settings.getlist("ROBOTSTXT_USER_AGENT") == [3]
 
 
 async def test_in_the_settings_of_a_spider(crawl: Crawl, server: Server) -> None:

@@ -88,7 +88,7 @@ def opened(
     set_clock(crawler, clock)
     limited = partial(LookaheadLimit, young=first, waiting=100, sockets=100)
     never: Any = Never()
-    assembly = assembly_of(crawler, Parts(fetch=never, lookahead=limited))
+    assembly = assembly_of(crawler, Parts(fetcher=lambda *_, **__: never, lookahead=limited))
     scheduler = DeferringScheduler.from_crawler(crawler)
     assembly.parked.open(is_kept=False)
     return scheduler, assembly

@@ -124,9 +124,7 @@ SOURCE = Path(__file__).parents[2] / "scrapy_koster"
 WAYS_OUT = {
     "crawl/messages/log.py": {"import logging", "logging.getLogger"},
     "commands/output.py": {"print", "sys.stdout", "sys.stderr"},
-    "commands/style.py": {"import rich.console"},  # it makes text, which output.py prints
-    "commands/progress.py": {"import rich.console", "sys.stderr"},  # numbers alone
-    "commands/robots.py": {"import traceback", "sys.stdout"},  # to know whether it is a terminal
+    "commands/robots.py": {"import traceback"},
 }
 """The modules that text may leave by, and how."""
 
@@ -151,8 +149,6 @@ def ways_out(module: ast.Module) -> Iterator[str]:
 WRITERS = (
     "logging",
     "pprint",
-    "rich",
-    "rich.console",
     "scrapy.utils.log",
     "traceback",
     "twisted.logger",
@@ -208,32 +204,6 @@ def logger() -> Iterator[logging.Logger]:
     logger.setLevel(logging.NOTSET)
     logger.propagate = True
     logger.handlers.clear()
-
-
-class Shown:
-    """Counts how often it became text."""
-
-    count = 0
-
-    def __str__(self) -> str:
-        self.count += 1
-        return "shown"
-
-
-def test_a_line_that_no_handler_takes_costs_nothing(log: Log, logger: logging.Logger) -> None:
-    """Scrapy sets LOG_LEVEL on its handler: the logger would take every line."""
-    handler, value = logging.NullHandler(logging.INFO), Shown()
-    logger.handlers[:] = [handler]  # pytest puts its own there
-    log.debug("%(value)s", value=value)
-    assert value.count == 0
-    log.info("%(value)s", value=value)
-    assert value.count == 1
-    child = Log(f"{NAME}.below", log._crawler)
-    child.info("%(value)s", value=value)
-    assert value.count == 2
-    logger.setLevel(logging.WARNING)
-    log.info("%(value)s", value=value)
-    assert value.count == 2
 
 
 def test_without_a_handler_a_warning_is_shown_as_python_shows_it(

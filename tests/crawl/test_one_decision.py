@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from time import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -18,7 +19,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 import scrapy_koster
 from scrapy_koster import KosterMiddleware
 from scrapy_koster.commands.explained import explain
-from scrapy_koster.commands.lookup import Learnt
+from scrapy_koster.commands.lookup import Basis
 from scrapy_koster.crawl.assembly import Assembly, Parts, assembly_of
 from scrapy_koster.crawl.decision import is_plainly_allowed
 from scrapy_koster.protocol.access import Answer, Copy
@@ -102,9 +103,9 @@ async def begun(name: str) -> Asked:
     crawler.spider = Spider("asks")
     crawler.stats = MemoryStatsCollector(crawler)
     crawler.engine = cast("ExecutionEngine", SimpleNamespace(_slot=None))
-    parts = assembly_of(crawler, Parts(fetch=fetch))
+    parts = assembly_of(crawler, Parts(fetcher=lambda *_, **__: fetch))
     middleware = KosterMiddleware.from_crawler(crawler)
-    middleware._enforcement.keep_delays(parts.pacer)
+    middleware.enforcement.keep_delays(parts.pacer)
     state = parts.sites.state_of(SITE)
     assert state is not None
     await parts.sites.wait(state, Request(SITE))
@@ -121,14 +122,8 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
     state = parts.sites.state_of(url)
     assert state is not None
     assert not waits(state.step)
-    learnt = Learnt(state.step, state.source, state.parser)
-    explained = explain(
-        url,
-        "figtree",
-        learnt=learnt,
-        config=parts.config,
-        failed=lambda error: pytest.fail(repr(error)),
-    )
+    basis = Basis(state.step, state.source, state.parser, parts.config, "figtree", time())
+    explained = explain(url, "figtree", basis, failed=lambda error: pytest.fail(repr(error)))
     found: dict[str, Any] = {
         "explain": None if explained.verdict.allowed else said(explained.verdict)
     }
@@ -139,7 +134,7 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
             await waiting
 
     async def sent() -> None:
-        middleware._enforcement.check_before_sending(Request(url))
+        middleware.enforcement.check_before_sending(Request(url))
 
     async def ended_there() -> None:
         process_response: Any = middleware.process_response
@@ -160,8 +155,8 @@ async def answers(asked: Asked, url: str) -> dict[str, Any]:
     if url.endswith("/robots.txt"):
         del found["final URL"]  # it has no other site to wait for
     found["is_allowed"] = None if middleware.is_allowed(url) else found["explain"]
-    verdict = middleware.refusal(Request(url))
-    found["link filter"] = None if verdict is None else said(verdict)
+    dropped = middleware.enforcement.drop_link(Request(url))
+    found["link filter"] = None if dropped is None else said(dropped.verdict)
     return found
 
 
@@ -182,7 +177,7 @@ async def test_whoever_asks_is_told_the_same(crawl: Crawl, name: str) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 async def test_the_shortcut_says_yes_only_to_what_is_allowed(crawl: Crawl, name: str) -> None:
     asked, wrong = await begun(name), []
-    enforcement = asked.middleware._enforcement
+    enforcement = asked.middleware.enforcement
     if asked.parts.config.pace.obeys:  # a site with a delay is looked at before the shortcut
         enforcement.keep_delays(None)
     for path in PATHS:

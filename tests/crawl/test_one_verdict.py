@@ -14,7 +14,7 @@ from scrapy.crawler import Crawler
 
 from scrapy_koster import RobotsForbidden
 from scrapy_koster.commands.explained import explain
-from scrapy_koster.commands.lookup import Learnt
+from scrapy_koster.commands.lookup import Basis
 from scrapy_koster.crawl.config import config_of
 from scrapy_koster.parsers.koster import KosterRobotParser
 from scrapy_koster.protocol.access import Copy
@@ -41,14 +41,10 @@ def explained(url: str, body: bytes, robot: str) -> Verdict:
     site = site_of(url)
     assert site is not None
     copy = Copy(site.robots_url, 200, body, None, None, time(), time())
-    learnt = Learnt(Obey(copy, time()), Source.FILE, KosterRobotParser(body))
-    return explain(
-        Request(url).url,
-        robot,
-        learnt=learnt,
-        config=CONFIG,
-        failed=lambda error: pytest.fail(repr(error)),
-    ).verdict
+    step = Obey(copy, time())
+    basis = Basis(step, Source.FILE, KosterRobotParser(body), CONFIG, robot, time())
+    url = Request(url).url
+    return explain(url, robot, basis, failed=lambda error: pytest.fail(repr(error))).verdict
 
 
 @pytest.mark.long

@@ -55,9 +55,7 @@ def breaker_of(storage: type[Failing], **settings: Any) -> Iterator[StorageCalls
     crawler = get_crawler(Spider, {"KOSTER_STORAGE": storage, **settings})
     crawler.spider = Spider("x")
     silent: Any = SimpleNamespace(warning=lambda *_, **__: None, info=lambda *_, **__: None)
-    counts: Any = SimpleNamespace(
-        storage_error=lambda: None, storage_hit=lambda: None, storage_miss=lambda: None
-    )
+    counts: Any = SimpleNamespace(inc_value=lambda *_: None)
     breaker = StorageCalls(Config.from_crawler(crawler), "fig", counts, silent, storage.clock)
     with closing(breaker._threads):
         yield breaker

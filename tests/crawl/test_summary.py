@@ -93,7 +93,7 @@ def test_a_site_is_counted_as_what_it_is_in_the_end(caplog: pytest.LogCaptureFix
         for before, now in zip([None, *standings], standings, strict=False):
             counting.stands(site(number), now, before)
     for how in [*[Retrieval.FETCHED] * 3, *[Retrieval.FROM_STORAGE] * 2, Retrieval.REVALIDATED]:
-        counting.learnt(how)
+        counting.copies[how] += 1
     sites = ", ".join(
         f"{count} {standing.words}"
         for standing in Standing

@@ -57,6 +57,7 @@ def folder(crawl: Crawl) -> Iterator[Path]:
     check(folder)
 
 
+@pytest.mark.promise("docs/evidence.md", "the digest of a verdict; mode 0600; warcio check")
 async def test_each_hop_is_a_request_and_a_response(
     crawl: Crawl, server: Server, folder: Path
 ) -> None:
@@ -101,6 +102,7 @@ async def test_nothing_is_written_by_itself(crawl: Crawl, server: Server) -> Non
     assert not list(crawl.folder.rglob("*.warc.gz"))
 
 
+@pytest.mark.promise("docs/evidence.md", "warcinfo: each setting that decides")
 async def test_the_settings_that_decide_are_told_and_no_secret(
     crawl: Crawl, server: Server, folder: Path
 ) -> None:
@@ -126,6 +128,7 @@ async def test_the_settings_that_decide_are_told_and_no_secret(
     assert b"secret" not in gzip.decompress(path.read_bytes())
 
 
+@pytest.mark.promise("docs/evidence.md", "no secrets of a request")
 async def test_what_is_secret_in_a_request_is_not_written(
     crawl: Crawl, server: Server, folder: Path
 ) -> None:
@@ -145,6 +148,7 @@ async def test_what_is_secret_in_a_request_is_not_written(
         assert secret.encode() not in written
 
 
+@pytest.mark.promise("docs/evidence.md", "conversion; WARC-Truncated")
 async def test_a_body_that_is_cut_and_one_that_is_compressed(
     crawl: Crawl, server: Server, folder: Path
 ) -> None:
@@ -170,6 +174,7 @@ async def test_a_body_that_is_cut_and_one_that_is_compressed(
         assert copy == verdict.known
 
 
+@pytest.mark.promise("docs/evidence.md", "revisit: a 304")
 async def test_a_renewed_copy_is_a_revisit_of_its_record(
     crawl: Crawl, server: Server, folder: Path
 ) -> None:
@@ -191,6 +196,7 @@ async def test_a_renewed_copy_is_a_revisit_of_its_record(
     assert [copy.body for copy in known_of(folder, site)][-1] == RULES.encode()
 
 
+@pytest.mark.promise("docs/evidence.md", "resource: a copy of the storage")
 async def test_a_warm_storage_leaves_evidence(crawl: Crawl, server: Server, folder: Path) -> None:
     sites = [server.site() for _ in range(3)]
     for site in sites:
@@ -212,6 +218,7 @@ async def test_a_warm_storage_leaves_evidence(crawl: Crawl, server: Server, fold
         assert record.headers["WARC-Date"][:19] + "Z" == verdict.to_dict()["fetched"]
 
 
+@pytest.mark.promise("docs/evidence.md", "metadata: a failure and its reason")
 async def test_failures(crawl: Crawl, server: Server, folder: Path) -> None:
     failing, silent, hanging = (server.site() for _ in range(3))
     failing.robots, silent.robots, hanging.robots = Reply(503, "later"), Reset(), Hang()
@@ -234,6 +241,7 @@ def warnings(result: CrawlResult) -> list[str]:
     return result.logged(logging.WARNING, "scrapy_koster.crawl.fetching.archiver")
 
 
+@pytest.mark.promise("docs/evidence.md", "a folder that cannot be written: one warning")
 async def test_a_folder_that_cannot_be_written_is_one_warning(crawl: Crawl, server: Server) -> None:
     sites = [server.site() for _ in range(3)]
     for site in sites:
@@ -258,6 +266,7 @@ def redis_url() -> str:
     return common_server().url()
 
 
+@pytest.mark.promise("docs/evidence.md", "a copy of another worker of the fleet")
 async def test_a_fleet_has_each_robots_txt_once(
     crawl: Crawl, server: Server, redis_url: str, folder: Path, prefix: str
 ) -> None:
@@ -314,6 +323,7 @@ class FullDisk:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+@pytest.mark.promise("docs/evidence.md", "a full disk; koster/archive/error")
 async def test_a_disk_that_is_full_for_a_time_loses_what_was_learnt_then(
     crawl: Crawl, server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,12 +120,6 @@ class Heading(KosterMiddleware):
         return response
 
 
-class HeadingForSpider(KosterMiddleware):
-    def process_response(self, request: Request, response: Any, spider: Any) -> Any:
-        response.headers.appendlist("X-Own", spider.crawler and response.url)
-        return response
-
-
 class HeadingLater(KosterMiddleware):
     async def process_response(self, request: Request, response: Any) -> Any:
         response.headers.appendlist("X-Own", response.url)
@@ -139,9 +133,8 @@ class Seeing(RecordingSpider):
         self.own.extend(response.headers.getlist("X-Own"))
 
 
-@pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 @pytest.mark.parametrize("handlers", [{"http": Following}, {}], ids=["following", "Scrapy's"])
-@pytest.mark.parametrize("kind", [Heading, HeadingLater, HeadingForSpider])
+@pytest.mark.parametrize("kind", [Heading, HeadingLater])
 async def test_a_process_response_of_a_subclass_runs_too(
     crawl: Crawl, site: Site, kind: type[KosterMiddleware], handlers: dict[str, Any]
 ) -> None:

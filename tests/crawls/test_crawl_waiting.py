@@ -330,16 +330,6 @@ def test_a_command_for_one_page_waits_for_one_answer(
     assert "KOSTER_IDLE_LIMIT_SECS" not in run.stderr
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_for_one_page_of_a_host_that_does_not_exist_ends_as_scrapys(
-    tmp_path: Path, command: str
-) -> None:
-    run = run_command(tmp_path, command, "http://nosuch-host.invalid/page")
-    assert run.returncode == (1 if command.startswith("shell") else 0)
-    assert "scrapy.exceptions.CannotResolveHostError: " in run.stderr
-    assert "answered" not in run.stdout
-
-
 STUCK = """
 from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess

@@ -12,15 +12,16 @@ from harness.audit_logs import (
     FIRST,
     SECOND,
 )
+from scrapy_koster.audit.addresses import masked
 from scrapy_koster.audit.auditor import audit
-from scrapy_koster.audit.clients import masked
 from scrapy_koster.audit.judging import Files, Version
-from scrapy_koster.audit.result import KEYS, Result
+from scrapy_koster.audit.result import Result
+from scrapy_koster.protocol.wording import STANDARD_KEYS
 
 VERSIONS = (Version("new.txt", CHANGED, SECOND), Version("old.txt", float("-inf"), FIRST))
 
 
-STANDARDS = {key: standard for standard, key in KEYS.items()}
+STANDARDS = {key: standard for standard, key in STANDARD_KEYS.items()}
 
 
 def audited(
@@ -29,5 +30,5 @@ def audited(
     opened: list[tuple[str, Any]] = [
         (f"log{n}", partial(BufferedReader, BytesIO(log))) for n, log in enumerate(logs)
     ]
-    result = audit(Files(versions), opened, masked, **options)
-    return Result(*result, STANDARDS[reading], masked).to_dict()
+    result = audit(Files(versions), opened, masked, reading=STANDARDS[reading], **options)
+    return Result(*result).to_dict()

@@ -68,8 +68,8 @@ IN_SHORT = {
         ' `headers_received` that stops downloads, also with KOSTER_UNAVAILABLE = "allow"'
     ),
     ("the parts of the crawl", STOPPED): (
-        "a parser, scheduler, KosterMiddleware, RobotsMetaMiddleware or UsageMiddleware that raises"
-        " NotConfigured, cannot be built or opened, or is taken out"
+        "a parser, scheduler or KosterMiddleware that raises NotConfigured, cannot be built or"
+        " opened, or is taken out"
     ),
 }
 """Long lists of faults, by their group and result, as the page has them."""

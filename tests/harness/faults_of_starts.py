@@ -12,7 +12,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.robotstxt import RobotParser
 
 from harness.wrong_settings import NO_FILES, WRONG
-from scrapy_koster import KosterMiddleware, RobotsMetaMiddleware, UsageMiddleware
+from scrapy_koster import KosterMiddleware
 
 
 @dataclass(frozen=True)
@@ -58,18 +58,6 @@ class KosterOff(KosterMiddleware):
         raise NotConfigured("no luck")
 
 
-class MetaOff(RobotsMetaMiddleware):
-    @classmethod
-    def from_crawler(cls, crawler: Any) -> Any:
-        raise NotConfigured("no luck")
-
-
-class UsageOff(UsageMiddleware):
-    @classmethod
-    def from_crawler(cls, crawler: Any) -> Any:
-        raise NotConfigured("no luck")
-
-
 _SETTINGS, _PARTS = "the settings", "the parts of the crawl"
 _TAKEN_OUT = "there is no KosterMiddleware"
 FAULTS = (
@@ -108,22 +96,5 @@ FAULTS = (
         "a KosterMiddleware that raises NotConfigured",
         _TAKEN_OUT,
         [{"DOWNLOADER_MIDDLEWARES": {KosterMiddleware: None, KosterOff: 100}}],
-    ),
-    StartFault(
-        _PARTS,
-        "a RobotsMetaMiddleware that raises NotConfigured",
-        "RobotsMetaMiddleware is in SPIDER_MIDDLEWARES",
-        [{"SPIDER_MIDDLEWARES": {RobotsMetaMiddleware: None, MetaOff: 100}}],
-    ),
-    StartFault(
-        _PARTS,
-        "a crawl with purposes and a UsageMiddleware that raises NotConfigured",
-        "there is no UsageMiddleware",
-        [
-            {
-                "SPIDER_MIDDLEWARES": {UsageMiddleware: None, UsageOff: 90},
-                "KOSTER_USAGE_PURPOSES": ["train-ai"],
-            }
-        ],
     ),
 )

@@ -38,8 +38,8 @@ WRITERS = {
     "waiters": {"Sites.wait", "Sites._look"},
     "timer": {"Sites.happens", "Sites._stop_timer", "Sites._due"},
     "delays": {"SiteState.learn", "Delays.secs_of"},
-    "standing": {"Announcer._stands"},
-    "is_deferred": {"Announcer._stands"},
+    "standing": {"Announcer.announce"},
+    "is_deferred": {"Announcer.announce"},
     "hazards": {"Announcer.hazard_met"},
 }
 """Who writes a field of a SiteState once it is built. The others never change."""

@@ -152,6 +152,7 @@ def test_the_log_of_the_site_is_audited(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.promise("docs/audit.md", "the example")
 def test_the_audit_of_the_example_is_that_of_the_docs() -> None:
     shown = (ROOT / "docs" / "audit.md").read_text().partition("```console\n")[2]
     ran = run("-m", "scrapy", "robots", "audit", "--robots", "robots.txt", "access.log")

@@ -22,7 +22,7 @@ LISTS = {"report.tables"}
 """A module whose function is one long list: the tables of the report."""
 FAN_IN_MOST = 12
 FOUNDATIONS = {
-    "crawl.clock", "crawl.config", "crawl.messages.log", "crawl.messages.stats", "crawl.sites",
+    "crawl.clock", "crawl.config", "crawl.messages.log", "crawl.sites",
     "crawl.states",
     "crawl.robot", "crawl.engine.private",
 }  # fmt: skip
@@ -62,7 +62,7 @@ def test_no_file_and_no_function_is_too_long(path: Path) -> None:
 
 def test_no_module_needs_too_many_others() -> None:
     many = {name for name, needed in imports().items() if len(needed) > FAN_OUT_MOST}
-    assert many == ASSEMBLERS
+    assert many <= ASSEMBLERS
 
 
 def test_no_room_leans_on_one_module() -> None:

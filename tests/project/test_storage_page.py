@@ -41,12 +41,14 @@ class _Plain:
 CHECKS = contract.checks(_Plain)
 
 
+@pytest.mark.promise("docs/storage.md", "the classes of the page pass the checks")
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 def test_it_passes_the_contract(module: Any, check: Check, tmp_path: Path) -> None:
     path = str(tmp_path / "new" / "project.sqlite3")
     check(lambda robot: module.TableStorage(path, robot))
 
 
+@pytest.mark.promise("docs/storage.md", "test it with contract.checks")
 def test_the_test_of_the_page_runs(module: Any, tmp_path: Path) -> None:
     shown: dict[str, Any] = {}
     exec(TEST, shown)
@@ -72,6 +74,7 @@ async def test_a_crawl_with_it(crawl: Crawl, server: Server, tmp_path: Path) -> 
     assert path.is_file()
 
 
+@pytest.mark.promise("docs/storage.md", "the names of scrapy_koster.storage")
 def test_every_name_that_is_offered_is_on_the_page() -> None:
     from scrapy_koster import storage
 

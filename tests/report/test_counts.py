@@ -174,6 +174,7 @@ def compared(counts: Counts) -> dict[str, int]:
     return {result: row["decisions"] for (result,), row in counts.tally.rows["compared"].items()}
 
 
+@pytest.mark.promise("docs/report.md", "the comparison: the first hundred, then one of 64")
 def test_the_first_hundred_are_compared_then_one_of_64(counts: Counts) -> None:
     stale = replace(failure("timeout"), stale=copy_of())
     for _ in range(100 + 64 * 2):

@@ -112,6 +112,7 @@ async def exact(crawl: Crawl, server: Server, folder: Path, count: int) -> None:
     assert result.logged(30, "scrapy_koster.crawl.report") == []
 
 
+@pytest.mark.promise("docs/report.md", "counts are exact, and equal to the stats")
 async def test_equal_to_the_stats_and_to_the_servers(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -239,6 +240,7 @@ def _allowed(folder: Path) -> int:
     return 0
 
 
+@pytest.mark.promise("docs/report.md", "a killed crawl loses two seconds at most")
 @pytest.mark.slow
 def test_a_crawl_that_is_killed_leaves_a_true_report(
     killed: tuple[Site, Path], tmp_path: Path
@@ -260,6 +262,7 @@ def test_a_crawl_that_is_killed_leaves_a_true_report(
     assert "The crawl had not finished when this page was made" in page
 
 
+@pytest.mark.promise("docs/report.md", "300 sites at once: counts are exact")
 @pytest.mark.long
 async def test_300_sites_at_once(crawl: Crawl, server: Server, tmp_path: Path) -> None:
     await exact(crawl, server, tmp_path, 300)

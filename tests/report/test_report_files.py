@@ -53,13 +53,6 @@ def report_in(folder: Path, spider: type[RecordingSpider] = RecordingSpider) -> 
     return RobotsReport.from_crawler(crawler_of(spider, **given))
 
 
-def test_a_page_into_a_pipe_stops_the_crawl_at_its_start(tmp_path: Path) -> None:
-    """Nobody may read it when the crawl ends, which would then wait for ever."""
-    os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(ValueError, match="it is a pipe"):
-        RobotsReport.from_crawler(crawler_of(KOSTER_REPORT=str(tmp_path / "fifo")))
-
-
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -97,6 +90,7 @@ def make(path: Path, seconds_ago: float) -> Path:
     return path
 
 
+@pytest.mark.promise("docs/report.md", "the ten newest files, and those of the last day")
 async def test_ten_of_a_spider_are_kept_and_those_of_a_day(
     crawl: Crawl, server: Server, tmp_path: Path
 ) -> None:
@@ -153,6 +147,7 @@ async def test_how_a_decision_compares_with_rfc_9309(
 OBEYED_PAGES = ["/a", "/b"]
 
 
+@pytest.mark.promise("docs/report.md", "was anything fetched that should not have been?")
 @pytest.mark.parametrize(
     ("settings", "robots", "exempt", "answer"),
     [
@@ -229,6 +224,7 @@ class Failing:
         self.write(writer, *arguments, **given)
 
 
+@pytest.mark.promise("docs/report.md", "data that cannot be written: one warning")
 async def test_what_could_not_be_written_is_written_later(
     crawl: Crawl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,6 +283,7 @@ def stored(folder: Path, known: Known) -> Config:
     return config
 
 
+@pytest.mark.promise("docs/report.md", "a stored file that has changed has no counts")
 def test_the_stored_file_of_a_site(tmp_path: Path) -> None:
     config = stored(tmp_path, FILE)
     with stored_copies(config, "") as copy_of:

@@ -42,6 +42,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page_of(tmp_path_factory.mktemp("page"), tally)
 
 
+@pytest.mark.promise("docs/report.md", "the tables")
 def test_every_table_is_there(page_file: Path, opened: Open) -> None:
     assert tables(opened(page_file)) == [
         "why", "closed", "rules", "starts", "hazards", "looser", "sites",
@@ -53,6 +54,7 @@ def _key(text: str) -> tuple[bool, Any]:
     return (text == "", int(number[1].replace(",", "")) if number else text)
 
 
+@pytest.mark.promise("docs/report.md", "sort a table")
 def test_each_table_sorts_by_each_column(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     for name in tables(page):
@@ -77,6 +79,7 @@ def test_each_table_sorts_by_each_column(page_file: Path, opened: Open) -> None:
             assert set(orders) == {True, False}
 
 
+@pytest.mark.promise("docs/report.md", "filter a table")
 def test_each_table_filters(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     for name in tables(page):
@@ -95,6 +98,7 @@ def test_each_table_filters(page_file: Path, opened: Open) -> None:
         assert rows(page, name)
 
 
+@pytest.mark.promise("docs/report.md", "the URL keeps your view")
 def test_the_state_stands_in_the_fragment(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     page.fill("#q-sites", "site1")
@@ -107,6 +111,7 @@ def test_the_state_stands_in_the_fragment(page_file: Path, opened: Open) -> None
     assert [row[0] for row in before] == sorted(row[0] for row in before)
 
 
+@pytest.mark.promise("docs/report.md", "a site's details")
 def test_a_site_opened(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     site = site_named(1)
@@ -138,6 +143,7 @@ def test_a_site_with_samples_of_each_kind(tmp_path: Path, opened: Open) -> None:
     )
 
 
+@pytest.mark.promise("docs/report.md", "use the page with a keyboard")
 def test_by_keyboard_alone(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     page.locator("#q-rules").focus()
@@ -155,6 +161,7 @@ def test_by_keyboard_alone(page_file: Path, opened: Open) -> None:
     assert page.locator("section[data-name=rules] thead th").first.get_attribute("aria-sort")
 
 
+@pytest.mark.promise("docs/report.md", "print the page")
 def test_print(page_file: Path, opened: Open, tmp_path: Path) -> None:
     page = opened(page_file)
     page.emulate_media(media="print")
@@ -190,6 +197,7 @@ def test_axe_finds_nothing(page_file: Path, opened: Open, scheme: str, width: in
     assert found.violations_count == 0, found.generate_report()
 
 
+@pytest.mark.promise("docs/report.md", "four questions")
 def test_the_first_screen_answers_in_this_order(page_file: Path, opened: Open) -> None:
     page = opened(page_file)
     questions = page.locator(".answers h2").all_inner_texts()
@@ -210,6 +218,7 @@ def test_the_first_screen_answers_in_this_order(page_file: Path, opened: Open) -
         assert page.locator(link.get_attribute("href")).count() == 1
 
 
+@pytest.mark.promise("docs/report.md", "export a table as CSV")
 def test_a_table_is_exported(page_file: Path, opened: Open, tmp_path: Path) -> None:
     page = opened(page_file)
     page.fill("#q-rules", "site1")
@@ -235,6 +244,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.promise("docs/report.md", "one HTML file that loads no other")
 def test_hostile_text_does_nothing(tmp_path: Path, opened: Open) -> None:
     tally = Tally()
     for n, text in enumerate(HOSTILE):

@@ -48,6 +48,7 @@ storage.close()
 """
 
 
+@pytest.mark.promise("docs/storage.md", "claims: one process fetches")
 @pytest.mark.slow
 def test_of_four_processes_one_is_granted(place: Place) -> None:
     processes = [start(CLAIMANT, place, owner) for owner in "abcd"]

@@ -1,8 +1,8 @@
-"""The downloader middleware, which has every request decided."""
+"""The downloader middleware, which allows or refuses requests."""
 
 from __future__ import annotations
 
-from functools import partial, wraps
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
@@ -12,11 +12,13 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.misc import load_object
 
 from scrapy_koster.crawl.assembly import assembly_of
+from scrapy_koster.crawl.components.linkfilter import LinkFilterMiddleware
 from scrapy_koster.crawl.components.usagemiddleware import UsageMiddleware
 from scrapy_koster.crawl.config import checked_robot
-from scrapy_koster.crawl.enforcement import Enforcement, may_end_elsewhere
+from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.exceptions import RobotsUnavailable
+from scrapy_koster.crawl.fetching.room import is_of_scrapy
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.protocol.defect import ParserDefectError, checked_parser
 from scrapy_koster.protocol.path import is_robots_txt
@@ -32,10 +34,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from scrapy_koster.crawl.assembly import Assembly
-    from scrapy_koster.crawl.pacing.pacer import Pacer
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.step import Step
-    from scrapy_koster.protocol.verdict import Verdict
 
 
 class KosterMiddleware:
@@ -46,7 +46,7 @@ class KosterMiddleware:
     """
 
     def __init__(self, crawler: Crawler, parts: Assembly) -> None:
-        """See ``from_crawler``, which has the parts built."""
+        """*parts* are the objects of the crawl, from ``assembly_of``."""
         self._log = Log(__name__, crawler)
         self._parts = parts
         self._epoch = parts.clock.epoch
@@ -55,21 +55,21 @@ class KosterMiddleware:
         self._robot = parts.robot
         self._replay = parts.replay
         self._hooks = parts.engine.hooks
-        self._pacer: Pacer | None = None
-        self._has_told_of_parser = False
-        self._enforcement = Enforcement(crawler, parts)
-        own = getattr(self, "process_response", None)  # of a subclass
-        if may_end_elsewhere(crawler):  # else Scrapy need not ask for each response
-            self.process_response = _after(self._enforcement.check_final_url, own)
+        self.enforcement = enforcement_of(crawler)
+        self._own: Callable[..., Any] | None = getattr(self, "process_response", None)
+        """The method of a subclass."""
+        handlers = filter(None, crawler.settings.getdict("DOWNLOAD_HANDLERS").values())
+        if not all(map(is_of_scrapy, handlers)):  # Scrapy's own handlers follow no redirect
+            self.process_response = self._check_final_url
         self._check_settings(crawler)
-        if not parts.config.dry_run:  # which stops nothing
-            self._hooks.check_by(self._enforcement.check_before_sending)
+        if not parts.config.dry_run:  # a dry run stops no request
+            self._hooks.check_by(self.enforcement.check_before_sending)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
+        """Return the middleware. Raises ValueError, which stops the crawl, for a wrong setting."""
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         with not_disabled(cls.__name__):
@@ -78,47 +78,49 @@ class KosterMiddleware:
     def process_request(self, request: Request) -> Coroutine[None, None, Response | None] | None:
         """Allow or refuse *request*, after waiting for its robots.txt if necessary."""
         if request.meta.get("dont_obey_robotstxt"):
-            self._enforcement.note_exempt(request)
+            self.enforcement.note_exempt(request)
             return None
         state = self._sites.state_of(request.url)
         if state is None:
             return None
         robot = self._robot.name_of(request)
-        if not self._hooks.are_called:  # nobody checks it when it is sent
-            self._enforcement.check_host(request, state, robot)
+        if not self._hooks.are_called:  # the request is not checked when it is sent
+            self.enforcement.check_host(request, state, robot)
         if self._epoch() >= state.until_epoch or self._has_to_wait(state, robot):
             return self._wait(request, state, robot)
-        self._enforcement.enforce_now(request, state, robot)
+        if self.enforcement.is_plainly_allowed(request, state, robot):
+            self.enforcement.allow(request, state, robot)
+        else:
+            self.enforcement.enforce(request, state, robot, state.step)
         return None
 
     def _has_to_wait(self, state: SiteState, robot: str) -> bool:
         """Whether a request to a known site may wait for a turn, or for the HTTP cache."""
         if isinstance(state.step, Refuse) and self._parts.is_replay:
             return True
-        return self._pacer is not None and self._pacer.concerns(state, robot)
+        pacer = self.enforcement.pacer
+        return pacer is not None and pacer.concerns(state, robot)
 
     async def _wait(self, request: Request, state: SiteState, robot: str) -> Response | None:
         if is_robots_txt(request.url):
             await self._take_turn(request, state, robot, state.step)
-            self._enforcement.note_allowed(request, state, robot)
+            self.enforcement.allow(request, state, robot)
             return None
+        page, step = None, state.step
         if self._replay is not None and (page := self._replay.answer(request)):
-            last, step = await self._replay.last_known(state, request)
-            self._enforcement.enforce(request, last, robot, step)
-            return page
-        if failure := self._parts.parked.given_up.pop(request, None):
+            state, step = await self.enforcement.settled(state, request)
+        elif failure := self._parts.parked.given_up.pop(request, None):
             step = Refuse(failure, 0.0)
-        elif self._epoch() < state.until_epoch:
-            step = state.step
-        else:
+        elif self._epoch() >= state.until_epoch:
             step = await self._sites.wait(state, request)
-        step = await self._take_turn(request, state, robot, step)
-        self._enforcement.enforce(request, state, robot, step)
-        return None
+        if page is None:
+            step = await self._take_turn(request, state, robot, step)
+        self.enforcement.enforce(request, state, robot, step)
+        return page
 
     async def _take_turn(self, request: Request, state: SiteState, robot: str, step: Step) -> Step:
-        """Wait in place until *request* has the turn of its host; return the step then."""
-        pacer = self._pacer
+        """Return the step of the site after *request* has waited for the turn of its host."""
+        pacer = self.enforcement.pacer
         if pacer is None:
             return step
         while not isinstance(step, Refuse) and (host := pacer.held(request, state, robot)):
@@ -129,15 +131,21 @@ class KosterMiddleware:
                 step = await self._sites.wait(state, request)
         return step
 
+    async def _check_final_url(self, request: Request, response: Response) -> Any:
+        """Check the URL of *response*, before a ``process_response`` of a subclass."""
+        response = await self.enforcement.check_final_url(request, response)
+        if self._own is None:
+            return response
+        return await ensure_awaitable(self._own(request=request, response=response))
+
     def process_exception(
         self,
         request: Request,  # noqa: ARG002  # Scrapy gives it by name
         exception: Exception,
     ) -> None:
-        """Log once that the parser returned a wrong type. The errback gets the error, too."""
+        """Log the defect of a parser once. The errback gets the error, too."""
         self._parts.finish.ended_with(exception)
-        if isinstance(exception, ParserDefectError) and not self._has_told_of_parser:
-            self._has_told_of_parser = True
+        if isinstance(exception, ParserDefectError) and self._log.is_first("defect"):
             self._log.defect(
                 "KOSTER_PARSER = %(parser)s has a defect. Requests whose robots.txt it cannot"
                 " answer for are not sent, and this is not logged again",
@@ -145,38 +153,27 @@ class KosterMiddleware:
                 parser=self._config.parser.__qualname__,
             )
 
-    # What is known, for whoever asks before a request is made.
+    # Answers without a request.
 
     def is_allowed(self, request: Request | str, robot: str | None = None) -> bool | None:
-        """Return whether a *request* or URL may be fetched now; answers from memory.
+        """Return whether a *request* or URL may be fetched now, from memory.
 
         Returns None if the robots.txt is not in memory or could not be retrieved. *robot* is a
-        name token or a User-Agent header; the default is that of the request. Raises ValueError if
-        the URL or the robot is invalid, and TypeError if KOSTER_PARSER has a defect.
+        name token or a User-Agent header; the default is the name in the request. Raises ValueError
+        if the URL or the robot is invalid, and TypeError if KOSTER_PARSER has a defect.
         """
         if isinstance(request, str):
             request = Request(request)
         url = request.url
         if request.meta.get("dont_obey_robotstxt") or site_of(url) is None or is_robots_txt(url):
             return True
-        verdict = self._enforcement.known_verdict(request, checked_robot(robot, "robot"))
+        verdict = self.enforcement.known_verdict(request, checked_robot(robot, "robot"))
         return None if verdict is None else verdict.allowed
-
-    def refusal(self, request: Request) -> Verdict | None:
-        """Return the verdict on a *request* that is known to be forbidden, None for any other."""
-        if request.meta.get("dont_obey_robotstxt") or is_robots_txt(request.url):
-            return None
-        verdict = self._enforcement.known_verdict(request)
-        return None if verdict is None or verdict.allowed else verdict
-
-    def filtered(self, request: Request, verdict: Verdict) -> None:
-        """Count a request that was dropped before it was queued; each URL once as refused."""
-        self._enforcement.drop_link(request, verdict)
 
     async def sitemaps(self, url: str) -> list[str]:
         """Return the URLs of the sitemaps in the robots.txt of the site of *url*.
 
-        Uses the copy that the crawl obeys, and fetches it if necessary. Raises RobotsUnavailable
+        Uses the copy of the crawl, and fetches the file if necessary. Raises RobotsUnavailable
         if the robots.txt cannot be retrieved, and ValueError if *url* is not an http or https URL.
         Logs a warning if the file was cut.
         """
@@ -184,15 +181,12 @@ class KosterMiddleware:
         if state is None:
             raise ValueError(f"Invalid URL {url}: use an http or https URL, which has a robots.txt")
         request = Request(state.origin)
-        if self._replay is not None and self._replay.is_on:  # no site is asked
-            state, step = await self._replay.last_known(state, request)
-        else:
-            step = await self._sites.wait(state, request)
+        state, step = await self.enforcement.settled(state, request)
         if isinstance(step, Pass):  # the sitemaps are unknown, whatever KOSTER_UNAVAILABLE is
             step = Refuse(step.failure, 0.0)
         if not isinstance(step, Obey):
-            verdict = self._enforcement.decide(request, state, self._robot.name, step).verdict
-            raise RobotsUnavailable(verdict)
+            decision = self.enforcement.decide(request, state, self._robot.name, step)
+            raise RobotsUnavailable(decision.verdict)
         copy = step.copy
         if copy.cut_bytes is not None:
             self._log.warning(
@@ -229,7 +223,17 @@ class KosterMiddleware:
                 ' = {"scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,'
                 " ...}, or use the add-on."
             )
-        if self._config.usage.is_on and not any(issubclass(c, UsageMiddleware) for c in enabled):
+        usage, links = (
+            kind.is_on(self._config) and not any(issubclass(each, kind) for each in enabled)
+            for kind in (UsageMiddleware, LinkFilterMiddleware)
+        )
+        if links:
+            raise RuntimeError(
+                "KOSTER_FILTER_LINKS is True, but LinkFilterMiddleware is not in the crawl. Add"
+                ' "scrapy_koster.LinkFilterMiddleware": 1000 to SPIDER_MIDDLEWARES, or use the'
+                " add-on."
+            )
+        if usage:
             raise ValueError(
                 "KOSTER_USAGE_PURPOSES and KOSTER_USAGE_FIELD have no effect without"
                 ' UsageMiddleware. Add "scrapy_koster.UsageMiddleware": 90 to SPIDER_MIDDLEWARES,'
@@ -237,31 +241,36 @@ class KosterMiddleware:
             )
 
     def _spider_opened(self) -> None:
-        self._parts.announcer.summary.begin(self._robot.name)
-        if not self._parts.is_replay:
-            self._sites.prepare()
-        self._enforcement.warn_of_expired_overrides()
-        if self._parts.pacer is None or self._parts.is_replay:
+        parts = self._parts
+        parts.announcer.summary.begin(self._robot.name)
+        for override in self._config.policy.overrides.expired(self._epoch()):
+            self._log.warning(
+                "An entry of KOSTER_OVERRIDES has expired and is void: %(site)s (%(override)s)."
+                " Remove it, or give it a later date if the reason still holds",
+                site=override.site,
+                override=override,
+            )
+        if parts.is_replay:
             return
-        if self._parts.parked.is_open and self._hooks.are_called:
-            self._pacer = self._parts.pacer
-            self._enforcement.keep_delays(self._pacer)
+        self._sites.prepare()
+        if parts.pacer is not None and parts.parked.is_open and self._hooks.are_called:
+            self.enforcement.keep_delays(parts.pacer)
             waiting = partial(self._sites.in_place.waiting, gives_place=True)
-            self._pacer.open(waiting, self._refuse_closing)
-            return
-        self._log.warning(
-            'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'
-            ' RobotsDownloader. Set SCHEDULER = "scrapy_koster.DeferringScheduler" and'
-            ' DOWNLOADER = "scrapy_koster.RobotsDownloader", or use the add-on.',
-            choice=self._config.pace.choice.value,
-        )
+            parts.pacer.open(waiting, self._refuse_closing)
+        elif parts.pacer is not None:
+            self._log.warning(
+                'KOSTER_CRAWL_DELAY = "%(choice)s" has no effect without DeferringScheduler and'
+                ' RobotsDownloader. Set SCHEDULER = "scrapy_koster.DeferringScheduler" and'
+                ' DOWNLOADER = "scrapy_koster.RobotsDownloader", or use the add-on.',
+                choice=self._config.pace.choice.value,
+            )
 
     def _refuse_closing(self, request: Request) -> None:
-        """Refuse *request*, which waits to be sent when the crawl closes."""
+        """Refuse *request*, which waits for a turn when the crawl closes."""
         state = self._sites.state_of(request.url)
         assert state is not None  # its host has a turn
         robot = self._robot.decided_by(request)
-        self._enforcement.enforce(request, state, robot, self._sites.closing())
+        self.enforcement.enforce(request, state, robot, self._sites.closing())
 
     async def _spider_closed(self) -> None:
         await self._sites.close()
@@ -270,14 +279,16 @@ class KosterMiddleware:
         self._parts.announcer.summary.write()
 
 
-def _after(check: Callable[..., Any], own: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return *check*, a ``process_response``, followed by the *own* one of a subclass, if any."""
-    if own is None:
-        return check
+def check_built(crawler: Crawler) -> None:
+    """Raise RuntimeError if the crawl has no middleware for robots.txt.
 
-    @wraps(own)  # Scrapy gives it the arguments that *own* takes
-    async def both(request: Request, response: Response, **named: Any) -> Any:
-        response = await check(request, response)
-        return await ensure_awaitable(own(request=request, response=response, **named))
-
-    return both
+    Another add-on, the settings or a subclass may have removed KosterMiddleware. Scrapy's own
+    middleware is accepted.
+    """
+    for kind in (KosterMiddleware, RobotsTxtMiddleware):
+        if crawler.get_downloader_middleware(kind) is not None:
+            return
+    raise RuntimeError(
+        "ROBOTSTXT_OBEY is True, but there is no KosterMiddleware in the crawl. Enable it in"
+        " DOWNLOADER_MIDDLEWARES, or set ROBOTSTXT_OBEY = False."
+    )

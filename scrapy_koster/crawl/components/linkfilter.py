@@ -2,69 +2,61 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
-from scrapy.exceptions import CloseSpider, NotConfigured
+from scrapy.exceptions import CloseSpider
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
-from scrapy_koster.crawl.config import config_of
-from scrapy_koster.crawl.engine.notconfigured import not_disabled
-from scrapy_koster.crawl.exceptions import RobotsForbidden
+from scrapy_koster.crawl.components.optional import OptionalMiddleware
+from scrapy_koster.crawl.enforcement import enforcement_of
 from scrapy_koster.crawl.messages.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from scrapy_koster.protocol.verdict import Verdict
+    from scrapy_koster.crawl.config import Config
+    from scrapy_koster.crawl.exceptions import RobotsForbidden
 
 
-class LinkFilterMiddleware:
+class LinkFilterMiddleware(OptionalMiddleware):
     """Drops forbidden requests of callbacks before they are queued, and calls their errbacks.
 
-    Enabled by KOSTER_FILTER_LINKS. It needs the highest order of all spider middlewares, so that
-    requests and items from errbacks pass through the others.
+    Enabled by KOSTER_FILTER_LINKS. This middleware needs the highest order of the spider
+    middlewares, so that requests and items from errbacks pass through the others.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> LinkFilterMiddleware:
-        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
-        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured
-        with not_disabled(cls.__name__):
-            config = config_of(crawler)
-            if config.filter_links and not config.dry_run:
-                return cls(crawler)
-        raise NotConfigured  # without a word: it is the user's
+    @staticmethod
+    def is_on(config: Config) -> bool:
+        """Return whether links are filtered: in a dry run nothing is dropped."""
+        return config.filter_links and not config.dry_run
 
     async def process_spider_output(
         self,
         response: Response,  # noqa: ARG002  # Scrapy gives it by name
         result: AsyncIterator[Any],
     ) -> AsyncIterator[Any]:
-        """Yield all output except forbidden requests, and the output of errbacks, in order."""
-        middleware = self._crawler.get_downloader_middleware(KosterMiddleware)
+        """Yield the output without forbidden requests, and the output of errbacks, in order."""
+        enforcement = enforcement_of(self._crawler)
         async for output in result:
-            if middleware is None or (verdict := _refusal(middleware, output)) is None:
+            error = None
+            if isinstance(output, Request):
+                with suppress(Exception):  # the request is queued, and its errback gets the error
+                    error = enforcement.drop_link(output)
+            if error is None:
                 yield output
-                continue
-            middleware.filtered(output, verdict)
-            if output.errback is not None:
-                async for each in self._errback(output, RobotsForbidden(verdict)):
+            elif output.errback is not None:
+                async for each in self._errback(output, error):
                     yield each
 
     async def _errback(self, request: Request, error: RobotsForbidden) -> AsyncIterator[Any]:
-        """Call the errback of *request* as Scrapy does, and yield its output.
+        """Yield the output of the errback of *request*, called as by Scrapy.
 
         An error of the errback is logged and counted as an error of the spider.
         """
@@ -95,12 +87,3 @@ class LinkFilterMiddleware:
         )
         for name in ("count", type(error).__name__):
             crawler.stats.inc_value(f"spider_exceptions/{name}")
-
-
-def _refusal(middleware: KosterMiddleware, output: Any) -> Verdict | None:
-    if not isinstance(output, Request):
-        return None
-    try:
-        return middleware.refusal(output)
-    except Exception:  # noqa: BLE001  # it is queued, and its errback is told
-        return None

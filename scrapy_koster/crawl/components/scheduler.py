@@ -23,8 +23,7 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
 
 from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.components.built import check_built
-from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware
+from scrapy_koster.crawl.components.downloadermiddleware import KosterMiddleware, check_built
 from scrapy_koster.crawl.finish import WAITING
 from scrapy_koster.crawl.idle import Crawl
 from scrapy_koster.crawl.messages.log import Log
@@ -133,7 +132,7 @@ class DeferringScheduler(BaseScheduler):
         becomes = self._hand_back()
         if count := waiting.total():
             most = waiting.most_common(_SITES_NAMED)
-            self._parts.stats.parked(count)
+            self._crawler.stats.inc_value("koster/parked", count)
             self._log.info(
                 "Requests that still wait for their site: %(waiting)d, of %(sites)d sites."
                 " %(becomes)s. Sites with the most: %(most)s",

@@ -1,4 +1,4 @@
-"""A SitemapSpider that does not fetch each robots.txt a second time."""
+"""A mixin for SitemapSpider that does not fetch a robots.txt twice."""
 
 from __future__ import annotations
 
@@ -24,45 +24,33 @@ else:
 
 
 class RobotsSitemapMixin(_Base):
-    """Mixin that saves a SitemapSpider the second request for each robots.txt.
+    """Mixin that saves a SitemapSpider the second request for a robots.txt.
 
-    Write ``class MySpider(RobotsSitemapMixin, SitemapSpider)``. For a robots.txt in
-    ``sitemap_urls``, it uses the sitemaps in the copy that the crawl obeys. It overrides ``start``,
-    and has no effect without KosterMiddleware.
+    Use ``class MySpider(RobotsSitemapMixin, SitemapSpider)``. For a robots.txt in ``sitemap_urls``,
+    the spider uses the sitemaps in the copy of the crawl. The mixin overrides ``start``, and has no
+    effect without KosterMiddleware.
     """
 
     async def start(self) -> AsyncIterator[Any]:
         """Yield a request for each sitemap as soon as the robots.txt of its site is known."""
         middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
-        if middleware is None:
-            async for request in super().start():
-                yield request
-            return
-        asked = [url for url in self.sitemap_urls if is_robots_txt(url)]
-        async for request in self._start_with(
-            [url for url in self.sitemap_urls if not is_robots_txt(url)]
-        ):
-            yield request
         found: DeferredQueue[list[str]] = DeferredQueue()
-        for url in asked:  # one that hangs holds up none of the others
-            deferred_from_coro(self._look_up(middleware, url, found))
-        # The crawl is told to end. Where there is no asyncio the engine takes that for an error.
+        asked = [] if middleware is None else list(filter(is_robots_txt, self.sitemap_urls))
+        found.put([url for url in self.sitemap_urls if url not in asked])
+        for url in asked:  # at the same time: a hanging site does not delay others
+            deferred_from_coro(self._look_up(url, found))
+        # The crawl ends. Without asyncio the engine would log this as an error.
         with suppress(CancelledError):
-            for _ in asked:
-                for sitemap in await maybe_deferred_to_future(found.get()):
-                    async for request in self._start_with([sitemap]):
-                        yield request
+            for _ in range(1 + len(asked)):
+                sitemaps = await maybe_deferred_to_future(found.get())
+                self.sitemap_urls = sitemaps
+                async for request in super().start():
+                    yield request
 
-    async def _start_with(self, urls: list[str]) -> AsyncIterator[Any]:
-        """Yield the requests of SitemapSpider for *urls*."""
-        self.sitemap_urls = urls
-        async for request in super().start():
-            yield request
-
-    async def _look_up(
-        self, middleware: KosterMiddleware, url: str, found: DeferredQueue[list[str]]
-    ) -> None:
-        """Put the sitemaps of the site of *url* into *found*; none if they are unknown."""
+    async def _look_up(self, url: str, found: DeferredQueue[list[str]]) -> None:
+        """Put the sitemaps of the site of *url* into *found*, an empty list if they are unknown."""
+        middleware = self.crawler.get_downloader_middleware(KosterMiddleware)
+        assert middleware is not None
         log, sitemaps = Log(__name__, self.crawler), []
         try:
             sitemaps = await middleware.sitemaps(url)

@@ -1,27 +1,17 @@
-"""The spider middleware: what a page says about itself is obeyed here."""
+"""The spider middleware that obeys the directives of pages."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
-from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from scrapy_koster import signals as robots_signals
-from scrapy_koster.crawl.config import PageSource, config_of
-from scrapy_koster.crawl.engine.notconfigured import not_disabled
-from scrapy_koster.crawl.events import Events
+from scrapy_koster.crawl.components.optional import OptionalMiddleware
+from scrapy_koster.crawl.config import PageSource
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.messages.stats import Stats
-from scrapy_koster.crawl.pages.page import (
-    may_have_metas,
-    octets_of,
-    syntax_of,
-    tokens_of,
-)
+from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, syntax_of, tokens_of
 from scrapy_koster.protocol.robotsmeta import (
     NO_DIRECTIVES,
     Directives,
@@ -37,41 +27,32 @@ if TYPE_CHECKING:
     from scrapy_koster.crawl.config import Config
 
 PAGE_DIRECTIVES = "koster_page_directives"
-"""The key of request.meta with the words that forbid something, such as ["noindex"]."""
+"""The key of request.meta with the directives of the page, for example ["noindex"]."""
 
 
-class RobotsMetaMiddleware:
+class RobotsMetaMiddleware(OptionalMiddleware):
     """Drops requests of pages with nofollow, and items of pages with noindex."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
+        super().__init__(crawler, config)
         self._log = Log(__name__, crawler)
-        self._stats = Stats(crawler.stats)
-        self._events = Events(crawler)
-        self._config = config
         self._reads_headers = PageSource.HEADER in config.page_directives
         self._reads_metas = PageSource.META in config.page_directives
         self._found: WeakKeyDictionary[Response, Directives] = WeakKeyDictionary()
-        self._dropped: Counter[str] = Counter()
         crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> RobotsMetaMiddleware:
-        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
-        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured
-        with not_disabled(cls.__name__):
-            config = config_of(crawler)
-            if config.page_directives:
-                return cls(crawler, config)
-        raise NotConfigured  # without a word: it is the user's
+    @staticmethod
+    def is_on(config: Config) -> bool:
+        """Return whether a source of directives is set."""
+        return bool(config.page_directives)
 
     def process_spider_input(self, response: Response) -> None:
-        """Read the page's directives, so that its callback can see them."""
+        """Set the directives of the page in the meta, for its callback."""
         request = response.request
         assert request is not None  # the engine sets it
         meta = request.meta
         if meta.get("dont_obey_robotstxt"):
-            # Requests are made with the meta of the page they are on: this may be another's.
+            # A spider may copy the meta of another page to its requests.
             meta.pop(PAGE_DIRECTIVES, None)
             return
         meta[PAGE_DIRECTIVES] = []
@@ -83,19 +64,15 @@ class RobotsMetaMiddleware:
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Yield the output that the page does not forbid, in order."""
+        """Yield the output in order, without forbidden requests and items."""
         directives = self._found.get(response)
-        if directives is None:
-            async for output in result:
-                yield output
-            return
         async for output in result:
-            if self._passes(output, response, directives):
+            if directives is None or self._passes(output, response, directives):
                 yield output
 
     def _directives(self, response: Response, request: Request) -> Directives:
         found = NO_DIRECTIVES
-        # Not "in response.headers", which folds the case of the name each time.
+        # Not "in response.headers", which folds the case of the name.
         if self._reads_headers and dict.__contains__(response.headers, b"X-Robots-Tag"):
             values = response.headers.getlist(b"X-Robots-Tag")
             said = [value.decode("latin-1") for value in values]
@@ -114,20 +91,17 @@ class RobotsMetaMiddleware:
             word, said = "noindex", directives.noindex
         if said is None or output is None:
             return True
-        self._stats.dropped(word)
-        self._events.send(
-            robots_signals.output_dropped, response=response, output=output, reason=word
-        )
-        self._dropped[word] += 1
+        self._stats.inc_value(f"koster/meta/{word}")
+        is_first = self._count_dropped(response, output, word, word)
         self._log.info_first(
             1,
             word,
             "%(dropped)s %(what)s from %(page)s, which says %(said)s.%(more)s",
-            dropped="Would drop" if self._config.dry_run else "Dropped",
+            dropped=self._verb,
             what=output if isinstance(output, Request) else f"an item ({type(output).__name__})",
             page=response.url,
             said=said,
-            more=_HOW_TO_SWITCH_OFF if self._dropped[word] == 1 else "",
+            more=_HOW_TO_SWITCH_OFF if is_first else "",
         )
         return self._config.dry_run
 
@@ -137,7 +111,7 @@ class RobotsMetaMiddleware:
                 "%(dropped)s because their pages say so: items (noindex): %(noindex)d, requests"
                 " (nofollow): %(nofollow)d. KOSTER_PAGE_DIRECTIVES = [] in the settings switches"
                 " this off",
-                dropped="Would be dropped" if self._config.dry_run else "Dropped",
+                dropped=self._sum_verb,
                 noindex=self._dropped["noindex"],
                 nofollow=self._dropped["nofollow"],
             )

@@ -1,33 +1,22 @@
-"""The spider middleware that tells callbacks what a page may be used for."""
+"""The spider middleware for usage preferences of pages."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from itemadapter import ItemAdapter
 from scrapy import Request, signals
-from scrapy.exceptions import DropItem, NotConfigured
+from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from scrapy_koster import signals as robots_signals
 from scrapy_koster.crawl.assembly import assembly_of
-from scrapy_koster.crawl.config import DAY_SECS, config_of
-from scrapy_koster.crawl.engine.notconfigured import not_disabled
+from scrapy_koster.crawl.components.optional import OptionalMiddleware
+from scrapy_koster.crawl.config import DAY_SECS
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.pages.page import (
-    may_have_metas,
-    octets_of,
-    syntax_of,
-    tokens_of,
-)
+from scrapy_koster.crawl.pages.page import may_have_metas, octets_of, syntax_of, tokens_of
 from scrapy_koster.protocol.usage import KNOWN_LABELS, Usage
-from scrapy_koster.protocol.usage_page import (
-    HeaderFields,
-    header_statements,
-    page_statements,
-)
+from scrapy_koster.protocol.usage_page import HeaderFields, header_statements, page_statements
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,14 +24,14 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Headers
 
-    from scrapy_koster.crawl.assembly import Assembly
+    from scrapy_koster.crawl.config import Config
     from scrapy_koster.protocol.usage import Statement
 
 USAGE = "koster_usage"
 """The key of response.meta with the Usage of the page."""
 
 _Unfit: TypeAlias = "tuple[str, Statement | None]"
-"""A purpose that items may not serve, and the statement that says so."""
+"""A disallowed purpose, and the statement that disallows it."""
 
 _HEADERS = {
     "content_usage": b"Content-Usage",
@@ -53,57 +42,46 @@ _HEADERS = {
 """The fields of HeaderFields."""
 
 
-class UsageMiddleware:
+class UsageMiddleware(OptionalMiddleware):
     """Sets ``response.meta["koster_usage"]``, and drops items if a purpose is disallowed.
 
     Enabled by KOSTER_USAGE_PURPOSES or KOSTER_USAGE_FIELD.
     """
 
-    def __init__(self, crawler: Crawler, parts: Assembly) -> None:
-        """See ``from_crawler``, which has the parts built."""
-        self._crawler = crawler
+    def __init__(self, crawler: Crawler, config: Config) -> None:
+        super().__init__(crawler, config)
         self._log = Log(__name__, crawler)
-        self._stats = parts.stats
-        self._events = parts.events
-        self._stated = parts.stated
-        self._token = parts.config.robot
-        self._choice = parts.config.usage
-        self._dry_run = parts.config.dry_run
+        self._stated = assembly_of(crawler).stated
+        self._choice = config.usage
         self._found: WeakKeyDictionary[Response, tuple[Usage, _Unfit | None]] = WeakKeyDictionary()
-        self._dropped: Counter[str] = Counter()
         crawler.signals.connect(self._begin, signal=signals.spider_opened)
         crawler.signals.connect(self._sum_up, signal=signals.spider_closed)
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> UsageMiddleware:
-        """Create it. Raises ValueError, which stops the crawl, if a setting is invalid."""
-        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured
-        with not_disabled(cls.__name__):
-            if config_of(crawler).usage.is_on:
-                return cls(crawler, assembly_of(crawler))
-        raise NotConfigured  # without a word: it is the user's
+    @staticmethod
+    def is_on(config: Config) -> bool:
+        """Return whether a purpose or a field is set."""
+        return config.usage.is_on
 
     def process_spider_input(self, response: Response) -> None:
-        """Set the usage of the page, so that its callback can see it."""
+        """Set the usage of the page in the meta, for its callback."""
         request = response.request
         assert request is not None  # the engine sets it
         usage = Usage(self._statements(response, request), labels=self._choice.labels)
         for label, preference in usage.preferences().items():
-            self._stats.usage_stated(label, preference)
+            self._stats.inc_value(f"koster/usage/{label}/{preference.name.lower()}")
         decides = self._choice.drops and not request.meta.get("dont_obey_robotstxt")
-        # A callback may write to its meta: what is decided by is kept apart.
+        # A callback may change its meta, so the decision uses another object.
         self._found[response] = usage, self._choice.unfit(usage) if decides else None
         request.meta[USAGE] = usage
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Pass on requests without the usage of this page, and items that it may serve."""
+        """Yield requests without the usage of this page, and items that are not dropped."""
         usage, unfit = self._found.get(response, (None, None))
         async for output in result:
             if isinstance(output, Request):
-                # People pass meta=response.meta on: it is another page's there, and in no queue.
+                # A spider may use meta=response.meta, with the usage of this page.
                 output.meta.pop(USAGE, None)
             elif output is not None:
                 if unfit is not None and await self._drops(output, response, *unfit):
@@ -113,7 +91,7 @@ class UsageMiddleware:
             yield output
 
     def _statements(self, response: Response, request: Request) -> tuple[Statement, ...]:
-        """Return all statements about the page: of its robots.txt, its headers and META tags."""
+        """Return the statements about the page in its robots.txt, headers and META tags."""
         fields, labels = _fields(response.headers), self._choice.labels
         is_page = may_have_metas(response)
         page = octets_of(response) if is_page else b""
@@ -124,8 +102,8 @@ class UsageMiddleware:
                 return header_statements(fields, token, labels=labels)
             return page_statements(fields, page, token, syntax=syntax, labels=labels)
 
-        # What is stated to each name of a robot of several names counts once.
-        tokens = tokens_of(request, self._token)
+        # A statement for several names of the robot counts once.
+        tokens = tokens_of(request, self._config.robot)
         of_page = dict.fromkeys(each for token in tokens for each in read(token))
         return self._stated.about(request) + tuple(of_page)
 
@@ -133,24 +111,21 @@ class UsageMiddleware:
         self, item: Any, response: Response, purpose: str, statement: Statement | None
     ) -> bool:
         """Count, log and drop an item; return False in a dry run, which drops nothing."""
-        self._stats.usage_dropped()
-        self._events.send(
-            robots_signals.output_dropped, response=response, output=item, reason="usage_dropped"
-        )
-        self._dropped[purpose] += 1
+        self._stats.inc_value("koster/usage/dropped")
+        is_first = self._count_dropped(response, item, purpose, "usage_dropped")
         why = f"disallowed by {statement}" if statement else "unknown (KOSTER_USAGE_UNKNOWN)"
         because = f"{purpose} is {why}"
         self._log.info_first(
             1,
             purpose,
             "%(dropped)s an item (%(item)s) of %(page)s: %(because)s.%(more)s",
-            dropped="Would drop" if self._dry_run else "Dropped",
+            dropped=self._verb,
             item=type(item).__name__,
             page=response.url,
             because=because,
-            more=_HOW_TO_KEEP if self._dropped[purpose] == 1 else "",
+            more=_HOW_TO_KEEP if is_first else "",
         )
-        if self._dry_run:
+        if self._config.dry_run:
             return False
         await self._crawler.signals.send_catch_log_async(
             signal=signals.item_dropped,
@@ -185,7 +160,7 @@ class UsageMiddleware:
             self._log.info(
                 "%(dropped)s because their pages may not be used for it: items (%(purposes)s)."
                 ' KOSTER_USAGE_ACTION = "report" keeps them.',
-                dropped="Would be dropped" if self._dry_run else "Dropped",
+                dropped=self._sum_verb,
                 purposes=", ".join(f"{name}: {count}" for name, count in self._dropped.items()),
             )
 
@@ -197,13 +172,13 @@ _HOW_TO_KEEP = (
 
 
 def _fields(headers: Headers) -> HeaderFields:
-    """Return the fields that may state preferences."""
+    """Return the header fields with preferences."""
     lines = {field: dict.get(headers, name) or () for field, name in _HEADERS.items()}
     return HeaderFields(**lines)
 
 
 def _fill(item: Any, field: str, usage: Usage) -> None:
-    """Set *field* of *item* if the item can hold it and it has no value."""
+    """Set *field* of *item* if the item has this field, without a value."""
     try:
         adapter = ItemAdapter(item)
         value = adapter.get(field)

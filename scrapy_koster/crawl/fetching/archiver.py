@@ -13,7 +13,6 @@ from scrapy_koster.archive.record import Attempt, Record
 from scrapy_koster.crawl.clock import clock_of
 from scrapy_koster.crawl.config import DEFAULTS, FALLBACK_SCHEDULER, STORAGE_SETTINGS
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.messages.stats import Stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +44,7 @@ class Archiver:
         from scrapy_koster.archive.writer import Writer  # noqa: PLC0415
 
         self._folder = folder
-        self._stats = Stats(crawler.stats)
+        self._stats = crawler.stats
         self._log = Log(__name__, crawler)
         self._epoch = clock_of(crawler).epoch
         began = self._epoch()
@@ -71,7 +70,7 @@ class Archiver:
         except Exception as error:  # noqa: BLE001  # no disk and no file may end the crawl
             self._failed(error)
             return known
-        self._stats.archived(records)
+        self._stats.inc_value("koster/archive/records", records)
         return archived
 
     def close(self) -> None:
@@ -82,7 +81,7 @@ class Archiver:
             self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        self._stats.archive_error()
+        self._stats.inc_value("koster/archive/error")
         if not self._warned:
             self._warned = True
             self._log.warning(

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.statscollectors import StatsCollector
     from twisted.internet.defer import Deferred
 
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
-    from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.protocol.access import Answer, Copy
     from scrapy_koster.protocol.exchange import Exchange
     from scrapy_koster.protocol.site import Site
@@ -97,7 +97,7 @@ class Fetcher:
         self,
         crawler: Crawler,
         config: Config,
-        stats: Stats,
+        stats: StatsCollector,
         clock: Clock,
         *,
         visit: Callable[[str], AbstractAsyncContextManager[None]] | None = None,
@@ -119,7 +119,7 @@ class Fetcher:
         download handler or this package is raised, because the site has not failed.
         """
         secs = self._config.timeout_secs
-        self._stats.asked()
+        self._stats.inc_value("robotstxt/request_count")
         if not _can_be_a_name(site.host):
             invalid = CannotResolveHostError("no host has such a name")
             return self._no_answer(invalid, no_such_host=True)
@@ -156,7 +156,7 @@ class Fetcher:
 
     def _no_answer(self, error: BaseException, *, no_such_host: bool = False) -> NoAnswer:
         if not self._cancelled:
-            self._stats.raised(error)
+            self._stats.inc_value(f"robotstxt/exception_count/{type(error)}")
         return NoAnswer(error_text(error), no_such_host=no_such_host)
 
     async def _follow(self, site: Site, transfer: Transfer) -> Answer | NoAnswer:
@@ -181,7 +181,8 @@ class Fetcher:
                 return NoAnswer(_INSIDE.format(printable(url)))
             target = redirect_target(answer)
             if target is None:
-                self._stats.answered(answer.status)
+                self._stats.inc_value("robotstxt/response_count")
+                self._stats.inc_value(f"robotstxt/response_status_count/{answer.status}")
                 return answer
             network = network_of(urlsplit(url).hostname or "") or network_of(transfer.address)
             url = target

@@ -26,10 +26,11 @@ from scrapy_koster.storage.port import GRANTED, Claimed, Claiming, Pacing, Stora
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from scrapy.statscollectors import StatsCollector
+
     from scrapy_koster.crawl.clock import Clock
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.protocol.access import Known
     from scrapy_koster.protocol.site import Site
     from scrapy_koster.storage.port import Storage
@@ -55,7 +56,9 @@ class StorageCalls:
     threads call another storage. A failed or hanging call is a miss. The first failure is logged.
     """
 
-    def __init__(self, config: Config, robot: str, stats: Stats, log: Log, clock: Clock) -> None:
+    def __init__(
+        self, config: Config, robot: str, stats: StatsCollector, log: Log, clock: Clock
+    ) -> None:
         """Open the storage with the copies of *robot* later."""
         self._config = config
         self._robot = robot
@@ -99,9 +102,9 @@ class StorageCalls:
         else:
             claimed = Claimed(await self.get(site) if unless_known else None, 0.0)
         if unless_known and claimed.known is not None:
-            self._stats.storage_hit()
+            self._stats.inc_value("koster/storage/hit")
         elif unless_known and not claimed.held_secs:
-            self._stats.storage_miss()
+            self._stats.inc_value("koster/storage/miss")
         return claimed
 
     async def _claim(self, site: Site, secs: float, *, unless_known: bool) -> Claimed:
@@ -172,7 +175,7 @@ class StorageCalls:
         """Return the result of *method*, read by *read*; None if the storage fails."""
         self._hanging = [call for call in self._hanging if not call.outcome.done()]
         if self._hanging or self._clock.now() < self._rests_until:
-            self._stats.storage_error()
+            self._stats.inc_value("koster/storage/error")
             return None
         call = _Call(method, args, how, Future())
         try:
@@ -203,7 +206,7 @@ class StorageCalls:
             raise StorageError(f"a call has not ended within {self._secs:g} s") from None
 
     def _failed(self, error: Exception) -> None:
-        self._stats.storage_error()
+        self._stats.inc_value("koster/storage/error")
         now = self._clock.now()
         if now >= self._rests_until:  # calls that fail together are one failure
             is_new = now > self._rests_until + _REST_MOST_SECS

@@ -1,1 +1,1 @@
-"""What a crawl says and counts: log lines, stats, the counts of the report."""
+"""The log lines of a crawl."""

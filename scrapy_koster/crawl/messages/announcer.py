@@ -1,4 +1,4 @@
-"""What a crawl says of its sites, while it runs."""
+"""Logs and counts what happens to sites."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from scrapy_koster import signals
 from scrapy_koster.crawl.events import Events
 from scrapy_koster.crawl.messages.log import Log
-from scrapy_koster.crawl.messages.stats import Stats
 from scrapy_koster.crawl.messages.summary import Retrieval, Summary
 from scrapy_koster.crawl.states import SiteState
 from scrapy_koster.protocol.access import Answer, Copy, Failure, Known, NoAnswer
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 _ANYWAY = '. To fetch its pages anyway, set KOSTER_UNAVAILABLE = "allow"'
 _TO_GO_ON = ". To wait longer, raise KOSTER_IDLE_LIMIT_SECS and KOSTER_DEFER_LIMIT_SECS" + _ANYWAY
 _BY_HAND = ". To wait until it recovers, run a crawl" + _ANYWAY
-# Of each kind; the summary has how many there are.
+# By kind of message; the summary has the total.
 _SITES_NAMED = 20
 LINES = {
     "restricted": "%(site)s is restricted: its robots.txt answers HTTP %(status)d, so no page may"
@@ -51,19 +50,18 @@ LINES = {
     "let through": "Letting requests to %(site)s through (KOSTER_UNAVAILABLE): its robots.txt"
     " cannot be retrieved (%(reason)s)",
 }
-"""What is said of a site: the first sites of each kind at INFO, further ones at DEBUG."""
+"""Messages about sites: the first sites of a kind at INFO, further sites at DEBUG."""
 
 
 class Announcer:
-    """Says once what becomes of each site, and counts it."""
+    """Logs and counts changes of sites, once each."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         self._policy = config.policy
-        self._stats = Stats(crawler.stats)
+        self._stats = crawler.stats
         self._log = Log(__name__, crawler)
         self.summary = Summary(crawler, config)
         self._events = Events(crawler)
-        self._has_warned_of_viewer = False
         self._to_go_on = _TO_GO_ON
 
     def send(self, signal: object, **named: object) -> None:
@@ -75,16 +73,19 @@ class Announcer:
         return self._events.has_receivers(signal)
 
     def from_storage(self, site: Site, copy: Copy) -> None:
-        """A copy was found in the storage, and is fresh."""
+        """Log a fresh copy from the storage."""
         self._learnt(site, copy, Retrieval.FROM_STORAGE)
 
     def answered(self, site: Site, result: Answer | NoAnswer, known: Known) -> None:
-        """A site was asked, and *known* is what is known now."""
+        """Log and count the *result* of a request for a robots.txt; *known* follows from it."""
         how = Retrieval.FETCHED
         if isinstance(result, Answer) and 200 <= result.status <= 299:
-            self._stats.html_page_met(page_in_place(result.body))
+            if page := page_in_place(result.body):
+                self._stats.inc_value("koster/html/pages")
+                if page.challenge:
+                    self._stats.inc_value("koster/html/challenges")
         elif isinstance(result, Answer) and result.status == 304 and isinstance(known, Copy):
-            self._stats.revalidated()
+            self._stats.inc_value("koster/revalidated")
             how = Retrieval.REVALIDATED
         self._learnt(site, known, how, result)
 
@@ -101,7 +102,7 @@ class Announcer:
                 attempts=known.attempts,
             )
             return
-        self.summary.learnt(how)
+        self.summary.copies[how] += 1
         is_redirected = how is Retrieval.FETCHED and known.url != site.robots_url
         self._log.debug(
             "The robots.txt of %(site)s: (%(status)d) <GET %(url)s> (%(whence)s, bytes:"
@@ -115,10 +116,13 @@ class Announcer:
         )
 
     def hazard_met(self, state: SiteState, request: Request, robot: str, hazard: Hazard) -> None:
-        """A page of the site was let through that RFC 9309 or a hidden line forbids."""
+        """Log and count an allowed page that RFC 9309 or a hidden line forbids."""
         cause = hazard.cause
-        self._stats.hazard_met(cause, is_new=cause not in state.hazards)
-        state.hazards |= {cause}
+        self._stats.inc_value("koster/hazard/urls")
+        self._stats.inc_value(f"koster/hazard/urls/{cause.value}")
+        if cause not in state.hazards:
+            state.hazards |= {cause}
+            self._stats.inc_value(f"koster/hazard/sites/{cause.value}")
         self.send(signals.standards_conflict, request=request, site=state.site, conflict=hazard)
         self.summary.hazard_met(request.url, robot, hazard)
         self._log.debug(
@@ -131,36 +135,29 @@ class Announcer:
         )
 
     def cut(self, state: SiteState, cut_bytes: int) -> None:
-        """Only the first *cut_bytes* octets of the site's file are read."""
-        self._stats.cut()
+        """Log and count a file of which only the first *cut_bytes* bytes are read."""
+        self._stats.inc_value("koster/cut")
         self._name("cut", state, cut_bytes=cut_bytes)
 
     def odd(self, state: SiteState, copy: Copy) -> None:
-        """Name a file that is obeyed and is not what a robots.txt should be."""
+        """Log a file with rules that is also HTML, in UTF-16, or the page of a viewer."""
         if is_viewer_page(copy.body):
-            self._viewer_page(state)
-            return
-        if is_wide(copy.body):
-            what = "in UTF-16 or UTF-32, which many robots cannot read"
-        elif is_html(copy.body) and has_record(copy.body):  # without one: see _without_rules
+            if self._log.is_first("viewer"):
+                self._log.warning(
+                    "The robots.txt of %(site)s came as the page in which a browser shows a text"
+                    " file: a middleware or a download handler renders robots.txt. Its text is"
+                    " obeyed. Let that component skip requests whose URL ends with /robots.txt."
+                    " This is logged once",
+                    site=state.site,
+                )
+        elif is_wide(copy.body):
+            self._name("odd", state, what="in UTF-16 or UTF-32, which many robots cannot read")
+        elif is_html(copy.body) and has_record(copy.body):  # without one: see _without_what
             what = "partly HTML. The lines in it that are rules are obeyed"
-        else:
-            return
-        self._name("odd", state, what=what)
-
-    def _viewer_page(self, state: SiteState) -> None:
-        if not self._has_warned_of_viewer:
-            self._has_warned_of_viewer = True
-            self._log.warning(
-                "The robots.txt of %(site)s came as the page in which a browser shows a text file:"
-                " a middleware or a download handler renders robots.txt. Its text is obeyed. Let"
-                " that component skip requests whose URL ends with /robots.txt. This is logged"
-                " once",
-                site=state.site,
-            )
+            self._name("odd", state, what=what)
 
     def failed(self, state: SiteState, error: BaseException) -> None:
-        """Something that is ours went wrong."""
+        """Log the *error* of a component of the crawl."""
         self._log.defect(
             "Error while fetching or reading the robots.txt of %(site)s: a component of this crawl"
             " failed (%(cause)s). The site stays closed until an attempt succeeds. Fix the"
@@ -171,69 +168,55 @@ class Announcer:
         )
 
     def awaited(self, state: SiteState) -> None:
-        """Somebody waits for a page of the site, which is being asked: a command fetches one."""
+        """Log that a command of Scrapy for one page waits for a robots.txt."""
         self._to_go_on = _BY_HAND
         self._log.info("Waiting for the robots.txt of %(site)s", site=state.site)
 
     def begins_to_wait(self, state: SiteState) -> None:
-        """Count a request that waits for a site which is deferred already.
+        """Count a request that begins to wait for a deferred site.
 
-        Those from before are counted when that is announced.
+        Earlier requests are counted when the site is deferred.
         """
         if state.is_deferred:
-            self._stats.requests_deferred(1)
+            self._stats.inc_value("koster/deferred/requests")
 
     def announce(self, state: SiteState, step: Step, waiting: int) -> None:
-        """Say what the step for a site has become, if it is news. So many are *waiting* for it."""
-        before = state.standing
+        """Log and count what *step* changes for a site for which requests are *waiting*."""
+        if isinstance(step, Ask) or (isinstance(step, Defer) and state.is_deferred):
+            return
+        before, is_deferred = state.standing, isinstance(step, Defer)
+        now = Standing.UNAVAILABLE if isinstance(step, Defer) else standing_by(step, self._policy)
+        self.summary.stands(state.site, now, before)
+        named = {"site": state.site, "status": now, "previous": before}
+        self.send(signals.site_status_changed, **named)
+        state.standing, state.is_deferred = now, is_deferred
         match step:
             case Obey(copy):
-                self._stands(state, standing_by(step, self._policy))
                 if before in (Standing.UNAVAILABLE, Standing.LET_THROUGH):
                     self._name("answers again", state, status=copy.status)
-                if before is not state.standing:
-                    self._obeyed(state, copy)
-            case Defer(failure) if not state.is_deferred:
-                self._stands(state, Standing.UNAVAILABLE, is_deferred=True)
-                self._deferred(state, failure, waiting)
-            case Refuse(failure):
-                self._stands(state, Standing.UNAVAILABLE)
+                if now is Standing.RESTRICTED and now is not before:
+                    until = utc(copy.expires)
+                    self._name("restricted", state, status=copy.status, until=until)
+                elif now not in (Standing.OBEYED, before):
+                    what = _without_what(now, copy)
+                    self._name("no rules", state, status=copy.status, what=what)
+            case Defer(failure):
+                self._stats.inc_value("koster/deferred/sites")
+                self.send(signals.site_deferred, site=state.site)
                 if waiting:
-                    self._refused(state, failure, waiting, before)
-            case Pass(failure):
-                self._stands(state, Standing.LET_THROUGH)
-                if before is not Standing.LET_THROUGH:
-                    self._name("let through", state, reason=failure.reason)
-            case Defer() | Ask():
+                    self._stats.inc_value("koster/deferred/requests", waiting)
+                secs = failure.retry - failure.asked
+                self._name("deferred", state, reason=failure.reason, waiting=waiting, secs=secs)
+            case Pass(failure) if before is not now:
+                self._name("let through", state, reason=failure.reason)
+            case Refuse(failure) if waiting:
+                self._refused(state, failure, waiting, before)
+            case _:
                 pass
-
-    def _stands(self, state: SiteState, standing: Standing, *, is_deferred: bool = False) -> None:
-        self.summary.stands(state.site, standing, state.standing)
-        self.send(
-            signals.site_status_changed,
-            site=state.site,
-            status=standing,
-            previous=state.standing,
-        )
-        state.standing, state.is_deferred = standing, is_deferred
 
     def _name(self, kind: str, state: SiteState, **values: object) -> None:
         named = kind, state.standing
         self._log.info_first(_SITES_NAMED, named, LINES[kind], site=state.site, **values)
-
-    def _obeyed(self, state: SiteState, copy: Copy) -> None:
-        if state.standing is Standing.RESTRICTED:
-            self._name("restricted", state, status=copy.status, until=utc(copy.expires))
-        elif state.standing is not Standing.OBEYED:
-            what = _without_what(state.standing, copy)
-            self._name("no rules", state, status=copy.status, what=what)
-
-    def _deferred(self, state: SiteState, failure: Failure, waiting: int) -> None:
-        self._stats.site_deferred()
-        self.send(signals.site_deferred, site=state.site)
-        self._stats.requests_deferred(waiting)
-        secs = failure.retry - failure.asked
-        self._name("deferred", state, reason=failure.reason, waiting=waiting, secs=secs)
 
     def _refused(
         self, state: SiteState, failure: Failure, waiting: int, before: Standing | None
@@ -248,22 +231,20 @@ class Announcer:
             self._name("refused", state, **values, setting=setting)
 
 
-def _without_what(standing: Standing | None, copy: Copy) -> str:
+def _without_what(standing: Standing, copy: Copy) -> str:
+    until = f"Next attempt after {utc(copy.expires)}"
     match standing:
         case Standing.HTML:
             return f" with an HTML page, {copy.url}"
         case Standing.WITHOUT_RULES:
             return f" without a line of a robots.txt, {copy.url}"
         case Standing.HTML_DISALLOWED:
-            return (
-                f" with {page_in_place(copy.body)}, {copy.url}, so no page may be fetched"
-                f" (KOSTER_HTML_ROBOTSTXT). Next attempt after {utc(copy.expires)}"
-            )
+            page = page_in_place(copy.body)
+            no_page = "so no page may be fetched (KOSTER_HTML_ROBOTSTXT)"
+            return f" with {page}, {copy.url}, {no_page}. {until}"
         case Standing.MISSING:
-            page = " (an HTML page)" if is_html(copy.body) else ""
-            return (
-                f"{'' if copy.status >= 300 else ' without a record'}{page}, so no page may be"
-                f" fetched (KOSTER_MISSING). Next attempt after {utc(copy.expires)}"
-            )
+            record = "" if copy.status >= 300 else " without a record"
+            html = " (an HTML page)" if is_html(copy.body) else ""
+            return f"{record}{html}, so no page may be fetched (KOSTER_MISSING). {until}"
         case _:
             return ""

@@ -6,7 +6,6 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from scrapy_koster.crawl.engine.private import belonging
 from scrapy_koster.protocol.printable import error_text, printable
 
 if TYPE_CHECKING:
@@ -16,30 +15,29 @@ _VALUE_CHARS = 1000
 
 
 class UnexpectedError(Exception):
-    """Stands in a traceback for an error whose own text may be anybody's."""
+    """Replaces an error in a traceback, since its text may come from the network."""
 
 
 class Log:
     """Writes the lines of one module into the log of one crawl.
 
-    A message is %-formatted with named values, as ``logging`` does it.
-    Whatever is no number is made printable and cut, whoever wrote it: hosts,
-    URLs and reasons come from the network, and so does what a storage or a
-    parser says of them.
+    Messages are %-formatted with named values, as in ``logging``. Values other than numbers are
+    made printable and cut: hosts, URLs and reasons come from the network, also in the errors of
+    storages and parsers.
     """
 
     def __init__(self, name: str, crawler: Crawler) -> None:
-        """*name* is that of the logger: the module's ``__name__``."""
+        """*name* is the name of the logger: the ``__name__`` of the module."""
         self._logger = logging.getLogger(name)
         self._crawler = crawler
         self._logged: Counter[object] = Counter()
 
     def debug(self, message: str, **values: object) -> None:
-        """Tell of one request."""
+        """Log a message about one request."""
         self._write(logging.DEBUG, message, values)
 
     def info(self, message: str, **values: object) -> None:
-        """Tell of one site, or of the whole crawl."""
+        """Log a message about one site, or about the whole crawl."""
         self._write(logging.INFO, message, values)
 
     def info_first(self, count: int, kind: object, message: str, **values: object) -> None:
@@ -48,12 +46,17 @@ class Log:
         level = logging.INFO if self._logged[kind] <= count else logging.DEBUG
         self._write(level, message, values)
 
+    def is_first(self, kind: object) -> bool:
+        """Return whether this is the first call with *kind*, for a message that is logged once."""
+        self._logged[kind] += 1
+        return self._logged[kind] == 1
+
     def warning(self, message: str, **values: object) -> None:
-        """Tell of what the user should do something about."""
+        """Log a problem that the user should fix."""
         self._write(logging.WARNING, message, values)
 
     def defect(self, message: str, error: BaseException, **values: object) -> None:
-        """Tell, at ERROR, of what should not have happened, with the traceback of *error*."""
+        """Log *error* with its traceback, as an error of the crawl's own code."""
         shown = UnexpectedError(error_text(error)).with_traceback(error.__traceback__)
         self._write(logging.ERROR, message, values, shown)
 
@@ -64,52 +67,16 @@ class Log:
         values: dict[str, object],
         error: BaseException | None = None,
     ) -> None:
-        if self._is_shown(level):
+        if self._logger.isEnabledFor(level):
             shown = {name: _harmless(value) for name, value in values.items()}
             self._logger.log(
                 level,
                 message,
-                *([shown] if shown else []),  # without values a message is taken as it stands
+                *([shown] if shown else []),  # without values a message is not formatted
                 exc_info=error,
                 extra={"spider": self._crawler.spider},
                 stacklevel=3,
             )
-
-    def _is_shown(self, level: int) -> bool:
-        """Whether a line is kept by anything: Scrapy sets LOG_LEVEL on its handler, not here."""
-        if not self._logger.isEnabledFor(level):
-            return False
-        handlers: list[logging.Handler] = []
-        logger: logging.Logger | None = self._logger
-        while logger is not None:
-            handlers += logger.handlers
-            logger = logger.parent if logger.propagate else None
-        # Without any there is one of last resort.
-        return not handlers or any(level >= handler.level for handler in handlers)
-
-
-class ServerLog(Log):
-    """A log of a part that uses a server: one that fails is warned of once in a crawl.
-
-    Of the parts that use the same server the first that notices warns; the others say at INFO
-    what that means for them.
-    """
-
-    def __init__(self, name: str, crawler: Crawler, server: str) -> None:
-        """*server* is where it is, such as its host and port; empty if that is not known."""
-        super().__init__(name, crawler)
-        self._server = server
-
-    def warning(self, message: str, **values: object) -> None:
-        """Tell that the server fails."""
-        warned = belonging(self._crawler, _Warned, _Warned)
-        level = logging.INFO if self._server in warned else logging.WARNING
-        warned.update(filter(None, [self._server]))
-        self._write(level, message, values)
-
-
-class _Warned(set[str]):
-    """The servers of which a crawl has warned."""
 
 
 def _harmless(value: object) -> object:

@@ -1,4 +1,4 @@
-"""The first and the last lines of a crawl: which settings are in force, and what became of it."""
+"""The first and the last messages of a crawl: the settings in force, and the results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WHICH = (
 
 
 class Retrieval(Enum):
-    """How a copy came to be known."""
+    """The way in which a copy was retrieved."""
 
     FETCHED = "fetched"
     FROM_STORAGE = "from storage"
@@ -45,7 +45,7 @@ class Retrieval(Enum):
 
 
 class Summary:
-    """Counts sites and copies; what the stats have it takes from there."""
+    """Counts sites and copies, and logs them with some stats of the crawl."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         self._crawler = crawler
@@ -53,13 +53,13 @@ class Summary:
         self._log = Log(__name__, crawler)
         self._sites: Counter[Standing] = Counter()
         self._closed: dict[Standing, dict[Site, None]] = {standing: {} for standing in _CLOSED}
-        """The first closed sites of each kind."""
-        self._copies: Counter[Retrieval] = Counter()
+        """The first closed sites, by kind."""
+        self.copies: Counter[Retrieval] = Counter()
         self._hazards: Counter[Cause] = Counter()
         self._examples: dict[Cause, str] = {}
 
     def begin(self, robot: str) -> None:
-        """Log the settings that are in force: *robot*, reading, copies, Crawl-delay."""
+        """Log the settings in force: *robot*, reading, copies, Crawl-delay."""
         config = self._config
         unset = "" if config.parser_is_chosen else " (the 1996 draft: KOSTER_PARSER is not set)"
         self._log.info(
@@ -75,7 +75,7 @@ class Summary:
         )
 
     def stands(self, site: Site, now: Standing, before: Standing | None) -> None:
-        """Count *site* as what it is *now*, and no longer as what it was *before*."""
+        """Count *site* with the status *now*, and no longer with the status *before*."""
         if before is not None:
             self._sites[before] -= 1
             self._closed.get(before, {}).pop(site, None)
@@ -83,12 +83,8 @@ class Summary:
         if len(named := self._closed.get(now, {})) < _SITES_NAMED:
             named[site] = None
 
-    def learnt(self, how: Retrieval) -> None:
-        """Count a copy."""
-        self._copies[how] += 1
-
     def hazard_met(self, url: str, robot: str, hazard: Hazard) -> None:
-        """Count a page that was let through and that is a *hazard*; keep one of each cause."""
+        """Count an allowed page that is a *hazard*; keep one example for a cause."""
         self._hazards[hazard.cause] += 1
         if hazard.cause not in self._examples:
             self._examples[hazard.cause] = (
@@ -96,17 +92,13 @@ class Summary:
             )
 
     def write(self) -> None:
-        """Say what became of all sites."""
-        if hidden := self._hazards.pop(Cause.HIDDEN, 0):
-            self._tell_of_hidden_rules(hidden)
-        if self._hazards:
-            self._tell_of_hazards()
-        is_listed = getattr(self._crawler.spider, "lists_closed_sites", False)
-        if any(self._closed.values()) and not is_listed:
-            kinds = (self._listed(standing) for standing, sites in self._closed.items() if sites)
+        """Log the hazards, the closed sites, and the numbers of sites, requests and copies."""
+        self._write_hazards()
+        closed = [self._listed(standing) for standing, sites in self._closed.items() if sites]
+        if closed and not getattr(self._crawler.spider, "lists_closed_sites", False):
             self._log.warning(
                 "Closed sites at the end: %(kinds)s. KOSTER_REPORT lists all of them",
-                kinds=", ".join(kinds),
+                kinds=", ".join(closed),
             )
         dry_run = self._config.dry_run
         stat = "koster/dry_run/forbidden" if dry_run else "robotstxt/forbidden"
@@ -124,46 +116,48 @@ class Summary:
             refused=refused,
             waiting=f", still waiting: {parked}" if parked else "",
             hint=_WHICH if refused and not is_told else "",
-            **{learnt.value: self._copies[learnt] for learnt in Retrieval},
+            **{learnt.value: self.copies[learnt] for learnt in Retrieval},
         )
 
     def _listed(self, standing: Standing) -> str:
-        """Return how many sites are closed for one reason, with the first of them."""
+        """Return the number of sites with this status, and the first sites."""
         count, named = self._sites[standing], sorted(map(str, self._closed[standing]))
         more = ", ..." if count > len(named) else ""
         return f"{count} {standing.words} ({', '.join(named)}{more})"
 
-    def _tell_of_hazards(self) -> None:
-        [(cause, _), *_] = self._hazards.most_common(1)
-        pages = self._hazards.total()
-        values = {
-            "pages": "1 page" if pages == 1 else f"{pages} pages",
-            "causes": ", ".join(f"{each.value} {n}" for each, n in self._hazards.most_common()),
-            "example": self._examples[cause],
-            "strictest": '"scrapy_koster.StrictestRobotParser"',
-        }
-        if self._config.parser_is_chosen:
-            self._log.info(
-                "Fetched %(pages)s that RFC 9309 disallows (%(causes)s). For example %(example)s."
-                " Set KOSTER_PARSER = %(strictest)s to refuse them",
-                **values,
+    def _write_hazards(self) -> None:
+        if hidden := self._hazards.pop(Cause.HIDDEN, 0):
+            self._log.warning(
+                "Fetched %(pages)s that rules disallow which neither standard reads, because markup"
+                " or unusual space hides them. For example %(example)s. Set KOSTER_PARSER ="
+                ' "scrapy_koster.StrictestRobotParser" to refuse them',
+                pages=_pages(hidden),
+                example=self._examples[Cause.HIDDEN],
             )
-            return
-        self._log.warning(
-            "Fetched %(pages)s that RFC 9309, today's standard, disallows (%(causes)s). For example"
-            " %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them, or to"
-            ' "scrapy_koster.KosterRobotParser" to obey the draft without this warning',
-            **values,
-        )
+        for cause, _ in self._hazards.most_common(1):
+            values = {
+                "pages": _pages(self._hazards.total()),
+                "causes": ", ".join(f"{each.value} {n}" for each, n in self._hazards.most_common()),
+                "example": self._examples[cause],
+                "strictest": '"scrapy_koster.StrictestRobotParser"',
+            }
+            if self._config.parser_is_chosen:
+                self._log.info(
+                    "Fetched %(pages)s that RFC 9309 disallows (%(causes)s). For example"
+                    " %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them",
+                    **values,
+                )
+            else:
+                self._log.warning(
+                    "Fetched %(pages)s that RFC 9309, today's standard, disallows (%(causes)s). For"
+                    " example %(example)s. Set KOSTER_PARSER = %(strictest)s to refuse them, or to"
+                    ' "scrapy_koster.KosterRobotParser" to obey the draft without this warning',
+                    **values,
+                )
 
-    def _tell_of_hidden_rules(self, pages: int) -> None:
-        self._log.warning(
-            "Fetched %(pages)s that rules disallow which neither standard reads, because markup or"
-            " unusual space hides them. For example %(example)s. Set KOSTER_PARSER ="
-            ' "scrapy_koster.StrictestRobotParser" to refuse them',
-            pages="1 page" if pages == 1 else f"{pages} pages",
-            example=self._examples[Cause.HIDDEN],
-        )
+
+def _pages(count: int) -> str:
+    return "1 page" if count == 1 else f"{count} pages"
 
 
 def _place_of(config: Config) -> str:

@@ -8,9 +8,10 @@ from scrapy_koster.protocol.access import last_copy
 from scrapy_koster.protocol.delay import Delay, LinesParser, delay_or_limit, names_delay
 
 if TYPE_CHECKING:
+    from scrapy.statscollectors import StatsCollector
+
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.robot import Robot
     from scrapy_koster.crawl.states import SiteState
     from scrapy_koster.protocol.site import Site
@@ -24,7 +25,7 @@ _SITES_NAMED = 20
 class Delays:
     """Reads the delay of each site once for each name of the crawl, and logs it once."""
 
-    def __init__(self, config: Config, stats: Stats, robot: Robot, log: Log) -> None:
+    def __init__(self, config: Config, stats: StatsCollector, robot: Robot, log: Log) -> None:
         self._log = log
         self._sites_kept = config.memory_sites
         self._pace = config.pace
@@ -87,7 +88,9 @@ class Delays:
         secs = min(self._pace.kept(delay.secs), _LONGEST_SECS)
         is_refused = self._pace.too_long(delay) is not None
         is_clamped = secs < delay.secs and not is_refused
-        self._stats.delay_met(is_clamped=is_clamped)
+        self._stats.inc_value("koster/crawl_delay/sites")
+        if is_clamped:
+            self._stats.inc_value("koster/crawl_delay/clamped")
         if is_refused:
             what = "Its pages are refused, because that is more than KOSTER_CRAWL_DELAY_MAX_SECS"
         elif is_clamped:

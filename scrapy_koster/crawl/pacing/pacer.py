@@ -1,8 +1,7 @@
 """Crawl-delay: visits to a host that are as far apart as it requests (KOSTER_CRAWL_DELAY).
 
-A delay applies to a host, whatever the scheme and the port: the longest that its sites request. A
-request that has to wait is parked in the scheduler, or waits in place if it did not come from
-there. It uses no place of the downloader meanwhile. See docs/pacing.md.
+A delay applies to a host: the longest delay that its sites request. A request that has to wait is
+parked in the scheduler, or waits in place, and uses no place of the downloader. See docs/pacing.md.
 
 A visit begins when a request is sent. A site sees the request later than that, so the next visit
 may begin a delay after the answer, or after half a second if the answer takes longer.
@@ -36,13 +35,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from scrapy import Request
+    from scrapy.statscollectors import StatsCollector
 
     from scrapy_koster.crawl.clock import Clock, Instant
     from scrapy_koster.crawl.config import Config
     from scrapy_koster.crawl.engine.private import Engine
     from scrapy_koster.crawl.fetching.storage_calls import StorageCalls
     from scrapy_koster.crawl.messages.log import Log
-    from scrapy_koster.crawl.messages.stats import Stats
     from scrapy_koster.crawl.pacing.delays import Delays
     from scrapy_koster.crawl.pacing.hosts import Host
     from scrapy_koster.crawl.parking.parked_requests import ParkedRequests
@@ -72,7 +71,7 @@ class Pacer:
     def __init__(
         self,
         config: Config,
-        stats: Stats,
+        stats: StatsCollector,
         log: Log,
         *,
         clock: Clock,
@@ -235,7 +234,8 @@ class Pacer:
         if host.timer is not None:
             host.timer.cancel()
             host.timer = None
-            self._stats.paced(self._clock.now() - host.timer_since)
+            secs: Any = self._clock.now() - host.timer_since
+            self._stats.inc_value("koster/crawl_delay/waited_seconds", secs)
 
     def _look(self, host: Host) -> None:
         self._stop_timer(host)

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy_koster.crawl.clock import LONG_AGO
-from scrapy_koster.crawl.messages.log import ServerLog
-from scrapy_koster.crawl.parking.worker_leases import WorkerLeases, push_of, server_of
+from scrapy_koster.crawl.messages.log import Log
+from scrapy_koster.crawl.parking.worker_leases import WorkerLeases, push_of
 from scrapy_koster.protocol.printable import error_text
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from scrapy_koster.crawl.clock import Clock, Instant, Ticks
     from scrapy_koster.crawl.engine.private import Engine
-    from scrapy_koster.crawl.messages.log import Log
     from scrapy_koster.crawl.parking.parked_file import Place
 
 T = TypeVar("T")
@@ -215,8 +214,7 @@ def backup_of(crawler: Crawler, scheduler: Any, engine: Engine, clock: Clock) ->
     push = push_of(queue)
     if push is None:
         return None
-    log = ServerLog(__name__, crawler, server_of(queue))
-    return RedisBackup(log, engine, clock, queue, push)
+    return RedisBackup(Log(__name__, crawler), engine, clock, queue, push)
 
 
 def _field(place: Place) -> str:

@@ -177,15 +177,6 @@ def _prompt(server: Any) -> Any:
     return type(server)(connection_pool=own)
 
 
-def server_of(queue: Any) -> str:
-    """Return where the server of *queue* is, "" if that is not known."""
-    pool = getattr(getattr(queue, "server", None), "connection_pool", None)
-    options = getattr(pool, "connection_kwargs", {})
-    if "path" in options:
-        return str(options["path"])
-    return f"{options['host']}:{options.get('port', 6379)}" if "host" in options else ""
-
-
 def _text(name: str | bytes) -> str:
     return name if isinstance(name, str) else name.decode("latin-1")
 

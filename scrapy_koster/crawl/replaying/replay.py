@@ -86,13 +86,13 @@ class Replay:
         return found
 
     async def last_known(self, state: SiteState, request: Request) -> tuple[SiteState, Step]:
-        """Return what *request* is decided by: the last copy for the site of *state*."""
+        """Return what decides on *request*: the last copy for the site of *state*."""
         now = self._clock.epoch()
         if (copy := last_copy(state.known)) is not None:
             last = SiteState(state.site)
             last.learn(state.facts._replace(known=_without_end(copy, now), watch=None))
             return last, last.take_step(now=now, policy=self._policy)
-        stored = self._sites.state_of(request.url)
+        stored = self._sites.state_of(state.origin)
         assert stored is not None  # it has a site
         if now < stored.until_epoch:
             return stored, stored.step
@@ -151,7 +151,7 @@ class LastCopies(StorageCalls):
         """Return the last copy of *site*. Nothing is claimed."""
         known = await self.get(site)
         if unless_known and known is not None:
-            self._stats.storage_hit()
+            self._stats.inc_value("koster/storage/hit")
         return Claimed(known if unless_known else None, 0.0)
 
     async def put(self, site: Site, known: Known) -> None:

@@ -1,12 +1,14 @@
-"""Published address ranges: does a client that calls itself a robot come from its addresses?"""
+"""Addresses of clients: masked, and compared with the published ranges of robots."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Any
+from ipaddress import IPv4Address, ip_address, ip_network
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
     from scrapy_koster.audit.access_log import Visit
@@ -14,14 +16,41 @@ if TYPE_CHECKING:
 UNVERIFIED = " (unverified)"
 """Follows the name of a robot whose requests came from other addresses. No token has a space."""
 
+Shown: TypeAlias = Callable[[Any], str]
+"""A function that returns a client as printable text."""
+
 _CLIENTS_KEPT = 20_000
+_CHARS = 60
+_IPV4_BITS = 24
+_IPV6_BITS = 48
 _PREFIX_KEYS = ("ipv4Prefix", "ipv6Prefix", "ip_prefix", "ipv6_prefix")
 
 
-def networks_in(text: str) -> list[Any]:
-    """Return the networks of a file of address ranges. Raises ValueError if it has none.
+def whole(client: bytes | str) -> str:
+    """Return the whole address."""
+    return printable(client, _CHARS)
 
-    Either JSON with a list of ``prefixes``, as Google, Bing, Apple and OpenAI publish it, or a
+
+def masked(client: bytes | str) -> str:
+    """Return the network of an address, 192.0.2.0/24 or 2001:db8::/48, or the end of a name."""
+    text = _text(client)
+    try:
+        address = ip_address(text.strip("[]"))
+    except ValueError:
+        kept = text.rpartition(".")[0].rpartition(".")[2]
+        return printable(f"*.{kept}.{text.rpartition('.')[2]}" if kept else "*", _CHARS)
+    bits = _IPV4_BITS if isinstance(address, IPv4Address) else _IPV6_BITS
+    return str(ip_network(f"{address}/{bits}", strict=False))
+
+
+def _text(client: bytes | str) -> str:
+    return client if isinstance(client, str) else client.decode("latin-1")
+
+
+def networks_in(text: str) -> list[Any]:
+    """Return the networks of a file of address ranges. Raises ValueError if there are no ranges.
+
+    The file is JSON with a list of ``prefixes``, as of Google, Bing, Apple and OpenAI, or has a
     network or an address a line, where ``#`` begins a comment.
     """
     try:
@@ -70,16 +99,15 @@ class Ranges:
         """
         if (networks := self._of(name)) is None:
             return None
-        text = client if isinstance(client, str) else client.decode("latin-1")
         try:
-            address = ip_address(text.strip("[]"))
+            address = ip_address(_text(client).strip("[]"))
         except ValueError:
             return False
         address = getattr(address, "ipv4_mapped", None) or address
         return any(address in network for network in networks)
 
     def marked(self, visits: Iterable[Visit]) -> list[Visit]:
-        """Return *visits*, with those from other addresses as visits of an unverified robot."""
+        """Return *visits*. From other addresses, the robot of a visit is unverified."""
         return [
             (visit[0], visit[1] + UNVERIFIED, *visit[2:])
             if self._is_inside(visit[1], visit[2]) is False
