@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy.core.downloader import Downloader
+from scrapy.core.scheduler import BaseScheduler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
@@ -20,6 +21,7 @@ from scrapy_koster.crawl.engine.notconfigured import not_disabled
 from scrapy_koster.crawl.fetching.room import make_room
 from scrapy_koster.crawl.messages.log import Log
 from scrapy_koster.crawl.report import RobotsReport
+from scrapy_koster.protocol.printable import printable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -92,6 +94,12 @@ def _wrap_scheduler(settings: BaseSettings) -> None:
     if DeferringScheduler in getattr(scheduler, "__mro__", ()):
         return
     if not settings.get(FALLBACK_SCHEDULER):
+        if not (isinstance(scheduler, type) and issubclass(scheduler, BaseScheduler)):
+            raise TypeError(
+                f"Invalid SCHEDULER: {printable(repr(settings['SCHEDULER']))} does not fully"
+                " implement the scheduler interface. Use a subclass of"
+                " scrapy.core.scheduler.BaseScheduler."
+            )
         settings.set(FALLBACK_SCHEDULER, settings["SCHEDULER"], "addon")
     _set(settings, "SCHEDULER", _SCHEDULER)
 

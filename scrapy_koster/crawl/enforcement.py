@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import CannotResolveHostError, IgnoreRequest
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_koster import signals
@@ -250,11 +250,13 @@ class Enforcement:
             raise RobotsForbidden(verdict)
         if self._config.policy.defers:
             self._stats.inc_value("koster/deferred/dropped")
-        known = verdict.known
-        defect = state.facts.defect if isinstance(known, Failure) and known.is_defect else None
-        if defect is not None and defect.value is not None:
+        known, defect = verdict.known, state.facts.defect
+        if isinstance(known, Failure) and known.is_defect and defect and defect.value is not None:
             # Without the traceback of an earlier request with the same exception.
             raise defect.value.with_traceback(defect.tb)
+        if isinstance(known, Failure) and known.no_such_host and self._parts.engine.is_by_hand:
+            # After an IgnoreRequest, `scrapy shell` opens without a response.
+            raise CannotResolveHostError(known.reason)
         raise RobotsUnavailable(verdict)
 
     def drop_link(self, request: Request) -> RobotsForbidden | None:

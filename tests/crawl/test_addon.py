@@ -159,6 +159,16 @@ def test_ours_named_by_the_user_is_not_wrapped_again(scheduler: type) -> None:
     assert settings.get("KOSTER_FALLBACK_SCHEDULER") is None
 
 
+def no_class() -> None:
+    """What SCHEDULER may name, and no scheduler."""
+
+
+@pytest.mark.parametrize("scheduler", [dict, f"{__name__}.no_class", no_class])
+def test_an_error_about_the_scheduler_names_the_setting_of_the_user(scheduler: Any) -> None:
+    with pytest.raises(TypeError, match=r"^Invalid SCHEDULER: .* the scheduler interface"):
+        updated({"SCHEDULER": scheduler})
+
+
 def test_a_scheduler_cannot_fall_back_to_itself() -> None:
     crawler = Crawler(Spider, {"KOSTER_FALLBACK_SCHEDULER": DeferringScheduler})
     with pytest.raises(ValueError, match="falls back to it"):

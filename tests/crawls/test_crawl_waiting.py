@@ -311,6 +311,16 @@ def run_command(folder: Path, command: str, url: str) -> Any:
 
 @pytest.mark.promise("docs/access.md", "scrapy fetch, view, parse, shell give up after a failure")
 @pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_for_one_page_of_a_host_that_does_not_exist_ends_as_scrapys(
+    tmp_path: Path, command: str
+) -> None:
+    run = run_command(tmp_path, command, "http://nosuch-host.invalid/page")
+    assert run.returncode == (1 if command.startswith("shell") else 0)
+    assert "scrapy.exceptions.CannotResolveHostError: " in run.stderr
+    assert "answered" not in run.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_for_one_page_waits_for_one_answer(
     server: Server, tmp_path: Path, command: str
 ) -> None:
